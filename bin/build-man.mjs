@@ -11,22 +11,19 @@ const cache = join(root, 'node_modules/.cache/plants-man')
 const folder = join(root, 'man')
 
 const bundle = await rolldown({
-  input: {
-    program: join(root, 'src/cli/program/program.ts'),
-    commands: join(root, 'src/cli/commands/index.ts'),
-    topics: join(root, 'src/cli/help/topic-pages.ts'),
-  },
+  input: { program: join(root, 'src/cli/program/program.ts'), help: join(root, 'src/cli/commands/help.ts') },
   platform: 'node',
   external: /^(node:|@?[a-z][\w./-]*$)/, // packages
   logLevel: 'warn',
 })
 await bundle.write({ dir: cache, cleanDir: true, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' })
-const load = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
-const [{ Program }, { examples }, { topicPages }] = await Promise.all(['program', 'commands', 'topics'].map(load))
-const program = new Program({ stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } })
-const commands = program.root.commands.filter((command) => command.name() !== 'help')
-for (const command of commands) await program.load(command)
-const help = program.root.createHelp()
+const from = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
+const [{ programOf }, { topics }] = await Promise.all(['program', 'help'].map(from))
+const io = { stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } }
+const program = programOf(io)
+const commands = program.commands.filter((command) => command.name() !== 'help')
+for (const command of commands) await command.load(io)
+const help = program.createHelp()
 help.prepareContext({ helpWidth: 72 })
 
 rmSync(folder, { recursive: true, force: true })
@@ -41,23 +38,20 @@ function write(name, page) {
 }
 
 function programPage() {
-  const titles = { environment: 'ENVIRONMENT', 'exit-codes': 'EXIT STATUS', formats: 'FORMATS' }
   return [
     head('plants', 'create, import, list, export and serve plants'),
     section('SYNOPSIS', '.B plants', roff('<command> [options]')),
     section('DESCRIPTION', roff('Create, import, list, export and serve plants.')),
     section('COMMANDS', terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()]))),
-    optionSections(program.root),
-    Object.entries(titles).map(([name, title]) =>
-      section(title, verbatim(topicPages[name](help, program.root).trimEnd().split('\n'))),
-    ),
-    section('EXAMPLES', verbatim(examples)),
+    optionSections(program),
+    section('EXIT STATUS', verbatim(topics['exit-codes'].page(72, program).trimEnd().split('\n').slice(1))),
+    section('EXAMPLES', verbatim(['plants create --id 1 --name Fern --tag shade', 'plants list --search fern'])),
     section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
   ]
 }
 
 function commandPage(command) {
-  const { notes = [], examples = [] } = program.definitions.get(command)
+  const { notes, examples } = command
   const below = command.commands
   return [
     head(`plants-${command.name()}`, command.summary()),

@@ -16,7 +16,6 @@ const doors: Record<string, RegExp> = {
   execa: /^src\/auth\/token-command\.ts$/,
   hucre: /^src\/transfer\//,
   'https-proxy-agent': /^src\/stores\/http\/http-client\.ts$/,
-  leven: /^src\/platform\/nearest\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,
   pino: /^src\/server\/log\.ts$/,

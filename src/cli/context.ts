@@ -1,51 +1,28 @@
 import {
   defaultSource,
-  failureOf,
   findSource,
   isStoreName,
-  parsed,
+  parseSetting,
   resolveStore,
   type SettingSource,
   shownStore,
 } from '../config/resolve.js'
-import { defaultOf, settingNames, settingsTable } from '../config/setting-table.js'
+import { defaultOf, type SettingName, type SettingValue, settingNames } from '../config/setting-table.js'
 import { readSettings, type SettingsFile, savedStore } from '../config/settings-file.js'
-import { mayColor, type OutputStyle, warn, warnMeanwhile } from '../output/output.js'
+import { mayColor, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
-import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput, parseText } from '../platform/values.js'
+import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } from '../platform/values.js'
 import type { Access } from '../stores/common/access.js'
-import type { Address } from '../stores/common/address.js'
 import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Login, OpenOptions } from '../stores/common/store.js'
-import type { GlobalFlags } from './define-command.js'
-import type { AccessSettings } from './store-access.js'
-
-export interface Preferences extends OutputStyle, Pick<AccessSettings, 'storeName' | 'isOfRun'> {
-  /** milliseconds to wait for a store, and for another process that changes the settings */
-  timeout: number
-  isVerbose: boolean
-  showsProgress: boolean
-  mayAsk(): boolean
-  warn(text: string, label?: 'warning'): Promise<void>
-  sources: SettingSource[]
-  /** `sources`, with defaults instead of ignored values */
-  usable: SettingSource[]
-  storeSource: SettingSource
-  file: SettingsFile
-}
-
-export interface Settings extends Preferences, AccessSettings {
-  store: Address
-  storeOptions: OpenOptions
-  warn: Preferences['warn']
-  file: SettingsFile
-}
+import type { GlobalOptions } from './command.js'
+import type { Preferences, Settings } from './settings.js'
 
 interface ResolveOptions {
   /** by default everything but csv and tsv */
   formats?: readonly OutputFormat[]
-  /** ignores invalid values, except those of flags, for the commands that report or correct them */
+  /** ignores invalid values, except those of options, for the commands that report or correct them */
   ignoresInvalid?: boolean
   /** if it is already read, and its warning reported */
   file?: SettingsFile
@@ -54,17 +31,11 @@ interface ResolveOptions {
 }
 
 /** Throws `malformed` for an invalid value, an unknown store, and an invalid settings file. */
-export async function resolveSettings(flags: GlobalFlags, io: Io, options: ResolveOptions = {}): Promise<Settings> {
-  const preferences = await resolvePreferences(flags, io, options)
-  const { timeout, warn, file, usable, storeSource } = preferences
-  const store = await resolveStore(storeSource, file, io)
-  const settings = {
-    ...preferences,
-    storeFlag: shellOption('store', options.other ?? flags.store),
-    allowHttp: parsed('allow-http', usable, settingsTable['allow-http'].parse) ?? false,
-    caCert: parsed('ca-cert', usable, (source, text) => ({ path: io.resolvePath(parseText(source, text)), source })),
-    tokenCommand: parsed('token-command', usable, settingsTable['token-command'].parse),
-  }
+export async function resolveSettings(options: GlobalOptions, io: Io, resolve: ResolveOptions = {}): Promise<Settings> {
+  const preferences = await resolvePreferences(options, io, resolve)
+  const { timeout, warn, file, source } = preferences
+  const store = await resolveStore(source('store'), file, io)
+  const storeFlag = shellOption('store', resolve.other ?? options.store)
   let access: Promise<Access> | undefined // a token command runs once
   let login: Promise<Login> | undefined // a warning is printed once
   const warned = new Set<string>()
@@ -87,59 +58,66 @@ export async function resolveSettings(flags: GlobalFlags, io: Io, options: Resol
       await warn(warning)
     },
   }
-  return { ...settings, store, storeOptions }
+  const settings: Settings = { ...preferences, store, storeFlag, storeOptions }
+  return settings
 }
 
 /** For a run without a store. Throws as `resolveSettings` does, but not for an unknown store. */
 export async function resolvePreferences(
-  flags: GlobalFlags,
+  options: GlobalOptions,
   io: Io,
   { formats, ignoresInvalid, file: known, other }: ResolveOptions = {},
 ): Promise<Preferences> {
   const file = known ?? (await readSettings(io))
   const isOfRun = other === undefined
-  const ofRun = findSource('store', { flags, io, file })
-  const storeSource: SettingSource = isOfRun ? ofRun : { ...ofRun, value: other, key: undefined }
-  const { value: named = '' } = storeSource
+  const ofRun = findSource('store', { options, io, file })
+  const named = other ?? ofRun.value ?? ''
   const storeName = isStoreName(named) && savedStore(file.saved, named) ? named : undefined
-  const sources = settingNames.map((name) =>
-    name === 'store' ? storeSource : findSource(name, { flags, io, file, storeName, isOfRun }),
-  )
-  const usable = sources.map((setting) =>
-    ignoresInvalid && setting.source !== 'flag' && failureOf(setting) ? defaultSource(setting.name) : setting,
-  )
-  const output = parsed('output', usable, settingsTable.output.parse)
+  const source = (name: SettingName): SettingSource => {
+    if (name === 'store') return isOfRun ? ofRun : { name, value: other, source: 'saved', place: 'the settings' }
+    return findSource(name, { options, io, file, storeName, isOfRun })
+  }
+  const value = <Name extends SettingName>(name: Name) => {
+    const found = source(name)
+    try {
+      return parseSetting(found) as SettingValue<Name> | undefined // as its entry of the table parses it
+    } catch (error) {
+      if (!ignoresInvalid || found.source === 'flag' || !(error instanceof PlantsError)) throw error
+      return parseSetting(defaultSource(name)) as SettingValue<Name> | undefined // the same
+    }
+  }
+  const output = value('output')
   const errors = isJson(output) ? 'json' : 'text'
-  const [isVerbose, isQuiet] = [flags.verbose === true, flags.quiet === true]
-  const colors = (stream: Output) => mayColor(stream, flags, io)
-  const preferences = {
-    storeName,
-    isOfRun,
-    output: printedFormat(output, flags, io, formats),
+  const [isVerbose, isQuiet] = [options.verbose === true, options.quiet === true]
+  const colors = (stream: Output) => mayColor(stream, options, io)
+  const preferences: Preferences = {
+    output: printedFormat(output, options, io, formats),
     errors,
-    timeout: parsed('timeout', usable, settingsTable.timeout.parse) ?? 0,
+    timeout: value('timeout') ?? 0,
     isVerbose,
     isQuiet,
     showsProgress: io.stderr.isTerminal && errors === 'text' && !isVerbose && !isQuiet,
-    mayAsk: () => isInteractive(flags, io) && io.stdin.isTerminal && io.stderr.isTerminal,
+    mayAsk: () => isInteractive(options, io) && io.stdin.isTerminal && io.stderr.isTerminal,
     colors,
     warn: (text: string, label?: 'warning') => warn(io, text, { errors, colors, isQuiet }, label),
-    sources,
-    usable,
-    storeSource,
     file,
-  } as const
+    storeName,
+    isOfRun,
+    source,
+    value,
+  }
   if (known === undefined) await report(preferences, io)
   return preferences
 }
 
 async function report(preferences: Preferences, io: Io): Promise<void> {
-  const { file, sources, isVerbose, warn } = preferences
+  const { file, isVerbose, warn } = preferences
   if (file.warning) await warn(`${file.warning.what}. Fix it with: ${file.warning.command}`)
   if (!isVerbose) return
   const { trace } = await import('../output/trace.js')
   const lines: string[] = []
-  for (const { name, value, place } of sources) {
+  for (const name of settingNames) {
+    const { value, place } = preferences.source(name)
     const shown = name === 'store' && value !== undefined ? await shownStore(value, io) : value
     lines.push(`* ${name} ${shown ?? defaultOf(name)} (${place})`)
   }
@@ -153,7 +131,7 @@ async function report(preferences: Preferences, io: Io): Promise<void> {
  */
 export function printedFormat(
   chosen: OutputFormat | undefined,
-  { output }: GlobalFlags,
+  { output }: GlobalOptions,
   { stdout }: Io,
   formats = commonFormats,
 ): OutputFormat {
@@ -166,15 +144,14 @@ export function printedFormat(
 export async function chosenFormat(given: string | undefined, io: Io): Promise<OutputFormat | undefined> {
   try {
     const file = await readSettings(io)
-    const setting = findSource('output', { flags: { output: given }, io, file })
-    return parsed('output', [setting], settingsTable.output.parse)
+    return parseSetting(findSource('output', { options: { output: given }, io, file })) as OutputFormat | undefined
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return outputFormats.find((format) => format === given)
   }
 }
 
-export function isInteractive({ input }: GlobalFlags, { env }: Io): boolean {
+export function isInteractive({ input }: GlobalOptions, { env }: Io): boolean {
   const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
   return input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI')
 }

@@ -5,7 +5,7 @@ import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { decoderOf, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 import { grouped } from '../platform/values.js'
-import { parseId } from './define-command.js'
+import { parseId } from './options.js'
 
 /** Each once, from the arguments or, for `-`, from stdin, which is read to its end. */
 export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {

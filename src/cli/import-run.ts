@@ -34,8 +34,8 @@ import {
 } from '../transfer/import/inputs.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import { unreadableInput } from '../transfer/import/source.js'
-import type { Settings } from './context.js'
 import { type ImportOptions, type Job, maxShown, writeSummary } from './import-summary.js'
+import type { Settings } from './settings.js'
 
 /** Throws `incomplete` when records were rejected. */
 export async function runImport(options: ImportOptions, settings: Settings, io: Io): Promise<void> {

@@ -1,4 +1,4 @@
-import { similarField, unknownField, writeResult } from '../output/output.js'
+import { unknownField, writeResult } from '../output/output.js'
 import { clockOf, type Progress } from '../output/progress.js'
 import { inWords } from '../plant/fields.js'
 import { plantCount } from '../plant/plant.js'
@@ -8,7 +8,7 @@ import { grouped } from '../platform/values.js'
 import { type ImportLock, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
 import type { Importer } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/inputs.js'
-import type { Settings } from './context.js'
+import type { Settings } from './settings.js'
 
 export interface ImportOptions {
   plan: ImportPlan
@@ -107,7 +107,7 @@ async function warnOfOmissions(importing: Importer, { plan, mode, settings }: Jo
     await warn(`Rejected records that are not shown: ${grouped(rejected - maxShown)}`)
   const fields = Object.entries(otherFields)
   for (const [name, count] of fields.slice(0, maxShown))
-    await warn(unknownField(name, await similarField(name), ` of ${plantCount(count)}`), 'warning')
+    await warn(unknownField(name, ` of ${plantCount(count)}`), 'warning')
   const more = fields.length - maxShown
   if (more > 0) await warn(`ignored ${grouped(more)} more unknown ${more === 1 ? 'field' : 'fields'}`, 'warning')
   const hidden = mode === 'dryRun' && output === 'text' ? counts.created + counts.updated - maxShown : 0

@@ -3,7 +3,7 @@ import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { parseAddress } from '../stores/registry.js'
-import { type Flags, flagOf, flagValue, type SettingName, settingOf, textOf } from './setting-table.js'
+import { optionValue, type SettingName, settingOf, textOf } from './setting-table.js'
 import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './settings-file.js'
 
 export interface SettingSource {
@@ -12,40 +12,48 @@ export interface SettingSource {
   source: 'flag' | 'variable' | 'store' | 'saved' | 'default'
   /** as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
   place: string
-  /** the key for `plants config`, if it is saved */
-  key?: string | undefined
+  /** of a saved value: the command that changes it, and the one that removes it */
+  fix?: string
 }
 
 interface Sources {
-  flags: Flags
+  options: object
   io: Io
   file: SettingsFile
+  /** whose saved values count */
   storeName?: string | undefined
-  /** whether the store is the one of this run: its flags and variables do not widen the trust in other stores */
+  /** whether the store is the one of this run: its options and variables do not widen the trust in other stores */
   isOfRun?: boolean
 }
 
 /** The settings that widen trust: where a token may be sent, and which database is accepted. */
-const trust: SettingName[] = ['ca-cert', 'allow-http']
+const trust: readonly SettingName[] = ['ca-cert', 'allow-http']
 
-/** flag > environment > store > user > default */
+/** option > environment > store > user > default */
 export function findSource(
   name: SettingName,
-  { flags, io, file: { saved, path }, storeName, isOfRun = true }: Sources,
+  { options, io, file: { saved, path }, storeName, isOfRun = true }: Sources,
 ): SettingSource {
-  const { variable = '', scopes } = settingOf(name)
-  const flag = flagOf(name)
+  const { flags, variable = '', scopes } = settingOf(name)
   const inVariable = (name === 'store' ? io.env[variable]?.trim() : io.env[variable]) || undefined
-  const key = `stores.${storeName}.${name}`
-  const store = storeName === undefined || !scopes.includes('store') ? undefined : savedStore(saved, storeName)
-  const ofUser = scopes.includes('user') ? textOf(saved[name]) : undefined
-  const kept: Omit<SettingSource, 'name'>[] = [
-    { value: textOf(store?.[name]), source: 'store', place: `${key} in ${path}`, key },
-    { value: ofUser, source: 'saved', place: `${name} in ${path}`, key: name },
-  ]
-  const ofRun: typeof kept = [
-    { value: flag && flagValue(name, flags), source: 'flag', place: flag ?? '' },
+  const ofRun: Omit<SettingSource, 'name'>[] = [
+    { value: flags && textOf(optionValue(name, options)), source: 'flag', place: `--${name}` },
     { value: inVariable, source: 'variable', place: variable },
+  ]
+  const store = storeName !== undefined && scopes.includes('store') ? savedStore(saved, storeName) : undefined
+  const kept: typeof ofRun = [
+    {
+      value: textOf(store?.[name]),
+      source: 'store',
+      place: `stores.${storeName}.${name} in ${path}`,
+      fix: `plants stores set ${storeName} --${name} VALUE. Or remove it: plants stores set ${storeName} --no-${name}`,
+    },
+    {
+      value: scopes.includes('user') ? textOf(saved[name]) : undefined,
+      source: 'saved',
+      place: `${name} in ${path}`,
+      fix: `plants config set ${name} VALUE. Or remove it: plants config unset ${name}`,
+    },
   ]
   const sources = !isOfRun && trust.includes(name) ? kept : [...ofRun, ...kept]
   const found = sources.find(({ value }) => value !== undefined)
@@ -54,13 +62,23 @@ export function findSource(
 
 export function defaultSource(name: SettingName): SettingSource {
   const { default: preset } = settingOf(name)
-  const value = typeof preset === 'string' ? preset : undefined
-  return { name, value, source: 'default', place: 'default' }
+  return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default' }
 }
 
-export function failureOf({ name, value, place }: SettingSource): PlantsError | undefined {
+/** @throws {PlantsError} `malformed`, with the command that changes what is saved */
+export function parseSetting(setting: SettingSource): unknown {
+  const { name, value, place, fix } = setting
   try {
-    if (value !== undefined) settingOf(name).parse(place, value)
+    return value === undefined ? undefined : settingOf(name).parse(place, value)
+  } catch (error) {
+    if (!(error instanceof PlantsError) || fix === undefined) throw error
+    throw malformed(error.message, `Change it: ${fix}`, error)
+  }
+}
+
+export function failureOf(setting: SettingSource): PlantsError | undefined {
+  try {
+    parseSetting(setting)
     return undefined
   } catch (error) {
     if (error instanceof PlantsError) return error
@@ -68,28 +86,11 @@ export function failureOf({ name, value, place }: SettingSource): PlantsError | 
   }
 }
 
-export function parsed<Value>(
-  name: SettingName,
-  sources: SettingSource[],
-  parse: (source: string, text: string) => Value,
-): Value | undefined {
-  const setting = sources.find((candidate) => candidate.name === name)
-  if (setting?.value === undefined) return undefined
-  const { place, value, key } = setting
-  try {
-    return parse(place, value)
-  } catch (error) {
-    if (!(error instanceof PlantsError) || key === undefined) throw error
-    const hint = `Change it: plants config set ${key} VALUE. Or unset it: plants config unset ${key}`
-    throw malformed(error.message, hint, error)
-  }
-}
-
 /** Throws `malformed` for an unknown store. */
 export async function resolveStore(setting: SettingSource, { saved, path }: SettingsFile, io: Io): Promise<Address> {
   const { value = 'local', place, source } = setting
   if (!isStoreName(value)) return resolveAddress(value, place, io, { isArgument: source === 'flag' })
-  const { address } = await knownStore(value, saved, setting)
+  const { address } = knownStore(value, saved, setting)
   return resolveAddress(address, `stores.${value}.address in ${path}`, io)
 }
 
@@ -125,17 +126,16 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
  *
  * @param setting where the name is from, unless it is an argument
  */
-export async function knownStore(name: string, saved: SavedSettings, setting?: SettingSource): Promise<SavedStore> {
+export function knownStore(name: string, saved: SavedSettings, setting?: SettingSource): SavedStore {
   const store = savedStore(saved, name)
   if (store) return store
-  const { similar } = await import('../platform/nearest.js')
   const place = setting === undefined ? '' : ` (from ${setting.place})`
-  const message = `There is no store named ${JSON.stringify(shorten(name))}${place}`
   const names = namedStores(saved).map(([known]) => known)
-  const [guess] = similar(name, setting === undefined ? names : [...names, 'local'])
-  if (guess !== undefined) throw malformed(message, `Did you mean ${guess}?`)
   const known = names.length === 0 ? 'No store is saved' : `The saved stores are: ${names.slice(0, 10).join(', ')}`
   const advice =
-    setting?.key === undefined ? `For a file with that name: ./${name}` : 'Choose another: plants stores use local'
-  throw malformed(message, setting === undefined ? known : `${known}. ${advice}`)
+    setting?.fix === undefined ? `For a file with that name: ./${name}` : 'Choose another: plants stores use local'
+  throw malformed(
+    `There is no store named ${JSON.stringify(shorten(name))}${place}`,
+    setting === undefined ? known : `${known}. ${advice}`,
+  )
 }

@@ -1,30 +1,28 @@
 import { malformed } from '../platform/errors.js'
-import { outputFormats, parseDuration, parseOutput, parseSwitch, parseText, type Values } from '../platform/values.js'
+import { parseDuration, parseOutput, parseSwitch, parseText } from '../platform/values.js'
 import type { Address } from '../stores/common/address.js'
 import { schemes } from '../stores/registry.js'
 
-/** Flags, help, the validation of the file, `plants config` and the README are derived from it. */
+/** Options, help, the validation of the file, `plants config` and `plants stores set` are derived from it. */
 export const settingsTable = {
   store: {
-    flag: '-s, --store <address>',
+    flags: '-s, --store <address>',
     variable: 'PLANTS_STORE',
     scopes: ['user'],
     parse: parseText,
     default: 'local',
     meaning: 'the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
-    values: 'store',
   },
   output: {
-    flag: '-o, --output <format>',
+    flags: '-o, --output <format>',
     variable: 'PLANTS_OUTPUT',
     scopes: ['user'],
     parse: parseOutput,
     default: { words: 'text on a terminal, else JSON' },
     meaning: 'the output format: text, json, ndjson and, for plants, csv or tsv',
-    values: outputFormats,
   },
   timeout: {
-    flag: '--timeout <duration>',
+    flags: '--timeout <duration>',
     variable: 'PLANTS_TIMEOUT',
     scopes: ['user', 'store'],
     parse: parseDuration,
@@ -32,17 +30,16 @@ export const settingsTable = {
     meaning: 'how long to wait for a store: 500ms, 30s, 2m',
   },
   'ca-cert': {
-    flag: '--ca-cert <path>',
+    flags: '--ca-cert <path>',
     variable: 'PLANTS_CA_CERT',
     scopes: ['user', 'store'],
     parse: parseText,
     onlyFor: 'remote',
     default: { words: 'those of the system' },
     meaning: 'a file of trusted PEM certificates',
-    values: 'file',
   },
   'allow-http': {
-    flag: '--allow-http',
+    flags: '--allow-http',
     variable: 'PLANTS_ALLOW_HTTP',
     scopes: ['store'],
     parse: parseSwitch,
@@ -56,20 +53,20 @@ export const settingsTable = {
     parse: parseCommand,
     onlyFor: 'remote',
     default: { words: 'none' },
-    meaning: 'a command that prints the token',
+    meaning: 'get the token from the output of this command; no shell is used',
   },
 } satisfies Record<string, Setting>
 
 interface Setting {
-  /** as in the help, with the name of its value; undefined for a setting that only `stores add` sets */
-  flag?: string
+  /** of the option of every command; a setting without one is only saved */
+  flags?: string
   variable?: string
+  /** for all stores, for one of them, or both */
   scopes: Scope[]
   parse(source: string, text: string): unknown
   /** a value, or a description of the behaviour without one */
   default: string | { words: string }
   meaning: string
-  values?: Values
   /** saved as true or false, not as a string */
   isSwitch?: boolean
   /** undefined for all schemes */
@@ -79,6 +76,7 @@ interface Setting {
 export type Scope = 'user' | 'store'
 
 export type SettingName = keyof typeof settingsTable
+export type SettingValue<Name extends SettingName> = ReturnType<(typeof settingsTable)[Name]['parse']>
 export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
 
 export function settingOf(name: SettingName): Setting {
@@ -107,16 +105,11 @@ export function defaultOf(name: SettingName): string {
   return typeof setting.default === 'string' ? setting.default : setting.default.words
 }
 
-export function flagOf(name: SettingName): string | undefined {
-  return /--[\w-]+/.exec(settingOf(name).flag ?? '')?.[0]
-}
-
 /** Under commander's name for it: `caCert` for `ca-cert`. */
-export function flagValue(name: SettingName, flags: Flags): string | undefined {
-  return textOf(flags[name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())])
+export function optionValue(name: SettingName, options: object): unknown {
+  const attribute = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
+  return Object.entries(options).find(([key]) => key === attribute)?.[1]
 }
-
-export type Flags = Readonly<Record<string, unknown>>
 
 export function textOf(value: unknown): string | undefined {
   return typeof value === 'string' || typeof value === 'boolean' ? String(value) : undefined

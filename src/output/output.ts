@@ -1,5 +1,5 @@
 import { toJson } from '../plant/exact-json.js'
-import { type FieldName, fieldNames, type NewPlant } from '../plant/fields.js'
+import { fieldNames, type NewPlant } from '../plant/fields.js'
 import { type Column, documentIn, type TableLayout } from '../plant/records.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
@@ -7,6 +7,11 @@ import type { Io, Output } from '../platform/io.js'
 import { printable, redactFields } from '../platform/redact.js'
 import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/conflict.js'
+
+/** Of the terminal, also through a pipe to another program there. */
+export function terminalWidth({ stdout, stderr }: Pick<Io, 'stdout' | 'stderr'>): number {
+  return [stdout, stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
+}
 
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
@@ -123,19 +128,9 @@ export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'war
   if (!style.isQuiet) await writeToStderr(io, await warningOf(io, text, style, label))
 }
 
-/**
- * Of such a field of the input.
- *
- * @param of ` of 2 plants`, or nothing
- */
-export function unknownField(name: string, alike: string | undefined, of = ''): string {
-  return `ignored unknown field ${JSON.stringify(name)}${of}${alike === undefined ? '' : `. Did you mean "${alike}"?`}`
-}
-
-export async function similarField(name: string): Promise<FieldName | undefined> {
-  const { similar } = await import('../platform/nearest.js')
-  const [alike] = similar(name, fieldNames)
-  return fieldNames.find((field) => field === alike)
+/** @param of ` of 2 plants`, or nothing */
+export function unknownField(name: string, of = ''): string {
+  return `ignored unknown field ${JSON.stringify(name)}${of}`
 }
 
 /** Does not wait for the write, so that an action in progress continues and can be interrupted. */
@@ -147,7 +142,7 @@ async function warningOf(io: Io, text: string, { errors, colors }: ErrorStyle, l
   if (errors === 'json') return jsonLine({ warning: text }, io)
   const { strong } = await styleFor(colors(io.stderr))
   const name = label === undefined ? '' : ` ${label}:`
-  return `plants:${strong(name)} ${printable(text, io)}\n`
+  return `plants:${strong(name)} ${wrapped(printable(text, io), io.stderr, `plants:${name} `.length)}\n`
 }
 
 /** `element` is the index in a JSON array. */
@@ -181,8 +176,34 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // 400 is the specification's status for every error.
   const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isOmitted ? '' : ` (status ${status})`
-  const details = [...stack, hint ?? []].flat().map((line) => `  ${faint(printable(line, io))}\n`)
-  await writeToStderr(io, `${bad('plants:')} ${printable(message, io)}${shownStatus}\n${details.join('')}`)
+  const details = [...stack, hint ?? []]
+    .flat()
+    .flatMap((line) => wrapped(printable(line, io), io.stderr, 2).split('\n'))
+  const text = wrapped(printable(message, io) + shownStatus, io.stderr, 'plants: '.length)
+  const lines = details.map((line) => `  ${faint(line.trimStart())}\n`)
+  await writeToStderr(io, `${bad('plants:')} ${text}\n${lines.join('')}`)
+}
+
+/**
+ * At spaces, on a terminal: but not in a command, which people copy, between quotes, or in a path with spaces. Lines
+ * after the first are indented by 2.
+ *
+ * @param start where the text begins, in columns
+ */
+function wrapped(text: string, { isTerminal, columns }: Output, start: number): string {
+  if (!isTerminal || start + text.length <= columns) return text
+  const command = /(?<=: )(?:plants|chmod|sqlite3|split|gzip) .*?(?=\. [A-Z]|$)/.source
+  const pieces = RegExp(String.raw`${command}|"[^"]*"\S*|[.~]?/(?:.*/)?\S*|\S+`, 'g')
+  const lines: string[] = []
+  let line = ''
+  for (const [word] of text.matchAll(pieces)) {
+    const room = columns - (lines.length === 0 ? start : 2)
+    if (line !== '' && line.length + 1 + word.length > room) {
+      lines.push(line)
+      line = word
+    } else line = line === '' ? word : `${line} ${word}`
+  }
+  return [...lines, line].join('\n  ')
 }
 
 /** @param opened undefined if the store does not exist */

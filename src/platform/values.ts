@@ -1,12 +1,6 @@
 import { malformed, type PlantsError } from './errors.js'
 import { shorten } from './escape.js'
 
-/** What shells complete: one of these words, or names. */
-export type Values = readonly string[] | 'file' | 'store' | 'saved-store' | 'setting' | 'setting-value' | StoredValues
-
-/** what a store has */
-export type StoredValues = 'id' | 'tag' | 'token'
-
 /** What an index finds that is in range. Anything else is a defect. */
 export function must<T>(value: T | undefined): T {
   if (value === undefined) throw new RangeError('An index is out of range')
@@ -69,8 +63,8 @@ export function parseOutput(
   text: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  const hint = text === 'xlsx' ? 'For a workbook: plants export --out FILE.xlsx' : 'See: plants help formats'
-  return parseChoice(flag, text, formats, /[./]/.test(text) ? 'See: plants help export' : hint)
+  const isFile = text === 'xlsx' || /[./]/.test(text)
+  return parseChoice(flag, text, formats, isFile ? 'For a file: plants export --out FILE' : 'See: plants help options')
 }
 
 export function isJson(format: string | undefined): boolean {

@@ -1,5 +1,4 @@
 import { join } from 'node:path'
-import type { NewPlant } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import {
   type Address,
@@ -14,7 +13,7 @@ import {
 } from './common/address.js'
 import { idAfter } from './common/conflict.js'
 import { greatestId } from './common/create-next.js'
-import type { CheckOptions, CheckReport, CreatePreview, OpenOptions, OwnStore, Store } from './common/store.js'
+import type { CheckOptions, CheckReport, OpenOptions, OwnStore, Store } from './common/store.js'
 
 /** The rest of the program does not ask for the scheme of an address. */
 interface StoreScheme<A extends Address> {
@@ -29,12 +28,10 @@ interface StoreScheme<A extends Address> {
   openExisting(address: A, options: OpenOptions): Promise<Store | undefined>
 }
 
-/** Its stores can be served, staged and previewed. */
+/** Its stores can be served and checked. */
 interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
-  /** Writes nothing. Throws the errors of a create, as far as they can be predicted. */
-  previewCreate(address: A, plant: NewPlant, key: string | undefined, options: OpenOptions): Promise<CreatePreview>
   /** Reads what is stored, and changes nothing. Throws `unavailable` for damage. Returns undefined if there is no store. */
   check(address: A, options: OpenOptions, check: CheckOptions): Promise<CheckReport | undefined>
 }
@@ -58,7 +55,6 @@ const postgres: OwnStoreScheme<PostgresAddress> = {
   parse: async (...text) => (await import('./postgres/postgres-address.js')).parsePostgres(...text),
   open: async (...store) => (await postgresStore()).open(...store),
   openExisting: async (...store) => (await postgresStore()).openExisting(...store),
-  previewCreate: async (...create) => (await import('./postgres/postgres-check.js')).previewCreate(...create),
   check: async (address, options) => (await import('./postgres/postgres-check.js')).check(address, options),
 }
 
@@ -70,7 +66,6 @@ const file: OwnStoreScheme<FileAddress> = {
   parse: parseFile,
   open: async (...store) => (await sqliteStore()).open(...store),
   openExisting: async (...store) => (await sqliteStore()).openExisting(...store),
-  previewCreate: async (...create) => (await import('./sqlite/sqlite-check.js')).previewCreate(...create),
   check: async (...store) => (await import('./sqlite/sqlite-check.js')).check(...store),
 }
 
@@ -96,7 +91,7 @@ export function completeAddress(address: Address): string {
 }
 
 export function isOwn(address: Address): address is OwnAddress {
-  return 'previewCreate' in schemes[address.scheme]
+  return 'check' in schemes[address.scheme]
 }
 
 export function isDefaultStore(address: Address): boolean {

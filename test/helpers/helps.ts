@@ -1,17 +1,23 @@
 import type { Command } from 'commander'
-import { Program, subcommandOf } from '../../src/cli/program/program.js'
+import { loadCommand } from '../../src/cli/command.js'
+import { programOf } from '../../src/cli/program/program.js'
 import { ioOf, runPlants } from './run.js'
 
-/** The program with the definitions of all commands. */
-export const program = new Program(ioOf({}))
-for (const command of program.root.commands) await program.load(command)
+const io = ioOf({})
+
+/** The program with the options of all commands. */
+export const program = programOf(io)
+for (const command of program.commands) await loadCommand(command, io)
 
 /** The names of the commands that help lists, without `help`. */
-export const commandNames = program.root.commands.map((command) => command.name()).filter((name) => name !== 'help')
+export const commandNames = program.commands.map((command) => command.name()).filter((name) => name !== 'help')
 
 /** The command with this name, or with those of its parent and itself; undefined if there is none. */
 export function commandAt(words: string[]): Command | undefined {
-  return words.reduce<Command | undefined>((command, word) => command && subcommandOf(command, word), program.root)
+  return words.reduce<Command | undefined>(
+    (command, word) => command?.commands.find((each) => each.name() === word || each.aliases().includes(word)),
+    program,
+  )
 }
 
 /** A command and those below it. */

@@ -4,6 +4,7 @@ import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { man } from '../../package.json'
+import { PlantsCommand } from '../../src/cli/command.js'
 import { blocksOf, pages, placeholders } from '../helpers/documents.js'
 import { commandNames, program } from '../helpers/helps.js'
 import { isHere } from '../helpers/programs.js'
@@ -60,9 +61,9 @@ test.skipIf(!isHere('groff'))(
     const groff = ['-man', '-Tutf8', '-ww', '-P-cbou']
     const texts = await Promise.all(man.map((page) => execa('groff', [...groff, join(root, page)])))
     expect(texts.map(({ stderr }) => stderr).join('')).toBe('')
-    const listed = [...program.definitions.values()].filter(({ name }) => name !== 'help')
-    for (const { examples = [] } of listed)
-      for (const example of examples) expect(texts.map(({ stdout }) => stdout).join()).toContain(example)
+    for (const command of program.commands.filter((each) => each.name() !== 'help'))
+      for (const example of command instanceof PlantsCommand ? command.examples : [])
+        expect(texts.map(({ stdout }) => stdout).join()).toContain(example)
   },
 )
 

@@ -1,5 +1,4 @@
 import { type Credential, findToken, noToken, tokenVariable } from '../../auth/credentials.js'
-import { assertNotExposed } from '../../auth/exposure.js'
 import { failureOf } from '../../auth/token.js'
 import { changeSettings } from '../../config/change.js'
 import { withField } from '../../config/edit.js'
@@ -11,114 +10,124 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { type Address, isLoginAddress, type RemoteAddress } from '../../stores/common/address.js'
 import { loginAddress, schemeOf, schemeOfText, takesPassword, takesToken } from '../../stores/registry.js'
-import { resolveSettings, type Settings } from '../context.js'
-import { type CommandDefinition, defineCommand } from '../define-command.js'
-import { accessTo } from '../store-access.js'
+import type { GlobalOptions, PlantsCommand } from '../command.js'
+import { resolveSettings } from '../context.js'
+import type { Settings } from '../settings.js'
+import { accessTo, assertSafe, credentialContext } from '../store-access.js'
 
-const login = defineCommand({
-  name: 'login',
-  description:
-    'Save the token of the store, from a prompt or from stdin. It is saved as plain text in the settings file, which only you can read.',
-  options: [{ flags: '--with-token, --from-stdin', description: 'read the token from stdin' }],
-  async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io)
-    const { storeName, tokenCommand, storeOptions } = settings
-    const store = serviceOf(settings)
-    if (tokenCommand !== undefined) {
-      const hint = `Renew the token where the command reads it, or remove the command: plants config unset stores.${storeName}.token-command`
-      throw malformed(`${storeName} gets its token from a command`, hint)
-    }
-    assertNotExposed(store, settings)
-    const token = await readToken(flags.fromStdin === true, store, settings, io)
-    io.secrets.add(token)
-    const { verifyToken } = await import('../../stores/http/check-token.js')
-    const access = await accessTo(store, settings, io, { token, source: 'file', place: 'this login' })
-    const check = await verifyToken(store, access, storeOptions)
-    if (check.state === 'rejected') {
-      const message = `${store.name} does not accept this token: ${check.error.message}`
-      const hint = 'Nothing was saved. Copy it again, or ask for a new one'
-      throw new PlantsError('unauthorized', message, { ...check.error, hint })
-    }
-    const savedAt = new Date(io.time()).toISOString()
-    const names = namesOf(store, settings)
-    const saved = { [names.address]: { token, savedAt } }
-    await changeSettings(io, settings, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
-    const checked = check.state === 'accepted'
-    if (!checked) {
-      const { message, type, hint } = check.error
-      const advice = type === 'rejected' && hint !== undefined ? `. ${hint}` : ''
-      await settings.warn(`The token is saved, but could not be checked: ${message}${advice}`)
-    }
-    if (tokenVariable(io)) await settings.warn('PLANTS_TOKEN is still set, and takes precedence')
-    const text = `Saved the token for ${displayName(names)}${checked ? ', which accepts it' : ''}`
-    await writeResult(io, settings, { ...names, source: 'file', savedAt, checked }, text)
-  },
-})
+export interface LoginOptions extends GlobalOptions {
+  /** under the name of its second flag */
+  fromStdin?: true
+}
 
-const logout = defineCommand({
-  name: 'logout',
-  description: 'Remove the saved token of the store, or the password that an earlier version saved for a database.',
-  async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io)
-    const store = takesPassword(settings.store) ? settings.store : serviceOf(settings)
-    const names = namesOf(store, settings)
-    const { before, after } = await changeSettings(io, settings, (saved) =>
-      saved.tokens === undefined ? saved : { ...saved, tokens: withField(saved.tokens, names.address, undefined) },
+export function defineAuth(command: PlantsCommand, io: Io): void {
+  command
+    .description(
+      'Manage the token of a service. It is saved in your settings file, and sent only to the address of the store.',
     )
-    const removed = after !== before
-    if (takesToken(store) && tokenVariable(io)) await settings.warn('PLANTS_TOKEN is still set')
-    if (settings.tokenCommand !== undefined) await settings.warn(`${settings.storeName} still has a token command`)
-    const noun = takesToken(store) ? 'token' : 'password'
-    const text = `${removed ? 'Removed the' : 'There was no saved'} ${noun} for ${displayName(names)}`
-    await writeResult(io, settings, { ...names, removed }, text)
-  },
-})
+    .addExamples(
+      'plants auth login --store https://plants.example.com',
+      'plants auth login --store https://plants.example.com --from-stdin < token.txt',
+      'plants auth status --store https://plants.example.com',
+    )
+  command
+    .command('login')
+    .description(
+      'Save the token of the store, from a prompt or from stdin. It is saved as plain text in the settings file, which only you can read.',
+    )
+    .option('--with-token, --from-stdin', 'read the token from stdin')
+    .handler((options: LoginOptions) => login(options, io))
+  command
+    .command('logout')
+    .aliases(['rm', 'delete', 'remove'])
+    .description('Remove the saved token of the store, or the password that an earlier version saved for a database.')
+    .handler((options: GlobalOptions) => logout(options, io))
+  command
+    .command('status')
+    .description(
+      'Show the source of the token of the store and, without --store, what else is saved, but not the secrets. The exit code is 3 if there is none.',
+    )
+    .handler((options: GlobalOptions) => status(options, io))
+  command
+    .command('token')
+    .description('Print the token of the store, for use by other programs.')
+    .handler((options: GlobalOptions) => printToken(options, io))
+}
 
-const status = defineCommand({
-  name: 'status',
-  description:
-    'Show the source of the token of the store and, without --store, what else is saved, but not the secrets. The exit code is 3 if there is none.',
-  async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io)
-    const { saved, path = '' } = settings.file
-    const store = flags.store !== undefined || takesToken(settings.store) ? serviceOf(settings) : undefined
-    const found = store && (await findToken(store, settings, io))
-    const { source, savedAt, expires } = found ?? { source: 'none' }
-    const own: Status[] = store ? [{ ...namesOf(store, settings), source, savedAt, expires }] : []
-    const others = Object.entries(flags.store === undefined ? (saved.tokens ?? {}) : {})
-      .filter(([address]) => address !== own[0]?.address && isLoginAddress(address))
-      .map(([address, entry]): Status => ({ store: address, address, source: 'file', savedAt: entry.savedAt }))
-    const text = async () => (lines: Status[]) => lines.map((line) => statusLine(line, path)).join('')
-    await writeRows(io, settings, [[...own, ...others]], { text })
-    if (store && !found) throw noToken(store, settings.storeFlag)
-    const hint = 'Save one with: plants auth login --store https://plants.example.com'
-    if (!store && others.length === 0) throw new PlantsError('unauthorized', 'No token is saved', { hint })
-  },
-})
+async function login(options: LoginOptions, io: Io): Promise<void> {
+  const settings = await resolveSettings(options, io)
+  const { storeName, storeOptions } = settings
+  const store = serviceOf(settings)
+  if (settings.value('token-command') !== undefined) {
+    const hint = `Renew the token where the command reads it, or remove the command: plants stores set ${storeName} --no-token-command`
+    throw malformed(`${storeName} gets its token from a command`, hint)
+  }
+  assertSafe(store, settings)
+  const token = await readToken(options.fromStdin === true, store, settings, io)
+  io.secrets.add(token)
+  const { verifyToken } = await import('../../stores/http/check-token.js')
+  const access = await accessTo(store, settings, io, { token, source: 'file', place: 'this login' })
+  const check = await verifyToken(store, access, storeOptions)
+  if (check.state === 'rejected') {
+    const message = `${store.name} does not accept this token: ${check.error.message}`
+    const hint = 'Nothing was saved. Copy it again, or ask for a new one'
+    throw new PlantsError('unauthorized', message, { ...check.error, hint })
+  }
+  const savedAt = new Date(io.time()).toISOString()
+  const names = namesOf(store, settings)
+  const saved = { [names.address]: { token, savedAt } }
+  await changeSettings(io, settings, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
+  const checked = check.state === 'accepted'
+  if (!checked) {
+    const { message, type, hint } = check.error
+    const advice = type === 'rejected' && hint !== undefined ? `. ${hint}` : ''
+    await settings.warn(`The token is saved, but could not be checked: ${message}${advice}`)
+  }
+  if (tokenVariable(io)) await settings.warn('PLANTS_TOKEN is still set, and takes precedence')
+  const text = `Saved the token for ${displayName(names)}${checked ? ', which accepts it' : ''}`
+  await writeResult(io, settings, { ...names, source: 'file', savedAt, checked }, text)
+}
 
-const token = defineCommand({
-  name: 'token',
-  description: 'Print the token of the store, for use by other programs.',
-  async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io)
-    const store = serviceOf(settings)
-    const found = await findToken(store, settings, io)
-    if (!found) throw noToken(store, settings.storeFlag)
-    const { token, source, savedAt, expires } = found
-    await writeAnswer(io, `${settings.errors === 'json' ? toJson({ token, source, savedAt, expires }) : token}\n`)
-  },
-})
+async function logout(options: GlobalOptions, io: Io): Promise<void> {
+  const settings = await resolveSettings(options, io)
+  const store = takesPassword(settings.store) ? settings.store : serviceOf(settings)
+  const names = namesOf(store, settings)
+  const { before, after } = await changeSettings(io, settings, (saved) =>
+    saved.tokens === undefined ? saved : { ...saved, tokens: withField(saved.tokens, names.address, undefined) },
+  )
+  const removed = after !== before
+  if (takesToken(store) && tokenVariable(io)) await settings.warn('PLANTS_TOKEN is still set')
+  if (settings.value('token-command') !== undefined)
+    await settings.warn(`${settings.storeName} still has a token command`)
+  const noun = takesToken(store) ? 'token' : 'password'
+  const text = `${removed ? 'Removed the' : 'There was no saved'} ${noun} for ${displayName(names)}`
+  await writeResult(io, settings, { ...names, removed }, text)
+}
 
-export const auth: CommandDefinition = {
-  name: 'auth',
-  description:
-    'Manage the token of a service. It is saved in your settings file, and sent only to the address of the store.',
-  commands: [login, logout, status, token],
-  examples: [
-    'plants auth login --store https://plants.example.com',
-    'plants auth login --store https://plants.example.com --from-stdin < token.txt',
-    'plants auth status --store https://plants.example.com',
-  ],
+async function status(options: GlobalOptions, io: Io): Promise<void> {
+  const settings = await resolveSettings(options, io)
+  const { saved, path = '' } = settings.file
+  const store = options.store !== undefined || takesToken(settings.store) ? serviceOf(settings) : undefined
+  const found = store && (await findToken(store, credentialContext(settings), io))
+  const { source, savedAt, expires } = found ?? { source: 'none' }
+  const own: Status[] = store ? [{ ...namesOf(store, settings), source, savedAt, expires }] : []
+  const others = Object.entries(options.store === undefined ? (saved.tokens ?? {}) : {})
+    .filter(([address]) => address !== own[0]?.address && isLoginAddress(address))
+    .map(([address, entry]): Status => ({ store: address, address, source: 'file', savedAt: entry.savedAt }))
+  const text = async () => (lines: Status[]) => lines.map((line) => statusLine(line, path)).join('')
+  await writeRows(io, settings, [[...own, ...others]], { text })
+  if (store && !found) throw noToken(store, settings.storeFlag)
+  const hint = 'Save one with: plants auth login --store https://plants.example.com'
+  if (!store && others.length === 0) throw new PlantsError('unauthorized', 'No token is saved', { hint })
+}
+
+async function printToken(options: GlobalOptions, io: Io): Promise<void> {
+  const settings = await resolveSettings(options, io)
+  const store = serviceOf(settings)
+  const found = await findToken(store, credentialContext(settings), io)
+  if (!found) throw noToken(store, settings.storeFlag)
+  const { token, source, savedAt, expires } = found
+  await writeAnswer(io, `${settings.errors === 'json' ? toJson({ token, source, savedAt, expires }) : token}\n`)
 }
 
 /** Throws `malformed` for a store without tokens. */

@@ -1,6 +1,7 @@
 import { writeAnswer } from '../../output/output.js'
+import type { Io } from '../../platform/io.js'
 import { parseChoice } from '../../platform/values.js'
-import { defineCommand } from '../define-command.js'
+import type { PlantsCommand } from '../command.js'
 
 /**
  * bash splits words at "=" and ":": they are joined again, and the inserted text begins after the last of these
@@ -111,42 +112,35 @@ complete -c plants -f -k -a '(__plants_complete)'
 
 const shells = ['bash', 'zsh', 'fish'] as const
 
-export const completion = defineCommand({
-  name: 'completion',
-  description:
-    'Print a script with which a shell completes commands, flags, their values, saved stores and settings. The script calls plants for the candidates, so it never becomes outdated.',
-  arguments: [
-    {
-      name: '<shell>',
-      description: 'bash, zsh or fish',
-      values: shells,
-      parse: (name: string, text: string) => parseChoice(name, text, shells),
-    },
-  ],
-  notes: [
-    {
-      title: 'Installation',
-      lines: [
-        'bash, in ~/.bashrc:',
-        '  source <(plants completion bash)',
-        'zsh, once, then start a new shell (or source the script in ~/.zshrc, after compinit):',
-        `  plants completion zsh > "\${fpath[1]}/_plants"`,
-        'fish, once:',
-        '  plants completion fish > ~/.config/fish/completions/plants.fish',
-        'For an alias of plants, such as p:',
-        '  bash: complete -F _plants p   zsh: compdef _plants p   fish: complete -c p -w plants',
-      ],
-    },
-  ],
-  examples: [
-    'source <(plants completion bash)',
-    'plants completion zsh > _plants',
-    'plants completion fish > plants.fish',
-  ],
-  async run({ args: [shell] }, io) {
-    await writeAnswer(io, { bash, zsh, fish }[shell])
-  },
-})
+export function defineCompletion(command: PlantsCommand, io: Io): void {
+  command
+    .description(
+      'Print a script with which a shell completes commands, options, their choices and the names of saved stores. The script calls plants for the candidates, so it never becomes outdated.',
+    )
+    .addArgument(
+      command
+        .createArgument('<shell>', shells.join(', '))
+        .choices(shells)
+        .argParser((text) => parseChoice('shell', text, shells)),
+    )
+    .addNotes(
+      'Installation',
+      'bash, in ~/.bashrc:',
+      '  source <(plants completion bash)',
+      'zsh, once, then start a new shell (or source the script in ~/.zshrc, after compinit):',
+      `  plants completion zsh > "\${fpath[1]}/_plants"`,
+      'fish, once:',
+      '  plants completion fish > ~/.config/fish/completions/plants.fish',
+      'For an alias of plants, such as p:',
+      '  bash: complete -F _plants p   zsh: compdef _plants p   fish: complete -c p -w plants',
+    )
+    .addExamples(
+      'source <(plants completion bash)',
+      'plants completion zsh > _plants',
+      'plants completion fish > plants.fish',
+    )
+    .handler((_: object, shell: (typeof shells)[number]) => writeAnswer(io, { bash, zsh, fish }[shell]))
+}
 
 /** A raw template, without the backslash before `${`, which TypeScript needs and shells must not see. */
 function script({ raw }: TemplateStringsArray): string {

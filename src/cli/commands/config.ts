@@ -1,150 +1,140 @@
-import { namedStores, shownStore } from '../../config/resolve.js'
-import { defaultOf, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
-import { savedStore, settingsPath } from '../../config/settings-file.js'
+import { isStoreName, knownStore, resolveAddress, shownStore } from '../../config/resolve.js'
+import { defaultOf, type SettingName, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
+import { settingsPath } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeAnswer, writeResult, writeTable } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
-import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
+import type { Address } from '../../stores/common/address.js'
 import { completeAddress } from '../../stores/registry.js'
-import { chosenFormat, type Preferences, resolvePreferences } from '../context.js'
-import { type ArgumentDefinition, type CommandDefinition, defineCommand, type GlobalFlags } from '../define-command.js'
+import type { GlobalOptions, PlantsCommand } from '../command.js'
+import { chosenFormat, resolvePreferences } from '../context.js'
+import type { Preferences } from '../settings.js'
 
-const setting = {
-  name: '<setting>',
-  description: `name of the setting: ${settingsIn('user').join(', ')}; for a store, stores.NAME.SETTING. See: plants help environment`,
-  values: 'setting',
-} as const satisfies ArgumentDefinition
+const saved = settingsIn('user')
 
-const get = defineCommand({
-  name: 'get',
-  description: 'Print the effective value of a setting.',
-  arguments: [setting],
-  async run({ args: [name], flags }, io) {
-    const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
-    const entry = (await entriesOf(settings, io)).find((candidate) => candidate.name === name)
-    if (entry?.value === undefined) {
-      const { parseKey } = await import('../../config/edit.js')
-      const known = settingNames.find((candidate) => candidate === name)
-      const hint = known
-        ? `The default applies: ${defaultOf(known)}`
-        : `For the value of all stores: plants config get ${(await parseKey(name, settings.file.saved)).setting}`
-      throw new PlantsError('notFound', `${name} is not set`, { hint })
-    }
-    await writeText(entry.value, settings.errors === 'json' ? entry : undefined, io)
-  },
-})
-
-const set = defineCommand({
-  name: 'set',
-  description: 'Save a setting.',
-  arguments: [setting, { name: '<value>', description: 'the new value', values: 'setting-value' }],
-  run: ({ args: [name, text], flags }, io) => saveSetting(name, text, flags, io),
-})
-
-/** Warns about what has precedence over it, and about what was saved for the old value. */
-export async function saveSetting(name: string, text: string, flags: GlobalFlags, io: Io): Promise<void> {
-  const { checkedValue, parseKey, settingsOfServices, withValue } = await import('../../config/edit.js')
-  const { changeSettings } = await import('../../config/change.js')
-  const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
-  let checked: Awaited<ReturnType<typeof checkedValue>> = { value: text }
-  const { before, after } = await changeSettings(io, settings, async (saved) => {
-    const key = await parseKey(name, saved)
-    checked = await checkedValue(key, name, text, saved, io)
-    return withValue(key, checked.value, saved)
-  })
-  const { value, address } = checked
-  const winner = settings.sources.find((each) => each.name === name && each.source === 'variable')
-  if (winner) await settings.warn(`${winner.place} is still set, and takes precedence`)
-  const [, store] = /^stores\.(.*)\.address$/s.exec(name) ?? []
-  if (store !== undefined && address) {
-    const kept = settingsOfServices(savedStore(after, store))
-    if (kept.length > 0) await settings.warn(`${store} keeps its ${kept.join(', ')}`)
-    const { savedToken } = await import('../../auth/credentials.js')
-    const old = savedStore(before, store)?.address ?? ''
-    if (old !== address.name && savedToken(before, old) && !savedToken(after, address.name)) {
-      const fix = `Save a new one: plants auth login --store ${shellWord(store)}`
-      await settings.warn(`The saved token is for the old address. ${fix}`)
-    }
-  }
-  if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)
-  const shown = address && value === completeAddress(address) ? address.name : value
-  await writeResult(io, settings, { name, value: shown }, `Set ${name} to ${quoteIfNeeded(String(shown))}`)
+export function defineConfig(command: PlantsCommand, io: Io): void {
+  command
+    .description('Read and change the settings for all stores. For one store: plants stores set.')
+    .addExamples('plants config set timeout 1m', 'plants config get timeout', 'plants config list')
+  command
+    .command('get')
+    .description('Print the effective value of a setting.')
+    .addArgument(settingArgument(command))
+    .handler((options: GlobalOptions, name: string) => get(name, options, io))
+  command
+    .command('set')
+    .description('Save a setting.')
+    .addArgument(settingArgument(command))
+    .argument('<value>', 'the new value')
+    .handler((options: GlobalOptions, name: string, value: string) => set(name, value, options, io))
+  command
+    .command('unset')
+    .aliases(['rm', 'delete', 'remove'])
+    .description('Remove a saved setting, so that its default applies.')
+    .addArgument(settingArgument(command))
+    .handler((options: GlobalOptions, name: string) => unset(name, options, io))
+  command
+    .command('list')
+    .description('List the settings with their values, sources and descriptions.')
+    .handler((options: GlobalOptions) => list(options, io))
+  command
+    .command('path')
+    .description('Print the path of the settings file, even if the file does not exist.')
+    .handler((options: GlobalOptions) => path(options, io))
 }
 
-const unset = defineCommand({
-  name: 'unset',
-  description: 'Remove a saved setting, so that its default applies.',
-  arguments: [setting],
-  async run({ args: [name], flags }, io) {
-    const { parseKey, withValue } = await import('../../config/edit.js')
-    const { changeSettings } = await import('../../config/change.js')
-    const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
-    const { before, after } = await changeSettings(io, settings, async (saved) => {
-      const key = await parseKey(name, saved)
-      const hint = `To remove the store: plants stores remove ${shellWord(key.store ?? '')}`
-      if (key.setting === 'address') throw malformed('A store needs an address', hint)
-      return withValue(key, undefined, saved)
-    })
-    const removed = before !== after
-    const text = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
-    await writeResult(io, settings, { name, removed }, text)
-  },
-})
+function settingArgument(command: PlantsCommand) {
+  return command
+    .createArgument('<setting>', `one of ${saved.join(', ')}`)
+    .choices(saved)
+    .argParser(String)
+}
 
-const list = defineCommand({
-  name: 'list',
-  description: 'List the settings with their values, sources and descriptions.',
-  async run({ flags }, io) {
-    const settings = await resolvePreferences(flags, io, { ignoresInvalid: true })
-    const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
-    await writeTable(io, settings, [await entriesOf(settings, io)], titles, ({ name, value, source, meaning }) => [
-      name,
-      value === undefined ? '-' : quoteIfNeeded(value),
-      source,
-      meaning,
-    ])
-  },
-})
+/** Throws `malformed` for an unknown setting. */
+function nameOf(text: string): SettingName {
+  const found = saved.find((name) => name === text)
+  if (found !== undefined) return found
+  const ofStore = settingNames.find((name) => name === text || text.endsWith(`.${name}`))
+  const option = ofStore ? (settingOf(ofStore).flags ?? `--${ofStore} <command>`) : '--address <address>'
+  const isOfStore = ofStore !== undefined || text.endsWith('.address')
+  const hint = isOfStore ? `For one store: plants stores set NAME ${option}` : `The settings are: ${saved.join(', ')}`
+  throw malformed(`There is no setting ${JSON.stringify(text)}`, hint)
+}
+
+async function get(text: string, options: GlobalOptions, io: Io): Promise<void> {
+  const name = nameOf(text)
+  const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
+  const entry = await entryOf(name, settings, io)
+  if (entry.value === undefined)
+    throw new PlantsError('notFound', `${name} is not set`, { hint: `The default applies: ${defaultOf(name)}` })
+  // unchanged, unless a terminal would obey it
+  const shown = io.stdout.isTerminal ? quoteIfNeeded(entry.value) : entry.value
+  await writeAnswer(io, `${settings.errors === 'json' ? toJson(entry) : shown}\n`)
+}
+
+/** Warns about what has precedence over it. */
+export async function set(text: string, value: string, options: GlobalOptions, io: Io): Promise<void> {
+  const name = nameOf(text)
+  const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
+  const { changeSettings } = await import('../../config/change.js')
+  const checked: { shown: string; address?: Address } = { shown: value }
+  await changeSettings(io, settings, async (before) => {
+    if (name !== 'store') {
+      const { savedValue } = await import('../../config/edit.js')
+      const saved = await savedValue(name, name, value, io)
+      checked.shown = String(saved)
+      return { ...before, [name]: saved }
+    }
+    checked.address = isStoreName(value)
+      ? await resolveAddress(knownStore(value, before).address, `stores.${value}.address`, io)
+      : await resolveAddress(value, name, io, { isArgument: true })
+    const isName = value === 'local' || isStoreName(value)
+    checked.shown = isName ? value : checked.address.name
+    return { ...before, store: isName ? value : completeAddress(checked.address) }
+  })
+  const { source, place } = settings.source(name)
+  if (source === 'variable') await settings.warn(`${place} is still set, and takes precedence`)
+  const { shown, address } = checked
+  if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)
+  await writeResult(io, settings, { name, value: shown }, `Set ${name} to ${quoteIfNeeded(shown)}`)
+}
+
+async function unset(text: string, options: GlobalOptions, io: Io): Promise<void> {
+  const name = nameOf(text)
+  const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
+  const [{ changeSettings }, { withField }] = await Promise.all([
+    import('../../config/change.js'),
+    import('../../config/edit.js'),
+  ])
+  const { before, after } = await changeSettings(io, settings, (all) => withField(all, name, undefined))
+  const removed = before !== after
+  const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
+  await writeResult(io, settings, { name, removed }, sentence)
+}
+
+async function list(options: GlobalOptions, io: Io): Promise<void> {
+  const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
+  const entries = await Promise.all(settingNames.map((name) => entryOf(name, settings, io)))
+  const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
+  await writeTable(io, settings, [entries], titles, ({ name, value, source, meaning }) => [
+    name,
+    value === undefined ? '-' : quoteIfNeeded(value),
+    source,
+    meaning,
+  ])
+}
 
 /** Works with an invalid file, whose path is needed to correct it. */
-const path = defineCommand({
-  name: 'path',
-  description: 'Print the path of the settings file, even if the file does not exist.',
-  async run({ flags }, io) {
-    const file = await settingsPath(io)
-    await writeText(file, isJson(await chosenFormat(flags.output, io)) ? { path: file } : undefined, io)
-  },
-})
-
-export const config: CommandDefinition = {
-  name: 'config',
-  description: 'Read and change settings. A setting of a store is called stores.NAME.SETTING.',
-  commands: [get, set, unset, list, path],
-  examples: ['plants config set timeout 1m', 'plants config get timeout', 'plants config list'],
+async function path(options: GlobalOptions, io: Io): Promise<void> {
+  const file = await settingsPath(io)
+  const shown = io.stdout.isTerminal ? quoteIfNeeded(file) : file
+  await writeAnswer(io, `${isJson(await chosenFormat(options.output, io)) ? toJson({ path: file }) : shown}\n`)
 }
 
-/** Prints a text unchanged, unless a terminal would obey it. */
-async function writeText(text: string, fields: object | undefined, io: Io): Promise<void> {
-  const shown = io.stdout.isTerminal ? quoteIfNeeded(text) : text
-  await writeAnswer(io, `${fields ? toJson(fields) : shown}\n`)
-}
-
-async function entriesOf({ sources, file }: Preferences, io: Io) {
-  const own = sources.map(({ name, value, source }) => ({ name, value, source, meaning: settingOf(name).meaning }))
-  const saved = namedStores(file.saved).flatMap(([store, fields]) =>
-    (['address', ...settingsIn('store')] as const).flatMap((name) => {
-      const value = fields[name]
-      if (value === undefined) return []
-      const meaning = name === 'address' ? `address of ${store}` : `for ${store}: ${settingOf(name).meaning}`
-      return [{ name: `stores.${store}.${name}`, value: String(value), source: 'saved' as const, meaning }]
-    }),
-  )
-  const isAddress = (name: string) => name === 'store' || name.endsWith('.address')
-  return Promise.all(
-    [...own, ...saved].map(async ({ name, value, ...others }) => {
-      const shown = value !== undefined && isAddress(name) ? await shownStore(value, io) : value
-      return { name, value: shown, ...others }
-    }),
-  )
+async function entryOf(name: SettingName, settings: Preferences, io: Io) {
+  const { value, source } = settings.source(name)
+  const shown = name === 'store' && value !== undefined ? await shownStore(value, io) : value
+  return { name, value: shown, source, meaning: settingOf(name).meaning }
 }

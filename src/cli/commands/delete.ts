@@ -1,3 +1,4 @@
+import { Option } from 'commander'
 import { describePlant, notFound, quoteIfNeeded, styleFor } from '../../output/output.js'
 import { textsInWords } from '../../plant/fields.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
@@ -7,58 +8,66 @@ import { outputFormats } from '../../platform/values.js'
 import { changedBy } from '../../stores/common/change.js'
 import type { CountQuery, Store } from '../../stores/common/store.js'
 import { isDefaultStore, openExistingStore } from '../../stores/registry.js'
-import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, dryRunOption, filterOptions, idsArgument } from '../define-command.js'
+import type { PlantsCommand } from '../command.js'
+import { resolveSettings } from '../context.js'
 import { readIds } from '../ids.js'
 import { performAll } from '../many.js'
+import { addFilters, type FilterOptions, idsArgument } from '../options.js'
+import type { Settings } from '../settings.js'
 
-export const deletePlant = defineCommand({
-  name: 'delete',
-  description: 'Delete plants by id, or all that match, and print them, so that they can be created again.',
-  arguments: [{ ...idsArgument, name: '[id...]' }],
-  options: [
-    ...filterOptions,
-    { flags: '--ignore-missing', description: 'ignore ids that no plant has', conflicts: ['tag', 'search'] },
-    dryRunOption('print what would be deleted, but delete nothing'),
-    { flags: '-y, --yes', description: 'do not ask for confirmation' },
-  ],
-  formats: outputFormats,
-  examples: ['plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --search fern --dry-run'],
-  async run({ args, flags, formats }, io) {
-    const { tag, search, ignoreMissing = false, dryRun = false, yes = false } = flags
-    const filter = tag === undefined && search === undefined ? undefined : { tag, search }
-    if (args.length > 0 === (filter !== undefined)) {
-      const hint = 'Name plants by their ids, or by --tag, --no-tag or --search: plants help delete'
-      throw malformed('delete takes either ids or filters', hint)
+export interface DeleteOptions extends FilterOptions {
+  ignoreMissing?: true
+  dryRun?: true
+  yes?: true
+}
+
+export function defineDelete(command: PlantsCommand, io: Io): void {
+  command
+    .description('Delete plants by id, or all that match, and print them, so that they can be created again.')
+    .argument('[id...]', idsArgument[1])
+  addFilters(command)
+    .addOption(new Option('--ignore-missing', 'ignore ids that no plant has').conflicts(['tag', 'search']))
+    .option('--dry-run', 'print what would be deleted, but delete nothing')
+    .option('-y, --yes', 'do not ask for confirmation')
+    .addExamples('plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --search fern --dry-run')
+    .handler((options: DeleteOptions, ids: string[]) => deletePlants(ids, options, io))
+}
+
+export async function deletePlants(args: readonly string[], options: DeleteOptions, io: Io): Promise<void> {
+  const { tag, search, ignoreMissing = false, dryRun = false, yes = false } = options
+  const filter = tag === undefined && search === undefined ? undefined : { tag, search }
+  if (args.length > 0 === (filter !== undefined)) {
+    const hint = 'Name plants by their ids, or by --tag, --no-tag or --search: plants help delete'
+    throw malformed('delete takes either ids or filters', hint)
+  }
+  if (search === '')
+    throw malformed('--search is empty, and would match every plant', 'Give it a text, or leave it out')
+  const settings = await resolveSettings(options, io, { formats: outputFormats })
+  const asks = !dryRun && !yes
+  if (asks && (args.includes('-') || !settings.mayAsk()))
+    throw malformed('Deleting requires confirmation', 'To delete without confirmation, add --yes')
+  const ids = await readIds(args, io)
+  const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['delete'] })
+  try {
+    // With --yes, plants are not read first: the token needs no right to read.
+    let selection: Selection = { pages: [ids], question: '' }
+    if (filter) selection = await plantsThatMatch(filter, store, asks)
+    else if (asks) selection = await readPlants(ids, store, settings, io)
+    if (selection.question !== '') await confirm(selection.question, settings, io)
+    const perform = async (target: Target) => {
+      const [id, only] = typeof target === 'bigint' ? [target] : [target.id, target]
+      let plant: NewPlant | undefined
+      if (dryRun) plant = only ?? (await store?.get([id]))?.get(id)
+      else if (only || !asks) plant = await remove(store, id, only) // what nobody was asked about stays
+      if (plant || (ignoreMissing && !only)) return plant
+      throw only ? changed(id) : notFound(id, settings, store)
     }
-    if (search === '')
-      throw malformed('--search is empty, and would match every plant', 'Give it a text, or leave it out')
-    const settings = await resolveSettings(flags, io, { formats })
-    const asks = !dryRun && !yes
-    if (asks && (args.includes('-') || !settings.mayAsk()))
-      throw malformed('Deleting requires confirmation', 'To delete without confirmation, add --yes')
-    const ids = await readIds(args, io)
-    const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['delete'] })
-    try {
-      // With --yes, plants are not read first: the token needs no right to read.
-      let selection: Selection = { pages: [ids], question: '' }
-      if (filter) selection = await plantsThatMatch(filter, store, asks)
-      else if (asks) selection = await readPlants(ids, store, settings, io)
-      if (selection.question !== '') await confirm(selection.question, settings, io)
-      const perform = async (target: Target) => {
-        const [id, only] = typeof target === 'bigint' ? [target] : [target.id, target]
-        const plant = dryRun ? (only ?? (await store?.get([id]))?.get(id)) : await remove(store, id, only)
-        if (plant || (ignoreMissing && !only)) return plant
-        throw only ? changed(id) : notFound(id, settings, store)
-      }
-      const failures = ignoreMissing ? [] : selection.failures
-      const work = { perform, verb: 'delete', isDryRun: dryRun, isCounted: filter !== undefined, failures } as const
-      await performAll(selection.pages, work, settings, io)
-    } finally {
-      await store?.close()
-    }
-  },
-})
+    const work = { perform, verb: 'delete', isDryRun: dryRun, isCounted: filter !== undefined } as const
+    await performAll(selection.pages, work, settings, io)
+  } finally {
+    await store?.close()
+  }
+}
 
 /** An id, or a plant that is deleted only if it is still as it was read. */
 type Target = NewPlant | bigint
@@ -67,7 +76,6 @@ interface Selection {
   pages: AsyncIterable<Target[]> | Target[][]
   /** empty if nothing is deleted or asked */
   question: string
-  failures?: PlantsError[]
 }
 
 /** Returns undefined if there is no such plant. */
@@ -77,7 +85,7 @@ async function remove(store: Store | undefined, id: bigint, only: NewPlant | und
   return isMissing ? undefined : changedBy(outcome).plant
 }
 
-async function plantsThatMatch(filter: CountQuery, store: Store | undefined, asks: boolean) {
+async function plantsThatMatch(filter: CountQuery, store: Store | undefined, asks: boolean): Promise<Selection> {
   if (!asks) return { pages: store?.read({ ...filter, inPages: true }) ?? [], question: '' }
   const count = (await store?.count(filter)) ?? 0n
   if (!store || count === 0n) return { pages: [], question: '' }
@@ -87,12 +95,12 @@ async function plantsThatMatch(filter: CountQuery, store: Store | undefined, ask
   return { pages: store.read({ ...filter, inPages: true }), question: plantCount(count) + withTag + withText }
 }
 
-async function readPlants(ids: bigint[], store: Store | undefined, settings: Settings, io: Io) {
+/** Ids that no plant has stay in the pages, to be reported. */
+async function readPlants(ids: bigint[], store: Store | undefined, { colors }: Settings, io: Io): Promise<Selection> {
   const plants = (await store?.get(ids)) ?? new Map<bigint, NewPlant>()
-  const found = ids.flatMap((id) => plants.get(id) ?? [])
-  const failures = ids.filter((id) => !plants.has(id)).map((id) => notFound(id, settings, store))
-  const style = await styleFor(settings.colors(io.stderr))
-  return { pages: [found], question: found.map((plant) => describePlant(plant, style)).join(', '), failures }
+  const style = await styleFor(colors(io.stderr))
+  const question = [...plants.values()].map((plant) => describePlant(plant, style)).join(', ')
+  return { pages: [ids.map((id) => plants.get(id) ?? id)], question }
 }
 
 async function confirm(what: string, { store, storeName, colors }: Settings, io: Io): Promise<void> {

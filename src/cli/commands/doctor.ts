@@ -1,7 +1,7 @@
 import { version } from '../../../package.json'
 import { exposureHint, exposureOf, isLocal } from '../../auth/exposure.js'
 import { failureOf, namedStores } from '../../config/resolve.js'
-import { settingOf } from '../../config/setting-table.js'
+import { settingNames, settingOf } from '../../config/setting-table.js'
 import { readSettings, type SettingsFile } from '../../config/settings-file.js'
 import { mayColor, recordPrinter, type Style, styleFor } from '../../output/output.js'
 import { progressLine } from '../../output/progress.js'
@@ -10,35 +10,42 @@ import type { Io } from '../../platform/io.js'
 import { printable, redactFields } from '../../platform/redact.js'
 import type { FileAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
 import { isDefaultStore, isOwn, ownSchemeOf, takesPassword, takesToken } from '../../stores/registry.js'
-import { chosenFormat, printedFormat, resolvePreferences, resolveSettings, type Settings } from '../context.js'
-import { defineCommand, type GlobalFlags } from '../define-command.js'
+import type { GlobalOptions, PlantsCommand } from '../command.js'
+import { chosenFormat, printedFormat, resolvePreferences, resolveSettings } from '../context.js'
+import type { Settings } from '../settings.js'
 import { accessTo } from '../store-access.js'
 
 /** By default, in milliseconds. */
 const readingTime = 60_000
 
-export const doctor = defineCommand({
-  name: 'doctor',
-  description: `Check the runtime, SQLite, the settings, each store and proxies, and read the contents of the store of this run, for ${readingTime / 1000} seconds or as long as --timeout says. The exit code is 1 if a check fails.`,
-  options: [{ flags: '--quick', description: 'do not read the contents: check only whether the store opens' }],
-  examples: ['plants doctor', 'plants doctor --quick --output json', 'plants doctor --timeout 10m'],
-  async run({ flags }, io) {
-    const output = printedFormat(await chosenFormat(flags.output, io), flags, io)
-    const style = await styleFor(mayColor(io.stdout, flags, io))
-    const text = async () => (findings: Finding[]) => findings.map((finding) => lineOf(finding, style, io)).join('')
-    const { print, end } = await recordPrinter(io, { output }, { text })
-    let failures = 0
-    for await (const finding of examine(flags, io)) {
-      if (finding.state === 'failed') failures += 1
-      await print([redactFields(finding, io)])
-    }
-    await end()
-    const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
-    if (failures > 0) throw new PlantsError('unwell', message, { hint: 'See the hints above' })
-  },
-})
+export interface DoctorOptions extends GlobalOptions {
+  quick?: true
+}
 
-type DoctorFlags = GlobalFlags & { quick?: boolean }
+export function defineDoctor(command: PlantsCommand, io: Io): void {
+  command
+    .description(
+      `Check the runtime, SQLite, the settings, each store and proxies, and read the contents of the store of this run, for ${readingTime / 1000} seconds or as long as --timeout says. The exit code is 1 if a check fails.`,
+    )
+    .option('--quick', 'do not read the contents: check only whether the store opens')
+    .addExamples('plants doctor', 'plants doctor --quick --output json', 'plants doctor --timeout 10m')
+    .handler((options: DoctorOptions) => doctor(options, io))
+}
+
+export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
+  const output = printedFormat(await chosenFormat(options.output, io), options, io)
+  const style = await styleFor(mayColor(io.stdout, options, io))
+  const text = async () => (findings: Finding[]) => findings.map((finding) => lineOf(finding, style, io)).join('')
+  const { print, end } = await recordPrinter(io, { output }, { text })
+  let failures = 0
+  for await (const finding of examine(options, io)) {
+    if (finding.state === 'failed') failures += 1
+    await print([redactFields(finding, io)])
+  }
+  await end()
+  const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
+  if (failures > 0) throw new PlantsError('unwell', message, { hint: 'See the hints above' })
+}
 
 interface CheckResult {
   state: 'ok' | 'warning' | 'failed' | 'skipped'
@@ -55,7 +62,7 @@ function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io):
 }
 
 /** Changes nothing, and yields each finding as soon as it is available. */
-async function* examine(flags: DoctorFlags, io: Io): AsyncIterable<Finding> {
+async function* examine(options: DoctorOptions, io: Io): AsyncIterable<Finding> {
   const { bun, node } = process.versions
   const runtime = `plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`
   yield { check: 'runtime', ...ok(runtime) }
@@ -68,8 +75,8 @@ async function* examine(flags: DoctorFlags, io: Io): AsyncIterable<Finding> {
     yield { check: 'settings', ...failed(file) }
     yield { check: 'stores', state: 'skipped', message: 'the settings cannot be read', hint: 'Fix the settings first' }
   } else {
-    yield { check: 'settings', ...(await examineSettings(file, flags, io)) }
-    yield* examineStores(file, flags, io)
+    yield { check: 'settings', ...(await examineSettings(file, options, io)) }
+    yield* examineStores(file, options, io)
   }
   yield runCheck('proxy', async () => {
     const { proxyVariables } = await import('../../platform/proxy-variables.js')
@@ -77,17 +84,17 @@ async function* examine(flags: DoctorFlags, io: Io): AsyncIterable<Finding> {
   })
 }
 
-async function examineSettings(file: SettingsFile, flags: GlobalFlags, io: Io): Promise<CheckResult> {
+async function examineSettings(file: SettingsFile, options: GlobalOptions, io: Io): Promise<CheckResult> {
   const { path = 'no settings file, because there is no home directory', warning: open } = file
-  const { sources } = await resolvePreferences(flags, io, { ignoresInvalid: true, file })
-  const invalid = sources.map(failureOf).find(Boolean)
+  const { source } = await resolvePreferences(options, io, { ignoresInvalid: true, file })
+  const invalid = settingNames.map((name) => failureOf(source(name))).find(Boolean)
   if (invalid) return failed(invalid)
   return open ? warning(open.what, `Fix it with: ${open.command}`) : ok(path)
 }
 
 /** Concurrent, because some stores may be slow to answer. */
-async function* examineStores(file: SettingsFile, flags: DoctorFlags, io: Io): AsyncIterable<Finding> {
-  const own = await attempt(() => resolveSettings(flags, io, { ignoresInvalid: true, file }))
+async function* examineStores(file: SettingsFile, options: DoctorOptions, io: Io): AsyncIterable<Finding> {
+  const own = await attempt(() => resolveSettings(options, io, { ignoresInvalid: true, file }))
   const ownName =
     own instanceof PlantsError ? undefined : (own.storeName ?? (isDefaultStore(own.store) ? 'local' : own.store.name))
   const names = ['local', ...namedStores(file.saved).map(([name]) => name)].filter((name) => name !== ownName)
@@ -97,7 +104,7 @@ async function* examineStores(file: SettingsFile, flags: DoctorFlags, io: Io): A
     ),
     ...names.map((name) =>
       runCheck(`store ${name}`, async () =>
-        examineStore(await resolveSettings(flags, io, { other: name, ignoresInvalid: true, file }), io),
+        examineStore(await resolveSettings(options, io, { other: name, ignoresInvalid: true, file }), io),
       ),
     ),
   ]
@@ -105,30 +112,31 @@ async function* examineStores(file: SettingsFile, flags: DoctorFlags, io: Io): A
   for (const finding of findings) yield finding
   const isOpen = (await findings[0])?.state !== 'failed'
   // The last one, because long steps would delay the answers of other stores.
-  if (isOpen && !flags.quick && !(own instanceof PlantsError)) yield* examineContents(own, io)
+  if (isOpen && !options.quick && !(own instanceof PlantsError)) yield* examineContents(own, io)
 }
 
 /** Nothing for a service, or if there is no store yet. */
 async function* examineContents(settings: Settings, io: Io): AsyncIterable<Finding> {
-  const { store, storeOptions, sources, showsProgress } = settings
+  const { store, storeOptions, source, showsProgress } = settings
   if (!isOwn(store)) return
-  const isDefault = sources.find(({ name }) => name === 'timeout')?.source === 'default'
-  const timeout = isDefault ? readingTime : settings.timeout
+  const timeout = source('timeout').source === 'default' ? readingTime : settings.timeout
   const progress = progressLine(io, showsProgress)
   const onProgress = (done: number, total: number) => progress.show(() => ({ done, part: done / total }))
-  const options = { ...storeOptions, onExposed: async () => undefined } // it was reported
-  const check = () => ownSchemeOf(store).check(store, options, { timeout, onProgress })
+  const quietly = { ...storeOptions, onExposed: async () => undefined } // it was reported
+  const check = () => ownSchemeOf(store).check(store, quietly, { timeout, onProgress })
   const report = await attempt(check).finally(progress.clear)
   if (report instanceof PlantsError) yield { check: 'contents', ...failed(report) }
   else if (report) yield { check: 'contents', state: report.hint === undefined ? 'ok' : 'warning', ...report }
 }
 
 async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
-  const { store, sources } = settings
-  const own = sources.filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
-  const invalid = own.map(failureOf).find(Boolean)
-  const hint = 'Change it with plants config set, or remove it with plants config unset'
-  if (invalid) return failed({ message: invalid.message, hint })
+  const { store } = settings
+  const own = settingNames.map(settings.source)
+  const invalid = own
+    .filter(({ name, source }) => source === 'store' || settingOf(name).onlyFor !== undefined)
+    .map(failureOf)
+    .find(Boolean)
+  if (invalid) return failed(invalid)
   if (takesToken(store)) return examineService(store, settings, io)
   return takesPassword(store) ? examineDatabase(store, settings) : examineFile(store, settings)
 }
@@ -164,7 +172,7 @@ async function examineDatabase(address: PostgresAddress, { storeOptions, isOfRun
 }
 
 async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<CheckResult> {
-  if (!settings.isOfRun && settings.tokenCommand !== undefined) {
+  if (!settings.isOfRun && settings.value('token-command') !== undefined) {
     const how = `Check it with: plants doctor${settings.storeFlag}`
     return ok(`${address.name}: not checked, because its token command may prompt. ${how}`)
   }

@@ -5,55 +5,61 @@ import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { formatNames } from '../../plant/records.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { outputFormats, parseOutput } from '../../platform/values.js'
+import { outputFormats, parseOutput, parseText } from '../../platform/values.js'
 import { isPartOf, noStoreYet, openExistingStore } from '../../stores/registry.js'
-import { resolveSettings, type Settings } from '../context.js'
-import { defineCommand, pathOption, queryOptions, tableLayout, tableOptions } from '../define-command.js'
+import type { PlantsCommand } from '../command.js'
+import { resolveSettings } from '../context.js'
+import { addQuery, type QueryOptions, tableLayout } from '../options.js'
+import type { Settings } from '../settings.js'
 import { assertOrder } from './list.js'
 
-export const exportPlants = defineCommand({
-  name: 'export',
-  description:
-    'Write a consistent snapshot of the plants, in ascending order of id: in the format of --output, of the name of the file, or else NDJSON. Others can write to the store in the meantime.',
-  options: [
-    pathOption(
+export interface ExportOptions extends QueryOptions {
+  out?: string
+}
+
+export function defineExport(command: PlantsCommand, io: Io): void {
+  command
+    .description(
+      'Write a consistent snapshot of the plants, in ascending order of id: in the format of --output, of the name of the file, or else NDJSON. Others can write to the store in the meantime.',
+    )
+    .option(
       '--out <file>',
       'write to this file, replacing it atomically; .xlsx is an Excel workbook, .gz is compressed. By default stdout',
-    ),
-    ...queryOptions,
-    ...tableOptions,
-  ],
-  formats: formatNames,
-  examples: [
-    'plants export > plants.ndjson',
-    'plants export --output csv --tag shade',
-    'plants export --out plants.xlsx',
-  ],
-  async run({ flags, formats }, io) {
-    if (flags.output !== undefined) parseOutput('--output', flags.output, formats)
-    const settings = await resolveSettings(flags, io, { formats: outputFormats })
-    const { out, limit, after, tag, search, sort, desc } = flags
-    const path = out === undefined || /^(-|\/dev\/stdout)$/.test(out) ? undefined : io.resolvePath(out)
-    if (path !== undefined && (await isPartOf(settings.store, path)))
-      throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
-    assertOrder(flags, settings)
-    const { encoderFor, formatOfName } = await import('../../transfer/export/out-file.js')
-    const output = settings.output === 'text' ? 'ndjson' : settings.output
-    const format = path !== undefined && flags.output === undefined ? formatOfName(path) : output
-    const table = tableLayout(flags, format)
-    const store = await openExistingStore(settings.store, settings.storeOptions)
-    try {
-      if (!store) await warnOfMissing(settings, path, out)
-      const progress = progressLine(io, settings.showsProgress && (path !== undefined || !io.stdout.isTerminal))
-      const query = { limit, after, tag, search, sort, desc }
-      const pages = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
-      if (path === undefined) await writeRows(io, { ...settings, output }, pages, { table })
-      else await save(pages, { path, out }, await encoderFor(path, format, table), settings, io)
-    } finally {
-      await store?.close()
-    }
-  },
-})
+      (text) => parseText('--out', text),
+    )
+  addQuery(command)
+    .addExamples(
+      'plants export > plants.ndjson',
+      'plants export --output csv --tag shade',
+      'plants export --out plants.xlsx',
+    )
+    .handler((options: ExportOptions) => exportPlants(options, io))
+}
+
+export async function exportPlants(options: ExportOptions, io: Io): Promise<void> {
+  if (options.output !== undefined) parseOutput('--output', options.output, formatNames)
+  const settings = await resolveSettings(options, io, { formats: outputFormats })
+  const { out, limit, after, tag, search, sort, desc } = options
+  const path = out === undefined || /^(-|\/dev\/stdout)$/.test(out) ? undefined : io.resolvePath(out)
+  if (path !== undefined && (await isPartOf(settings.store, path)))
+    throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
+  assertOrder(options, settings)
+  const { encoderFor, formatOfName } = await import('../../transfer/export/out-file.js')
+  const output = settings.output === 'text' ? 'ndjson' : settings.output
+  const format = path !== undefined && options.output === undefined ? formatOfName(path) : output
+  const table = tableLayout(options, format)
+  const store = await openExistingStore(settings.store, settings.storeOptions)
+  try {
+    if (!store) await warnOfMissing(settings, path, out)
+    const progress = progressLine(io, settings.showsProgress && (path !== undefined || !io.stdout.isTerminal))
+    const query = { limit, after, tag, search, sort, desc }
+    const pages = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
+    if (path === undefined) await writeRows(io, { ...settings, output }, pages, { table })
+    else await save(pages, { path, out }, await encoderFor(path, format, table), settings, io)
+  } finally {
+    await store?.close()
+  }
+}
 
 async function* noPages(): AsyncGenerator<NewPlant[]> {}
 

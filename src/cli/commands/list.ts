@@ -5,44 +5,39 @@ import type { Column, PlantRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { grouped, outputFormats } from '../../platform/values.js'
-import type { CountQuery, ListQuery, Store } from '../../stores/common/store.js'
+import type { ListQuery, Store } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
-import { resolveSettings, type Settings } from '../context.js'
-import {
-  defineCommand,
-  idsArgument,
-  type OptionValues,
-  queryOptions,
-  singleId,
-  tableLayout,
-  tableOptions,
-} from '../define-command.js'
+import type { GlobalOptions, PlantsCommand } from '../command.js'
+import { resolveSettings } from '../context.js'
+import { addQuery, idsArgument, type QueryOptions, singleId, tableLayout } from '../options.js'
+import type { Settings } from '../settings.js'
 
-export const get = defineCommand({
-  name: 'get',
-  description: 'Show plants by id; several as a list.',
-  arguments: [idsArgument],
-  formats: outputFormats,
-  examples: ['plants get 1', 'plants get 1 2 3 --output json'],
-  async run({ args, flags, formats }, io) {
-    const id = singleId(args)
-    const ids = id === undefined ? await (await import('../ids.js')).readIds(args, io) : []
-    const settings = await resolveSettings(flags, io, { formats })
-    const store = await openExistingStore(settings.store, settings.storeOptions)
-    const perform = async (wanted: bigint) => {
-      const plant = (await store?.get([wanted]))?.get(wanted)
-      if (plant) return plant
-      throw notFound(wanted, settings, store)
-    }
-    try {
-      if (id !== undefined) return await showPlant(await perform(id), settings, io)
-      const { performAll } = await import('../many.js')
-      await performAll([ids], { perform, text: () => plantTable(fieldNames, settings, io) }, settings, io)
-    } finally {
-      await store?.close()
-    }
-  },
-})
+export function defineGet(command: PlantsCommand, io: Io): void {
+  command
+    .description('Show plants by id; several as a list.')
+    .argument(...idsArgument)
+    .addExamples('plants get 1', 'plants get 1 2 3 --output json')
+    .handler((options: GlobalOptions, ids: string[]) => get(ids, options, io))
+}
+
+export async function get(args: readonly string[], options: GlobalOptions, io: Io): Promise<void> {
+  const id = singleId(args)
+  const ids = id === undefined ? await (await import('../ids.js')).readIds(args, io) : []
+  const settings = await resolveSettings(options, io, { formats: outputFormats })
+  const store = await openExistingStore(settings.store, settings.storeOptions)
+  const perform = async (wanted: bigint) => {
+    const plant = (await store?.get([wanted]))?.get(wanted)
+    if (plant) return plant
+    throw notFound(wanted, settings, store)
+  }
+  try {
+    if (id !== undefined) return await showPlant(await perform(id), settings, io)
+    const { performAll } = await import('../many.js')
+    await performAll([ids], { perform, text: () => plantTable(fieldNames, settings, io) }, settings, io)
+  } finally {
+    await store?.close()
+  }
+}
 
 async function showPlant(plant: NewPlant, { output, colors }: Settings, io: Io) {
   const { faint, strong } = await styleFor(colors(io.stdout))
@@ -55,73 +50,71 @@ async function showPlant(plant: NewPlant, { output, colors }: Settings, io: Io) 
   await writeResult(io, { output }, plant, lines.join('\n'), 'Run it again')
 }
 
-export const list = defineCommand({
-  name: 'list',
-  description: 'List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.',
-  options: [...queryOptions, ...tableOptions],
-  formats: outputFormats,
-  examples: [
-    'plants list --tag shade',
-    'plants list --desc --limit 10',
-    'plants list --search fern --sort name --output csv',
-  ],
-  async run({ flags, formats }, io) {
-    const settings = await resolveSettings(flags, io, { formats })
-    const { limit, after, tag, search, sort, desc } = flags
-    assertOrder(flags, settings)
-    const table = tableLayout(flags, settings.output)
-    const isTable = settings.output === 'text'
-    const store = await openExistingStore(settings.store, settings.storeOptions)
-    let shown = 0
-    let last: NewPlant | undefined
-    let isTruncated = false
-    /** A table reads one plant beyond its limit, to know whether there are more. */
-    async function* pages(): AsyncGenerator<NewPlant[]> {
-      const inPages = sort === 'id'
-      const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc, inPages }
-      for await (const page of store?.read(query) ?? []) {
-        const kept = page.slice(0, limit && limit - shown)
-        isTruncated = kept.length < page.length
-        if (kept.length === 0) return
-        yield kept
-        shown += kept.length
-        last = kept.at(-1)
-      }
+export function defineList(command: PlantsCommand, io: Io): void {
+  command.description('List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.')
+  addQuery(command)
+    .addExamples(
+      'plants list --tag shade',
+      'plants list --desc --limit 10',
+      'plants list --search fern --sort name --output csv',
+    )
+    .handler((options: QueryOptions) => list(options, io))
+}
+
+export async function list(options: QueryOptions, io: Io): Promise<void> {
+  const settings = await resolveSettings(options, io, { formats: outputFormats })
+  const { limit, after, tag, search, sort, desc } = options
+  assertOrder(options, settings)
+  const table = tableLayout(options, settings.output)
+  const isTable = settings.output === 'text'
+  const store = await openExistingStore(settings.store, settings.storeOptions)
+  let shown = 0
+  let last: NewPlant | undefined
+  let isTruncated = false
+  /** A table reads one plant beyond its limit, to know whether there are more. */
+  async function* pages(): AsyncGenerator<NewPlant[]> {
+    const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc, inPages: sort === 'id' }
+    for await (const page of store?.read(query) ?? []) {
+      const kept = page.slice(0, limit && limit - shown)
+      isTruncated = kept.length < page.length
+      if (kept.length === 0) return
+      yield kept
+      shown += kept.length
+      last = kept.at(-1)
     }
-    try {
-      const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages(), limit) : pages()
-      const text = () => plantTable(fieldNames, settings, io)
-      await writeRows(io, settings, shownPages, { table, text })
-      if (!store) await settings.warn(noStoreYet(settings.store))
-      else if (isTruncated) {
-        const more = sort === 'id' ? `For more: --after ${last?.id}` : 'For all, leave out --limit'
-        await settings.warn(`Only ${await shareOf(store, shown, flags, settings)} shown. ${more}`)
-      } else if (isTable) await noteFound(shown, flags, settings)
-    } finally {
-      await store?.close()
-    }
-  },
-})
+  }
+  try {
+    const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages(), limit) : pages()
+    await writeRows(io, settings, shownPages, { table, text: () => plantTable(fieldNames, settings, io) })
+    if (!store) await settings.warn(noStoreYet(settings.store))
+    else if (isTruncated) {
+      const more = sort === 'id' ? `For more: --after ${last?.id}` : 'For all, leave out --limit'
+      await settings.warn(`Only ${await shareOf(store, shown, options, settings)} shown. ${more}`)
+    } else if (isTable) await noteFound(shown, options, settings)
+  } finally {
+    await store?.close()
+  }
+}
 
 /** Throws `malformed` for an order that a service does not offer. */
-export function assertOrder({ sort }: OptionValues<typeof queryOptions>, { store }: Settings): void {
+export function assertOrder({ sort }: QueryOptions, { store }: Settings): void {
   if (sort === 'id' || isOwn(store)) return
   const why = 'a service lists plants only in the order of their ids'
   throw malformed(`--sort ${sort} is not supported at ${store.name}: ${why}`, 'Leave it out')
 }
 
-function isFiltered({ tag, search }: CountQuery): boolean {
+function isFiltered({ tag, search }: Pick<ListQuery, 'tag' | 'search'>): boolean {
   return tag !== undefined || search !== undefined
 }
 
 /** Such as `10 of 153 plants`. At a service, a count would read all of them. */
-async function shareOf(store: Store, shown: number, { tag, search, after }: ListQuery, settings: Settings) {
+async function shareOf(store: Store, shown: number, { tag, search, after }: QueryOptions, settings: Settings) {
   if (!isFiltered({ tag, search }) || after !== undefined || !isOwn(settings.store)) return plantCount(shown)
   return `${grouped(shown)} of ${plantCount(await store.count({ tag, search }))}`
 }
 
-async function noteFound(shown: number, query: CountQuery, { warn }: Settings): Promise<void> {
-  if (isFiltered(query)) await warn(shown === 0 ? 'No plants match' : `Found ${plantCount(shown)}`)
+async function noteFound(shown: number, options: QueryOptions, { warn }: Settings): Promise<void> {
+  if (isFiltered(options)) await warn(shown === 0 ? 'No plants match' : `Found ${plantCount(shown)}`)
   else if (shown === 0) await warn('No plants')
 }
 

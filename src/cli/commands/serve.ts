@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
+import { Option } from 'commander'
 import { parseToken } from '../../auth/token.js'
 import { toJson } from '../../plant/exact-json.js'
 import { within } from '../../platform/clock.js'
@@ -19,135 +20,109 @@ import {
 } from '../../platform/values.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
-import { defaultRights, rights, type TokenStore } from '../../stores/common/store.js'
+import { defaultRights, type Right, rights, type TokenStore } from '../../stores/common/store.js'
 import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
-import { isInteractive, resolveSettings, type Settings } from '../context.js'
-import {
-  defineCommand,
-  type GlobalFlags,
-  type OptionDefinition,
-  type OptionValues,
-  parseRights,
-  pathOption,
-} from '../define-command.js'
+import type { GlobalOptions, PlantsCommand } from '../command.js'
+import { isInteractive, resolveSettings } from '../context.js'
+import { allowOption } from '../options.js'
+import type { Settings } from '../settings.js'
 
 /** Not a default of --port itself, which conflicts with --socket. */
 const defaultPort = 4010
 
 const loopback = '127.0.0.1'
 
-const options = [
-  {
-    group: 'Address',
-    flags: '--host <host>',
-    description: 'address to listen on; 0.0.0.0 for all addresses',
-    default: loopback,
-    parse: parseText,
-  },
-  {
-    flags: '--port <port>',
-    description: `port to listen on: ${defaultPort} (default); 0 for any free port`,
-    parse: parsePort,
-    conflicts: ['socket'],
-  },
-  pathOption('--socket <path>', 'listen on a Unix socket instead'),
-  {
-    flags: '--cors <origin>',
-    description: 'let pages of this origin use the service, such as http://localhost:3000; * for any; repeatable',
-    parse: parseOrigin,
-    isRepeatable: true,
-  },
-  { flags: '--base-path <path>', description: 'path prefix of /plants, such as /v1', parse: parseBasePath },
-  {
-    flags: '--admin-port <port>',
-    description: 'serve /live, /ready and /metrics on this port, without a token',
-    parse: parsePort,
-  },
-  { flags: '--admin-host <host>', description: `address for --admin-port: ${loopback} (default)`, parse: parseText },
-  { group: 'TLS', ...pathOption('--tls-cert <path>', 'PEM certificate, with its chain') },
-  pathOption('--tls-key <path>', 'PEM key of the certificate'),
-  {
-    group: 'Tokens',
-    flags: '--allow <rights>',
-    description: `what to offer, whatever rights a token has: some of ${rights.join(', ')}, separated by commas; by default all`,
-    values: rights,
-    parse: parseRights,
-  },
-  {
-    group: 'Limits',
-    flags: '--body-limit <size>',
-    description: 'maximum size of a request body',
-    default: '1MiB',
-    parse: parseSize,
-  },
-  {
-    flags: '--request-timeout <duration>',
-    description: 'maximum time to receive a request, and for the client to read more of a response',
-    default: '30s',
-    parse: parseTimer,
-  },
-  {
-    flags: '--connection-limit <count>',
-    description: 'maximum number of open connections',
-    default: '10000',
-    parse: parseCount,
-  },
-  {
-    group: 'Running',
-    flags: '--drain-timeout <duration>',
-    description: 'maximum time for a drain',
-    default: '10s',
-    parse: parseTimer,
-  },
-  {
-    flags: '--log-level <level>',
-    description: 'info, warn, error or silent',
-    choices: ['info', 'warn', 'error', 'silent'],
-    default: 'info',
-  },
-] as const satisfies readonly OptionDefinition[]
+export interface ServeOptions extends GlobalOptions {
+  host: string
+  port?: number
+  socket?: string
+  cors?: string[]
+  basePath?: string
+  adminPort?: number
+  adminHost?: string
+  tlsCert?: string
+  tlsKey?: string
+  allow?: readonly Right[]
+  /** bytes */
+  bodyLimit: number
+  /** milliseconds */
+  requestTimeout: number
+  connectionLimit: number
+  /** milliseconds */
+  drainTimeout: number
+  logLevel: 'info' | 'warn' | 'error' | 'silent'
+}
 
-type ServeFlags = GlobalFlags & OptionValues<typeof options>
+export function defineServe(command: PlantsCommand, io: Io): void {
+  const limit = (flags: string, description: string, parse: (flag: string, text: string) => number, preset: string) => {
+    const option = new Option(flags, description)
+    const read = (text: string) => parse(option.long ?? flags, text)
+    command.addOption(option.argParser(read).default(read(preset), preset))
+  }
+  command
+    .description('Serve a store over HTTP. Prints its address on stdout, and its log on stderr.')
+    .option('--host <host>', 'address to listen on; 0.0.0.0 for all', (text) => parseText('--host', text), loopback)
+    .addOption(
+      new Option('--port <port>', `port to listen on: ${defaultPort} (default); 0 for any free one`)
+        .argParser((text) => parsePort('--port', text))
+        .conflicts('socket'),
+    )
+    .option('--socket <path>', 'listen on a Unix socket instead', (text) => parseText('--socket', text))
+    .option('--base-path <prefix>', 'path prefix of /plants, such as /v1', (text) => parseBasePath('--base-path', text))
+    .option('--cors <origin...>', 'let pages of this origin use the service; * for any; repeatable', parseOrigin)
+    .option('--admin-port <port>', '/live, /ready and /metrics, without a token', (text) =>
+      parsePort('--admin-port', text),
+    )
+    .option('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, (text) =>
+      parseText('--admin-host', text),
+    )
+    .optionsGroup('Security:')
+    .option('--tls-cert <path>', 'PEM certificate, with its chain', (text) => parseText('--tls-cert', text))
+    .option('--tls-key <path>', 'PEM key of the certificate', (text) => parseText('--tls-key', text))
+    .addOption(allowOption('what to offer; by default all'))
+    .optionsGroup('Limits:')
+  limit('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
+  limit('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')
+  limit('--connection-limit <count>', 'maximum number of open connections', parseCount, '10000')
+  limit('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
+  command
+    .choice('--log-level <level>', 'what to log', ['info', 'warn', 'error', 'silent'], 'info')
+    .addExamples(
+      'plants tokens create --note laptop',
+      'plants serve',
+      'plants serve --store ./garden.db --port 0 --base-path /v1',
+    )
+    .handler((options: ServeOptions) => serve(options, io))
+}
 
-export const serve = defineCommand({
-  name: 'serve',
-  description:
-    'Serve a store over HTTP. The first line on stdout is the address of the service. The log goes to stderr.',
-  options,
-  examples: [
-    'plants tokens create --note laptop',
-    'plants serve',
-    'plants serve --store ./garden.db --port 0 --base-path /v1',
-  ],
-  async run({ flags }, io) {
-    const settings = await resolveSettings(flags, io)
-    const { startService } = await import('../../server/service.js')
-    const service = await startService(await optionsFor(flags, settings, io))
-    try {
-      const { signal } = io // handled from here on: whoever reads the address may send one at once
-      const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
-      // Like a log line: a slow or closed reader does not block the service.
-      void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
-      if (!signal.aborted) await once(signal, 'abort')
-    } finally {
-      await service.drain(flags.drainTimeout)
-      // At most a second, because the reader of the log may have stalled.
-      await within(1000, [], (signal) => Promise.race([io.stderr.log(''), once(signal, 'abort')]))
-    }
-  },
-})
+export async function serve(options: ServeOptions, io: Io): Promise<void> {
+  const settings = await resolveSettings(options, io)
+  const { startService } = await import('../../server/service.js')
+  const service = await startService(await serviceOptions(options, settings, io))
+  try {
+    const { signal } = io // handled from here on: whoever reads the address may send one at once
+    const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
+    // Like a log line: a slow or closed reader does not block the service.
+    void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
+    if (!signal.aborted) await once(signal, 'abort')
+  } finally {
+    await service.drain(options.drainTimeout)
+    // At most a second, because the reader of the log may have stalled.
+    await within(1000, [], (signal) => Promise.race([io.stderr.log(''), once(signal, 'abort')]))
+  }
+}
 
-async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promise<ServiceOptions> {
+async function serviceOptions(options: ServeOptions, settings: Settings, io: Io): Promise<ServiceOptions> {
   const { store, storeFlag, storeOptions } = settings
-  const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = flags
+  const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows) throw malformed('--socket does not work on Windows', 'Use --port instead')
-  if (flags.adminHost !== undefined && adminPort === undefined)
+  if (options.adminHost !== undefined && adminPort === undefined)
     throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const { PLANTS_SERVE_TOKEN: variable } = io.env
   const given = variable ? parseToken(variable.trim(), 'PLANTS_SERVE_TOKEN') : undefined
-  const mayShowToken = isInteractive(flags, io) && io.stderr.isTerminal
+  const mayShowToken = isInteractive(options, io) && io.stderr.isTerminal
   return {
     openStore: async (watch) => {
       // A missing store has no tokens. Only the default one is created for its first token, which a terminal shows.
@@ -160,31 +135,31 @@ async function optionsFor(flags: ServeFlags, settings: Settings, io: Io): Promis
       return ownSchemeOf(store).open(store, { ...storeOptions, clock, ...watch })
     },
     openTokenSource: async (tokens, warn) => {
-      warnOfPermissions(flags.tlsKey, io, warn)
+      warnOfPermissions(options.tlsKey, io, warn)
       if (given === undefined) {
         await assertUsable(tokens, mayShowToken, settings, io)
         return tokensOfStore(tokens, io.now, io.time)
       }
       if (given.length < minTokenLength) warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
-      return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: flags.allow ?? ['create'] })
+      return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: options.allow ?? ['create'] })
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
-    allow: flags.allow ?? rights,
-    basePath: flags.basePath ?? '',
-    cors: flags.cors ?? [],
-    tls: await tlsFor(flags, io),
+    allow: options.allow ?? rights,
+    basePath: options.basePath ?? '',
+    cors: options.cors ?? [],
+    tls: await tlsFor(options, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
-    limits: flags,
+    limits: options,
     printable: (text) => printable(text, io),
-    log: { output: io.stderr, level: flags.logLevel, delay: io.stderr.isTerminal ? 0 : 100 },
+    log: { output: io.stderr, level: options.logLevel, delay: io.stderr.isTerminal ? 0 : 100 },
     now: () => performance.now(), // cheaper per call than io.now
   }
 }
 
 /** As `new URL(…).origin` writes it, which is what browsers send. */
-function parseOrigin(flag: string, text: string): string[] {
-  if (text === '*' || urlOf(text)?.origin === text) return [text]
-  throw invalidValue(flag, 'an origin without a path, or *', text, 'https://garden.example.com')
+function parseOrigin(text: string, before: string[] = []): string[] {
+  if (text === '*' || urlOf(text)?.origin === text) return [...before, text]
+  throw invalidValue('--cors', 'an origin without a path, or *', text, 'https://garden.example.com')
 }
 
 function warnOfPermissions(tlsKey: string | undefined, io: Io, warn: (message: string) => void): void {
@@ -195,7 +170,7 @@ function warnOfPermissions(tlsKey: string | undefined, io: Io, warn: (message: s
     warn(`Other users can read the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`)
 }
 
-async function tlsFor({ tlsCert, tlsKey }: ServeFlags, io: Io): Promise<ServiceOptions['tls']> {
+async function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
     throw malformed('TLS needs a certificate and its key', 'Add both --tls-cert PATH and --tls-key PATH')

@@ -2,24 +2,45 @@ import { version as ownVersion } from '../../../package.json'
 import { writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { PlantsError } from '../../platform/errors.js'
-import { commonFormats, parseOutput } from '../../platform/values.js'
-import { defineCommand } from '../define-command.js'
+import type { Io } from '../../platform/io.js'
+import { commonFormats, parseBasePath, parseOutput } from '../../platform/values.js'
+import { rights } from '../../stores/common/store.js'
+import type { GlobalOptions, PlantsCommand } from '../command.js'
 
-export const version = defineCommand({
-  name: 'version',
-  description: 'Show the version; with --output json also the runtime, the SQLite driver and the platform.',
-  examples: ['plants version', 'plants version --output json'],
-  async run({ flags: { output } }, io) {
-    if (output === undefined || parseOutput('--output', output, commonFormats) === 'text')
-      return writeAnswer(io, `${ownVersion}\n`)
-    const { bun, node } = process.versions
-    const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
-    const sqlite = await driver.catch((error: unknown) => {
-      if (!(error instanceof PlantsError)) throw error // the version is printed even if SQLite cannot be loaded
-    })
-    const platform = `${process.platform}-${process.arch}`
-    const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
-    const fields = { version: ownVersion, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform }
-    await writeAnswer(io, `${toJson(fields)}\n`)
-  },
-})
+export function defineVersion(command: PlantsCommand, io: Io): void {
+  command
+    .description('Show the version; with --output json also the runtime, the SQLite driver and the platform.')
+    .addExamples('plants version', 'plants version --output json')
+    .handler((options: GlobalOptions) => version(options, io))
+}
+
+export async function version({ output }: GlobalOptions, io: Io): Promise<void> {
+  if (output === undefined || parseOutput('--output', output, commonFormats) === 'text')
+    return writeAnswer(io, `${ownVersion}\n`)
+  const { bun, node } = process.versions
+  const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
+  const sqlite = await driver.catch((error: unknown) => {
+    if (!(error instanceof PlantsError)) throw error // the version is printed even if SQLite cannot be loaded
+  })
+  const platform = `${process.platform}-${process.arch}`
+  const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
+  const fields = { version: ownVersion, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform }
+  await writeAnswer(io, `${toJson(fields)}\n`)
+}
+
+export interface OpenapiOptions extends GlobalOptions {
+  basePath?: string
+}
+
+export function defineOpenapi(command: PlantsCommand, io: Io): void {
+  command
+    .description('Print the OpenAPI 3.1 description of the HTTP API, which plants serve returns at /openapi.json.')
+    .option('--base-path <prefix>', 'path prefix of /plants, such as /v1', (text) => parseBasePath('--base-path', text))
+    .addExamples('plants openapi > openapi.json')
+    .handler((options: OpenapiOptions) => openapi(options, io))
+}
+
+export async function openapi({ basePath = '' }: OpenapiOptions, io: Io): Promise<void> {
+  const { openApi } = await import('../../server/openapi.js')
+  await writeAnswer(io, `${openApi(basePath, rights)}\n`)
+}

@@ -1,15 +1,19 @@
 import { version } from '../../../package.json'
-import { mayColor, writeAnswer, writeError } from '../../output/output.js'
+import { mayColor, terminalWidth, writeAnswer, writeError } from '../../output/output.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
-import { pageStyle, programPage } from '../help/program-page.js'
+import { programPage } from './program-page.js'
 
 /** Returns the exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
-  addSecrets(io)
+  // these tokens are not read by all commands
+  for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
+    const token = io.env[name]?.trim()
+    if (token) io.secrets.add(token)
+  }
   try {
-    await runProgram(argv, io)
+    await runLine(argv, io)
     return 0
   } catch (error) {
     if (systemCode(error) === 'EPIPE') return 0
@@ -20,47 +24,29 @@ export async function run(argv: string[], io: Io): Promise<number> {
   }
 }
 
+async function runLine(argv: string[], io: Io): Promise<void> {
+  if (!io.argumentsAreExact())
+    throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or read the plant from JSON with --file')
+  const [first = '', second, ...words] = argv
+  // These two start faster without the parser.
+  if (argv.length === 1 && ['--version', '-V', '-v'].includes(first)) return writeAnswer(io, `${version}\n`)
+  if (argv.length === 0 || (argv.length === 1 && ['--help', '-h', 'help'].includes(first)))
+    return writeAnswer(io, programPage(terminalWidth(io)))
+  if (first === '__complete' && second === '--') return (await import('./complete.js')).printCompletions(words, io)
+  const page = await (await import('./program.js')).runCommand(argv, io)
+  if (page !== '') await writeAnswer(io, page)
+}
+
 /** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const [{ globalFlagsIn }, { chosenFormat }] = await Promise.all([import('./program.js'), import('../context.js')])
-    const flags = globalFlagsIn(argv)
-    const errors = isJson(await chosenFormat(flags.output, io)) ? 'json' : 'text'
-    await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, flags, io) })
+    const [{ globalOptionsIn }, { chosenFormat }] = await Promise.all([import('./program.js'), import('../context.js')])
+    const options = globalOptionsIn(argv)
+    const errors = isJson(await chosenFormat(options.output, io)) ? 'json' : 'text'
+    await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, options, io) })
     return failure.exitCode
   } catch (interruption) {
     if (!(interruption instanceof PlantsError)) throw interruption
     return interruption.exitCode
   }
-}
-
-/** Called before anything is printed, because these tokens are not read by all commands. */
-function addSecrets({ env, secrets }: Io): void {
-  for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
-    const token = env[name]?.trim()
-    if (token) secrets.add(token)
-  }
-}
-
-async function runProgram(argv: string[], io: Io): Promise<void> {
-  if (!io.argumentsAreExact())
-    throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or read the plant from JSON with --file')
-  const [first, second, ...words] = argv
-  // These two start faster without the parser.
-  if (argv.length === 1 && ['--version', '-V', '-v'].includes(first ?? '')) return writeAnswer(io, `${version}\n`)
-  if (argv.length === 0 || (argv.length === 1 && (first === '--help' || first === '-h' || first === 'help'))) {
-    const { width, styleTitle } = pageStyle({}, io)
-    return writeAnswer(io, programPage(width, styleTitle))
-  }
-  const [{ CommanderError }, { Program }] = await Promise.all([import('commander'), import('./program.js')])
-  const program = new Program(io, first)
-  if (first === '__complete' && second === '--')
-    return (await import('./complete.js')).printCompletions(words, program, io)
-  try {
-    await program.parse(argv)
-  } catch (error) {
-    if (error instanceof CommanderError) throw (await import('./usage.js')).usageError(argv, program, error)
-    throw error
-  }
-  if (program.page !== '') await writeAnswer(io, program.page)
 }

@@ -83,7 +83,7 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
     !isRooted &&
     (isBare ? /\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i : /:\/\/|^\/\/|^:memory:$/).test(path)
   if (isMistake || (isBare && !/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)))
-    throw addressError(source, 'does not name a store')
+    throw addressError(source, 'does not name a store', /^[\w.-]+:\d+(\/|$)/.test(path) ? noScheme : addresses)
   return { scheme: 'file', name: resolvePath(path), isDefault: false }
 }
 
@@ -120,6 +120,8 @@ function parseUrl(address: string, source: string): RemoteAddress {
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { scheme: 'remote', name: url.href.replace(/\/$/, ''), url }
 }
+
+const noScheme = 'The address of a service begins with https:// or http://'
 
 const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'
 

@@ -1,5 +1,5 @@
 import { textFields } from '../../plant/fields.js'
-import { equalPlants, invalidPlant, largestId, type NewPlant, type PlantPatch } from '../../plant/plant.js'
+import { invalidPlant, largestId, type PlantPatch } from '../../plant/plant.js'
 import { errorValue, PlantsError } from '../../platform/errors.js'
 
 /**
@@ -18,12 +18,6 @@ export function incompletePlant(patch: PlantPatch): Pick<PlantsError, 'error' | 
 
 export function comparesPlants(policy: ExistsPolicy): boolean {
   return policy === 'same' || policy === 'update'
-}
-
-/** Throws `conflict`, unless the idempotency key has `created` the same plant. */
-export function assertRepeated(plant: NewPlant, created: NewPlant | undefined): void {
-  if (created === undefined) throw idExists(plant.id)
-  if (!equalPlants(created, plant)) throw keyConflict(created.id)
 }
 
 export function idExists(id: bigint, policy?: ExistsPolicy): PlantsError {

@@ -99,13 +99,6 @@ export const maxSearch = 200
 
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 
-export interface CreatePreview {
-  /** otherwise, a create would create the store */
-  exists: boolean
-  /** false if the idempotency key has created this plant already */
-  creates: boolean
-}
-
 export interface CheckOptions {
   /** when to stop reading, in milliseconds */
   timeout: number

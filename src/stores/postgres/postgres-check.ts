@@ -1,15 +1,10 @@
-import type { NewPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
-import { assertDone } from '../common/change.js'
-import { planOf } from '../common/plan.js'
-import { type CheckReport, type CreatePreview, type OpenOptions, type Right, rights } from '../common/store.js'
+import { type CheckReport, type OpenOptions, type Right, rights } from '../common/store.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { hasStore, missingConstraints } from './postgres-schema.js'
 import { plants } from './sql.js'
-import { storedFor } from './write.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
@@ -30,20 +25,6 @@ export function check(address: PostgresAddress, options: OpenOptions): Promise<C
     if (missing.length > 0)
       throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
     return exists ? { message: 'all constraints of the tables are in place and valid' } : undefined
-  })
-}
-
-export function previewCreate(
-  address: PostgresAddress,
-  plant: NewPlant,
-  key: string | undefined,
-  options: OpenOptions,
-): Promise<CreatePreview> {
-  return using(address, options, async (connection, exists) => {
-    const changes = [{ type: 'create', plant, key }] as const
-    const plan = planOf(exists ? await storedFor(connection, changes) : [], changes)
-    assertDone(must(plan.outcomes[0]))
-    return { exists, creates: !plan.hasRepeated }
   })
 }
 

@@ -5,7 +5,6 @@ import { PlantsError } from '../../platform/errors.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
 import { checkpointState, type WriteOptions } from '../common/store.js'
-import type { Connection } from './postgres-connection.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
 import { reachStandbys, type Transaction } from './transaction.js'
@@ -88,15 +87,12 @@ async function withoutViolations(
 }
 
 /** Those with the ids and the keys of the changes. */
-export async function storedFor(
-  connection: Pick<Connection, 'ask'>,
-  changes: readonly Change[],
-): Promise<KeyedPlant[]> {
+async function storedFor(transaction: Transaction, changes: readonly Change[]): Promise<KeyedPlant[]> {
   const ids = [...new Set(changes.map(idOf))]
   const keys = changes.flatMap((change) => (change.type === 'create' && change.key !== undefined ? change.key : []))
   const hasKey = keys.length === 0 ? '' : ` OR idempotency_key IN ${rowOf(...keys)}`
   const find = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${idsOf(ids)})${hasKey}`
-  const rows = await connection.ask(find, ids.length + keys.length)
+  const rows = await transaction.ask(find, ids.length + keys.length)
   return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
 }
 

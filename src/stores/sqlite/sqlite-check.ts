@@ -2,37 +2,20 @@ import { isUtf8 } from 'node:buffer'
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { textNames } from '../../plant/fields.js'
-import { largestId, type NewPlant, plantCount, smallestId } from '../../plant/plant.js'
+import { largestId, plantCount, smallestId } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
 import type { Database } from '../../platform/sqlite.js'
 import { grouped } from '../../platform/values.js'
 import type { FileAddress } from '../common/address.js'
-import { assertRepeated } from '../common/conflict.js'
-import type { CheckOptions, CheckReport, CreatePreview, FileOptions } from '../common/store.js'
-import { countPlants, findPlant, type IdRange, rangeThatFits } from './read.js'
+import type { CheckOptions, CheckReport, FileOptions } from '../common/store.js'
+import { countPlants, type IdRange, rangeThatFits } from './read.js'
 import { type Connection, openToRead } from './sqlite-connection.js'
-import { DamageError, explained, isWritable } from './sqlite-errors.js'
+import { DamageError, explained } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
 /** Whether there is a store. Throws the errors of opening it for reading. */
 export function inspect(address: FileAddress, options: FileOptions): Promise<boolean> {
   return usingStore(address, options, 'immutable', async (store) => store !== undefined)
-}
-
-/** Writes nothing. Throws the errors of a create. */
-export function previewCreate(
-  address: FileAddress,
-  plant: NewPlant,
-  key: string | undefined,
-  options: FileOptions,
-): Promise<CreatePreview> {
-  return usingStore(address, options, 'immutable', async (store, path) => {
-    if (!isWritable(path)) throw Object.assign(new Error('permission denied'), { code: 'EACCES' })
-    const created = key === undefined ? undefined : await store?.run(() => findPlant(store, 'idempotency_key', key))
-    const taken = await store?.run(() => findPlant(store, 'id', plant.id))
-    if (created || taken) assertRepeated(plant, created)
-    return { exists: store !== undefined, creates: !created && !taken }
-  })
 }
 
 /** Reads each range of ids in a transaction of its own: no writer waits, and the log can be checkpointed. */

@@ -42,7 +42,7 @@ function detectFormat(start: string, name: string, { delimiter, rules }: InputOp
   const ending = /\.(?<ending>ndjson|jsonl|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups?.['ending']?.toLowerCase()
   if (ending === 'csv' || ending === 'tsv') return ending
   if (delimiter !== undefined || rules.columns) return 'csv'
-  if (line.startsWith('<')) throw malformed(`${name} is not CSV, TSV, NDJSON or JSON`, 'See: plants help formats')
+  if (line.startsWith('<')) throw malformed(`${name} is not CSV, TSV, NDJSON or JSON`, 'See: plants help import')
   if (line.trim() === '{' && next !== undefined)
     throw malformed(
       `${name} is a JSON object over several lines`,

@@ -194,7 +194,7 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
 
 describe('stdin', () => {
   test('that never ends holds up no error when flags were given', async () => {
-    const hint = 'Stdin was not read, because flags were given. Add --name, or read JSON from stdin with --file -'
+    const hint = 'Add --name. Stdin is read only without --id, --name and --tag'
     const expected = refusal('name must be a string, but is missing', hint)
     expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
   })

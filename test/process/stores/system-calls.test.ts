@@ -279,15 +279,3 @@ async function shareUntilCrash({ store: path }: World): Promise<() => Promise<vo
     rmSync(`${path}-shm`)
   }
 }
-
-test.runIf(canTrace)('a dry run opens nothing to write to it (needs strace)', async () => {
-  const world = new World()
-  await world.spawn('create --id 1 --name Fern')
-  const log = join(world.home, 'calls')
-  const strace = ['-f', '-o', log, '-e', 'trace=openat,unlink,ftruncate,pwrite64']
-  const create = 'create --id 2 --name Moss --dry-run'.split(' ')
-  const { stdout } = await startUnder('strace', strace, create, world.home, { env: world.env })
-  expect(JSON.parse(String(stdout))).toMatchObject({ storeExists: true, creates: true })
-  const calls = readFileSync(log, 'utf8').match(/^.*plants\.db.*$/gm) ?? []
-  expect(calls.filter((call) => /O_(CREAT|RDWR|WRONLY)|unlink|ftruncate|pwrite/.test(call))).toEqual([])
-})

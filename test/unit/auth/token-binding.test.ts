@@ -119,7 +119,7 @@ describe('the name of a store', () => {
     const [remote, other] = [await recorder(accepts, created), await recorder()]
     const user = new Sender({ stores: { team: { address: remote.url } } })
     expect(await user.login('team')).toBe(0)
-    expect((await user.run(`config set stores.team.address ${other.url}`)).code).toBe(0)
+    expect((await user.run(`stores set team --address ${other.url}`)).code).toBe(0)
     expect((await user.run('auth token --store team')).code).toBe(3)
     expect(await codesAt(user, 'team', remote.url)).toEqual([3, 0])
     expect(other.connections).toBe(0)
@@ -169,7 +169,7 @@ test.each(
     --token T list
     -tT list
     list -H Authorization:T
-    config set stores.team.token T
+    stores set team --token T
     config set token T
     config set tokens.https://h.example T
     config set timeout 1m T

@@ -1,8 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
-import { topics } from '../../../src/cli/commands/index.js'
-import { formatNames } from '../../../src/plant/records.js'
+import { topics } from '../../../src/cli/commands/help.js'
 import { outputFormats } from '../../../src/platform/values.js'
 import { commandNames, program, treeOf } from '../../helpers/helps.js'
 import type { RunOptions } from '../../helpers/run.js'
@@ -26,28 +25,27 @@ const globalFlags = [
 ]
 
 test('every command is completed with its subcommands and options', async () => {
-  for (const command of treeOf(program.root).filter((each) => each.name() !== 'help')) {
+  for (const command of treeOf(program).filter((each) => each.name() !== 'help')) {
     const start = `${namesOf(command).join(' ')} `.trimStart()
     const own = command.options.map(({ long = '' }) => long)
     expect(own).toEqual(expect.arrayContaining(globalFlags))
     expect(await wordsOf(`${start}-`)).toEqual([...own, '--help'])
     const below = command.commands.map((each) => each.name())
-    if (below.length > 0) expect(await wordsOf(start)).toEqual(command.parent ? [...below, 'help'] : below)
+    if (below.length > 0) expect(await wordsOf(start)).toEqual(below)
     expect((await new World().run([...namesOf(command), '--help'])).out).not.toContain('__complete')
   }
   const { words, meanings } = await complete('')
   expect(meanings[words.indexOf('create')]).toBe('create a plant')
 })
 
-const ofStores = 'add init list use rename remove'
+const ofStores = 'add set init list use remove'
 const addresses = 'local FILES'
 const formats = outputFormats.join(' ')
 const rootFlags = ['--version', ...globalFlags, '--help'].join(' ')
 
 test.each([
   ['help ', [...commandNames, ...Object.keys(topics)].join(' ')],
-  ['help stores ', ofStores],
-  ['--verbose stores ', `${ofStores} help`],
+  ['--verbose stores ', ofStores],
   ['crate --', rootFlags],
   ['create --verbose -v', '-i -n -t -f -s -o -q -h'],
   ['completion ', 'bash zsh fish'],
@@ -55,22 +53,20 @@ test.each([
   ['import --if-exists ', 'error skip same update'],
   ['list --output te', formats],
   ['list --output=te', `--output=|${formats}`],
-  ['export -o ', formatNames.join(' ')],
+  ['export -o ', formats],
   ['config get ', 'store output timeout ca-cert'],
-  ['config set output ', formats],
-  ['config set stores.team.allow-http ', 'true false'],
   // Files
   ['create --file=fe', '--file=| FILES'],
   ['--store=unix:/ru', '--store=unix:| FILES'],
   ['--store sqlite:', 'sqlite:| FILES'],
-  ...each('FILES', 'create -f ', 'import a.ndjson b', 'import --rejects ', 'backup ', 'config set ca-cert '),
-  ...each('FILES', 'config set stores.team.address ', '--store ~', '--store a/b'),
+  ...each('FILES', 'create -f ', 'import a.ndjson b', 'import --rejects ', 'backup ', '--ca-cert '),
+  ...each('FILES', '--store ~', '--store a/b'),
   ['--store ', addresses],
-  ['config set store ', addresses],
+  ['stores use ', addresses],
   // What people must know, and what cannot follow
   ...each('', 'get ', 'delete 1', 'create --id ', 'create --name --', 'create -- --', 'import -- '),
-  ...each('', 'crate ', 'create f', 'help formats ', 'stores help add ', 'help stores rm '),
-  ...each('', 'config set timeout ', 'config set stores.team.nothing ', '--verbose=', '--store https:'),
+  ...each('', 'crate ', 'create f', 'help topics ', 'stores help add ', 'help stores '),
+  ...each('', 'config set timeout ', '--verbose=', '--store https:', 'tokens revoke '),
 ])('"%s": %s', async (line, expected) => {
   const user = new World()
   expect((await complete(line, user)).shown).toBe(expected)
@@ -94,30 +90,6 @@ test.each<[string, string[], string[]]>([
   expect(words.filter((word) => others.some((other) => other === word))).toEqual([])
 })
 
-test('ids, tags and tokens are those of a file', async () => {
-  const user = new World()
-  for (const [id, name, tag] of [
-    ['7', 'Fern', 'shade'],
-    ['-3', 'Tree\tfern\u001b', 'shade'],
-    ['12', 'Moss', 'in the dark'],
-  ] as const)
-    await user.run(['create', `--id=${id}`, '--name', name, '--tag', tag, '--store', './x.db'])
-  for (const line of ['create --note laptop', 'create --note old', 'revoke old'])
-    await user.run(`tokens ${line} --store ./x.db`)
-  const { words, meanings } = await complete('get --store ./x.db ', user)
-  expect([words, meanings]).toEqual([
-    ['-3', '7', '12'],
-    ['Tree\\u{9}fern\\u{1b}', 'Fern', 'Moss'],
-  ])
-  for (const line of ['-s ./x.db delete 1 ', 'update -s=./x.db ']) await complete(line, user)
-  expect(await wordsOf('list --store ./x.db --tag ', user)).toEqual(['shade'])
-  expect(await complete('tokens revoke -s ./x.db ', user)).toMatchObject({ words: ['1'], meanings: ['laptop'] })
-  for (const other of ['./missing.db', 'http://127.0.0.1:9', 'postgres://127.0.0.1:9/x', 'nobody'])
-    for (const command of ['get', 'tokens revoke'])
-      expect(await wordsOf(`${command} --store ${other} `, user)).toEqual([])
-  expect(user.has('missing.db')).toBe(false)
-})
-
 describe('saved stores', () => {
   const address = 'https://plants.example.com/v1'
   const stores = { garden: { address: '/srv/garden.db' }, team: { address } }
@@ -127,13 +99,8 @@ describe('saved stores', () => {
     const user = new World({ stores, tokens })
     const saved = ['garden', 'team']
     const meanings = ['/srv/garden.db', address, 'your own store, which is built in']
-    for (const line of ['--store ', 'stores use ', 'config set store '])
+    for (const line of ['--store ', 'stores use ', 'stores remove '])
       expect(await complete(line, user)).toMatchObject({ words: [...saved, 'local'], meanings })
-    expect((await complete('stores remove ', user)).shown).toBe('garden team')
-    const names = ['address', 'timeout', 'ca-cert', 'allow-http', 'token-command']
-    expect((await wordsOf('config set ', user)).slice(-10)).toEqual(
-      saved.flatMap((store) => names.map((name) => `stores.${store}.${name}`)),
-    )
     await complete('auth token --store ', user) // which fails by itself when it shows a token
   })
 
@@ -141,8 +108,8 @@ describe('saved stores', () => {
     const hostile = { bad: { address: './a\u001b[2J\tb\nc\u202e' }, secret: { address: 'https://me:s3cret@x.example' } }
     const unnamed = { 'a b': { address: '/x' }, "'$(id)": { address: '/x' }, 'tab\t': { address: '/x' } }
     expect(await complete('stores remove ', new World({ stores: { ...hostile, ...unnamed } }))).toMatchObject({
-      words: ['bad', 'secret'],
-      meanings: ['./a\\u{1b}[2J\\u{9}b\\u{a}c\\u{202e}', '***'],
+      words: ['bad', 'secret', 'local'],
+      meanings: ['./a\\u{1b}[2J\\u{9}b\\u{a}c\\u{202e}', '***', 'your own store, which is built in'],
     })
   })
 })

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { parseDuration, parseSize } from '../../../src/platform/values.js'
 import { commandNames, helpsOf } from '../../helpers/helps.js'
 import { type RunOptions, runPlants } from '../../helpers/run.js'
 import { printed, World } from '../../helpers/world.js'
@@ -37,29 +36,29 @@ describe('help', () => {
     expect(examples.flat().length).toBeGreaterThan(20)
   })
 
-  test('of the environment is a page, with global flags before and after', async () => {
-    const page = await plants('help environment')
-    expect(page).toEqual(printed(expect.stringMatching(/^Precedence, highest first: flag, variable, /)))
+  test('of a topic is a page, with global flags before and after', async () => {
+    const page = await plants('help options')
+    expect(page).toEqual(printed(expect.stringMatching(/^Options of every command, before or after its name:\n/)))
     for (const flags of ['-v', '--timeout=1s --no-input']) {
-      expect(await plants(`${flags} help environment`)).toEqual(page)
-      expect(await plants(`help environment ${flags}`)).toEqual(page)
+      expect(await plants(`${flags} help options`)).toEqual(page)
+      expect(await plants(`help options ${flags}`)).toEqual(page)
     }
   })
 
-  test.each(['create --help', 'help environment', 'help exit-codes'])('fits a terminal: plants %s', async (line) => {
+  test.each(['create --help', 'help options', 'help exit-codes'])('fits a terminal: plants %s', async (line) => {
     const { out } = await plants(line, { terminals: ['stdout'], columns: 60 })
     const texts = out.split('\n').filter((each) => !each.includes('plants create --') && !each.includes('| plants'))
     expect(Math.max(...texts.map(({ length }) => length))).toBeLessThanOrEqual(60)
   })
 
   test.each([
-    ['create --id 1 --name help --tag formats', 0],
+    ['create --id 1 --name help --tag options', 0],
     ['list help exit-codes', 2],
   ])('is not what a command is given: plants %s', async (line, code) => {
     const result = await plants(line)
-    const page = /Settings:|The exit codes of|As flags of plants create/
+    const page = /Options of every command|Exit codes, and/
     expect({ code: result.code, isPage: page.test(result.out) }).toEqual({ code, isPage: false })
-    expect((await plants(`help ${/environment|formats|exit-codes/.exec(line)}`)).out).toMatch(page)
+    expect((await plants(`help ${/options|exit-codes/.exec(line)}`)).out).toMatch(page)
   })
 })
 
@@ -87,45 +86,4 @@ test('a defect is reported as one, with its stack, and exit code 70', async () =
   expect(err).toMatch(/^plants: Internal error, a bug in plants: boom\n {2}RangeError: boom\n {6}at .*\n/)
   const hint = 'Please report it, with this text, your command, and what this prints: plants version --output json'
   expect(err.endsWith(`\n  ${hint}\n`)).toBe(true)
-})
-
-/** What `plants help formats` prints. */
-const page = (await runPlants(['help', 'formats'])).out
-
-/** What the page has under a title, as it would be in a file. */
-function sample(title: string): string {
-  const [, lines = ''] = new RegExp(`^${title}:\\n((?: {2}.*\\n)+)`, 'm').exec(page) ?? []
-  return lines.replaceAll(/^ {2}/gm, '')
-}
-
-const plantsOfThePage = printed('{"id":1,"name":"Fern","tag":"shade"}\n{"id":9007199254740993,"name":"Moss"}\n')
-
-test('flags give the plants of the page', async () => {
-  const user = new World()
-  for (const line of sample('As flags of plants create').trim().split('\n'))
-    expect(await user.run(`create ${line}`)).toMatchObject({ code: 0, err: '' })
-  expect(await user.run('export')).toEqual(plantsOfThePage)
-})
-
-test.each(['ndjson', 'csv'])('%s is read and written as the page shows it', async (format) => {
-  const user = new World()
-  const stdin = sample(`As ${format}`)
-  expect((await user.run(`import --format ${format}`, { stdin })).code).toBe(0)
-  expect(await user.run('export')).toEqual(plantsOfThePage)
-  expect((await user.run(`export --output ${format}`)).out).toBe(stdin)
-})
-
-test('an error is what the page shows', async () => {
-  const user = new World()
-  await user.run('create --id 1 --name Fern')
-  const { err } = await user.run('create --id 1 --name Fern --output json')
-  expect(err).toBe(sample('An error as JSON'))
-})
-
-test('durations and sizes are what the page calls so', () => {
-  const valuesOf = (term: string) => new RegExp(`^ {2}${term} +(.*);`, 'm').exec(page)?.[1]?.split(/, | or /) ?? []
-  const durations = valuesOf('a duration').map((text) => parseDuration('--timeout', text))
-  expect(durations).toEqual([500, 30_000, 120_000, 3_600_000, 7_776_000_000])
-  expect(valuesOf('a size').map((text) => parseSize('--body-limit', text))).toEqual([16_384, 1_048_576, 1_073_741_824])
-  expect([parseDuration('--timeout', '2'), parseSize('--body-limit', '2')]).toEqual([2000, 2])
 })

@@ -3,6 +3,11 @@ import { expect, test } from 'vitest'
 import { program, treeOf } from '../../helpers/helps.js'
 import { refusal, World } from '../../helpers/world.js'
 
+function hintFor(text: string): string {
+  if (/^\p{L}/u.test(text)) return 'To find plants by their texts: plants list --search TEXT'
+  return /^\d+,/.test(text) ? 'Separate ids by spaces: 1 2 3' : 'For example: 1'
+}
+
 // The messages about command lines are in transcripts/usage.txt.
 
 test.each([
@@ -20,10 +25,12 @@ test.each([
   for (const text of texts) {
     const message = `must be ${rule}, but was ${JSON.stringify(text)}`
     expect(await user.run(['create', `--id=${text}`, '--name', 'Fern'])).toEqual(
-      refusal(`id ${message}`, 'Correct the flags, or read JSON from a file with --file PATH'),
+      refusal(`id ${message}`, 'Correct the options'),
     )
-    expect(await user.run(['get', text])).toEqual(refusal(`id ${message}`, 'For example: 1'))
-    expect(await user.run(['list', `--after=${text}`])).toEqual(refusal(`--after ${message}`, 'For example: --after 1'))
+    expect(await user.run(['get', text])).toEqual(refusal(`id ${message}`, hintFor(text)))
+    expect(await user.run(['list', `--after=${text}`])).toEqual(
+      refusal(`--after ${message}`, text === '1,000' ? hintFor(text) : 'For example: --after 1'),
+    )
   }
   expect(user.has('data')).toBe(false)
 })
@@ -59,7 +66,7 @@ test('a message shows at most 40 characters of a value, each whole', async () =>
   expect(err).toContain(`but was "${'x'.repeat(38)}\u{1f331}…"`)
 })
 
-const options = treeOf(program.root)
+const options = treeOf(program)
   .filter((command) => command.commands.length === 0 && command.name() !== 'help')
   .flatMap((command) => command.options.map(({ long = '', required }) => ({ words: wordsOf(command), long, required })))
 

@@ -10,7 +10,7 @@ import { answer, printed, refusal, World } from '../../helpers/world.js'
 const limit = 1_048_576
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 const onePlant = 'plants create takes one plant. For many, use plants import'
-const giveFlags = 'For a plant in flags: plants create --id ID --name NAME'
+const giveFlags = 'Or use options: plants create --id ID --name NAME'
 const convert = (encoding: string) => `Convert it from ${encoding} to UTF-8 first`
 const noPlant = 'Invalid plant: id must be an integer, but is missing'
 const deep = '['.repeat(100_000) + ']'.repeat(100_000)
@@ -86,15 +86,16 @@ test.each(['0', '1.5', '0.001ms', '9999999', '999999999.999h'])('takes the timeo
   expect(await new World().run(`create --id 1 --name Fern --timeout ${timeout}`)).toEqual(answer({ name: 'Fern' }))
 })
 
-test('flags override the fields of a file and of stdin, right or wrong', async () => {
+test.each(['--id 1', '--name Fern', '--tag ferns', '--id next'])('--file beside %s is a usage error', async (flag) => {
   const user = new World()
-  const stdin = '{"id":1e400,"name":5,"tag":"shade"}'
-  user.write('plant.json', stdin)
-  expect(await user.run('create --file plant.json --id 1 --name Fern')).toEqual(answer({ name: 'Fern', tag: 'shade' }))
-  expect(await user.run('create --file - --id=2 --name=Moss --tag=x', { stdin })).toEqual(
-    answer({ name: 'Moss', tag: 'x' }),
-  )
-  expect((await user.run('list')).out).toBe('{"id":1,"name":"Fern","tag":"shade"}\n{"id":2,"name":"Moss","tag":"x"}\n')
+  user.write('plant.json', '{"id":1,"name":"Fern"}')
+  for (const file of ['plant.json', '-'])
+    expect(await user.run(`create --file ${file} ${flag}`, { stdin: '{"id":1,"name":"Fern"}' })).toMatchObject({
+      code: 2,
+      out: '',
+      err: expect.stringMatching(/^plants: Option '-f, --file <path>' cannot be used with option '-\w, --\w+ <\w+>'\n/),
+    })
+  expect(user.has('data')).toBe(false)
 })
 
 test('an unknown field may be nested deeply', async () => {

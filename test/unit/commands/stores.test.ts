@@ -58,7 +58,7 @@ describe('an address', () => {
         ['The address', ['stores', 'add', 'mine', text]],
         ['store', ['stores', 'use', text]],
         ['store', ['config', 'set', 'store', text]],
-        ['stores.team.address', ['config', 'set', 'stores.team.address', text]],
+        ['--address', ['stores', 'set', 'team', `--address=${text}`]],
       ]
       for (const [source, words, env = {}] of lines) {
         const { code, out, err } = await user.run([...words, '--output', 'json'], { env, cwd: `${user.home}/a:` })
@@ -96,7 +96,7 @@ describe('the name of a store', () => {
     const user = new World()
     expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: '/mine.db' }))
     expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
-    expect(await user.run(['config', 'get', `stores.${name}.address`])).toEqual(printed('/mine.db\n'))
+    expect(objectsOf((await user.run('stores list')).out)[1]).toEqual({ name, address: '/mine.db', inUse: true })
     expect((await user.run(['stores', 'remove', name])).code).toBe(0)
     expect(user.saved).toEqual({ version: 1, stores: {} })
   })
@@ -112,10 +112,25 @@ describe('the name of a store', () => {
   })
 })
 
-test('stores add lists in its help every option that it saves', async () => {
-  const { out } = await new World().run('stores add --help')
-  const expected = ['--token-command', '--timeout', '--ca-cert', '--allow-http', '--help']
-  expect(out.match(/(?<=^ {2,}(-\w, )?)--[a-z-]+/gm)).toEqual(expected)
+test('stores add and stores set have an option for each setting of a store', async () => {
+  const optionsOf = async (line: string) => (await new World().run(line)).out.match(/(?<=^ {2,}(-\w, )?)--[a-z-]+/gm)
+  const settings = ['--timeout', '--ca-cert', '--allow-http', '--token-command']
+  const without = settings.map((option) => option.replace('--', '--no-'))
+  expect(await optionsOf('stores add --help')).toEqual([...settings, '--help'])
+  expect(await optionsOf('stores set --help')).toEqual(['--address', ...settings, ...without, '--help'])
+})
+
+test('stores set changes and removes what is saved with a store, and nothing else', async () => {
+  const user = gardener({ output: 'json' })
+  const changed = { address: '/other.db', timeout: '1m' }
+  expect(await user.run('stores set garden --address /other.db --timeout 1m')).toEqual(
+    answer({ name: 'garden', ...changed }),
+  )
+  expect(await user.run('stores set team --allow-http --no-timeout')).toEqual(
+    answer({ name: 'team', address: team, 'allow-http': true }),
+  )
+  expect(await user.run('stores set team --no-allow-http --output text')).toEqual(printed('Changed the store team\n'))
+  expect(user.saved).toEqual({ version: 1, output: 'json', stores: { team: { address: team }, garden: changed } })
 })
 
 describe('stores list', () => {
@@ -157,12 +172,12 @@ describe('stores list', () => {
   })
 })
 
-test('allow-http is any word for yes or no', async () => {
+test('PLANTS_ALLOW_HTTP is any word for yes or no', async () => {
   const user = gardener()
-  const name = 'stores.team.allow-http'
   for (const [index, given] of ['true', 'YES', '1', 'on', 'false', 'No', '0', 'off'].entries()) {
-    expect(await user.run(['config', 'set', name, given])).toEqual(answer({ name, value: index < 4 }))
-    expect(await user.run('config get allow-http --store team')).toEqual(printed(`${index < 4}\n`))
+    const env = { PLANTS_ALLOW_HTTP: given, PLANTS_TOKEN: 's3cret-token' }
+    const { err } = await user.run('get 1 --store http://plants.invalid --timeout 10ms', { env })
+    expect(err).toContain(index < 4 ? 'Could not reach' : 'The token is not sent to http://plants.invalid')
   }
 })
 
@@ -170,29 +185,29 @@ test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', a
   const user = gardener()
   user.write('ca.pem', certificate({ names: ['DNS:localhost'] }).cert)
   const value = `${user.home}/ca.pem`
-  for (const name of ['ca-cert', 'stores.team.ca-cert'])
-    for (const path of ['ca.pem', value])
-      expect(await user.run(['config', 'set', name, path])).toEqual(answer({ name, value }))
+  for (const path of ['ca.pem', value]) {
+    expect(await user.run(['config', 'set', 'ca-cert', path])).toEqual(answer({ name: 'ca-cert', value }))
+    const saved = { name: 'team', address: team, timeout: '2m', 'ca-cert': value }
+    expect(await user.run(['stores', 'set', 'team', '--ca-cert', path])).toEqual(answer(saved))
+  }
 })
 
-const all = 'The settings are: store, output, timeout, ca-cert, and for a store: stores.NAME.SETTING'
-const saved = expect.stringContaining('team, garden')
+const all = 'The settings are: store, output, timeout, ca-cert'
 
 test.each([
-  ['colour', 'setting "colour"', all],
-  ['timout', 'setting "timout"', 'Did you mean timeout?'],
-  ['__proto__', 'setting "__proto__"', all],
-  ['stores', 'setting "stores"', 'Did you mean store?'],
-  ['stores.team.', 'setting "stores.team."', expect.stringMatching(/^The settings are: stores\.team\.address, /)],
-  ['stores.team.timeout.x', 'setting "stores.team.timeout.x"', 'Did you mean stores.team.timeout?'],
-  ['stores.tean.timeout', 'store named "tean"', 'Did you mean team?'],
-  ['stores.constructor.timeout', 'store named "constructor"', saved],
-  ['stores.__proto__.timeout', 'store named "__proto__"', saved],
-])('%j is no setting, for each command', async (name, what, hint) => {
+  ['colour', all],
+  ['timout', all],
+  ['__proto__', all],
+  ['stores.team', all],
+  ['allow-http', 'For one store: plants stores set NAME --allow-http'],
+  ['stores.team.timeout', 'For one store: plants stores set NAME --timeout <duration>'],
+  ['stores.team.address', 'For one store: plants stores set NAME --address <address>'],
+])('%j is no setting for all stores, for each command', async (name, hint) => {
   const user = gardener()
   for (const [verb, ...value] of [['get'], ['set', '1m'], ['unset']] as const) {
     const { code, err } = await user.run(['config', verb, name, ...value, '--output', 'json'])
-    expect({ code, ...JSON.parse(err) }).toEqual({ code: 2, error: 400, message: `There is no ${what}`, hint })
+    const message = `There is no setting "${name}"`
+    expect({ code, ...JSON.parse(err) }).toEqual({ code: 2, error: 400, message, hint })
   }
   expect(user.saved).toEqual({ version: 1, stores })
 })
@@ -200,14 +215,13 @@ test.each([
 test('a token for the new address of a store is not warned of', async () => {
   const user = gardener({ tokens: { [team]: { token: 's3cret', savedAt: '' } } })
   await user.run('auth login --store http://127.0.0.1:4011 --from-stdin', { stdin: 's3cret-of-another' })
-  expect(await user.run('config set stores.team.address http://127.0.0.1:4011')).toMatchObject({ code: 0, err: '' })
+  expect(await user.run('stores set team --address http://127.0.0.1:4011')).toMatchObject({ code: 0, err: '' })
 })
 
 test('escapes a value on a terminal, and prints it elsewhere as it is', async () => {
-  const command = 'say \u001b[31m'
-  const user = gardener({ stores: { team: { address: team, 'token-command': command } } })
-  expect(await user.run('config get stores.team.token-command', onTerminal)).toEqual(printed('say \\u{1b}[31m\n'))
-  expect(await user.run('config get stores.team.token-command')).toEqual(printed(`${command}\n`))
+  const user = gardener({ timeout: '5 \u001b[31m' })
+  expect(await user.run('config get timeout', onTerminal)).toEqual(printed('5 \\u{1b}[31m\n'))
+  expect(await user.run('config get timeout')).toEqual(printed('5 \u001b[31m\n'))
 })
 
 test.each(['{', '{"version":1,"output":"xml"}', undefined])(

@@ -93,7 +93,7 @@ describe('unknown keys stay', () => {
 
   test.each<[string, (saved: typeof before) => unknown]>([
     ['config unset output', (saved) => Reflect.deleteProperty(saved, 'output')],
-    ['config set stores.team.timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
+    ['stores set team --timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
     ['stores add new /srv/new.db', ({ stores }) => Object.assign(stores, { new: { address: '/srv/new.db' } })],
     [
       'stores remove team',

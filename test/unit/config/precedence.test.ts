@@ -1,12 +1,14 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
-import { defaultOf, flagOf, type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
+import { defaultOf, type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { type Result, withUsual } from '../../helpers/run.js'
 import { World } from '../../helpers/world.js'
 
 type Source = SettingSource['source']
+
+const flagOf = (name: SettingName) => (settingOf(name).flags === undefined ? undefined : `--${name}`)
 
 /** Gives values to settings at their sources. Commands use the store `team`, unless the test is about `store`. */
 class Desk {

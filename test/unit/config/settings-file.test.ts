@@ -118,7 +118,7 @@ test.each([
   const create = 'create --id 1 --name Fern --store team'
   const err = expect.stringContaining(`plants: stores.team.${name} in ${user.file} `)
   expect(await user.run(create)).toMatchObject({ code: 2, err })
-  for (const line of ['stores list', 'list', `config set stores.team.${name} ${right}`, create])
+  for (const line of ['stores list', 'list', `stores set team --${name} ${right}`, create])
     expect({ line, ...(await user.run(line)) }).toMatchObject({ line, code: 0 })
 })
 

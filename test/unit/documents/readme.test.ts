@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import figures from '../../../bench/figures.json'
 import { render } from '../../../bench/page.mjs'
 import packageJson from '../../../package.json'
+import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
 import { exitCodes } from '../../../src/platform/errors.js'
 import { blocksOf, documentation, pages } from '../../helpers/documents.js'
 import { commandAt, helpsOf } from '../../helpers/helps.js'
@@ -129,22 +130,19 @@ describe('the documentation', () => {
     expect([...own].filter((name) => !documentation.includes(`\`${name}\``))).toEqual([])
   })
 
-  test('has the settings and variables of "plants help environment"', async () => {
-    const page = (await runPlants(['help', 'environment'])).out.replaceAll(/\s+/g, ' ')
-    const settings = tableAt('| setting |')
-    expect(page.match(/ Default: /g)).toHaveLength(settings.length)
-    for (const [name, flag, variable, saved = '', fallback] of settings) {
-      const places = [flag === '-' ? '' : `Flag: ${flag}. `, variable === '-' ? '' : `Variable: ${variable}. `]
-      expect(page).toMatch(
-        literally(` ${name} `, `. ${places.join('')}Saved as: ${saved.replace(', ', ' or ')}. Default: ${fallback}`),
-      )
-    }
-    const [, section = ''] = documentation.split('## Environment variables')
-    const named = section.split('\n## ')[0]?.match(/(?<=`)[A-Z_]+(?=`)/g)
-    const listed = page
-      .split('Other variables: ')[1]
-      ?.match(/\b(?:CI|(?:PLANTS|PG|NO|HTTPS?|ALL|FORCE|NODE)[A-Z_]+)\b/g)
-    expect(new Set(named)).toEqual(new Set(listed))
+  test('has the options, variables and defaults of the settings', () => {
+    const rows = tableAt('| setting |').map(([name, option, variable, saved, byDefault]) => ({
+      ...{ name, option: option?.replace(', of stores', ''), variable, saved, byDefault },
+    }))
+    const scopes = { user: 'all stores', store: 'one store' }
+    expect(rows).toEqual(
+      settingNames.map((name) => ({
+        ...{ name, option: `--${name}`, variable: settingOf(name).variable ?? '-', byDefault: defaultOf(name) },
+        saved: settingOf(name)
+          .scopes.map((scope) => scopes[scope])
+          .join(', '),
+      })),
+    )
   })
 
   test('names each package that the program is made from', () => {
@@ -200,12 +198,6 @@ function anchorsOf(page: string): string[] {
       .replaceAll(/[^\w\s-]/g, '')
       .replaceAll(' ', '-'),
   )
-}
-
-/** A pattern for two texts with one sentence between them. */
-function literally(start: string, end: string): RegExp {
-  const quote = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
-  return RegExp(`${quote(start)}(?:(?! Default: ).)*${quote(end)}`)
 }
 
 function sources(): string {

@@ -60,21 +60,13 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
   ],
   ['a service at a socket', 'stdin: ', (_, text) => [['auth', 'login', `--store=unix:./${text}`], `unix:./${text}`]],
   [
-    'a setting of a store',
-    'first: ',
-    (user, text) => {
-      const name = text.replaceAll('.', '')
-      user.save({ stores: { [name]: { address: service, 'ca-cert': '/ca.pem' } } })
-      return [['config', 'set', `stores.${name}.address`, './a.db'], `stores.${name}.ca-cert`]
-    },
-  ],
-  [
     'the name of a store',
-    'store: ',
+    'new one: ',
     (user, text) => {
       const name = text.replaceAll('.', '')
-      user.save({ stores: { [name]: { address: service } } })
-      return [['config', 'unset', `stores.${name}.address`], name]
+      const tokens = { [service]: { token: 's3cret-token', savedAt: '' } }
+      user.save({ stores: { [name]: { address: service } }, tokens })
+      return [['stores', 'set', name, '--address=http://127.0.0.1:1'], name]
     },
   ],
 ]

@@ -37,7 +37,7 @@ describe.each([
       --timeout T list
       --ca-cert T create --id 1 --name x --store https://127.0.0.1:1
       config get T
-      config set stores.T.timeout 1s
+      stores set T --timeout 1s
       stores add x T
       stores add T!x https://y.example
       serve --port T
@@ -211,7 +211,7 @@ describe('a command about settings and stores shows no token', () => {
       stores remove team
       doctor
       doctor --store bare
-      help environment
+      help options
       list`),
   )('%s', async (line) => {
     const user = new World(settings)

@@ -176,7 +176,7 @@ test('doctor asks the catalog for the constraints of a database', async () => {
 
 test('a dry run shows what a create would do', async () => {
   const { place, shown, run } = await gardener()
-  const dry = { dryRun: true, id: 1, name: 'Fern', store: shown, storeExists: false, creates: true }
+  const dry = { dryRun: true, id: 1, name: 'Fern', store: shown }
   expect(await run(`${create} --dry-run`)).toEqual(answer(dry))
   expect(await place.sql(`SELECT to_regclass('plant_store.plants') IS NULL AS none`)).toEqual([{ none: true }])
   await run(create)

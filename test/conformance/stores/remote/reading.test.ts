@@ -356,7 +356,7 @@ test('several deletes report each failure, and end with the worst code', async (
   expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
   expect(lines.map(({ message, warning = message }) => warning)).toEqual([
     expect.stringMatching(/^URL answered 500: Oh\. Trying again for up to /),
-    ...['No plant has id 4 in URL', 'No', 'Not allowed (2 plants)', 'URL answered 500: Oh'],
+    ...['Not allowed', 'No plant has id 4 in URL', 'Not allowed', 'No', 'URL answered 500: Oh'],
   ])
   expect(asked.filter((line) => line === 'GET /openapi.json')).toHaveLength(1)
 })

@@ -53,7 +53,7 @@ test.each<[what: string, hint: string, input: string | Buffer]>([
   [noText, utf16Hint, utf16('id,name\n')],
   [noText, utf16Hint, utf16(plant).swap16()],
   [noText, utf16Hint, latin1('\x7fELF\x02\x01\x01\0\0\0')],
-  ['is not CSV, TSV, NDJSON or JSON', 'See: plants help formats', '<!DOCTYPE html>\n<p>a, b</p>\n'],
+  ['is not CSV, TSV, NDJSON or JSON', 'See: plants help import', '<!DOCTYPE html>\n<p>a, b</p>\n'],
   ['is a JSON object over several lines', asArray, '{\n  "id": 1,\n  "name": "a"\n}\n'],
   [noText, utf16Hint, 'SQLite format 3\0'],
   ...['d0cf11e0a1b11ae10000', '28b52ffd0000', 'fd377a585a00000004'].map((head): [string, string, Buffer] => [

@@ -1,0 +1,145 @@
+import { Command, type HelpContext, Option, type OptionValueSource } from 'commander'
+import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
+import { malformed } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
+import { outputFormats, parseChoice } from '../platform/values.js'
+import { usageError } from './usage.js'
+
+/** Of every command, before or after its name. */
+export interface GlobalOptions {
+  store?: string
+  output?: string
+  timeout?: string
+  caCert?: string
+  allowHttp?: boolean
+  verbose?: boolean
+  quiet?: boolean
+  input?: boolean
+  color?: boolean
+}
+
+/** Declares the options and the handler of a command. */
+export type Define = (command: PlantsCommand, io: Io) => void
+
+/** Commander's command, with examples, our errors, and option values that are given once. */
+export class PlantsCommand extends Command {
+  /** three at most */
+  examples: readonly string[] = []
+  /** not wrapped, because some lines are shell commands */
+  notes: readonly { title: string; lines: readonly string[] }[] = []
+
+  #load: (() => Promise<Define>) | undefined
+
+  override createCommand(name?: string): PlantsCommand {
+    return new PlantsCommand(name)
+  }
+
+  /** The command is defined when it is needed. */
+  loadedBy(load: () => Promise<Define>): this {
+    this.#load = load
+    return this
+  }
+
+  async load(io: Io): Promise<void> {
+    const define = await this.#load?.()
+    if (!define) return
+    this.#load = undefined
+    define(this, io)
+    if (this.commands.length > 0)
+      this.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
+    for (const each of [this, ...this.commands]) if (each instanceof PlantsCommand) each.#addCommonParts()
+  }
+
+  /** The global options, which the help of a command does not repeat, and the end of its help. */
+  #addCommonParts(): void {
+    this.optionsGroup('')
+    for (const option of globalOptions())
+      if (!this.options.some(({ long }) => long === option.long)) this.addOption(option.hideHelp())
+    const { notes, examples } = this
+    const sections = examples.length > 0 ? [...notes, { title: 'Examples', lines: examples }] : notes
+    const texts = sections.map(({ title, lines }) => `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}\n`)
+    this.addHelpText('after', `\n${texts.join('')}Global options: plants help options`)
+  }
+
+  addExamples(...lines: string[]): this {
+    this.examples = lines
+    return this
+  }
+
+  addNotes(title: string, ...lines: string[]): this {
+    this.notes = [...this.notes, { title, lines }]
+    return this
+  }
+
+  /** An option with one of these words. */
+  choice(flags: string, description: string, words: readonly string[], byDefault?: string): this {
+    const option = new Option(flags, description).choices(words)
+    if (byDefault !== undefined) option.default(byDefault)
+    // commander's own sentence would have no hint
+    return this.addOption(option.argParser((text) => parseChoice(option.long ?? flags, text, words)))
+  }
+
+  /** @param run the options that it reads are those of this command, which a test compares, and the global ones */
+  handler<Options extends GlobalOptions, Args extends unknown[]>(
+    run: (options: Options, ...args: Args) => Promise<void>,
+  ): this {
+    return this.action(() => run(this.allOptions() as Options, ...(this.processedArgs as Args)))
+  }
+
+  /** With the global options that stand before the name of the command. */
+  allOptions(): GlobalOptions {
+    const above = this.parent instanceof PlantsCommand ? this.parent.allOptions() : {}
+    const own = Object.entries(this.opts()).filter(
+      ([name]) => !(name in above) || this.getOptionValueSource(name) === 'cli',
+    )
+    return { ...above, ...Object.fromEntries(own) }
+  }
+
+  /** Throws `malformed` for a second value, and for `--dry-run` as a value: the run would not be one. */
+  override setOptionValueWithSource(name: string, value: unknown, source: OptionValueSource): this {
+    const [option, negated] = this.options.filter((each) => each.attributeName() === name)
+    if (source === 'cli' && this.getOptionValueSource(name) === 'cli') {
+      if ((this.getOptionValue(name) === false) !== (value === false))
+        throw malformed(`${option?.long} cannot be used with ${negated?.long}`, 'Leave out one of them')
+      if (value !== false && option?.required && !option.variadic)
+        throw malformed(`${option.long} was given twice`, 'Leave out one of them')
+    }
+    if (source === 'cli' && value === '--dry-run')
+      throw malformed(`${option?.long} needs a value, but --dry-run follows`, 'Put --dry-run before it')
+    return super.setOptionValueWithSource(name, value, source)
+  }
+
+  override error(message: string, { code = '' }: { code?: string } = {}): never {
+    if (message.startsWith("error: unknown option '--help=")) return this.help()
+    throw usageError(this, message, code)
+  }
+
+  /** Commander would print the help of a program without a command, as an error. */
+  override help(context?: HelpContext | ((text: string) => string)): never {
+    if (this.parent === null && typeof context === 'object' && context.error)
+      throw malformed('No command was given', 'See: plants --help')
+    return super.help()
+  }
+}
+
+export async function loadCommand(command: Command, io: Io): Promise<void> {
+  if (command instanceof PlantsCommand) await command.load(io)
+}
+
+export function globalOptions(): Option[] {
+  const ofSettings = settingNames.flatMap((name) => {
+    const { flags, meaning } = settingOf(name)
+    if (flags === undefined) return []
+    const isSwitch = !flags.includes('<')
+    const option = new Option(flags, isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`)
+    // for shells: it is parsed with the settings
+    return name === 'output' ? option.choices(outputFormats).argParser(String) : option
+  })
+  return [
+    ...ofSettings,
+    new Option('-v, --verbose', 'log settings and their sources, requests and responses on stderr'),
+    new Option('-q, --quiet', 'print only results and errors: no confirmations, warnings or progress'),
+    new Option('--no-input', 'never prompt; also PLANTS_NO_INPUT and CI'),
+    new Option('--no-color', 'no colours; also NO_COLOR'),
+  ]
+}

@@ -1,0 +1,90 @@
+import { settingNames, settingOf } from '../../config/setting-table.js'
+import { terminalWidth, writeAnswer } from '../../output/output.js'
+import { type ExitCode, exitCodes } from '../../platform/errors.js'
+import type { Io } from '../../platform/io.js'
+import { loadCommand, type PlantsCommand } from '../command.js'
+
+interface Topic {
+  summary: string
+  page(width: number, command: PlantsCommand): string
+}
+
+export const topics: Readonly<Record<string, Topic>> = {
+  options: { summary: 'the options of every command, and their variables', page: optionsPage },
+  'exit-codes': { summary: 'exit codes and what they mean', page: exitCodesPage },
+  topics: {
+    summary: 'this list',
+    page: (width, command) =>
+      list(
+        'Topics',
+        Object.entries(topics).map(([name, { summary }]) => [name, summary]),
+        width,
+        command,
+      ),
+  },
+}
+
+export function defineHelp(command: PlantsCommand, io: Io): void {
+  command
+    .description(`Show the help of a command, or of a topic: ${Object.keys(topics).join(', ')}.`)
+    .argument('[words...]', 'the name of a command or of a topic')
+    .addExamples('plants help create', 'plants help stores add', 'plants help exit-codes')
+    .handler((_: object, words: string[]) => help(command, words, io))
+}
+
+async function help(command: PlantsCommand, words: string[], io: Io): Promise<void> {
+  const [word = ''] = words
+  if (words.length === 1 && Object.hasOwn(topics, word))
+    return writeAnswer(io, topics[word]?.page(terminalWidth(io), command) ?? '')
+  let shown = command.parent ?? command
+  for (const name of words) {
+    const below = shown.commands.find((each) => each.name() === name || each.aliases().includes(name))
+    shown.args = [name] // which commander's error names
+    if (!below) return shown.error(`error: unknown command '${name}'`, { code: 'commander.unknownCommand' })
+    await loadCommand(below, io)
+    shown = below
+  }
+  shown.outputHelp()
+}
+
+function optionsPage(width: number, command: PlantsCommand): string {
+  const variables = new Map(settingNames.map((name) => [settingOf(name).flags, settingOf(name).variable]))
+  const { options } = command.parent ?? command
+  const items = options.map(({ flags, short, description }): Item => {
+    const variable = variables.get(flags)
+    return [short === undefined ? `    ${flags}` : flags, variable ? `${description}; also ${variable}` : description]
+  })
+  return list('Options of every command, before or after its name', items, width, command)
+}
+
+const meanings: Record<ExitCode, string> = {
+  0: 'success; also if the reader closed the pipe, and after plants serve drained',
+  1: 'the store rejected the request: the id or the idempotency key exists, there is no plant with the id, or a service rejected the request for another reason; a setting is not set; plants doctor found a problem',
+  2: 'incorrect usage or invalid input; nothing was sent to a store',
+  3: 'no token, or a token that was not accepted or does not have the required right',
+  4: 'nothing was stored: the store could not be opened, reached, read or written, or was busy for too long',
+  5: 'outcome unknown: the disk failed during a commit, or a service gave no usable response; the plant may be stored',
+  6: 'an import rejected some records; the others were created',
+  70: 'internal error: a bug in plants',
+  74: 'the operation succeeded, but its output could not be written, for example because the disk of stdout or --out is full; or the settings or a backup could not be written',
+  130: 'interrupted by Ctrl-C (SIGINT), or a confirmation was declined',
+  143: 'terminated (SIGTERM)',
+}
+
+function exitCodesPage(width: number, command: PlantsCommand): string {
+  const items = exitCodes().map(([code, errors]): Item => {
+    const values = `${errors.join(', ')}${code === 6 ? ', or the error of all rejected records, if it is the same' : ''}`
+    return [String(code), `${meanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}`]
+  })
+  return list('Exit codes, and the values of error in JSON', items, width, command)
+}
+
+type Item = [term: string, meaning: string]
+
+function list(title: string, items: Item[], helpWidth: number, command: PlantsCommand): string {
+  const help = command.createHelp()
+  help.prepareContext({ helpWidth })
+  const termWidth = Math.max(...items.map(([term]) => term.length))
+  const lines = items.map(([term, meaning]) => help.formatItem(term, termWidth, meaning, help))
+  return `${title}:\n${lines.join('\n')}\n`
+}
