@@ -14,7 +14,7 @@ const chunks = {
     'cli/program/program.ts',
     ...['create', 'list'].map((name) => `cli/commands/${name}.ts`),
     ...['files', 'growing-buffer'].map((name) => `platform/${name}.ts`),
-    ...['store', 'pages', 'search'].map((name) => `stores/common/${name}.ts`),
+    ...['plan', 'store', 'pages', 'search'].map((name) => `stores/common/${name}.ts`),
   ],
   sqlite: ['stores/sqlite/sqlite-store.ts'],
 }

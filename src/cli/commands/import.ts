@@ -96,6 +96,7 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
       plan: {
         ...{ inputs, format, sheet, encoding, delimiter, rules, ifExists, maxErrors },
         maxRecords: isOwn(store) ? Infinity : recordsAtOnce,
+        readsAhead: store.scheme !== 'file',
       },
       rejects: options.rejects === undefined ? undefined : io.resolvePath(options.rejects),
       isRestart: options.restart === true,

@@ -1,4 +1,4 @@
-import { setMaxListeners } from 'node:events'
+import { once, setMaxListeners } from 'node:events'
 import pg from 'pg'
 import { isTimeout, within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
@@ -25,11 +25,8 @@ export class ConnectionPool {
   readonly #pool: pg.Pool
   readonly #connections = new Set<Connection>()
   readonly #endpoints: Endpoint[]
-  /** of the next connection */
+  /** the index of that of the next connection */
   #next = 0
-  readonly #waiters = new Set<{ resolve(connection: Connection): void; reject(reason: unknown): void }>()
-  /** calls of `#open` */
-  #opening = 0
   #wasConnected = false
   /** of the last attempt to connect */
   #failure: PlantsError | undefined
@@ -115,48 +112,30 @@ export class ConnectionPool {
   async lease({ start, signal }: Call): Promise<Connection> {
     this.#closing.signal.throwIfAborted()
     const { timeout, clock } = this.options
-    const waiting = (over: AbortSignal) =>
-      new Promise<Connection>((resolve, reject) => {
-        over.throwIfAborted()
-        const waiter = { resolve, reject }
-        this.#waiters.add(waiter)
-        over.addEventListener('abort', () => {
-          this.#waiters.delete(waiter)
-          reject(over.reason)
-        })
-        void this.#open()
-      })
+    const connected = this.#connect()
+    connected.catch((failure: PlantsError) => {
+      this.#failure = failure
+    })
     try {
-      return await within(start + timeout - clock.now(), [this.#closing.signal, signal], waiting)
+      return await within(start + timeout - clock.now(), [this.#closing.signal, signal], async (over) => {
+        over.throwIfAborted()
+        const end = once(over, 'abort').then(() => Promise.reject(over.reason))
+        return Promise.race([connected, end])
+      })
     } catch (error) {
+      connected.then(
+        (connection) => this.release(connection), // which comes too late
+        () => undefined,
+      )
       if (!isTimeout(error)) throw error
-      const code = this.#wasConnected && this.#opening === 0 ? 'BUSY' : 'LATE'
+      const code = this.#wasConnected ? statementCanceled : 'LATE' // there, all connections are busy
       throw this.#failure ?? new DatabaseFailure(code, 'no answer in time', this.#account)
     }
   }
 
-  /** Hands it to the call that has waited longest: none of them depends on the connection that it has asked for. */
   release(connection: Connection): void {
-    const [waiter] = this.#waiters
     if (connection.isIdle) this.#noteSuccess()
-    if (waiter && connection.isIdle) {
-      this.#waiters.delete(waiter)
-      waiter.resolve(connection)
-      return
-    }
     ;(connection as Connection & pg.PoolClient).release(!connection.isIdle) // of the pool
-    if (waiter) void this.#open()
-  }
-
-  async #open(): Promise<void> {
-    if (this.#opening === this.size) return
-    this.#opening += 1
-    const connection = await this.#connect()
-    this.#opening -= 1
-    if (!(connection instanceof PlantsError)) return this.release(connection)
-    this.#failure = connection
-    for (const { reject } of this.#waiters) reject(connection)
-    this.#waiters.clear()
   }
 
   #noteSuccess(): void {
@@ -166,8 +145,8 @@ export class ConnectionPool {
     this.#isReportedAway = false
   }
 
-  /** Tries each server once. Of their failures, returns one that may pass soon if there is any. */
-  async #connect(): Promise<Connection | PlantsError> {
+  /** Tries each server once. Of their failures, throws one that may pass soon if there is any. */
+  async #connect(): Promise<Connection> {
     let failure: PlantsError | undefined
     for (let left = this.#endpoints.length; left > 0; ) {
       const at = this.#next
@@ -180,11 +159,11 @@ export class ConnectionPool {
         const step = hasPlainNext && !fallsBack ? 2 : 1
         left -= step
         if (this.#next === at) this.#next = (at + step) % this.#endpoints.length
-        if (!fallsBack && final.test(codeOf(error))) return loginFailure(failure, error)
-        if (!failure || !(fallsBack || failure.retryable)) failure = error
+        if (final.test(codeOf(error)) && !fallsBack) throw error
+        if (!failure || !(failure.retryable || fallsBack)) failure = error
       }
     }
-    return must(failure)
+    throw must(failure)
   }
 
   /** After the login has been accepted once, a rejection is not the fault of the caller's credentials. */
@@ -201,6 +180,8 @@ export class ConnectionPool {
   }
 }
 
+const statementCanceled = '57014'
+
 const policy = { base: 10, max: 1000 }
 
 /** milliseconds until the next of several servers is tried */
@@ -209,13 +190,8 @@ const maxConnectTimeout = 5000
 /** milliseconds that a call waits for a database that is away before that is reported: a user should not wonder */
 const reportAfter = 300
 
-/** The server has no TLS, or another entry of pg_hba.conf applies without it. */
-const withoutTls = /^(28|NO_TLS)/
-
-/** A wrong password is the better reason than a server that rejects this login without TLS. */
-function loginFailure(earlier: PlantsError | undefined, last: PlantsError): PlantsError {
-  return earlier && codeOf(earlier) === '28P01' ? earlier : last
-}
+/** The server has no TLS, or another entry of pg_hba.conf may apply without it. */
+const withoutTls = /^(28000|NO_TLS)$/
 
 /** Codes after which no other server is tried: otherwise a wrong password would look like an unavailable server. */
 const final = /^(28|3D|LOGIN|PASSWORD)/

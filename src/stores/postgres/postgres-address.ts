@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { malformed, type PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
 import {
   type AddressContext,
   addressError,
@@ -15,26 +14,23 @@ interface Parameter {
   variable?: string
   default?: string
   rule?: [pattern: RegExp, text: string]
-  isPath?: true
-  /** that it is in an address before the "?" */
-  isLogin?: true
 }
 
 /** As in libpq, except for `max`: https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-PARAMKEYWORDS */
 const parameters: Readonly<Record<string, Parameter>> = {
-  host: { variable: 'PGHOST', isLogin: true },
-  port: { variable: 'PGPORT', isLogin: true },
-  user: { variable: 'PGUSER', isLogin: true },
-  password: { isLogin: true },
-  dbname: { variable: 'PGDATABASE', isLogin: true },
+  host: { variable: 'PGHOST' },
+  port: { variable: 'PGPORT' },
+  user: { variable: 'PGUSER' },
+  password: {},
+  dbname: { variable: 'PGDATABASE' },
   sslmode: {
     variable: 'PGSSLMODE',
     default: 'prefer',
     rule: [RegExp(`^(?:${sslModes.join('|')})$`), `one of ${sslModes.join(', ')}`],
   },
-  sslrootcert: { variable: 'PGSSLROOTCERT', isPath: true },
-  sslcert: { variable: 'PGSSLCERT', isPath: true },
-  sslkey: { variable: 'PGSSLKEY', isPath: true },
+  sslrootcert: { variable: 'PGSSLROOTCERT' },
+  sslcert: { variable: 'PGSSLCERT' },
+  sslkey: { variable: 'PGSSLKEY' },
   // PostgreSQL truncates it to 63 bytes, and replaces other characters by "?"
   application_name: {
     variable: 'PGAPPNAME',
@@ -57,26 +53,25 @@ const example =
 export function parsePostgres(address: string, source: string, context: AddressContext): PostgresAddress {
   const { env, resolvePath, userName } = context
   const given = parseUri(address, source, context)
-  const resolve = (name: string, text: string) =>
-    parameters[name]?.isPath && text !== 'system' ? resolvePath(text) : text
-  const find = (name: string): string | undefined => {
-    const { variable = '', default: preset, rule } = must(parameters[name])
-    const value = given.get(name) ?? (env[variable] || preset)
-    if (value === undefined) return undefined
-    if (rule?.[0].test(value) === false)
+  const values = new Map<string, string>()
+  for (const [name, { variable = '', default: preset, rule }] of Object.entries(parameters)) {
+    const text = given.get(name) ?? (env[variable] || preset)
+    if (text === undefined) continue
+    if (rule?.[0].test(text) === false)
       throw malformed(`${given.has(name) ? `${name} in ${source}` : variable} must be ${rule[1]}`, example)
-    return resolve(name, value)
+    const isPath = ['sslrootcert', 'sslcert', 'sslkey'].includes(name) && text !== 'system'
+    values.set(name, isPath ? resolvePath(text) : text)
   }
-  const user = find('user') ?? userName()
-  if (user === undefined) throw addressError(source, 'has no user', example)
-  const hosts = hostsFrom(find('host') ?? defaultHost(), find('port') ?? '', source)
-  const database = find('dbname') ?? user
+  const { host = defaultHost(), port = '', user = userName(), dbname: database = user } = Object.fromEntries(values)
+  if (user === undefined || database === undefined) throw addressError(source, 'has no user', example)
+  const hosts = hostsFrom(host, port, source)
   const place = `${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
-  const query = [...given].filter(([name]) => !parameters[name]?.isLogin).toSorted()
-  const text = query.map(([name, value]) => `${name}=${encodeURIComponent(resolve(name, value))}`).join('&')
-  const sslmode = find('sslmode') as PostgresAddress['sslmode'] // as its rule says
-  const sslrootcert = find('sslrootcert')
+  const isLogin = (name: string) => ['host', 'port', 'user', 'password', 'dbname'].includes(name)
+  const query = [...values].filter(([name]) => given.has(name) && !isLogin(name)).toSorted()
+  const text = query.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join('&')
+  const sslmode = values.get('sslmode') as PostgresAddress['sslmode'] // as its rule says
+  const sslrootcert = values.get('sslrootcert')
   // Anybody can get a certificate for some host, so that its name must be verified.
   if (sslrootcert === 'system' && sslmode !== 'verify-full')
     throw addressError(source, 'has sslrootcert=system without sslmode=verify-full', 'Add sslmode=verify-full')
@@ -88,13 +83,13 @@ export function parsePostgres(address: string, source: string, context: AddressC
     hosts,
     user,
     database,
-    password: find('password'),
+    password: values.get('password'),
     sslmode,
     sslrootcert,
-    sslcert: find('sslcert'),
-    sslkey: find('sslkey'),
-    applicationName: `${find('application_name')}`,
-    max: Number(find('max')),
+    sslcert: values.get('sslcert'),
+    sslkey: values.get('sslkey'),
+    applicationName: `${values.get('application_name')}`,
+    max: Number(values.get('max')),
   }
 }
 
@@ -122,10 +117,9 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
   const servers = hosts.split(',').map((part) => /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(part)?.slice(1))
   if (servers.includes(undefined)) throw invalid(source)
   const host = servers.map((server) => `${server?.[0]}`.replace(/^\[(.*)\]$/, '$1')).join()
-  const given = new Map(
-    Object.entries({ user, password, host, port: servers.map((server) => server?.[1]).join(), dbname }),
-  )
-  for (const [name, value] of given) if (value === '') given.delete(name)
+  const port = servers.map((server) => server?.[1]).join()
+  const before = Object.entries({ user, password, host, port, dbname }) // the "?"
+  const given = new Map(before.filter(([, value]) => value !== ''))
   for (const part of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = part.split('=')
     if (!Object.hasOwn(parameters, name)) {
@@ -144,7 +138,6 @@ function invalid(source: string): PlantsError {
 function decoded(text: string, source: string): string {
   try {
     const value = decodeURIComponent(text)
-    encodeURIComponent(value)
     if (value !== '' && !value.includes('\0')) return value
   } catch (error) {
     if (!(error instanceof URIError)) throw error

@@ -3,14 +3,13 @@ import type { PostgresAddress } from '../common/address.js'
 import { type CheckReport, type OpenOptions, type Right, rights } from '../common/store.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
-import { identify, missingConstraints } from './postgres-schema.js'
+import { hasStore, missingConstraints } from './postgres-schema.js'
 import { plants } from './sql.js'
 
 /** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
 export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
-  return using(address, options, async (connection) => {
+  return using(address, options, async (connection, exists) => {
     const version = String(await connection.ask('SHOW server_version'))
-    const exists = (await identify(connection)) > 0
     const isWritable = exists
       ? (await rightsOf(connection)).includes('create')
       : String(await connection.ask("SELECT has_database_privilege(current_database(), 'CREATE')")) === 't'
@@ -20,12 +19,12 @@ export function inspectPostgres(address: PostgresAddress, options: OpenOptions) 
 
 /** Asks the catalog about the constraints, which PostgreSQL has kept since they were there: no row is read. */
 export function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport | undefined> {
-  return using(address, options, async (connection) => {
-    if ((await identify(connection)) === 0) return undefined
-    const missing = await missingConstraints(connection)
-    if (missing.length === 0) return { message: 'all constraints of the tables are in place and valid' }
+  return using(address, options, async (connection, exists) => {
+    const missing = exists ? (await connection.ask(missingConstraints)).map(String) : []
     const hint = 'Add them again, or restore a backup'
-    throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
+    if (missing.length > 0)
+      throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
+    return exists ? { message: 'all constraints of the tables are in place and valid' } : undefined
   })
 }
 
@@ -50,9 +49,11 @@ export async function rightsOf(connection: Connection): Promise<Right[]> {
 async function using<T>(
   address: PostgresAddress,
   options: OpenOptions,
-  action: (connection: Connection) => Promise<T>,
+  action: (connection: Connection, exists: boolean) => Promise<T>,
 ): Promise<T> {
-  const { pool, result } = await ConnectionPool.open(address, options, action)
+  const { pool, result } = await ConnectionPool.open(address, options, async (connection) =>
+    action(connection, await hasStore(connection)),
+  )
   pool.close()
   return result
 }

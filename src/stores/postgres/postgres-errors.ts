@@ -18,9 +18,14 @@ export class DatabaseFailure extends PlantsError {
 
   constructor(code: string, reason: string, { address, login }: Account, cause?: unknown) {
     const found = explanations.find((explanation) => explanation.code.test(code))
-    const explanation = found ?? (cause instanceof pg.DatabaseError ? refused : unreached)
-    const { sentence, hint = login.passwordHint, type = 'unavailable', retryable = false } = explanation
-    super(type, sentence(address, reason), { hint, retryable, cause })
+    const explanation = found ?? (cause instanceof pg.DatabaseError ? reported : unreached)
+    const { text, hint = login.passwordHint, type = 'unavailable', retryable = false } = explanation
+    const words: Record<string, string> = { name: address.name, user: address.user, reason }
+    super(
+      type,
+      text.replace(/\{(\w+)\}/g, (_, word: string) => `${words[word]}`),
+      { hint, retryable, cause },
+    )
     this.code = code
     this.reason = reason
   }
@@ -60,10 +65,9 @@ function textOf(error: unknown): string {
 }
 
 interface Explanation {
-  sentence(address: PostgresAddress, reason: string): string
+  text: string
   /** by default where the password comes from */
   hint?: string
-  /** by default `unavailable` */
   type?: ErrorType
   /** no server is ready, or it has aborted the statement in favour of others */
   retryable?: boolean
@@ -72,68 +76,54 @@ interface Explanation {
 export const otherProtocol = 'the server does not speak the PostgreSQL protocol'
 
 const unreached: Explanation = {
-  sentence: ({ name }, reason) => `Could not reach ${name}: ${reason}`,
+  text: 'Could not reach {name}: {reason}',
   hint: 'Is PostgreSQL running there, and is the address right?',
   retryable: true,
 }
 
-const refused: Explanation = {
-  sentence: ({ name }, reason) => `${name} reported an error: ${reason}`,
-  hint: 'Look at the log of the database',
-}
+const reported: Explanation = { text: '{name} reported an error: {reason}', hint: 'Look at the log of the database' }
 
 const explanations: (Explanation & { code: RegExp })[] = [
   {
     code: /^(28|PASSWORD$)/,
-    sentence: ({ name, user }, reason) => `${name} rejected the login of ${user}: ${reason}`,
+    text: '{name} rejected the login of {user}: {reason}',
     type: 'unauthorized',
   },
   {
     code: /^LOGIN$/,
-    sentence: ({ name }, reason) => `Could not log in to ${name}: ${reason}`,
+    text: 'Could not log in to {name}: {reason}',
     hint: 'Is it the right server? It should use scram-sha-256; to let it have a password: sslmode=verify-full',
   },
   {
     code: /^3D/,
-    sentence: ({ name }) => `${name} names a database that does not exist`,
+    text: '{name} names a database that does not exist',
     hint: 'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
   },
   {
-    code: /^42703$/,
-    sentence: ({ name }, reason) => `${name} has the tables of an older version of plants: ${reason}`,
-    hint: 'Migrate them with: plants stores init ADDRESS',
-  },
-  {
     code: /^42501$/,
-    sentence: ({ name, user }, reason) => `Permission denied for ${user} in ${name}: ${reason}`,
+    text: 'Permission denied for {user} in {name}: {reason}',
     hint: 'Use the address of the owner: to migrate, with plants stores init ADDRESS; to grant, as in databases.md',
   },
   {
     code: /^53300$/,
-    sentence: ({ name }) => `${name} has no free connection`,
+    text: '{name} has no free connection',
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
     retryable: true,
   },
   {
     code: /^57014$/,
-    sentence: ({ name }) => `${name} did not finish in time`,
-    hint: 'Try again, or raise --timeout',
-    retryable: true,
-  },
-  {
-    code: /^BUSY$/,
-    sentence: ({ name }) => `All connections to ${name} are busy`,
-    hint: 'Try again, or allow more in its address: ?max=NUMBER',
+    text: '{name} did not finish in time',
+    hint: 'Try again, raise --timeout, or allow more connections in its address: ?max=NUMBER',
     retryable: true,
   },
   { code: /^(08|40003)/, ...unreached },
-  { code: /^PROTOCOL$/, ...unreached, sentence: ({ name }) => `Could not reach ${name}: ${otherProtocol}` },
-  { code: /^CONSTRAINT$/, ...refused }, // which somebody added to the store
+  { code: /^PROTOCOL$/, ...unreached, text: `Could not reach {name}: ${otherProtocol}` },
+  { code: /^CONSTRAINT$/, ...reported }, // which somebody added to the store
   // Another writer was faster, the server is read-only, or it has a crisis that passes.
-  { code: /^(23505|25006|40|53|55|57|58)/, ...refused, retryable: true },
+  { code: /^(23505|25006|40|53|55|57|58)/, ...reported, retryable: true },
   {
     code: /^NO_TLS$/,
-    sentence: ({ name }) => `${name} has no TLS`,
+    text: '{name} has no TLS',
     hint: 'Turn on ssl there. Or on a network that only you use, connect without TLS: sslmode=prefer',
   },
   {

@@ -33,9 +33,9 @@ export const migrations: readonly string[] = [
   `ALTER TABLE ${plants} ALTER attempt DROP NOT NULL`,
 ]
 
-/** Returns the version of the schema, or 0 if there is no store. Throws `unavailable` as `inspect` does. */
-export async function identify(connection: Connection): Promise<number> {
-  return (await inspect(connection)).version
+/** Throws `unavailable` as `inspect` does. */
+export async function hasStore(connection: Connection): Promise<boolean> {
+  return (await inspect(connection)).version > 0
 }
 
 /**
@@ -92,12 +92,8 @@ const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regc
       OR NOT (pg_has_role(oid, 'MEMBER') OR oid = (SELECT datdba FROM pg_database WHERE datname = current_database()))
     ))`
 
-/** Those that the migrations declare and the tables lack, such as `plants.name NOT NULL`. */
-export async function missingConstraints(connection: Connection): Promise<string[]> {
-  return (await connection.ask(lacking)).map(String)
-}
-
-const lacking = `SELECT name FROM unnest(ARRAY['plants_pkey', 'plants_idempotency_key', 'tokens_pkey',
+/** Selects those that the migrations declare and the tables lack, such as `plants.name NOT NULL`. */
+export const missingConstraints = `SELECT name FROM unnest(ARRAY['plants_pkey', 'plants_idempotency_key', 'tokens_pkey',
     'tokens_digest_key', 'imports_pkey', 'schema_version_pkey']) AS name
   WHERE NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass('${schemaName}.' || name)
     AND indisunique AND indisvalid AND indimmediate)

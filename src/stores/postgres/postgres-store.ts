@@ -1,7 +1,9 @@
 import type { TextName } from '../../plant/fields.js'
-import type { NewPlant } from '../../plant/plant.js'
+import { type NewPlant, textLength } from '../../plant/plant.js'
+import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
+import type { Create } from '../common/plan.js'
 import type {
   CountQuery,
   OpenOptions,
@@ -12,28 +14,36 @@ import type {
   TokenStore,
   WriteOptions,
 } from '../common/store.js'
+import { batching } from './batches.js'
 import { ConnectionPool } from './pool.js'
 import { assertUsable, rightsOf } from './postgres-check.js'
-import { identify, migrate } from './postgres-schema.js'
+import { hasStore, migrate } from './postgres-schema.js'
 import { postgresTokens } from './postgres-tokens.js'
-import { PostgresWriter } from './postgres-writer.js'
 import { countPlants, countTexts, getPlants, readPages, readSnapshot } from './read.js'
 import { imports, literal } from './sql.js'
 import { transact, transactOnce } from './transaction.js'
-import { makeChanges } from './write.js'
+import { limits, makeChanges } from './write.js'
 
 /** A store in a PostgreSQL database, shared by any number of processes. */
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
   readonly maxSnapshots: number
   readonly #pool: ConnectionPool
-  readonly #writer: PostgresWriter
-  /** the gets of one turn of the event loop, which share a statement */
-  #gets: { ids: Set<bigint>; found: Promise<Map<bigint, NewPlant>> } | undefined
+  readonly #create
+  readonly #get
 
   private constructor(pool: ConnectionPool) {
     this.#pool = pool
-    this.#writer = new PostgresWriter(pool)
+    // Group commit: a caller gets its outcome once the commit is on disk.
+    this.#create = batching(pool, limits, async (connection, creates: Create[], call) => {
+      const outcomes = await transactOnce(pool, connection, call, (transaction) => makeChanges(transaction, creates))
+      const created = outcomes.filter(({ type }) => type === 'created').length
+      if (created > 0) pool.options.onCommit?.(created)
+      return outcomes
+    })
+    this.#get = batching(pool, { maxItems: maxGets }, (connection, ids: bigint[]) =>
+      getPlants(connection, ids).finally(() => pool.release(connection)),
+    )
     this.maxSnapshots = pool.size - 1 // each uses a connection until its reader is done
     this.tokens = postgresTokens(pool)
   }
@@ -46,28 +56,18 @@ export class PostgresStore implements OwnStore {
   }
 
   static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
-    const { pool, result } = await ConnectionPool.open(address, options, (connection) => identify(connection))
-    if (result > 0) return new PostgresStore(pool)
+    const { pool, result } = await ConnectionPool.open(address, options, hasStore)
+    if (result) return new PostgresStore(pool)
     pool.close()
     return undefined
   }
 
-  /** A single one waits for the next turn of the event loop, so that simultaneous gets share a statement. */
   async get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
     const [id, ...others] = ids
     if (id === undefined) return new Map()
-    if (others.length > 0) return getPlants(this.#pool, ids)
-    if (!this.#gets || this.#gets.ids.size >= maxGets) {
-      const shared = new Set<bigint>()
-      const found = new Promise<void>((resolve) => setImmediate(resolve)).then(() => {
-        if (this.#gets?.ids === shared) this.#gets = undefined
-        return getPlants(this.#pool, [...shared])
-      })
-      this.#gets = { ids: shared, found }
-    }
-    this.#gets.ids.add(id)
-    const plant = (await this.#gets.found).get(id)
-    return plant ? new Map([[id, plant]]) : new Map()
+    if (others.length > 0) return this.#pool.run((connection) => getPlants(connection, ids))
+    const plant = (await this.#get(id)).result.get(id)
+    return new Map(plant && [[id, plant]])
   }
 
   read(query: ReadQuery = {}): AsyncIterable<NewPlant[]> {
@@ -79,7 +79,10 @@ export class PostgresStore implements OwnStore {
     const [change] = changes
     if (!options.checkpoint) {
       if (!change) return []
-      if (changes.length === 1 && change.type === 'create') return [await this.#writer.write(change)]
+      if (changes.length === 1 && change.type === 'create') {
+        const { result, index } = await this.#create(change, textLength(change.plant))
+        return [must(result[index])]
+      }
     }
     const call = this.#pool.newCall(options.signal)
     return transact(this.#pool, (transaction) => makeChanges(transaction, changes, options), call)
@@ -123,5 +126,5 @@ export class PostgresStore implements OwnStore {
   }
 }
 
-/** of the gets that share a statement */
+/** that share a statement */
 const maxGets = 64

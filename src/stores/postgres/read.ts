@@ -5,11 +5,11 @@ import { pagesOf } from '../common/pages.js'
 import { markedLetter, type Sought, soughtText } from '../common/search.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
-import { maxAnswer, tooLarge } from './postgres-connection.js'
+import { type Connection, maxAnswer, tooLarge } from './postgres-connection.js'
 import { columns, idsOf, literal, plants, type Row, toBigInt, toPlant } from './sql.js'
 
-export async function getPlants(pool: ConnectionPool, ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
-  const rows = await pool.query(`SELECT ${columns} FROM ${plants} WHERE id = ANY (${idsOf(ids)})`, ids.length)
+export async function getPlants(connection: Connection, ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
+  const rows = await connection.ask(`SELECT ${columns} FROM ${plants} WHERE id = ANY (${idsOf(ids)})`, ids.length)
   return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
 }
 

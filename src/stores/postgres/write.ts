@@ -1,30 +1,13 @@
 import { pipeline } from 'node:stream/promises'
 import { from as copyFrom } from 'pg-copy-streams'
-import { equalPlants, type NewPlant, patchedPlant, textLength } from '../../plant/plant.js'
+import { textLength } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
-import {
-  type Change,
-  constraintProblem,
-  existingOutcome,
-  idOf,
-  missingOutcome,
-  notFound,
-  type Outcome,
-  rejected,
-  unsent,
-} from '../common/change.js'
-import { keyConflict } from '../common/conflict.js'
+import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
+import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
 import { checkpointState, type WriteOptions } from '../common/store.js'
-import type { Connection } from './postgres-connection.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
 import { reachStandbys, type Transaction } from './transaction.js'
-
-export interface KeyedPlant {
-  plant: NewPlant
-  key?: string | undefined
-}
 
 export async function makeChanges(
   transaction: Transaction,
@@ -65,14 +48,14 @@ async function trySettle(
   maxRejected: number,
   undo: () => Promise<unknown>,
 ): Promise<Outcome[]> {
-  let stored = changes.every(({ type }) => type === 'create') ? [] : await storedFor(transaction, changes)
+  const creates = changes.filter((change) => change.type === 'create')
   for (let tries = 1; ; tries += 1) {
-    const plan = new Plan(stored)
-    const outcomes = plan.apply(changes, maxRejected)
+    const isFree = tries === 1 && maxRejected > 0 && creates.length === changes.length
+    const plan = isFree ? allCreated(creates) : planOf(await storedFor(transaction, changes), changes, maxRejected)
     try {
       await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
       transaction.evidence.push(() => isSaved(plan))
-      return outcomes
+      return plan.outcomes
     } catch (error) {
       const isTaken = error instanceof MissingRows || codeOf(error) === uniqueViolation
       const isViolation = error instanceof DatabaseFailure && error.code === 'CONSTRAINT'
@@ -80,7 +63,6 @@ async function trySettle(
       await undo()
       if (isViolation) return withoutViolations(transaction, changes, maxRejected, error)
     }
-    stored = await storedFor(transaction, changes)
   }
 }
 
@@ -105,94 +87,13 @@ async function withoutViolations(
 }
 
 /** Those with the ids and the keys of the changes. */
-export async function storedFor(
-  connection: Pick<Connection, 'ask'>,
-  changes: readonly Change[],
-): Promise<KeyedPlant[]> {
+async function storedFor(transaction: Transaction, changes: readonly Change[]): Promise<KeyedPlant[]> {
   const ids = [...new Set(changes.map(idOf))]
   const keys = changes.flatMap((change) => (change.type === 'create' && change.key !== undefined ? change.key : []))
   const hasKey = keys.length === 0 ? '' : ` OR idempotency_key IN ${rowOf(...keys)}`
   const find = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${idsOf(ids)})${hasKey}`
-  const rows = await connection.ask(find, ids.length + keys.length)
+  const rows = await transaction.ask(find, ids.length + keys.length)
   return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
-}
-
-/** The plants as the changes find and leave them, one after the other. */
-export class Plan {
-  /** whether a create repeats one whose commit may not be on the standbys yet */
-  hasRepeated = false
-  readonly #before: ReadonlyMap<bigint, KeyedPlant>
-  /** undefined for a plant that is deleted */
-  readonly #after: Map<bigint, KeyedPlant | undefined>
-  readonly #idOfKey = new Map<string, bigint>()
-
-  constructor(stored: KeyedPlant[]) {
-    this.#before = new Map(stored.map((each) => [each.plant.id, each]))
-    this.#after = new Map(this.#before)
-    for (const { plant, key } of stored) if (key !== undefined) this.#idOfKey.set(key, plant.id)
-  }
-
-  apply(changes: readonly Change[], maxRejected = Infinity): Outcome[] {
-    let rejections = 0
-    return changes.map((change) => {
-      if (rejections >= maxRejected) return unsent
-      const outcome = this.#apply(change)
-      if (outcome.type === 'rejected') rejections += 1
-      return outcome
-    })
-  }
-
-  #apply(change: Change): Outcome {
-    const now = this.#after.get(idOf(change))?.plant
-    if (change.type === 'create') {
-      const { plant, key } = change
-      const first = key === undefined ? undefined : this.#createdWith(key)
-      if (first && !equalPlants(first, plant)) return rejected(keyConflict(first.id))
-      if (!first && now) return existingOutcome(change, now)
-      if (first) this.hasRepeated = true
-      else this.#put(plant, key)
-      return { type: 'created', plant }
-    }
-    if (change.type === 'delete') {
-      if (!now || (change.only && !equalPlants(now, change.only))) return rejected(notFound(change.id))
-      this.#after.set(change.id, undefined)
-      return { type: 'deleted', plant: now }
-    }
-    const plant = patchedPlant(change.patch, now)
-    if (now && plant) {
-      if (Object.keys(change.patch).length > 1) this.#put(plant)
-      return { type: 'updated', plant, before: now }
-    }
-    if (now) return rejected(notFound(change.patch.id))
-    if (!plant || change.ifMissing !== 'create') return missingOutcome(change)
-    this.#put(plant)
-    return { type: 'created', plant }
-  }
-
-  #createdWith(key: string): NewPlant | undefined {
-    const id = this.#idOfKey.get(key)
-    const now = id === undefined ? undefined : this.#after.get(id)
-    return now?.key === key ? now.plant : undefined
-  }
-
-  #put(plant: NewPlant, key?: string): void {
-    this.#after.set(plant.id, { plant, key })
-    if (key !== undefined) this.#idOfKey.set(key, plant.id)
-  }
-
-  differences() {
-    const deleted: NewPlant[] = []
-    const replaced: { before: NewPlant; after: KeyedPlant }[] = []
-    const created: KeyedPlant[] = []
-    for (const [id, after] of this.#after) {
-      const before = this.#before.get(id)
-      if (before === after) continue
-      if (!before) created.push(must(after))
-      else if (after) replaced.push({ before: before.plant, after })
-      else deleted.push(before.plant)
-    }
-    return { deleted, replaced, created }
-  }
 }
 
 /** Fewer rows were changed than should be: another writer was faster, or a trigger or a rule suppresses them. */
@@ -205,12 +106,12 @@ class MissingRows extends PlantsError {
 
 /** Throws for what is not as it was looked up; in the end without `onConflict`, to learn which constraint it is. */
 async function save(transaction: Transaction, plan: Plan, onConflict: string): Promise<void> {
-  const { deleted, replaced, created } = plan.differences()
+  const { deleted, replaced, hasRepeated } = plan
   const change = async (count: number, statement: string) => {
     if (count > 0 && (await transaction.ask(`${statement} RETURNING plant.id`)).length < count)
       throw new MissingRows(transaction)
   }
-  if (plan.hasRepeated) await transaction.ask(reachStandbys)
+  if (hasRepeated) await transaction.ask(reachStandbys)
   const old = deleted.map(({ id, name, tag }) => rowOf(id, name, tag)).join()
   await change(
     deleted.length,
@@ -224,18 +125,17 @@ async function save(transaction: Transaction, plan: Plan, onConflict: string): P
     `UPDATE ${plants} AS plant SET name = new_name, tag = new_tag, idempotency_key = new_key
       FROM (VALUES ${both.join()}) AS old (${columns}, new_name, new_tag, new_key) WHERE ${isOld}`,
   )
+  const created = plan.created.toSorted(byId)
   const characters = created.reduce((sum, { plant }) => sum + textLength(plant), 0)
-  if (created.length > maxInserted || characters > maxCharacters) return copy(transaction, created.toSorted(byId))
-  const rows = created.toSorted(byId).map(rowFor).join()
+  if (created.length > limits.maxItems || characters > limits.maxCharacters) return copy(transaction, created)
   await change(
     created.length,
-    `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${rows} ${onConflict}`,
+    `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${created.map(rowFor).join()} ${onConflict}`,
   )
 }
 
 /** The condition that all is as `save` leaves it. */
-function isSaved(plan: Plan): string {
-  const { deleted, replaced, created } = plan.differences()
+function isSaved({ deleted, replaced, created }: Plan): string {
   const gone = `EXISTS (SELECT FROM ${plants} WHERE id = ANY (${idsOf(deleted.map(({ id }) => id))}))`
   const stored = [...replaced.map(({ after }) => after), ...created]
   if (stored.length === 0) return `NOT ${gone}`
@@ -256,32 +156,41 @@ function byId({ plant: one }: KeyedPlant, { plant: other }: KeyedPlant): number 
 }
 
 /** plants and characters of one statement: it takes one message less than COPY, which is by far the fastest for many */
-export const maxInserted = 1000
-export const maxCharacters = 4_000_000
+export const limits = { maxItems: 1000, maxCharacters: 4_000_000 }
 
 /** It fails if one of the ids or keys exists. */
 async function copy(transaction: Transaction, created: KeyedPlant[]): Promise<void> {
   await transaction.ask('')
   const { connection } = transaction
-  const stream = connection.query(copyFrom(`COPY ${plants} (${columns}, idempotency_key) FROM STDIN (FORMAT csv)`))
-  function* pieces() {
-    let piece = ''
-    for (const { plant, key } of created) {
-      piece += `${plant.id},${copyCell(plant.name)},${copyCell(plant.tag)},${copyCell(key)}\n`
-      if (piece.length < pieceSize) continue
-      yield piece
-      piece = ''
-    }
-    yield piece
-  }
-  await connection.inTime(pipeline(pieces, stream))
+  const stream = connection.query(copyFrom(`COPY ${plants} (${columns}, idempotency_key) FROM STDIN (FORMAT binary)`))
+  await connection.inTime(pipeline(binaryRows(created), stream))
   if (stream.rowCount !== created.length) throw new MissingRows(transaction)
+}
+
+/** https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4 */
+function* binaryRows(created: KeyedPlant[]): Generator<Buffer> {
+  yield Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
+  let piece = Buffer.allocUnsafe(pieceSize)
+  let length = 0
+  const addText = (text: string | undefined) => {
+    const bytes = text === undefined ? -1 : piece.write(text, length + 4)
+    length = piece.writeInt32BE(bytes, length) + Math.max(0, bytes)
+  }
+  for (const { plant, key } of created) {
+    const maxLength = 26 + 3 * (textLength(plant) + (key?.length ?? 0))
+    if (length + maxLength > piece.length) {
+      yield piece.subarray(0, length)
+      piece = Buffer.allocUnsafe(Math.max(pieceSize, maxLength))
+      length = 0
+    }
+    length = piece.writeInt16BE(4, length)
+    length = piece.writeInt32BE(8, length)
+    length = piece.writeBigInt64BE(plant.id, length)
+    for (const text of [plant.name, plant.tag, key]) addText(text)
+  }
+  yield piece.subarray(0, length)
+  yield Buffer.from([0xff, 0xff])
 }
 
 /** The server processes a piece while the next is encoded. */
 const pieceSize = 65_536
-
-/** In PostgreSQL's CSV, NULL is an empty cell without quotes. */
-function copyCell(text: string | undefined): string {
-  return text === undefined ? '' : `"${text.includes('"') ? text.replaceAll('"', '""') : text}"`
-}

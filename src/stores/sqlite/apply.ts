@@ -1,20 +1,10 @@
 import { plantColumns, plantParameters } from '../../plant/fields.js'
-import { equalPlants, type NewPlant, patchedPlant, valuesOf } from '../../plant/plant.js'
+import { type NewPlant, valuesOf } from '../../plant/plant.js'
 import { reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { must } from '../../platform/values.js'
-import {
-  type Change,
-  constraintProblem,
-  existingOutcome,
-  idOf,
-  missingOutcome,
-  notFound,
-  type Outcome,
-  rejected,
-  unsent,
-} from '../common/change.js'
-import { keyConflict } from '../common/conflict.js'
+import { type Change, constraintProblem, idOf, type Outcome, rejected, unsent } from '../common/change.js'
+import { type KeyedPlant, planOf } from '../common/plan.js'
 import { findPlant } from './read.js'
 import type { Connection } from './sqlite-connection.js'
 
@@ -80,10 +70,18 @@ function insertTogether(
 }
 
 function apply(connection: Connection, change: Change): Outcome {
-  for (const sql of [insertPlant, updatePlant]) connection.prepare(sql) // an error of a statement itself is no refusal
+  // An error of a statement itself is no refusal.
+  const [insert, update] = [connection.prepare(insertPlant), connection.prepare(updatePlant)]
   try {
-    if (change.type === 'create') return create(connection, change)
-    return change.type === 'update' ? update(connection, change) : remove(connection, change)
+    if (change.type === 'create') {
+      const { plant, key } = change
+      if (Number(insert.run(...valuesOf(plant), key ?? null).changes) === 1) return { type: 'created', plant }
+    }
+    const { outcomes, created, replaced, deleted } = planOf(storedFor(connection, change), [change])
+    for (const { plant } of created) insert.run(...valuesOf(plant), null)
+    for (const { after } of replaced) update.run(...valuesOf(after.plant))
+    for (const { id } of deleted) connection.prepare('DELETE FROM plants WHERE id = ?').run(id)
+    return must(outcomes[0])
   } catch (error) {
     if (!isRefusal(error)) throw error
     // SQLite has undone this statement alone.
@@ -91,33 +89,12 @@ function apply(connection: Connection, change: Change): Outcome {
   }
 }
 
-function create(connection: Connection, change: Extract<Change, { type: 'create' }>): Outcome {
-  const { plant, key, ifExists } = change
-  const { changes } = connection.prepare(insertPlant).run(...valuesOf(plant), key ?? null)
-  if (Number(changes) === 1) return { type: 'created', plant }
+/** Those with the id and the key of the change. */
+function storedFor(connection: Connection, change: Change): KeyedPlant[] {
+  const key = change.type === 'create' ? change.key : undefined
+  const plant = findPlant(connection, 'id', idOf(change))
   const first = key === undefined ? undefined : findPlant(connection, 'idempotency_key', key)
-  if (first) return equalPlants(first, plant) ? { type: 'created', plant } : rejected(keyConflict(first.id))
-  return existingOutcome(change, ifExists === 'same' ? findPlant(connection, 'id', plant.id) : undefined)
-}
-
-function update(connection: Connection, change: Extract<Change, { type: 'update' }>): Outcome {
-  const { patch, ifMissing } = change
-  const before = findPlant(connection, 'id', patch.id)
-  const plant = patchedPlant(patch, before)
-  if (!before)
-    return plant && ifMissing === 'create' ? create(connection, { type: 'create', plant }) : missingOutcome(change)
-  if (!plant) return rejected(notFound(patch.id))
-  // An import that is repeated writes nothing.
-  const isSame = ifMissing === 'create' ? equalPlants(plant, before) : Object.keys(patch).length === 1
-  if (!isSame) connection.prepare(updatePlant).run(...valuesOf(plant))
-  return { type: 'updated', plant, before }
-}
-
-function remove(connection: Connection, { id, only }: Extract<Change, { type: 'delete' }>): Outcome {
-  const plant = findPlant(connection, 'id', id)
-  if (!plant || (only && !equalPlants(plant, only))) return rejected(notFound(id))
-  connection.prepare('DELETE FROM plants WHERE id = ?').run(id)
-  return { type: 'deleted', plant }
+  return [...(plant ? [{ plant }] : []), ...(first ? [{ plant: first, key }] : [])]
 }
 
 /** By a constraint, or by the expression of an index, that somebody added. */

@@ -25,6 +25,8 @@ export interface ImportPlan extends InputOptions {
   maxErrors: number
   /** written at once */
   maxRecords: number
+  /** reads and maps the next ones meanwhile: while SQLite writes, nothing else runs */
+  readsAhead: boolean
 }
 
 export interface ImportInput {

@@ -856,5 +856,9 @@ export function describeConstraints(name: string, open: () => Promise<{ store: S
     const single = await Promise.all(changes.map(([change]) => tell(store, change)))
     expect(single.flat()).toEqual(changes.map(([, outcome]) => outcome))
     expect(await gathered(store.read())).toStrictEqual([fern, { ...moss, tag: 'wet' }, { id: 5n, name: 'Oak' }])
+    const creates = [creation({ id: 6n, name: 'Fern' }), creation({ id: 9n, name: 'Ash' })]
+    const limited = await store.write(creates, { maxRejected: 1 })
+    expect(limited.map(({ type }) => type)).toEqual(['rejected', 'unsent'])
+    expect(await store.get([9n])).toEqual(new Map())
   })
 }

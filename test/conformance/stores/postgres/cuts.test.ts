@@ -161,23 +161,6 @@ test('waits no longer than its time for what is silent', async () => {
   expect(await place.sql('SELECT id FROM plant_store.plants ORDER BY id')).toEqual([{ id: 1n }, { id: 2n }])
 })
 
-test('creates over its connection while a new one is not answered', async () => {
-  const place = await database()
-  const { line, store } = await openByLine(place)
-  await createPlant(store, fern)
-  line.block()
-  const release = await place.hold(`${insert} (id, attempt, name) VALUES (2, 1, 'Moss')`)
-  const blocked = settled([createPlant(store, { id: 2n, name: 'Fern' })])
-  await othersWait(place, 1)
-  const waiting = createPlant(store, { id: 3n, name: 'Fern' }) // opens the connection that is not answered
-  await new Promise(setImmediate)
-  const start = performance.now()
-  await release()
-  expect(await waiting).toStrictEqual({ ...answer, id: 3n })
-  expect(performance.now() - start).toBeLessThan(2500) // half of the time for a new connection
-  await blocked
-})
-
 test.each(
   ['DELETE FROM plant_store.plants', 'COMMIT'].flatMap((text) => moments.map((moment) => [text, moment] as const)),
 )('deletes once, and returns what it was, when the connection is cut at %s, %s', async (text, moment) => {

@@ -55,18 +55,6 @@ test('migrates while another store creates, and then no older one opens', async 
   expect(await settled(opened)).toEqual([newer, newer])
 })
 
-test('has to be migrated when it lacks a column', async () => {
-  const place = await freshDatabase()
-  const address = addressOf(place)
-  await openShared(place)
-  await place.sql('ALTER TABLE plant_store.tokens DROP COLUMN rights')
-  const store = await PostgresStore.openExisting(address, databaseOptions(place))
-  onTestFinished(async () => store?.close())
-  const why = 'has the tables of an older version of plants: column "rights" does not exist'
-  const find = async () => store?.tokens.find(Buffer.from('old'))
-  expect(await settled([find()])).toEqual([`unavailable: ${address.name} ${why}`])
-})
-
 test('lets a role do what it has been granted', async () => {
   const place = await database()
   const owner = await openShared(place)

@@ -1,0 +1,94 @@
+import { equalPlants, type NewPlant, patchedPlant } from '../../plant/plant.js'
+import {
+  type Change,
+  existingOutcome,
+  idOf,
+  missingOutcome,
+  notFound,
+  type Outcome,
+  rejected,
+  unsent,
+} from './change.js'
+import { keyConflict } from './conflict.js'
+
+export type Create = Extract<Change, { type: 'create' }>
+
+/** With its idempotency key. */
+export interface KeyedPlant {
+  plant: NewPlant
+  key?: string | undefined
+}
+
+/** What a store of ours does for changes, and what becomes of each of them. */
+export interface Plan {
+  outcomes: Outcome[]
+  created: readonly KeyedPlant[]
+  replaced: { before: NewPlant; after: KeyedPlant }[]
+  deleted: NewPlant[]
+  /** whether a create repeats one whose commit may not be on the standbys yet */
+  hasRepeated: boolean
+}
+
+/** Of creates whose ids and keys are free. */
+export function allCreated(created: Create[]): Plan {
+  const outcomes = created.map(({ plant }): Outcome => ({ type: 'created', plant }))
+  return { outcomes, created, replaced: [], deleted: [], hasRepeated: false }
+}
+
+/** What becomes of the changes, one after the other, where these plants have their ids and keys. */
+export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxRejected = Infinity): Plan {
+  const before = new Map(stored.map((each) => [each.plant.id, each]))
+  const after = new Map<bigint, KeyedPlant | undefined>(before)
+  const byKey = new Map<string, KeyedPlant>()
+  for (const each of stored) if (each.key !== undefined) byKey.set(each.key, each)
+  let [hasRepeated, rejections] = [false, 0]
+
+  const put = (plant: NewPlant, key?: string) => {
+    const each = { plant, key }
+    after.set(plant.id, each)
+    if (key !== undefined) byKey.set(key, each)
+  }
+
+  const create = (change: Create, now: NewPlant | undefined): Outcome => {
+    const { plant, key } = change
+    const first = key === undefined ? undefined : byKey.get(key)
+    if (first && after.get(first.plant.id) === first) {
+      if (!equalPlants(first.plant, plant)) return rejected(keyConflict(first.plant.id))
+      hasRepeated = true
+    } else if (now) return existingOutcome(change, now)
+    else put(plant, key)
+    return { type: 'created', plant }
+  }
+
+  const settleOne = (change: Change): Outcome => {
+    const now = after.get(idOf(change))?.plant
+    if (change.type === 'create') return create(change, now)
+    if (change.type === 'delete') {
+      if (!now || (change.only && !equalPlants(now, change.only))) return rejected(notFound(change.id))
+      after.set(change.id, undefined)
+      return { type: 'deleted', plant: now }
+    }
+    const plant = patchedPlant(change.patch, now)
+    if (!plant || !(now || change.ifMissing === 'create')) return missingOutcome(change)
+    // An import that is repeated changes nothing.
+    const isSame =
+      now && (change.ifMissing === 'create' ? equalPlants(plant, now) : Object.keys(change.patch).length === 1)
+    if (!isSame) put(plant)
+    return now ? { type: 'updated', plant, before: now } : { type: 'created', plant }
+  }
+
+  const outcomes = changes.map((change) => {
+    if (rejections >= maxRejected) return unsent
+    const outcome = settleOne(change)
+    if (outcome.type === 'rejected') rejections += 1
+    return outcome
+  })
+  const plan: Plan & { created: KeyedPlant[] } = { outcomes, created: [], replaced: [], deleted: [], hasRepeated }
+  for (const [id, now] of after) {
+    const old = before.get(id)
+    if (now && !old) plan.created.push(now)
+    else if (now && old && now !== old) plan.replaced.push({ before: old.plant, after: now })
+    else if (!now && old) plan.deleted.push(old.plant)
+  }
+  return plan
+}
