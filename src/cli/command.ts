@@ -97,15 +97,13 @@ export class PlantsCommand extends Command {
     return { ...above, ...Object.fromEntries(own) }
   }
 
-  /** Throws `malformed` for `--dry-run` as the value of an option that was left empty: the run would not be one. */
+  /** Throws `malformed` for a long option in the place of a value, which an empty variable of a shell leaves there. */
   override addOption(option: Option): this {
     const { parseArg } = option
     const parse = (text: string, before: unknown) => {
-      if (text === '--dry-run' && this.#line().includes(text))
-        throw malformed(
-          `${option.long} needs a value, but --dry-run follows`,
-          `For this value: ${option.long}=--dry-run`,
-        )
+      const flag = text.replace(/=.*/s, '')
+      if (this.options.some(({ long }) => long === flag) && this.#line().includes(text))
+        throw malformed(`${option.long} needs a value, but ${flag} follows`, `For such a value: ${option.long}=VALUE`)
       return parseArg ? parseArg(text, before) : text
     }
     return super.addOption(option.required ? option.argParser(parse) : option)

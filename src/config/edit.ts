@@ -9,7 +9,7 @@ export function assertStoreName(name: string): void {
   if (isStoreName(name)) return
   if (name === 'local') throw malformed('The store local is built in, and cannot be changed', 'Choose another name')
   const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
-  throw malformed(`A store cannot be called ${JSON.stringify(name)}`, hint)
+  throw malformed('A store cannot be called this', hint) // not repeated: it may be an address with its password
 }
 
 /** Throws `malformed` for a setting that has no effect at the address. */

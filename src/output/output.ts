@@ -5,7 +5,7 @@ import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { printable, redactFields } from '../platform/redact.js'
-import { isJson, type OutputFormat } from '../platform/values.js'
+import { isJson, must, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/conflict.js'
 
 /** Of the terminal, also through a pipe to another program there. */
@@ -176,33 +176,34 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
   // 400 is the specification's status for every error.
   const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
   const shownStatus = isOmitted ? '' : ` (status ${status})`
-  const advice = hint === undefined ? [] : wrapped(printable(hint, io), io.stderr, 2).split('\n  ')
+  const advice = hint === undefined ? [] : wrapped(printable(hint, io), io.stderr, hintIndent).split('\n  ')
   const text = wrapped(printable(message, io) + shownStatus, io.stderr, 'plants: '.length)
   const lines = [...stack.map((line) => printable(line, io)), ...advice].map((line) => `  ${faint(line)}\n`)
   await writeToStderr(io, `${bad('plants:')} ${text}\n${lines.join('')}`)
 }
 
 /**
- * At spaces, on a terminal: but not in a command, which people copy, between quotes, or in a path with spaces. Lines
- * after the first are indented by 2.
+ * At single spaces, on a terminal: but not between quotes or in a path, and in a hint not in a command, which people
+ * copy. What others say is in messages, so that it looks like no command.
  *
- * @param start where the text begins, in columns
+ * @param start where the text begins, in columns; the lines after the first are indented like those of a hint, or more
  */
 function wrapped(text: string, output: Output, start: number): string {
   if (!output.isTerminal || start + text.length <= output.columns) return text
-  const command = /(?<=: )[a-z][\w-]* .*?(?=\. [A-Z]|$)/.source
-  const pieces = RegExp(String.raw`${command}|"[^"]*"\S*|[.~]?/(?:.*/)?\S*|\S+`, 'g')
-  const lines: string[] = []
-  let line = ''
-  for (const [word] of text.matchAll(pieces)) {
-    const room = output.columns - (lines.length === 0 ? start : 2)
-    if (line !== '' && line.length + 1 + word.length > room) {
-      lines.push(line)
-      line = word
-    } else line = line === '' ? word : `${line} ${word}`
+  const command = start === hintIndent ? /(?<=: )[a-z][\w-]* (?:'[^']*'|"[^"]*"|(?!\. [A-Z]).)*|/.source : ''
+  const whole = RegExp(String.raw`${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*| {2,}`, 'g')
+  const words = text.replace(whole, (part) => part.replaceAll(' ', '\0')).split(' ')
+  const lines = ['']
+  for (const word of words) {
+    const last = must(lines.at(-1))
+    const isFull = last !== '' && start + last.length + 1 + word.length > output.columns
+    if (isFull) lines.push(word)
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
   }
-  return [...lines, line].join('\n  ')
+  return lines.join(`\n${' '.repeat(start)}`).replaceAll('\0', ' ')
 }
+
+const hintIndent = 2
 
 /** @param opened undefined if the store does not exist */
 export function notFound(

@@ -13,7 +13,7 @@ export function escapeControlCharsInLines(text: string): string {
 }
 
 /** The properties Cc, Zl, Zp and Bidi_Control of Unicode, and what has no width. V8 is slow to parse `\p{…}`. */
-const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g
+const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
 
 /** Those that are not between letters, which some scripts need, or emoji. */
 function strayJoiners(): RegExp {

@@ -25,7 +25,9 @@ const isVariable = /^PLANTS_[A-Z_]{1,11}\.?$/
 /** the length of the shortest prefix of a secret that is redacted */
 const headLength = 8
 
-function formsOf(secret: string): string[] {
+/** Of a long one its beginning, which a pattern can have; the characters of a token after it are redacted, too. */
+function formsOf(whole: string): string[] {
+  const secret = whole.slice(0, 4096)
   const wellFormed = secret.toWellFormed()
   const json = JSON.stringify(secret).slice(1, -1)
   return [secret, json, json.replaceAll('/', '\\/'), encodeURI(wellFormed), encodeURIComponent(wellFormed)]

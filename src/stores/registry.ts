@@ -107,9 +107,12 @@ export function takesPassword(address: Address): address is PostgresAddress {
   return address.scheme === 'postgres'
 }
 
+const maxAddress = 4096
+
 /** @param source the option or setting with the address, such as `--store` */
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw addressError(source, 'contains U+0000, which is not allowed in an address')
+  if (text.length > maxAddress) throw addressError(source, `is longer than ${maxAddress} characters`)
   if (text === 'local') return { scheme: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
   if (text.includes('\uFFFD')) throw addressError(source, 'is a path that is not UTF-8, or holds U+FFFD')
   return schemes[schemeOfText(text)].parse(text, source, place)

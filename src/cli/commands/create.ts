@@ -185,7 +185,7 @@ async function ask(given: Record<string, unknown>, options: CreateOptions, setti
   const partial = acceptNewPlant({ id: 0n, name: '', ...given })
   if (!partial || ('id' in given && 'name' in given)) return { plant: given, isProposed: false }
   // fails without a token, before the prompts
-  if (takesToken(address)) await storeOptions.access(address)
+  if (takesToken(address) && !options.dryRun) await storeOptions.access(address)
   const store: Store | undefined = isOwn(address)
     ? await schemeOf(address).openExisting(address, storeOptions)
     : undefined

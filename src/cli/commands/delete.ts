@@ -3,6 +3,7 @@ import { describePlant, notFound, quoteIfNeeded, styleFor } from '../../output/o
 import { textsInWords } from '../../plant/fields.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
+import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats } from '../../platform/values.js'
 import { changedBy } from '../../stores/common/change.js'
@@ -91,8 +92,8 @@ async function plantsThatMatch(filter: CountQuery, store: Store | undefined, ask
   for await (const page of store?.read(filter) ?? []) for (const { id } of page) asked.add(id)
   if (!store || asked.size === 0) return { pages: [], question: '' }
   const { tag, search } = filter
-  const withTag = tag === false ? ' without a tag' : tag === undefined ? '' : ` with the tag ${JSON.stringify(tag)}`
-  const withText = search === undefined ? '' : ` whose ${textsInWords} contains ${JSON.stringify(search)}`
+  const withTag = tag === false ? ' without a tag' : tag === undefined ? '' : ` with the tag ${quoted(tag)}`
+  const withText = search === undefined ? '' : ` whose ${textsInWords} contains ${quoted(search)}`
   async function* pages(read: AsyncIterable<NewPlant[]>) {
     for await (const page of read) yield page.filter(({ id }) => asked.has(id)) // others came while it was asked
   }
@@ -106,6 +107,10 @@ async function readPlants(ids: bigint[], store: Store | undefined, { colors }: S
   const style = await styleFor(colors(io.stderr))
   const question = [...plants.values()].map((plant) => describePlant(plant, style)).join(', ')
   return { pages: [ids.map((id) => plants.get(id) ?? id)], question }
+}
+
+function quoted(text: string): string {
+  return escapeControlChars(JSON.stringify(text))
 }
 
 async function confirm(what: string, { store, storeName, colors }: Settings, io: Io): Promise<void> {

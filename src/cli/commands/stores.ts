@@ -85,6 +85,7 @@ function addSettings(command: PlantsCommand): PlantsCommand {
 }
 
 async function addStore(name: string, place: string, own: OwnOptions, options: GlobalOptions, io: Io): Promise<void> {
+  assertOwn(own, options)
   const settings = await preferencesOf(options, io)
   assertStoreName(name)
   const address = await resolveAddress(place, 'The address', io, { isArgument: true })
@@ -102,6 +103,7 @@ async function addStore(name: string, place: string, own: OwnOptions, options: G
 }
 
 async function setStore(name: string, own: OwnOptions, options: GlobalOptions, io: Io): Promise<void> {
+  assertOwn(own, options)
   const settings = await preferencesOf(options, io)
   const given = settingsIn('store').some((setting) => optionValue(setting, own) !== undefined)
   if (!given && own.address === undefined)
@@ -125,6 +127,8 @@ async function setStore(name: string, own: OwnOptions, options: GlobalOptions, i
       await settings.warn(
         `The saved token is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`,
       )
+    const kept = settingsIn('store').filter((each) => settingOf(each).onlyFor && store[each] !== undefined)
+    if (old !== address.name && kept.length > 0) await settings.warn(`${name} keeps its ${kept.join(', ')}`)
     await warnOfRisks(name, address, store, settings)
   }
   await writeResult(io, settings, await fieldsOf(name, store, io), `Changed the store ${name}`)
@@ -133,6 +137,13 @@ async function setStore(name: string, own: OwnOptions, options: GlobalOptions, i
 /** `--timeout` is saved with the store, and does not limit the wait for the lock. */
 function preferencesOf({ timeout, caCert, allowHttp, ...options }: GlobalOptions, io: Io): Promise<Preferences> {
   return resolvePreferences(options, io)
+}
+
+/** Throws `malformed` for an option that stands before the command: it is of this run, and would not be saved. */
+function assertOwn(own: OwnOptions, options: GlobalOptions): void {
+  for (const name of settingsIn('store'))
+    if (optionValue(name, options) !== undefined && optionValue(name, own) === undefined)
+      throw malformed(`--${name} stands before the command, and would not be saved`, 'Put it after the command')
 }
 
 /** Throws `malformed` for a setting that has no effect at the address. */

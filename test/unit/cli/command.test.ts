@@ -32,15 +32,21 @@ test.each([
   expect((await user.run(`--verbose list --verbose`)).code).toBe(0)
 })
 
-test.each(['create --id 1 --name', 'import --columns', 'import --map', 'export --out', 'serve --host'])(
-  '--dry-run is no value of what was left empty: plants %s',
-  async (line) => {
-    const flag = line.split(' ').at(-1)
-    expect(await new World().run(`${line} --dry-run`)).toEqual(
-      refusal(`${flag} needs a value, but --dry-run follows`, `For this value: ${flag}=--dry-run`),
-    )
-  },
-)
+test.each([
+  ['create --id 1 --name', '--dry-run'],
+  ['import --columns', '--dry-run'],
+  ['import --map', '--atomic'],
+  ['tokens create --note', '--allow=read'],
+  ['export --out', '--tag=nothing'],
+  ['update 1 --name', '--no-tag'],
+  ['list --store', '--verbose'],
+])('an option is no value of what was left empty: plants %s %s', async (line, next) => {
+  const user = new World()
+  const flag = line.split(' ').at(-1)
+  const what = `${flag} needs a value, but ${next.replace(/=.*/, '')} follows`
+  expect(await user.run(`${line} ${next}`)).toEqual(refusal(what, `For such a value: ${flag}=VALUE`))
+  expect(user.has('data')).toBe(false)
+})
 
 test('--dry-run behind an equals sign is a value', async () => {
   expect(await new World().run('create --id 1 --name=--dry-run')).toEqual({
@@ -74,10 +80,12 @@ test.each(['--help=foo', 'create --help=foo'])('plants %s is help', async (line)
   expect(await new World().run(line)).toEqual(printed(expect.stringMatching(/^Usage: plants /)))
 })
 
-test('what stands before the name of a command is not saved with a store', async () => {
+test.each(['--timeout 5s', '--allow-http'])('%s before stores add is not saved with the store', async (option) => {
   const user = new World()
-  await user.run('--timeout 5s --allow-http stores add team http://plants.example.com')
-  expect(user.saved).toEqual({ version: 1, stores: { team: { address: 'http://plants.example.com' } } })
+  expect(await user.run(`${option} stores add team https://plants.example.com`)).toEqual(
+    refusal(`${option.split(' ')[0]} stands before the command, and would not be saved`, 'Put it after the command'),
+  )
+  expect(user.saved).toBeUndefined()
 })
 
 test.each([

@@ -106,7 +106,7 @@ describe('the name of a store', () => {
     const user = new World()
     for (const name of ['', '__proto__', '-team', 'x'.repeat(65), 'té', 'ſtore', 'a b', 'a.b', 'a/b', 'a\n'])
       expect(await user.run(['stores', 'add', '--', name, '/mine.db'])).toEqual(
-        refusal(`A store cannot be called ${JSON.stringify(name)}`, hint),
+        refusal('A store cannot be called this', hint),
       )
     expect(user.saved).toBeUndefined()
   })

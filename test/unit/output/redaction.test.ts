@@ -311,3 +311,20 @@ test('*** replaces a token in the warning of a plant that differs', async () => 
   expect([code, err]).toEqual([0, expect.stringMatching(/The store returned a plant that differs.*\*\*\*/)])
   expect(err).not.toContain('s3cret')
 })
+
+test('a token of any length is not shown, and stops no other command', async () => {
+  const token = `s3cret${'q'.repeat(70_000)}s3cret`
+  const user = new World()
+  for (const line of ['list', `list --store ${token}`, 'auth status --store https://plants.example.com'])
+    expect(await everyWay(user, line, { env: { PLANTS_TOKEN: token } })).not.toContain('qqqq')
+  expect((await user.run('list', { env: { PLANTS_TOKEN: token } })).code).toBe(0)
+})
+
+test('an address of any length is answered at once', async () => {
+  const start = performance.now()
+  for (const text of [' '.repeat(100_000), 'a='.repeat(50_000)])
+    expect((await new World().run(['list', `--store=${text}x`])).err).toBe(
+      'plants: --store is longer than 4096 characters\n  A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…\n',
+    )
+  expect(performance.now() - start).toBeLessThan(5000)
+})

@@ -17,32 +17,38 @@ test.each([
   expect(escapeControlChars(text)).toBe(escaped)
 })
 
-test('an error wraps at spaces on a terminal, but not in a command or a path', async () => {
+/** What a command prints on a terminal of so many columns, and elsewhere. */
+async function both(line: string[], columns: number, user = new World()) {
+  const on = await user.run([...line, '--no-color'], { terminals: ['stderr'], columns })
+  return { terminal: on.err, elsewhere: (await user.run([...line, '--no-color'])).err }
+}
+
+test('an error wraps at spaces on a terminal, but not in a path', async () => {
   const user = new World()
-  const store = './a place with spaces/in many of its names/garden.db'
-  const run = (options: object) => user.run(['get', '1', '--no-color', '--store', store], options)
-  const whole = (await run({})).err
-  const [message, hint] = whole.trimEnd().split('\n')
-  const path = `${user.home}/a place with spaces/in many of its names/garden.db`
-  expect([message, hint]).toEqual([`plants: There is no store at ${path}`, expect.stringMatching(/^ {2}Check /)])
-  expect((await run({ terminals: ['stderr'], columns: 40 })).err).toBe(`\
+  const store = './a place  with spaces/in many of its names/garden.db'
+  const { terminal, elsewhere } = await both(['get', '1', '--store', store], 40, user)
+  const path = `${user.home}/a place  with spaces/in many of its names/garden.db`
+  expect(elsewhere).toMatch(`plants: There is no store at ${path}\n  Check `)
+  expect(terminal).toBe(`\
 plants: There is no store at
-  ${path}
+        ${path}
   Check the address. plants create
   creates a missing store
 `)
 })
 
-test('a command in a hint stays in one line', async () => {
-  const user = new World()
-  const { err } = await user.run('auth status --store http://plants.example.com --no-color', {
-    terminals: ['stderr'],
-    columns: 40,
-  })
-  expect(err).toBe(`\
+test('a command in a hint stays in one line, as it is', async () => {
+  const url = await both(['auth', 'status', '--store', 'http://plants.example.com'], 40)
+  expect(url.terminal).toBe(`\
 plants: There is no token for
-  http://plants.example.com
+        http://plants.example.com
   Set PLANTS_TOKEN, or save one with:
   plants auth login --store http://plants.example.com
 `)
+  const user = new World()
+  const odd = './d. B  x y.db'
+  await user.run(['create', '--id', '1', '--name', 'Fern', '--store', odd])
+  const { terminal, elsewhere } = await both(['get', '7', '--store', odd], 40, user)
+  const command = `plants list --store '${odd}'`
+  expect([terminal, elsewhere]).toEqual([expect.stringContaining(`  ${command}\n`), expect.stringContaining(command)])
 })

@@ -14,12 +14,15 @@ test('a timeout that is over or too long for a timer brings no warning of Node',
   expect({ warnings, delays: [-5, 7, Infinity].map(delayOf) }).toEqual({ warnings: [], delays: [0, 7, maxTimer] })
 })
 
-test('every character that drives a terminal is escaped, and no other', () => {
+test('every character that drives a terminal, or has no width, is escaped, and no other', () => {
   const points = Array.from({ length: 0x110000 }, (_, point) => point)
   const wrong = points.filter((point) => {
     const text = String.fromCodePoint(point)
     const escaped = `\\u{${point.toString(16)}}`
-    return escapeControlChars(text) !== (/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u.test(text) ? escaped : text)
+    return (
+      escapeControlChars(text) !==
+      (/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u200b-\u200d\u2060-\u2064\ufeff]/u.test(text) ? escaped : text)
+    )
   })
   expect(wrong).toEqual([])
 })
