@@ -14,9 +14,10 @@ const maxPage = 1000
 export const maxHeaderLines = 100
 
 /** Throws for what node:http accepts. */
-export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
+export function validateHead({ rawHeaders, headers, headersDistinct, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > 2 * maxHeaderLines) throw headersTooLarge
   const { host, 'transfer-encoding': coding = 'chunked' } = headers
+  if ((headersDistinct['content-length'] ?? []).length > 1) throw invalidHttp // Bun's parser accepts an equal one
   // RFC 9112, 6.1: a proxy in front may have parsed a body with another coding differently, or one in HTTP/1.0.
   if (httpVersion === '1.0' && headers['transfer-encoding'] === undefined) return
   if (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked') throw invalidHttp

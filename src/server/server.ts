@@ -74,6 +74,8 @@ export class HttpServer {
     this.server = server
     server.maxConnections = connectionLimit
     server.maxHeadersCount = maxHeaderLines + 1 // node:http drops those after it; this service rejects the request
+    // a client that has closed its side may still wait for a response
+    Object.assign(server, { httpAllowHalfOpen: true })
     server.on('connection', (socket: Socket) => this.#add(socket, tls !== undefined))
     server.on('secureConnection', (socket: Socket) => {
       this.#add(socket, false)
@@ -215,7 +217,8 @@ export class HttpServer {
 
   #rejectInput(socket: Socket, code: string): void {
     const connection = this.#of(socket)
-    if (connection.isBroken || socket.writableEnded) return
+    // the last one comes behind a response that closes the connection
+    if (connection.isBroken || socket.writableEnded || code === 'HPE_CLOSED_CONNECTION') return
     if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy()
     const error = parserErrors[code as keyof typeof parserErrors] ?? invalidHttp
     if (connection.reject(error)) this.#options.log.record({ outcome: String(error.error), code })

@@ -11,8 +11,8 @@ export class TableParser {
   #line = 0
   #bytes = 0
   #cells: (string | undefined)[] = []
-  /** the text of a cell in quotes that is not closed yet */
-  #open: string | undefined
+  /** the lines of a cell in quotes that is not closed yet */
+  #open: string[] | undefined
   isBroken = false
 
   constructor(delimiter: string, source: string) {
@@ -74,9 +74,13 @@ export class TableParser {
       if (this.#open !== undefined || text[at] === '"') {
         const start = this.#open === undefined ? at + 1 : at
         const close = closingQuote(text, start)
-        this.#open = (this.#open ?? '') + (close === -1 ? `${text.slice(start)}\n` : text.slice(start, close))
-        if (close === -1) return true
-        this.#cells.push(this.#open.replaceAll('""', '"'))
+        if (close === -1) {
+          this.#open ??= []
+          this.#open.push(text.slice(start))
+          return true
+        }
+        const whole = [...(this.#open ?? []), text.slice(start, close)].join('\n')
+        this.#cells.push(whole.replaceAll('""', '"'))
         this.#open = undefined
         at = close + 1
       } else {
