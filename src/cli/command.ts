@@ -1,4 +1,4 @@
-import { Command, type HelpContext, Option, type OptionValueSource } from 'commander'
+import { Command, CommanderError, type HelpContext, Option, type OptionValueSource } from 'commander'
 import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
 import { malformed, type PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
@@ -168,8 +168,7 @@ export function globalOptions(): Option[] {
  * a secret.
  */
 function usageError(command: Command, message: string, code: string): PlantsError {
-  const { sentence = '', suggestion } =
-    /^error: (?<sentence>.*?)(?:\n\((?<suggestion>Did you mean .*)\))?$/s.exec(message)?.groups ?? {}
+  const { sentence = '', suggestion } = partsOf(message)
   const option = code === 'commander.unknownOption' ? /^unknown option '(--[^=']*|-.)/.exec(sentence)?.[1] : undefined
   if (option === '--token' || option === '--password') {
     const what = `A ${option.slice(2)} is not accepted on the command line, where other users can see it`
@@ -182,8 +181,27 @@ function usageError(command: Command, message: string, code: string): PlantsErro
   const usage = `Usage: plants ${name} ${command.usage()}`
   const isOfArguments = code === 'commander.missingArgument' || code === 'commander.excessArguments'
   const help = `${isOfArguments ? `${usage}. ` : ''}See: plants ${`${name} --help`.trim()}`
-  const isRisky = /\b(remove|delete|revoke|unset|logout)\b/.test(suggestion ?? '')
-  return malformed(text.charAt(0).toUpperCase() + text.slice(1), isRisky ? help : (suggestion ?? help))
+  const guess = suggestion ?? (option?.startsWith('--') ? globalSuggestion(option) : undefined)
+  const isRisky = /\b(remove|delete|revoke|unset|logout)\b/.test(guess ?? '')
+  return malformed(text.charAt(0).toUpperCase() + text.slice(1), isRisky ? help : (guess ?? help))
+}
+
+/** commander's error, and its suggestion. */
+function partsOf(message: string): { sentence?: string; suggestion?: string } {
+  return /^error: (?<sentence>.*?)(?:\n\((?<suggestion>Did you mean .*)\))?$/s.exec(message)?.groups ?? {}
+}
+
+/** The help of a command, which commander's suggestions are from, does not list the global options. */
+function globalSuggestion(option: string): string | undefined {
+  const command = new Command().exitOverride().configureOutput({ outputError: () => undefined })
+  for (const each of globalOptions()) command.addOption(each)
+  try {
+    command.parse([option], { from: 'user' })
+    return undefined
+  } catch (error) {
+    if (error instanceof CommanderError) return partsOf(error.message).suggestion
+    throw error
+  }
 }
 
 const inPlaceOfPassword = 'Set PGPASSWORD, or write it to ~/.pgpass'

@@ -196,7 +196,7 @@ type Reports = Pick<ImportContext, 'onOpened' | 'onRejected' | 'onProgress'>
 
 function reportsOf(job: Job): Reports {
   const { settings, io, progress } = job
-  let remaining = settings.isQuiet ? 0 : settings.errors === 'json' ? Infinity : maxShown
+  let remaining = settings.errors === 'json' ? Infinity : maxShown
   return {
     onOpened: async ({ skipped }, input) => {
       if (!skipped) return

@@ -37,6 +37,7 @@ export function defineConfig(command: PlantsCommand, io: Io): void {
     .handler((options: GlobalOptions, name: string) => unset(name, options, io))
   command
     .command('list')
+    .alias('ls')
     .description('List the settings with their values, sources and descriptions.')
     .handler((options: GlobalOptions) => list(options, io))
   command
@@ -53,8 +54,8 @@ function settingArgument(command: PlantsCommand) {
 }
 
 /** Throws `malformed` for an unknown setting. */
-function nameOf(text: string): SettingName {
-  const found = saved.find((name) => name === text)
+function nameOf(text: string, names: readonly SettingName[] = saved): SettingName {
+  const found = names.find((name) => name === text)
   if (found !== undefined) return found
   const ofStore = settingNames.find((name) => name === text || text.endsWith(`.${name}`))
   const option = ofStore ? (settingOf(ofStore).flags ?? `--${ofStore} <command>`) : '--address <address>'
@@ -64,7 +65,7 @@ function nameOf(text: string): SettingName {
 }
 
 async function get(text: string, options: GlobalOptions, io: Io): Promise<void> {
-  const name = nameOf(text)
+  const name = nameOf(text, settingNames)
   const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
   const entry = await entryOf(name, settings, io)
   if (entry.value === undefined)

@@ -47,7 +47,7 @@ export function defineImport(command: PlantsCommand, io: Io): void {
     .addOption(new Option('--atomic', 'all plants or none; other writers wait').conflicts('restart'))
     .optionsGroup('Reading:')
     .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
-    .option('--map <fields>', 'the columns: name=CommonName,tag=Family; id= ignores ids', parseMap)
+    .option('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
     .option('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
     .option('--columns <names>', 'those of a table without a header: id,name,tag', parseColumns)
     .option('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)

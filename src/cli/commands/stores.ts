@@ -59,6 +59,7 @@ export function defineStores(command: PlantsCommand, io: Io): void {
     .handler((options: GlobalOptions, address: string) => init(address, options, io))
   command
     .command('list')
+    .alias('ls')
     .description('List the named stores. An asterisk marks the default store.')
     .handler((options: GlobalOptions) => list(options, io))
   command

@@ -38,6 +38,7 @@ export function defineTokens(command: PlantsCommand, io: Io): void {
     .handler((options: CreateTokenOptions) => create(options, io))
   command
     .command('list')
+    .alias('ls')
     .description('List the notes, rights and expiry dates of the tokens, but not the tokens themselves.')
     .handler((options: GlobalOptions) => list(options, io))
   command

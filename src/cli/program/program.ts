@@ -39,7 +39,7 @@ export function programOf(io: Io, { only, write = () => undefined }: ProgramOpti
     .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
     .exitOverride()
     .helpOption('-h, --help', 'show this help')
-    .version(version, '-V, --version', 'show the version')
+    .version(version, '-V, --version', 'show the version: of plants alone, without a command')
     .configureOutput({ writeOut: write, writeErr: write, getOutHelpWidth: width, getErrHelpWidth: width })
     .configureHelp({
       minWidthToWrap: 20,

@@ -60,6 +60,7 @@ test.each([
   ['help creat', 'Did you mean create?'],
   ['help stores ad', 'Did you mean add?'],
   ['list --limt 1', 'Did you mean --limit?'],
+  ['list --outptu json', 'Did you mean --output?'],
   // What removes something is not for who mistyped another word
   ['dele 1', 'See: plants --help'],
   ['stores remote team', 'See: plants stores --help'],

@@ -199,7 +199,6 @@ test.each([
   ['timout', all],
   ['__proto__', all],
   ['stores.team', all],
-  ['allow-http', 'For one store: plants stores set NAME --allow-http'],
   ['stores.team.timeout', 'For one store: plants stores set NAME --timeout <duration>'],
   ['stores.team.address', 'For one store: plants stores set NAME --address <address>'],
 ])('%j is no setting for all stores, for each command', async (name, hint) => {
