@@ -79,7 +79,8 @@ export class TableParser {
           this.#open.push(text.slice(start))
           return true
         }
-        const whole = [...(this.#open ?? []), text.slice(start, close)].join('\n')
+        const last = text.slice(start, close)
+        const whole = this.#open === undefined ? last : [...this.#open, last].join('\n')
         this.#cells.push(whole.replaceAll('""', '"'))
         this.#open = undefined
         at = close + 1

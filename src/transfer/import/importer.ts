@@ -171,7 +171,7 @@ export class Importer {
       if (isService && one.type === 'create')
         Object.defineProperty(one, 'key', { get: () => keyOf(done + index), enumerable: true })
       if ('error' in one && records.length >= limit) break
-      if (mapped.length % mappedAtOnce === 0) await checkSignal(io.signal)
+      if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0) await checkSignal(io.signal)
     }
     await checkSignal(io.signal)
     return { chunk, mapped, nextIds }
