@@ -221,3 +221,16 @@ test('so is it during an import', async () => {
   letGo()
   expect((await session.ended).code).toBe(0)
 })
+
+test.each([
+  ['delete --tag wet', 'Delete 1 plant with the tag "wet"', [{ id: 2, name: 'Moss', tag: 'wet' }]],
+  ['delete 1 2', 'Delete Moss (id 1, tag wet)', [{ id: 2, name: 'Moss', tag: 'wet' }]],
+])('plants %s deletes nothing that came while it asked', async (line, question, left) => {
+  const user = await after('create --id 1 --name Moss --tag wet')
+  const session = user.terminal(`${line} --no-color`)
+  await session.answer([question, ''])
+  await user.spawn('create --id 2 --name Moss --tag wet')
+  session.type('y\r')
+  await session.ended
+  expect(await user.run('list')).toEqual(answer(...left))
+})

@@ -55,6 +55,16 @@ test('--dry-run behind an equals sign is a value', async () => {
   })
 })
 
+test.each(['list --tag a --no-tag', 'list --no-tag --tag a', 'stores set team --timeout 1s --no-timeout'])(
+  'an option and its opposite exclude each other: plants %s',
+  async (line) => {
+    const flag = line.includes('tag') ? 'tag' : 'timeout'
+    expect(await new World().run(line)).toEqual(
+      refusal(`--${flag} cannot be used with --no-${flag}`, 'Leave out one of them'),
+    )
+  },
+)
+
 test.each([
   ['udpate 1', 'Did you mean update?'],
   ['help creat', 'Did you mean create?'],
@@ -98,4 +108,11 @@ test.each([
   ['list --timeout 1w', 2],
 ])('a duration has a unit, which for a wait is seconds: plants %s', async (line, code) => {
   expect((await new World().run(line)).code).toBe(code)
+})
+
+test('a store that cannot be reached is tried for as many plants as are read at once, and no more', async () => {
+  const ids = Array.from({ length: 200 }, (_, index) => String(index))
+  const line = ['get', ...ids, '--store', 'http://127.0.0.1:9', '--timeout', '1ms']
+  const { code, err } = await new World().run(line, { env: { PLANTS_TOKEN: 's3cret-token' } })
+  expect([code, err.match(/^plants: Could not reach/gm)?.length]).toEqual([4, 64])
 })
