@@ -78,6 +78,8 @@ export async function openInput({ path, name }: ImportInput, options: InputOptio
 
 const headSize = 16
 const blockSize = 1_048_576
+/** of a pipe: its pieces and the block are in memory at once */
+const gatheredSize = 262_144
 
 interface Opened {
   blocks: AsyncIterable<Buffer>
@@ -149,7 +151,7 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
       parts.push(arrived.value)
       length += arrived.value.length
       next = read()
-      if (length < blockSize) continue
+      if (length < gatheredSize) continue
     }
     if (length > 0) yield Buffer.concat(parts)
     if (arrived?.done) return
