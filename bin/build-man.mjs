@@ -11,14 +11,18 @@ const cache = join(root, 'node_modules/.cache/plants-man')
 const folder = join(root, 'man')
 
 const bundle = await rolldown({
-  input: { program: join(root, 'src/cli/program/program.ts'), help: join(root, 'src/cli/commands/help.ts') },
+  input: {
+    program: join(root, 'src/cli/program/program.ts'),
+    page: join(root, 'src/cli/program/program-page.ts'),
+    help: join(root, 'src/cli/commands/help.ts'),
+  },
   platform: 'node',
   external: /^(node:|@?[a-z][\w./-]*$)/, // packages
   logLevel: 'warn',
 })
 await bundle.write({ dir: cache, cleanDir: true, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' })
 const from = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
-const [{ programOf }, { topics }] = await Promise.all(['program', 'help'].map(from))
+const [{ programOf }, { examples }, { topics }] = await Promise.all(['program', 'page', 'help'].map(from))
 const io = { stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } }
 const program = programOf(io)
 const commands = program.commands.filter((command) => command.name() !== 'help')
@@ -45,7 +49,7 @@ function programPage() {
     section('COMMANDS', terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()]))),
     optionSections(program),
     section('EXIT STATUS', verbatim(topics['exit-codes'].page(72, program).trimEnd().split('\n').slice(1))),
-    section('EXAMPLES', verbatim(['plants create --id 1 --name Fern --tag shade', 'plants list --search fern'])),
+    section('EXAMPLES', verbatim(examples)),
     section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
   ]
 }

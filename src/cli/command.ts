@@ -73,11 +73,17 @@ export class PlantsCommand extends Command {
   }
 
   /** An option with one of these words. */
-  choice(flags: string, description: string, words: readonly string[], byDefault?: string): this {
+  choice(
+    flags: string,
+    description: string,
+    words: readonly string[],
+    byDefault?: string,
+    hintFor: (text: string) => string | undefined = () => undefined,
+  ): this {
     const option = new Option(flags, description).choices(words)
     if (byDefault !== undefined) option.default(byDefault)
     // commander's own sentence would have no hint
-    return this.addOption(option.argParser((text) => parseChoice(option.long ?? flags, text, words)))
+    return this.addOption(option.argParser((text) => parseChoice(option.long ?? flags, text, words, hintFor(text))))
   }
 
   /** @param run reads the options by the names that commander makes of their flags */
@@ -191,12 +197,17 @@ function partsOf(message: string): { sentence?: string; suggestion?: string } {
   return /^error: (?<sentence>.*?)(?:\n\((?<suggestion>Did you mean .*)\))?$/s.exec(message)?.groups ?? {}
 }
 
+/** Knows the global options alone. */
+export function globalParser(): Command {
+  const command = new Command().exitOverride().configureOutput({ outputError: () => undefined })
+  for (const option of globalOptions()) command.addOption(option)
+  return command
+}
+
 /** The help of a command, which commander's suggestions are from, does not list the global options. */
 function globalSuggestion(option: string): string | undefined {
-  const command = new Command().exitOverride().configureOutput({ outputError: () => undefined })
-  for (const each of globalOptions()) command.addOption(each)
   try {
-    command.parse([option], { from: 'user' })
+    globalParser().parse([option], { from: 'user' })
     return undefined
   } catch (error) {
     if (error instanceof CommanderError) return partsOf(error.message).suggestion

@@ -126,7 +126,7 @@ async function importInto(target: Target, first: OpenInput, job: Job): Promise<v
     if (lock && isNew && (rejects || isService)) await keepImport(lock, target, saved)
     if (mode !== 'atomic') await importing.run(first, target.write.bind(target))
     else
-      await target.transaction?.(async (write) => {
+      await must(target.transaction).call(target, async (write) => {
         await importing.run(first, write)
         if (importing.rejected > 0 || !importing.isDone) throw rollBack
       })
@@ -362,7 +362,7 @@ function hintOf({ position }: Importer, { plan, mode, rejects }: Job): string {
   const hints: string[] = []
   if (conflicts > 0 && idFrom === undefined) hints.push('For ids that exist, use --if-exists skip, same or update')
   if (conflicts > 0 && typeof idFrom === 'bigint') hints.push('For ids that exist, use --id-from next')
-  if (hints.length > 0 && Object.keys(others).length === 0) return hints.join()
+  if (hints.length > 0 && Object.keys(others).length === 0) return hints.join('. ')
   if (mode !== 'resumable') hints.push('Correct the input: nothing was changed')
   else if (rejects === undefined) hints.push('To keep the rejected records in a file, add --rejects FILE')
   else hints.push(`Correct them in ${rejects}, and import that with the same options, but another --rejects`)

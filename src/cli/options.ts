@@ -3,9 +3,11 @@ import { fieldNames, textsInWords } from '../plant/fields.js'
 import { idFromText, idRuleFor } from '../plant/plant.js'
 import type { TableLayout } from '../plant/records.js'
 import { malformed } from '../platform/errors.js'
-import { invalidValue, parseChoice, parseCount, parseRetry } from '../platform/values.js'
+import { invalidValue, parseCount, parseRetry } from '../platform/values.js'
 import { maxSearch, type Right, rights } from '../stores/common/store.js'
+import { takesCredential } from '../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
+import type { Settings } from './settings.js'
 
 export interface FilterOptions extends GlobalOptions {
   /** false for plants without one */
@@ -35,11 +37,11 @@ export interface QueryOptions extends FilterOptions {
 }
 
 export function addQuery(command: PlantsCommand): PlantsCommand {
-  const sort = new Option('--sort <field>', 'sort by a field, ignoring the case of A to Z; not at a service')
-  const parseSort = (text: string) =>
-    parseChoice('--sort', text, fieldNames, text.startsWith('-') ? 'For descending order: --desc' : undefined)
+  const sort = 'sort by a field, ignoring the case of A to Z; not at a service'
   command
-    .addOption(sort.choices(fieldNames).default('id').argParser(parseSort))
+    .choice('--sort <field>', sort, fieldNames, 'id', (text) =>
+      text.startsWith('-') ? 'For descending order: --desc' : undefined,
+    )
     .option('--desc', 'sort in descending order')
     .option('--limit <count>', 'at most this many plants', (text) => parseCount('--limit', text))
     .option('--after <int64>', 'only ids greater than this one, or with --desc less', (text) =>
@@ -59,6 +61,11 @@ export const retryOption = new Option(
   '--retry <duration>',
   'how long to try to reach a service or a database: 0 to 1h; by default 2s',
 ).argParser((text) => parseRetry('--retry', text))
+
+export async function warnOfUselessRetry(retry: number | undefined, { store, warn }: Settings): Promise<void> {
+  if (retry !== undefined && !takesCredential(store))
+    await warn('--retry applies to services and databases, and has no effect on a file')
+}
 
 /** Some of the rights, separated by commas. */
 export function allowOption(description: string): Option {

@@ -217,7 +217,7 @@ export class HttpServer {
 
   #rejectInput(socket: Socket, code: string): void {
     const connection = this.#of(socket)
-    // the last one comes behind a response that closes the connection
+    // After a response that closes the connection, nothing counts (RFC 9112, 9.6).
     if (connection.isBroken || socket.writableEnded || code === 'HPE_CLOSED_CONNECTION') return
     if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy()
     const error = parserErrors[code as keyof typeof parserErrors] ?? invalidHttp

@@ -29,10 +29,10 @@ import { writeOne } from '../../stores/common/change.js'
 import { idAfter, idExists } from '../../stores/common/conflict.js'
 import { createNext, greatestId } from '../../stores/common/create-next.js'
 import type { Store } from '../../stores/common/store.js'
-import { isOwn, ownSchemeOf, schemeOf, takesCredential, takesToken } from '../../stores/registry.js'
+import { isOwn, ownSchemeOf, schemeOf, takesToken } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { retryOption } from '../options.js'
+import { retryOption, warnOfUselessRetry } from '../options.js'
 import type { Settings } from '../settings.js'
 
 export interface CreateOptions extends GlobalOptions {
@@ -82,8 +82,7 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
       '--id next cannot be used with --idempotency-key: a repeat would create another plant',
       'Use a specific id',
     )
-  if (retry !== undefined && !takesCredential(address))
-    await warn('--retry applies to services and databases, and has no effect on a file')
+  await warnOfUselessRetry(retry, settings)
   const { plant, isNext } = await readPlant(options, settings, io)
   // An unset variable of a shell must not leave a text empty silently.
   for (const { name } of textFields)

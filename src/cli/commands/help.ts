@@ -35,8 +35,8 @@ export function defineHelp(command: PlantsCommand, io: Io): void {
 
 async function help(command: PlantsCommand, words: string[], io: Io): Promise<void> {
   const [word = ''] = words
-  if (words.length === 1 && Object.hasOwn(topics, word))
-    return writeAnswer(io, topics[word]?.page(terminalWidth(io), command) ?? '')
+  const topic = words.length === 1 && Object.hasOwn(topics, word) ? topics[word] : undefined
+  if (topic) return writeAnswer(io, topic.page(terminalWidth(io), command))
   let shown = command.parent ?? command
   for (const name of words) {
     const below = shown.commands.find((each) => each.name() === name || each.aliases().includes(name))

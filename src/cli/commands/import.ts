@@ -7,12 +7,12 @@ import type { Io } from '../../platform/io.js'
 import { invalidValue, parseConcurrency, parseCount, parseText } from '../../platform/values.js'
 import { type ExistsPolicy, existsPolicies } from '../../stores/common/conflict.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
-import { isOwn, schemes, takesCredential } from '../../stores/registry.js'
+import { isOwn, schemes } from '../../stores/registry.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/encoding.js'
 import type { FieldRules } from '../../transfer/formats/header.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { parseId, retryOption } from '../options.js'
+import { parseId, retryOption, warnOfUselessRetry } from '../options.js'
 
 export interface ImportOptions extends GlobalOptions {
   dryRun?: true
@@ -87,8 +87,7 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
   const inputs = inputsOf(files, io)
   if (options.concurrency && isOwn(store))
     await settings.warn(`--concurrency applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
-  if (options.retry !== undefined && !takesCredential(store))
-    await settings.warn('--retry applies to services and databases, and has no effect on a file')
+  await warnOfUselessRetry(options.retry, settings)
   const { runImport } = await import('../import-run.js')
   const rules = { map, columns, idFrom, isPartial: ifExists === 'update' }
   await runImport(

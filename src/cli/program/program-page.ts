@@ -1,5 +1,7 @@
 import { groups } from '../commands/index.js'
 
+export const examples = ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern']
+
 /** Commands stand in two columns if they fit, so that a terminal of 24 rows shows all. */
 export function programPage(width: number): string {
   const blocks = Object.entries(groups).map(([group, commands]) => [
@@ -14,9 +16,7 @@ export function programPage(width: number): string {
   return `Usage: plants <command> [options]
 
 Examples:
-  plants create --id 1 --name Fern --tag shade
-  plants list --search fern
-
+${examples.map((line) => `  ${line}\n`).join('')}
 ${rows.join('\n')}
 Global options: -s, -o, -q, -v and others: plants help options
 More help: plants help <command>, plants help topics

@@ -1,8 +1,8 @@
-import { Command, CommanderError } from 'commander'
+import { CommanderError } from 'commander'
 import { version } from '../../../package.json'
 import { terminalWidth } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
-import { type GlobalOptions, globalOptions, loadCommand, PlantsCommand } from '../command.js'
+import { type GlobalOptions, globalOptions, globalParser, loadCommand, PlantsCommand } from '../command.js'
 import { listed } from '../commands/index.js'
 import { programPage } from './program-page.js'
 
@@ -57,8 +57,7 @@ export function programOf(io: Io, { only, write = () => undefined }: ProgramOpti
 
 /** Also of an invalid command line, whose error is printed as they say. */
 export function globalOptionsIn(argv: readonly string[]): GlobalOptions {
-  const command = new Command().exitOverride().configureOutput({ outputError: () => undefined })
-  for (const option of globalOptions()) command.addOption(option)
+  const command = globalParser()
   try {
     command.parseOptions([...argv])
   } catch (error) {

@@ -5,8 +5,8 @@ import { PlantsError } from '../../platform/errors.js'
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
-export function idExists(id: bigint, policy?: ExistsPolicy): PlantsError {
-  return new PlantsError('conflict', idExistsText(id, policy))
+export function idExists(id: bigint): PlantsError {
+  return new PlantsError('conflict', idExistsText(id))
 }
 
 export function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string {

@@ -1,26 +1,12 @@
 import { isUtf8 } from 'node:buffer'
-import { randomUUID } from 'node:crypto'
 import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-json.js'
 import { acceptNewPlant, type NewPlant, type Plant } from '../../plant/plant.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
-import type { Access, WireRequest } from '../common/access.js'
-import type { RemoteAddress } from '../common/address.js'
-import { type Expected, type HttpRequest, type HttpResponse, headersOf, pathIn } from './http-client.js'
+import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
 
 export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
   const headers = { 'idempotency-key': idempotencyKey }
   return { method: 'POST', path: '/plants', headers, body: toWireJson(plant), expected: expectedPlant }
-}
-
-export function describeCreate(
-  { url }: RemoteAddress,
-  access: Access,
-  plant: NewPlant,
-  key: string = randomUUID(),
-): WireRequest {
-  const request = requestToCreate(plant, key)
-  const { method, path, body = '' } = request
-  return { method, url: url.origin + pathIn(url, path), headers: headersOf(request, access), body }
 }
 
 /** bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
