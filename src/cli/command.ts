@@ -72,6 +72,18 @@ export class PlantsCommand extends Command {
     return this
   }
 
+  /**
+   * An option whose value is parsed, and rejected with its name.
+   *
+   * @param preset the text of its default value
+   */
+  value<T>(flags: string, description: string, parse: (flag: string, text: string) => T, preset?: string): this {
+    const option = new Option(flags, description)
+    const parser = (text: string) => parse(option.long ?? flags, text)
+    if (preset !== undefined) option.default(parser(preset), preset)
+    return this.addOption(option.argParser(parser))
+  }
+
   /** An option with one of these words. */
   choice(
     flags: string,

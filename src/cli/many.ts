@@ -33,11 +33,10 @@ export async function performAll<Target>(
   let total = 0
   const done = () => (past && !isDryRun ? `${past} ${plantCount(total)}` : 'Nothing was changed')
   try {
-    for await (const some of parts(pages)) {
+    for await (const part of parts(pages)) {
       io.signal.throwIfAborted()
-      const settled = await Promise.allSettled(some.map(work.perform)) // at once, so that they share commits
-      await failures.add(...settled.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : [])))
-      const plants = settled.flatMap((each) => (each.status === 'fulfilled' ? (each.value ?? []) : []))
+      const { plants, reasons } = await settle(part, work)
+      for (const reason of reasons) await failures.add(reason)
       total += plants.length
       if (plants.length > 0)
         await print(isDryRun ? plants.map((plant) => ({ dryRun: true, ...plant })) : plants, done())
@@ -45,17 +44,21 @@ export async function performAll<Target>(
     }
     if (total > 0 || !failures.worst) await end(done()) // no empty list for an error alone
   } catch (error) {
-    const isClosed = systemCode(error) === 'EPIPE' && verb !== undefined && !isDryRun
-    const hint = `${done()}. No more were ${verb}d`
-    await failures.add(
-      isClosed ? new PlantsError('unwritable', 'The output was closed', { hint, cause: error }) : error,
-    )
+    await failures.add(verb && !isDryRun ? explainClosed(error, `${done()}. No more were ${verb}d`) : error)
   }
-  const { worst, unsettled } = failures
-  if (worst?.isInterruption)
-    throw interrupted(worst, verb && `${verb.slice(0, -1)}ing ${plantCount(isDryRun ? 0 : total)}`, unsettled, io)
+  const { worst } = failures
+  if (worst?.isInterruption) throw interrupted(worst, verb, isDryRun ? 0 : total, io)
   if (isCounted && (total > 0 || !worst)) await settings.warn(`${past} ${plantCount(total)}`)
   if (worst) throw worst
+}
+
+/** At once, so that they share commits. */
+async function settle<Target>(part: Target[], { perform }: Work<Target>) {
+  const settled = await Promise.allSettled(part.map(perform))
+  return {
+    plants: settled.flatMap((each) => (each.status === 'fulfilled' ? (each.value ?? []) : [])),
+    reasons: settled.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : [])),
+  }
 }
 
 /** Such as `Updated` or `Would update`. */
@@ -63,11 +66,21 @@ function inPast(verb: string, isDryRun: boolean): string {
   return isDryRun ? `Would ${verb}` : `${verb.charAt(0).toUpperCase()}${verb.slice(1)}d`
 }
 
+/** Whoever closed the output does not know what was changed. */
+function explainClosed(error: unknown, hint: string): unknown {
+  if (systemCode(error) !== 'EPIPE') return error
+  return new PlantsError('unwritable', 'The output was closed', { hint, cause: error })
+}
+
+function interrupted(cause: PlantsError, verb: string | undefined, total: number, { signal }: Io): PlantsError {
+  const { type, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
+  const after = verb ? ` after ${verb.slice(0, -1)}ing ${plantCount(total)}` : ''
+  return new PlantsError(type, message + after, { hint: cause.hint, cause })
+}
+
 /** Keeps the worst one, and prints the others. */
 class Failures {
   worst: PlantsError | undefined
-  /** the number of plants that were sent, and not answered before a signal */
-  unsettled = 0
   readonly #settings: Settings
   readonly #io: Io
 
@@ -76,21 +89,20 @@ class Failures {
     this.#io = io
   }
 
-  /** Nothing else will succeed either. */
+  /** The others would fail, too. */
   get isFinal(): boolean {
     return this.worst !== undefined && this.worst.type !== 'conflict' && this.worst.type !== 'notFound'
   }
 
   /** @throws what is no error of ours */
-  async add(...failures: unknown[]): Promise<void> {
-    for (const failure of failures) {
-      if (!(failure instanceof PlantsError)) throw failure
-      if (failure.isInterruption && failure.hint !== undefined) this.unsettled += 1
-      const isWorse = failure.exitCode >= (this.worst?.exitCode ?? 0)
-      const lesser = isWorse ? this.worst : failure
-      if (isWorse) this.worst = failure
-      if (lesser && !lesser.isInterruption) await writeError(this.#io, lesser, this.#settings)
-    }
+  async add(failure: unknown): Promise<void> {
+    if (!(failure instanceof PlantsError)) throw failure
+    const { worst } = this
+    // of several interruptions, one with a hint: what became of its plant is unknown
+    const isWorse = failure.exitCode >= (worst?.exitCode ?? 0) && !(worst?.isInterruption && failure.hint === undefined)
+    if (isWorse) this.worst = failure
+    const lesser = isWorse ? worst : failure
+    if (lesser && !lesser.isInterruption) await writeError(this.#io, lesser, this.#settings)
   }
 }
 
@@ -98,12 +110,6 @@ function sentences(past: string | undefined, work: Work<never>, { isQuiet }: Set
   const { isDryRun, describe = describePlant } = work
   return (plants: NewPlant[]) =>
     isQuiet && !isDryRun ? '' : plants.map((plant) => `${past} ${describe(plant, style)}\n`).join('')
-}
-
-function interrupted(cause: PlantsError, doing: string | undefined, unsettled: number, { signal }: Io): PlantsError {
-  const { type, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
-  const hint = unsettled > 0 ? `Whether ${plantCount(unsettled)} more were changed is unknown` : undefined
-  return new PlantsError(type, doing === undefined ? message : `${message} after ${doing}`, { hint, cause })
 }
 
 /** As many at once as requests may be in flight, so that the time-out of none begins while it waits for others. */

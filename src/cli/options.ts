@@ -1,7 +1,5 @@
-import { Option } from 'commander'
-import { fieldNames, textsInWords } from '../plant/fields.js'
+import { fieldNames } from '../plant/fields.js'
 import { idFromText, idRuleFor } from '../plant/plant.js'
-import type { TableLayout } from '../plant/records.js'
 import { malformed } from '../platform/errors.js'
 import { invalidValue, parseCount, parseRetry } from '../platform/values.js'
 import { maxSearch, type Right, rights } from '../stores/common/store.js'
@@ -19,13 +17,13 @@ export function addFilters(command: PlantsCommand): PlantsCommand {
   return command
     .option('-t, --tag <text>', 'only plants with this tag')
     .option('--no-tag', 'only plants without a tag')
-    .option('--search <text>', `only plants whose ${textsInWords} contains this text, in any case`, parseSearch)
+    .value('--search <text>', 'only plants whose name or tag contains this text, in any case', parseSearch)
 }
 
-function parseSearch(text: string): string {
+function parseSearch(flag: string, text: string): string {
   const { length } = Array.from(text)
   if (length <= maxSearch) return text
-  throw malformed(`--search must have at most ${maxSearch} characters, but has ${length}`, 'Search for a part of it')
+  throw malformed(`${flag} must have at most ${maxSearch} characters, but has ${length}`, 'Search for a part of it')
 }
 
 export interface QueryOptions extends FilterOptions {
@@ -33,7 +31,6 @@ export interface QueryOptions extends FilterOptions {
   desc?: true
   limit?: number
   after?: bigint
-  delimiter?: TableLayout['delimiter']
 }
 
 export function addQuery(command: PlantsCommand): PlantsCommand {
@@ -43,40 +40,40 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
       text.startsWith('-') ? 'For descending order: --desc' : undefined,
     )
     .option('--desc', 'sort in descending order')
-    .option('--limit <count>', 'at most this many plants', (text) => parseCount('--limit', text))
-    .option('--after <int64>', 'only ids greater than this one, or with --desc less', (text) =>
-      parseId('--after', text),
-    )
-  return addFilters(command).choice('--delimiter <character>', 'of csv; by default a comma', [',', ';', '|'])
+    .value('--limit <count>', 'at most this many plants', parseCount)
+    .value('--after <int64>', 'only ids greater than this one, or with --desc less', parseId)
+  return addFilters(command)
 }
 
-/** @throws {PlantsError} `malformed` if the output is not csv */
-export function tableLayout({ delimiter }: Pick<QueryOptions, 'delimiter'>, output: string): TableLayout {
-  if (delimiter !== undefined && output !== 'csv')
-    throw malformed(`--delimiter applies to csv, but the output is ${output}`, 'For csv: --output csv')
-  return { delimiter }
+export function addRetry(command: PlantsCommand): PlantsCommand {
+  return command.value(
+    '--retry <duration>',
+    'how long to try to reach a service or a database: 0 to 1h; by default 2s',
+    parseRetry,
+  )
 }
-
-export const retryOption = new Option(
-  '--retry <duration>',
-  'how long to try to reach a service or a database: 0 to 1h; by default 2s',
-).argParser((text) => parseRetry('--retry', text))
 
 export async function warnOfUselessRetry(retry: number | undefined, { store, warn }: Settings): Promise<void> {
   if (retry !== undefined && !takesCredential(store))
     await warn('--retry applies to services and databases, and has no effect on a file')
 }
 
-/** Some of the rights, separated by commas. */
-export function allowOption(description: string): Option {
-  return new Option('--allow <rights>', `${description}, separated by commas: ${rights.join(', ')}`).argParser(
-    (text): readonly Right[] => {
-      const words = text.split(',').map((word) => word.trim())
-      if (words.every((word) => rights.some((right) => right === word)))
-        return rights.filter((right) => words.includes(right))
-      throw invalidValue('--allow', `one or more of ${rights.join(', ')}, separated by commas`, text, 'create,read')
-    },
-  )
+/** An unset variable of a shell must not empty a text silently. */
+export async function warnOfEmptyTexts(
+  options: { name?: string; tag?: string | false },
+  { warn }: Settings,
+): Promise<void> {
+  for (const field of ['name', 'tag'] as const)
+    if (options[field] === '') await warn(`--${field} is empty: the ${field} becomes ""`, 'warning')
+}
+
+export const rightsRule = `separated by commas: ${rights.join(', ')}`
+
+export function parseRights(flag: string, text: string): readonly Right[] {
+  const words = text.split(',').map((word) => word.trim())
+  if (words.every((word) => rights.some((right) => right === word)))
+    return rights.filter((right) => words.includes(right))
+  throw invalidValue(flag, `one or more of ${rights.join(', ')}, separated by commas`, text, 'create,read')
 }
 
 /** @param name of the option, or `id` for an argument. Throws `malformed`. */

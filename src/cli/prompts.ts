@@ -1,40 +1,40 @@
 import { confirm, input, password } from '@inquirer/prompts'
-import { textFields } from '../plant/fields.js'
 import { idFromText } from '../plant/plant.js'
 import { problemOf } from '../plant/plant-schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
+export interface KnownFields {
+  id: bigint | undefined
+  name: string | undefined
+  tag?: string
+}
+
 /**
- * Prompts on stderr, where Enter at once accepts the `proposal` of the id. Throws `interrupted` on Ctrl-C and Ctrl-D,
- * `terminated` on SIGTERM.
+ * Prompts on stderr for the missing fields, where Enter at once accepts the `proposal` of the id. Throws `interrupted` on
+ * Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
  */
 export async function askForPlant(
-  given: Record<string, unknown>,
-  id: { check(id: bigint): Promise<string | undefined>; proposal: bigint | undefined },
+  given: KnownFields,
+  proposal: bigint | undefined,
   isColored: boolean,
   io: Io,
-): Promise<Record<string, unknown>> {
-  const ask = (message: string, check: Check, proposal?: bigint) => {
+): Promise<KnownFields> {
+  const ask = (message: string, check: Check, preset?: bigint) => {
     const options = { message, theme: themeFor(isColored), validate: validator(check) }
     return prompt(io, (context) =>
-      input(proposal === undefined ? options : { ...options, default: String(proposal) }, context),
+      input(preset === undefined ? options : { ...options, default: String(preset) }, context),
     )
   }
-  const checkNewId = (text: string) => {
-    const number = idFromText(text)
-    return number === undefined ? problemOf('id', text) : id.check(number)
-  }
-  const plant: Record<string, unknown> = { id: given['id'] ?? idFromText(await ask('id', checkNewId, id.proposal)) }
-  for (const { name, isRequired } of textFields) {
-    // An empty text is valid, but Enter at once is probably a mistake.
-    const check = (text: string) =>
-      isRequired && text === '' ? `Enter a ${name}. For an empty one, use --${name}=` : problemOf(name, text)
-    const answer = name in given ? undefined : await ask(isRequired ? name : `${name} (Enter for none)`, check)
-    if (name in given || answer) plant[name] = given[name] ?? answer
-  }
-  return plant
+  const checkId = (text: string) => (idFromText(text) === undefined ? problemOf('id', text) : undefined)
+  // An empty name is valid, but Enter at once is probably a mistake.
+  const checkName = (text: string) =>
+    text === '' ? 'Enter a name. For an empty one, use --name=' : problemOf('name', text)
+  const id = given.id ?? idFromText(await ask('id', checkId, proposal))
+  const name = given.name ?? (await ask('name', checkName))
+  const tag = given.tag ?? (await ask('tag (Enter for none)', (text) => problemOf('tag', text)))
+  return tag === '' && given.tag === undefined ? { id, name } : { id, name, tag }
 }
 
 /** Without echo, on stderr. Throws as `askForPlant` does. */

@@ -1,6 +1,6 @@
 import { toJson } from '../plant/exact-json.js'
 import { fieldNames, type NewPlant } from '../plant/fields.js'
-import { type Column, documentIn, type TableLayout } from '../plant/records.js'
+import { type Column, documentIn } from '../plant/records.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
@@ -46,7 +46,6 @@ export async function writeResult(
 interface Layout<Row> {
   /** all by default */
   fields?: readonly Column[] | undefined
-  table?: TableLayout
   /** loads the layout as text */
   text?(): Promise<(rows: Row[]) => string>
   hint?: string
@@ -56,10 +55,10 @@ interface Layout<Row> {
 export async function recordPrinter<Row extends object>(
   io: Io,
   { output }: Pick<OutputStyle, 'output'>,
-  { fields, table, text, hint }: Layout<Row>,
+  { fields, text, hint }: Layout<Row>,
 ) {
   const layout = output === 'text' ? await text?.() : undefined
-  const document = documentIn(output === 'text' ? 'ndjson' : output, fields, table)
+  const document = documentIn(output === 'text' ? 'ndjson' : output, fields)
   const print = async (part: string, why = hint) => {
     if (part !== '')
       await writeAnswer(io, layout || !io.stdout.isTerminal ? part : escapeControlCharsInLines(part), why)

@@ -13,11 +13,6 @@ export type RecordFormat = 'json' | Delimiter
 export const delimiters = [',', ';', '\t', '|'] as const
 export type Delimiter = (typeof delimiters)[number]
 
-export interface TableLayout {
-  /** of CSV; by default a comma */
-  delimiter?: Exclude<Delimiter, '\t'> | undefined
-}
-
 /** A plant, or how many have a text. */
 export interface PlantRecord extends Partial<NewPlant> {
   count?: bigint
@@ -68,13 +63,13 @@ export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 export type FileFormat = FormatName | 'xlsx'
 
-export function recordFormatOf(format: FileFormat, { delimiter = ',' }: TableLayout = {}): RecordFormat {
-  if (format === 'csv') return delimiter
+export function recordFormatOf(format: FileFormat): RecordFormat {
+  if (format === 'csv') return ','
   return format === 'tsv' ? '\t' : 'json'
 }
 
-export function documentIn(format: FileFormat, fields: readonly Column[] = fieldNames, layout: TableLayout = {}) {
-  const record = recordFormatOf(format, layout)
+export function documentIn(format: FileFormat, fields: readonly Column[] = fieldNames) {
+  const record = recordFormatOf(format)
   const write = rowsWriter(record, fields)
   const isArray = format === 'json'
   let head = isArray ? '[\n' : record === 'json' ? '' : `${fields.join(record)}\n`

@@ -1,5 +1,5 @@
 import { writeAnswer, writeRows } from '../../output/output.js'
-import { type TextName, textNames } from '../../plant/fields.js'
+import type { TextName } from '../../plant/fields.js'
 import { plantCount } from '../../plant/plant.js'
 import type { PlantRecord } from '../../plant/records.js'
 import type { Io } from '../../platform/io.js'
@@ -17,7 +17,7 @@ export interface CountOptions extends FilterOptions {
 export function defineCount(command: PlantsCommand, io: Io): void {
   command
     .description('Print the number of plants; with --output json or ndjson as a JSON number.')
-    .choice('--by <field>', 'count the plants of each text, the most frequent first', textNames)
+    .choice('--by <field>', 'count the plants of each text, the most frequent first', ['name', 'tag'])
   addFilters(command)
     .addExamples('plants count --tag shade', 'plants count --by tag', 'plants count --by name --output csv')
     .handler((options: CountOptions) => count(options, io))

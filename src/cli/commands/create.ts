@@ -8,13 +8,11 @@ import {
   writeResult,
 } from '../../output/output.js'
 import { isObject, parseJson, toJson } from '../../plant/exact-json.js'
-import { plantFields, textFields } from '../../plant/fields.js'
 import {
   acceptNewPlant,
   equalFields,
   idFromText,
   isIdempotencyKey,
-  largestId,
   type NewPlant,
   newPlant,
   otherFieldsOf,
@@ -24,15 +22,15 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { outputFormats } from '../../platform/values.js'
+import { invalidValue, outputFormats } from '../../platform/values.js'
 import { writeOne } from '../../stores/common/change.js'
-import { idAfter, idExists } from '../../stores/common/conflict.js'
+import { idAfter } from '../../stores/common/conflict.js'
 import { createNext, greatestId } from '../../stores/common/create-next.js'
-import type { Store } from '../../stores/common/store.js'
-import { isOwn, ownSchemeOf, schemeOf, takesToken } from '../../stores/registry.js'
+import { isOwn, nextIdIn, ownSchemeOf, schemeOf, takesToken } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { retryOption, warnOfUselessRetry } from '../options.js'
+import { addRetry, warnOfEmptyTexts, warnOfUselessRetry } from '../options.js'
+import type { KnownFields } from '../prompts.js'
 import type { Settings } from '../settings.js'
 
 export interface CreateOptions extends GlobalOptions {
@@ -48,23 +46,27 @@ export interface CreateOptions extends GlobalOptions {
 }
 
 export function defineCreate(command: PlantsCommand, io: Io): void {
-  command.description(
-    'Create a plant from options, from JSON in a file or on stdin, or from prompts. With --id, --name or --tag, stdin is left untouched, so that a loop can read it.',
-  )
-  for (const { name, short, type, meaning } of plantFields) command.option(`-${short}, --${name} <${type}>`, meaning)
   command
-    .addOption(
-      new Option('-f, --file <path>', 'read the plant as JSON from a file, or from stdin with "-"').conflicts(
-        plantFields.map(({ name }) => name),
-      ),
+    .description(
+      'Create a plant from options, from JSON in a file or on stdin, or from prompts. With --id, --name or --tag, stdin is left untouched, so that a loop can read it.',
     )
-    .option(
+    .option('-i, --id <int64>', 'identification number, or next: the greatest id plus 1')
+    .option('-n, --name <text>', 'name of the plant')
+    .option('-t, --tag <text>', 'tag of the plant, such as shade')
+    .addOption(
+      new Option('-f, --file <path>', 'read the plant as JSON from a file, or from stdin with "-"').conflicts([
+        'id',
+        'name',
+        'tag',
+      ]),
+    )
+    .value(
       '--idempotency-key <key>',
       'make the command safe to repeat: the same key and plant return the same result',
       parseIdempotencyKey,
     )
     .option('--dry-run', 'show what would be created and where, but create nothing')
-    .addOption(retryOption)
+  addRetry(command)
     .addExamples(
       'plants create --id 1 --name Fern --tag shade',
       'plants create --id next --name Moss',
@@ -75,23 +77,21 @@ export function defineCreate(command: PlantsCommand, io: Io): void {
 
 export async function create(options: CreateOptions, io: Io): Promise<void> {
   const settings = await resolveSettings(options, io, { formats: outputFormats })
-  const { idempotencyKey, dryRun, retry } = options
+  const { idempotencyKey: key, dryRun, retry } = options
   const { store: address, warn } = settings
-  if (options.id === 'next' && idempotencyKey !== undefined)
+  if (options.id === 'next' && key !== undefined)
     throw malformed(
       '--id next cannot be used with --idempotency-key: a repeat would create another plant',
       'Use a specific id',
     )
   await warnOfUselessRetry(retry, settings)
   const { plant, isNext } = await readPlant(options, settings, io)
-  // An unset variable of a shell must not leave a text empty silently.
-  for (const { name } of textFields)
-    if (options[name] === '') await warn(`--${name} is empty: the plant gets the ${name} ""`, 'warning')
-  if (dryRun) return preview(plant, { isNext, idempotencyKey }, settings, io)
+  await warnOfEmptyTexts(options, settings)
+  if (dryRun) return preview(plant, { isNext, key }, settings, io)
 
   const store = await schemeOf(address).open(address, { ...settings.storeOptions, retry })
   try {
-    const create = async () => (await writeOne(store, { type: 'create', plant, key: idempotencyKey })).plant
+    const create = async () => (await writeOne(store, { type: 'create', plant, key })).plant
     const created = await (isNext ? createNext(store, plant) : create()).catch((error: unknown) => {
       throw addLookupHint(error, plant.id, settings)
     })
@@ -112,7 +112,7 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
 /** Creates the plant in a transaction that is rolled back. Sends nothing to a service, and asks it nothing. */
 async function preview(
   plant: NewPlant,
-  { isNext, idempotencyKey }: { isNext: boolean; idempotencyKey: string | undefined },
+  { isNext, key }: { isNext: boolean; key: string | undefined },
   settings: Settings,
   io: Io,
 ): Promise<void> {
@@ -125,7 +125,7 @@ async function preview(
       if (isNext) shown = newPlant(idAfter(store && (await greatestId(store))), plant.name, plant.tag)
       isMissing = store === undefined
       await store?.transaction(async (write) => {
-        await writeOne({ write }, { type: 'create', plant: shown, key: idempotencyKey })
+        await writeOne({ write }, { type: 'create', plant: shown, key })
         throw over
       })
     } catch (error) {
@@ -141,35 +141,37 @@ async function preview(
   await writeResult(io, { output: settings.output }, fields, sentence, 'Nothing was created')
 }
 
-function parseIdempotencyKey(key: string): string {
+function parseIdempotencyKey(flag: string, key: string): string {
   if (isIdempotencyKey(key)) return key
-  const failure = /^[\x21-\x7e]+$/.test(key) ? `has ${key.length}` : `was ${JSON.stringify(shorten(key))}`
-  const message = `--idempotency-key must be 1 to 255 visible ASCII characters, but ${failure}`
-  throw malformed(message, 'For example: --idempotency-key "$(uuidgen)"')
+  throw invalidValue(flag, '1 to 255 visible ASCII characters', key, '"$(uuidgen)"')
 }
 
 /** With `isNext`, the store chooses the id, in place of that of `plant`. */
 async function readPlant(options: CreateOptions, settings: Settings, io: Io) {
-  const given: Record<string, unknown> = {}
-  for (const { name, type } of plantFields) {
-    const text = options[name]
-    // What is no id stays a text, to be rejected with the other fields.
-    if (text !== undefined) given[name] = type === 'int64' ? (idFromText(text) ?? text) : text
+  const { id, name, tag, file } = options
+  const isNext = id === 'next'
+  // What is no id stays a text, to be rejected with the other fields.
+  const number = id === undefined ? undefined : isNext ? 0n : (idFromText(id) ?? id)
+  const given = {
+    ...(number !== undefined && { id: number }),
+    ...(name !== undefined && { name }),
+    ...(tag !== undefined && { tag }),
   }
-  const isNext = options.id === 'next'
-  if (isNext) given['id'] = 0n
   const hasFields = Object.keys(given).length > 0
-  const path = options.file ?? (hasFields || io.stdin.isTerminal ? undefined : '-')
+  const path = file ?? (hasFields || io.stdin.isTerminal ? undefined : '-')
   if (path !== undefined) {
     const document = await readDocument(path, io)
     const hint = Array.isArray(document) ? onePlant : example
     return { plant: await accept(document, 'Invalid plant: ', hint, settings), isNext }
   }
-  if (settings.mayAsk()) {
-    const { plant, isProposed } = await ask(given, options, settings, io)
+  const isComplete = number !== undefined && name !== undefined
+  const valid = acceptNewPlant({ id: 0n, name: '', ...given })
+  if (settings.mayAsk() && !isComplete && valid) {
+    const known = { ...valid, id: id === undefined ? undefined : valid.id, name }
+    const { plant, isProposed } = await ask(known, options, settings, io)
     return { plant: await accept(plant, '', 'Correct the options', settings), isNext: isNext || isProposed }
   }
-  const missing = plantFields.flatMap(({ name, isRequired }) => (isRequired && !(name in given) ? `--${name}` : []))
+  const missing = [number === undefined ? '--id' : '', name === undefined ? '--name' : ''].filter(Boolean)
   const unread = io.stdin.isPiped ? '. Stdin is read only without --id, --name and --tag' : ''
   const hint = (missing.length > 0 ? `Add ${missing.join(' and ')}` : 'Correct the options') + unread
   return { plant: await accept(given, '', hint, settings), isNext }
@@ -178,31 +180,17 @@ async function readPlant(options: CreateOptions, settings: Settings, io: Io) {
 const onePlant = 'plants create takes one plant. For many, use plants import'
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
-/** Prompts for the missing fields, unless a given one is invalid or the given id exists. */
-async function ask(given: Record<string, unknown>, options: CreateOptions, settings: Settings, io: Io) {
-  const { store: address, storeOptions } = settings
-  const partial = acceptNewPlant({ id: 0n, name: '', ...given })
-  if (!partial || ('id' in given && 'name' in given)) return { plant: given, isProposed: false }
+/** Prompts for the missing fields. The greatest id plus 1 is proposed, which is the id that the store chooses. */
+async function ask(given: KnownFields, { dryRun, idempotencyKey }: CreateOptions, settings: Settings, io: Io) {
+  const { store, storeOptions, colors } = settings
   // fails without a token, before the prompts
-  if (takesToken(address) && !options.dryRun) await storeOptions.access(address)
-  const store: Store | undefined = isOwn(address)
-    ? await schemeOf(address).openExisting(address, storeOptions)
-    : undefined
-  const exists = async (id: bigint) => !options.idempotencyKey && (await store?.get([id]))?.has(id) === true
-  try {
-    const { id } = partial
-    if ('id' in given && options.id !== 'next' && (await exists(id))) throw addLookupHint(idExists(id), id, settings)
-    // An idempotency key belongs to one id, and a service may not let its greatest one be read.
-    const canPropose = isOwn(address) && !('id' in given) && options.idempotencyKey === undefined
-    const greatest = canPropose && store ? await greatestId(store) : undefined
-    const proposal = canPropose && greatest !== largestId ? idAfter(greatest) : undefined
-    const { askForPlant } = await import('../prompts.js')
-    const check = async (other: bigint) => ((await exists(other)) ? idExists(other).message : undefined)
-    const plant = await askForPlant(given, { check, proposal }, settings.colors(io.stderr), io)
-    return { plant, isProposed: proposal !== undefined && plant['id'] === proposal }
-  } finally {
-    await store?.close()
-  }
+  if (takesToken(store) && !dryRun) await storeOptions.access(store)
+  // An idempotency key belongs to one id, and a service may not let its greatest one be read.
+  const canPropose = isOwn(store) && given.id === undefined && idempotencyKey === undefined
+  const proposal = canPropose ? await nextIdIn(store, storeOptions) : undefined
+  const { askForPlant } = await import('../prompts.js')
+  const plant = await askForPlant(given, proposal, colors(io.stderr), io)
+  return { plant, isProposed: proposal !== undefined && plant.id === proposal }
 }
 
 async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {

@@ -1,6 +1,5 @@
 import { Option } from 'commander'
 import { describePlant, notFound, quoteIfNeeded, styleFor } from '../../output/output.js'
-import { textsInWords } from '../../plant/fields.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -93,7 +92,7 @@ async function plantsThatMatch(filter: CountQuery, store: Store | undefined, ask
   if (!store || asked.size === 0) return { pages: [], question: '' }
   const { tag, search } = filter
   const withTag = tag === false ? ' without a tag' : tag === undefined ? '' : ` with the tag ${quoted(tag)}`
-  const withText = search === undefined ? '' : ` whose ${textsInWords} contains ${quoted(search)}`
+  const withText = search === undefined ? '' : ` whose name or tag contains ${quoted(search)}`
   async function* pages(read: AsyncIterable<NewPlant[]>) {
     for await (const page of read) yield page.filter(({ id }) => asked.has(id)) // others came while it was asked
   }

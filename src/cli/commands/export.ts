@@ -9,7 +9,7 @@ import { outputFormats, parseOutput, parseText } from '../../platform/values.js'
 import { isPartOf, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import type { PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { addQuery, type QueryOptions, tableLayout } from '../options.js'
+import { addQuery, type QueryOptions } from '../options.js'
 import type { Settings } from '../settings.js'
 import { assertOrder } from './list.js'
 
@@ -22,10 +22,10 @@ export function defineExport(command: PlantsCommand, io: Io): void {
     .description(
       'Write a consistent snapshot of the plants, in ascending order of id: in the format of --output, of the name of the file, or else NDJSON. Others can write to the store in the meantime.',
     )
-    .option(
+    .value(
       '--out <file>',
       'write to this file, replacing it atomically; .xlsx is an Excel workbook, .gz is compressed. By default stdout',
-      (text) => parseText('--out', text),
+      parseText,
     )
   addQuery(command)
     .addExamples(
@@ -47,15 +47,14 @@ export async function exportPlants(options: ExportOptions, io: Io): Promise<void
   const { encoderFor, formatOfName } = await import('../../transfer/export/out-file.js')
   const output = settings.output === 'text' ? 'ndjson' : settings.output
   const format = path !== undefined && options.output === undefined ? formatOfName(path) : output
-  const table = tableLayout(options, format)
   const store = await openExistingStore(settings.store, settings.storeOptions)
   try {
     if (!store) await warnOfMissing(settings, path, out)
     const progress = progressLine(io, settings.showsProgress && (path !== undefined || !io.stdout.isTerminal))
     const query = { limit, after, tag, search, sort, desc }
     const pages = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
-    if (path === undefined) await writeRows(io, { ...settings, output }, pages, { table })
-    else await save(pages, { path, out }, await encoderFor(path, format, table), settings, io)
+    if (path === undefined) await writeRows(io, { ...settings, output }, pages, {})
+    else await save(pages, { path, out }, await encoderFor(path, format), settings, io)
   } finally {
     await store?.close()
   }

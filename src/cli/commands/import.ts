@@ -12,7 +12,7 @@ import { commonEncodings, encodingOf } from '../../transfer/formats/encoding.js'
 import type { FieldRules } from '../../transfer/formats/header.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { parseId, retryOption, warnOfUselessRetry } from '../options.js'
+import { addRetry, parseId, warnOfUselessRetry } from '../options.js'
 
 export interface ImportOptions extends GlobalOptions {
   dryRun?: true
@@ -40,26 +40,26 @@ export function defineImport(command: PlantsCommand, io: Io): void {
     )
     .argument('[files...]', 'files to read, also .gz; "-" for stdin')
     .choice('--if-exists <what>', 'when the id exists', existsPolicies, 'error')
-    .option('--rejects <path>', 'write rejected records and reasons to this file', (text) =>
-      parseText('--rejects', text),
-    )
+    .value('--rejects <path>', 'write rejected records and reasons to this file', parseText)
     .addOption(new Option('--dry-run', 'only report what would be done').conflicts(['atomic', 'restart']))
     .addOption(new Option('--atomic', 'all plants or none; other writers wait').conflicts('restart'))
     .optionsGroup('Reading:')
     .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
     .option('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
-    .option('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
+    .value('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
     .option('--columns <names>', 'those of a table without a header: id,name,tag', parseColumns)
     .option('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
     .option('--encoding <name>', 'such as windows-1252; by default UTF-8', parseEncoding)
-    .option('--sheet <name>', 'of a workbook: its name or number', (text) => parseText('--sheet', text))
+    .value('--sheet <name>', 'of a workbook: its name or number', parseText)
     .optionsGroup('Running:')
-    .option('--max-errors <count>', 'stop after so many rejected plants', (text) => parseCount('--max-errors', text))
+    .value('--max-errors <count>', 'stop after so many rejected plants', parseCount)
     .option('--restart', 'begin again instead of resuming')
-    .option('--concurrency <count>', `requests in flight to a service; by default ${defaultConcurrency}`, (text) =>
-      parseConcurrency('--concurrency', text),
+    .value(
+      '--concurrency <count>',
+      `requests in flight to a service; by default ${defaultConcurrency}`,
+      parseConcurrency,
     )
-    .addOption(retryOption)
+  addRetry(command)
     .addExamples(
       'plants import plants.ndjson',
       'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
@@ -137,8 +137,8 @@ function parseDelimiter(text: string): string {
   return character
 }
 
-function parseIdFrom(text: string): bigint | 'next' {
-  return text === 'next' ? text : parseId('--id-from', text)
+function parseIdFrom(flag: string, text: string): bigint | 'next' {
+  return text === 'next' ? text : parseId(flag, text)
 }
 
 function parseColumns(text: string): string[] {

@@ -9,7 +9,7 @@ import type { ListQuery, Store } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { addQuery, idsArgument, type QueryOptions, singleId, tableLayout } from '../options.js'
+import { addQuery, idsArgument, type QueryOptions, singleId } from '../options.js'
 import type { Settings } from '../settings.js'
 
 export function defineGet(command: PlantsCommand, io: Io): void {
@@ -65,7 +65,6 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
   const settings = await resolveSettings(options, io, { formats: outputFormats })
   const { limit, after, tag, search, sort, desc } = options
   assertOrder(options, settings)
-  const table = tableLayout(options, settings.output)
   const isTable = settings.output === 'text'
   const store = await openExistingStore(settings.store, settings.storeOptions)
   let shown = 0
@@ -85,7 +84,7 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
   }
   try {
     const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages(), limit) : pages()
-    await writeRows(io, settings, shownPages, { table, text: () => plantTable(fieldNames, settings, io) })
+    await writeRows(io, settings, shownPages, { text: () => plantTable(fieldNames, settings, io) })
     if (!store) await settings.warn(noStoreYet(settings.store))
     else if (isTruncated) {
       const more = sort === 'id' ? `For more: --after ${last?.id}` : 'For all, leave out --limit'

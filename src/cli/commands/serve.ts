@@ -24,7 +24,7 @@ import { defaultRights, type Right, rights, type TokenStore } from '../../stores
 import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { isInteractive, resolveSettings } from '../context.js'
-import { allowOption } from '../options.js'
+import { parseRights, rightsRule } from '../options.js'
 import type { Settings } from '../settings.js'
 
 /** Not a default of --port itself, which conflicts with --socket. */
@@ -54,38 +54,28 @@ export interface ServeOptions extends GlobalOptions {
 }
 
 export function defineServe(command: PlantsCommand, io: Io): void {
-  const limit = (flags: string, description: string, parse: (flag: string, text: string) => number, preset: string) => {
-    const option = new Option(flags, description)
-    const read = (text: string) => parse(option.long ?? flags, text)
-    command.addOption(option.argParser(read).default(read(preset), preset))
-  }
   command
     .description('Serve a store over HTTP. Prints its address on stdout, and its log on stderr.')
-    .option('--host <host>', 'address to listen on; 0.0.0.0 for all', (text) => parseText('--host', text), loopback)
+    .value('--host <host>', 'address to listen on; 0.0.0.0 for all', parseText, loopback)
     .addOption(
       new Option('--port <port>', `port to listen on: ${defaultPort} (default); 0 for any free one`)
         .argParser((text) => parsePort('--port', text))
         .conflicts('socket'),
     )
-    .option('--socket <path>', 'listen on a Unix socket instead', (text) => parseText('--socket', text))
-    .option('--base-path <prefix>', 'path prefix of /plants, such as /v1', (text) => parseBasePath('--base-path', text))
+    .value('--socket <path>', 'listen on a Unix socket instead', parseText)
+    .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
     .option('--cors <origin...>', 'let pages of this origin use the service; * for any; repeatable', parseOrigin)
-    .option('--admin-port <port>', '/live, /ready and /metrics, without a token', (text) =>
-      parsePort('--admin-port', text),
-    )
-    .option('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, (text) =>
-      parseText('--admin-host', text),
-    )
+    .value('--admin-port <port>', '/live, /ready and /metrics, without a token', parsePort)
+    .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
     .optionsGroup('Security:')
-    .option('--tls-cert <path>', 'PEM certificate, with its chain', (text) => parseText('--tls-cert', text))
-    .option('--tls-key <path>', 'PEM key of the certificate', (text) => parseText('--tls-key', text))
-    .addOption(allowOption('what to offer; by default all'))
+    .value('--tls-cert <path>', 'PEM certificate, with its chain', parseText)
+    .value('--tls-key <path>', 'PEM key of the certificate', parseText)
+    .value('--allow <rights>', `what to offer; by default all, ${rightsRule}`, parseRights)
     .optionsGroup('Limits:')
-  limit('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
-  limit('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')
-  limit('--connection-limit <count>', 'maximum number of open connections', parseCount, '10000')
-  limit('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
-  command
+    .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
+    .value('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')
+    .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '10000')
+    .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
     .choice('--log-level <level>', 'what to log', ['info', 'warn', 'error', 'silent'], 'info')
     .addExamples(
       'plants tokens create --note laptop',

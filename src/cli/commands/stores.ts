@@ -24,12 +24,11 @@ import type { Preferences } from '../settings.js'
 import { warnOfExposure } from '../store-access.js'
 import { set as setSetting } from './config.js'
 
-/** Of the command itself, not of those before its name: what is saved with a store. False removes it. */
-interface OwnOptions {
+/** What is saved with a store, in place of the global options; false removes it. */
+interface StoreOptions extends Omit<GlobalOptions, 'timeout' | 'caCert'> {
   address?: string
   timeout?: string | false
   caCert?: string | false
-  allowHttp?: boolean
   tokenCommand?: string | false
 }
 
@@ -45,11 +44,11 @@ export function defineStores(command: PlantsCommand, io: Io): void {
   const add = command.command('add').description('Save a store under a name, with the values of these options.')
   addSettings(
     add.argument('<name>', word).argument('<address>', 'a path, http(s)://…, unix:PATH or postgres://…'),
-  ).handler((options: GlobalOptions, name: string, address: string) => addStore(name, address, add.opts(), options, io))
+  ).handler((options: StoreOptions, name: string, address: string) => addStore(name, address, options, io))
   const set = command.command('set').description('Change what is saved with a store: its address and these settings.')
   addSettings(set.argument('<store>', 'its name').option('--address <address>', 'another address'))
   for (const name of settingsIn('store')) set.option(`--no-${name}`, `remove the ${name}, so that its default applies`)
-  set.handler((options: GlobalOptions, name: string) => setStore(name, set.opts(), options, io))
+  set.handler((options: StoreOptions, name: string) => setStore(name, options, io))
   command
     .command('init')
     .description(
@@ -85,12 +84,11 @@ function addSettings(command: PlantsCommand): PlantsCommand {
   return command
 }
 
-async function addStore(name: string, place: string, own: OwnOptions, options: GlobalOptions, io: Io): Promise<void> {
-  assertOwn(own, options)
+async function addStore(name: string, place: string, options: StoreOptions, io: Io): Promise<void> {
   const settings = await preferencesOf(options, io)
   assertStoreName(name)
   const address = await resolveAddress(place, 'The address', io, { isArgument: true })
-  const store = await withSettings({ address: savedAddress(address) }, address, own, io)
+  const store = await withSettings({ address: savedAddress(address) }, address, options, io)
   await changeSettings(io, settings, async (saved) => {
     const other = savedStore(saved, name)
     if (!other) return { ...saved, stores: { ...saved.stores, [name]: store } }
@@ -103,21 +101,20 @@ async function addStore(name: string, place: string, own: OwnOptions, options: G
   await writeResult(io, settings, await fieldsOf(name, store, io), text)
 }
 
-async function setStore(name: string, own: OwnOptions, options: GlobalOptions, io: Io): Promise<void> {
-  assertOwn(own, options)
+async function setStore(name: string, options: StoreOptions, io: Io): Promise<void> {
   const settings = await preferencesOf(options, io)
-  const given = settingsIn('store').some((setting) => optionValue(setting, own) !== undefined)
-  if (!given && own.address === undefined)
+  const given = settingsIn('store').some((setting) => optionValue(setting, options) !== undefined)
+  if (!given && options.address === undefined)
     throw malformed('stores set needs something to change', 'See: plants stores set --help')
   const changed: { address?: Address; store: SavedStore } = { store: { address: '' } }
   const { before, after } = await changeSettings(io, settings, async (saved) => {
     const old = knownStore(name, saved)
     const address =
-      own.address === undefined
+      options.address === undefined
         ? await resolveAddress(old.address, `stores.${name}.address`, io)
-        : await resolveAddress(own.address, '--address', io, { isArgument: true })
-    const place = own.address === undefined ? old.address : savedAddress(address)
-    const store = await withSettings({ ...old, address: place }, address, own, io)
+        : await resolveAddress(options.address, '--address', io, { isArgument: true })
+    const place = options.address === undefined ? old.address : savedAddress(address)
+    const store = await withSettings({ ...old, address: place }, address, options, io)
     Object.assign(changed, { address, store })
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
@@ -136,19 +133,12 @@ async function setStore(name: string, own: OwnOptions, options: GlobalOptions, i
 }
 
 /** `--timeout` is saved with the store, and does not limit the wait for the lock. */
-function preferencesOf({ timeout, caCert, allowHttp, ...options }: GlobalOptions, io: Io): Promise<Preferences> {
+function preferencesOf({ timeout, caCert, allowHttp, ...options }: StoreOptions, io: Io): Promise<Preferences> {
   return resolvePreferences(options, io)
 }
 
-/** Throws `malformed` for an option that stands before the command: it is of this run, and would not be saved. */
-function assertOwn(own: OwnOptions, options: GlobalOptions): void {
-  for (const name of settingsIn('store'))
-    if (optionValue(name, options) !== undefined && optionValue(name, own) === undefined)
-      throw malformed(`--${name} stands before the command, and would not be saved`, 'Put it after the command')
-}
-
 /** Throws `malformed` for a setting that has no effect at the address. */
-async function withSettings(store: SavedStore, address: Address, options: OwnOptions, io: Io): Promise<SavedStore> {
+async function withSettings(store: SavedStore, address: Address, options: StoreOptions, io: Io): Promise<SavedStore> {
   const given = settingsIn('store').filter((name) => optionValue(name, options) !== undefined)
   let changed = store
   for (const name of given) {

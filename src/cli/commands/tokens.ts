@@ -9,7 +9,7 @@ import { defaultRights, type Right, type Token, type TokenStore } from '../../st
 import { openExistingStore, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { allowOption } from '../options.js'
+import { parseRights, rightsRule } from '../options.js'
 import type { Settings } from '../settings.js'
 
 export interface CreateTokenOptions extends GlobalOptions {
@@ -31,10 +31,8 @@ export function defineTokens(command: PlantsCommand, io: Io): void {
     .command('create')
     .description('Create a token and print it. It is not shown again.')
     .option('--note <text>', 'what the token is for')
-    .option('--expires <duration>', 'lifetime, such as 90d or 12h; by default, until it is revoked', (text) =>
-      parseLife('--expires', text),
-    )
-    .addOption(allowOption('rights of the token').default(defaultRights, defaultRights.join()))
+    .value('--expires <duration>', 'lifetime, such as 90d or 12h; by default, until it is revoked', parseLife)
+    .value('--allow <rights>', `rights of the token, ${rightsRule}`, parseRights, defaultRights.join())
     .handler((options: CreateTokenOptions) => create(options, io))
   command
     .command('list')

@@ -1,6 +1,12 @@
 import { describeChange, describePlant, notFound, type Style, styleFor, writeResult } from '../../output/output.js'
-import { type TextName, textFields, textNames, textsInWords } from '../../plant/fields.js'
-import { acceptNewPlant, idFromText, type NewPlant, type PlantPatch, patchedPlant } from '../../plant/plant.js'
+import {
+  acceptNewPlant,
+  idFromText,
+  invalidPlant,
+  type NewPlant,
+  type PlantPatch,
+  patchedPlant,
+} from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -12,20 +18,22 @@ import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
 import { readIds } from '../ids.js'
 import { performAll } from '../many.js'
-import { idsArgument, singleId } from '../options.js'
+import { idsArgument, singleId, warnOfEmptyTexts } from '../options.js'
 
-/** A text that is false is removed. */
-export interface UpdateOptions extends GlobalOptions, Partial<Record<TextName, string | false>> {
+export interface UpdateOptions extends GlobalOptions {
+  name?: string
+  /** false removes it */
+  tag?: string | false
   dryRun?: true
 }
 
 export function defineUpdate(command: PlantsCommand, io: Io): void {
   command
-    .description(`Change the ${textsInWords} of plants, and print them. Their idempotency keys are removed.`)
+    .description('Change the name or tag of plants, and print them. Their idempotency keys are removed.')
     .argument(...idsArgument)
-  for (const { name, short } of textFields) command.option(`-${short}, --${name} <text>`, `the new ${name}`)
-  for (const { name, isRequired } of textFields) if (!isRequired) command.option(`--no-${name}`, `remove the ${name}`)
-  command
+    .option('-n, --name <text>', 'the new name')
+    .option('-t, --tag <text>', 'the new tag')
+    .option('--no-tag', 'remove the tag')
     .option('--dry-run', 'print what would change, but change nothing')
     .addExamples('plants update 1 --name "Sword fern"', 'plants list --search moss | plants update - --no-tag')
     .handler((options: UpdateOptions, ids: string[]) => update(ids, options, io))
@@ -42,9 +50,7 @@ export async function update(args: readonly string[], options: UpdateOptions, io
   const id = singleId(args)
   const ids = await readIds(args, io)
   const settings = await resolveSettings(options, io, { formats: outputFormats })
-  // An unset variable of a shell must not empty a text silently.
-  for (const name of textNames)
-    if (options[name] === '') await settings.warn(`--${name} is empty: the ${name} becomes ""`, 'warning')
+  await warnOfEmptyTexts(options, settings)
   const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
   const { dryRun: isDryRun = false } = options
   /** what they were, unless a service does not say it */
@@ -74,18 +80,14 @@ export async function update(args: readonly string[], options: UpdateOptions, io
 }
 
 /** Throws `malformed` if nothing is to be changed, and `invalid` for a text that no plant can have. */
-async function patchIn(options: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
-  const patch: Omit<PlantPatch, 'id'> = {}
-  for (const name of textNames) {
-    const text = options[name]
-    if (text !== undefined) patch[name] = text === false ? null : text
-  }
-  if (Object.keys(patch).length === 0) throw malformed('update needs something to change', 'See: plants update --help')
+async function patchIn({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
+  if (name === undefined && tag === undefined)
+    throw malformed('update needs something to change', 'See: plants update --help')
+  const patch = { ...(name !== undefined && { name }), ...(tag !== undefined && { tag: tag === false ? null : tag }) }
   const value = { id: 0n, ...patch }
   if (acceptNewPlant(value, 'patch')) return patch
   const { problemsOf } = await import('../../plant/plant-schema.js')
-  const hint = 'Correct the options'
-  throw new PlantsError('invalid', `Invalid plant: ${problemsOf(value, 'patch').join('; ')}`, { hint })
+  throw new PlantsError('invalid', invalidPlant(problemsOf(value, 'patch')), { hint: 'Correct the options' })
 }
 
 interface Changed {

@@ -35,7 +35,7 @@ export interface OpenapiOptions extends GlobalOptions {
 export function defineOpenapi(command: PlantsCommand, io: Io): void {
   command
     .description('Print the OpenAPI 3.1 description of the HTTP API, which plants serve returns at /openapi.json.')
-    .option('--base-path <prefix>', 'path prefix of /plants, such as /v1', (text) => parseBasePath('--base-path', text))
+    .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
     .addExamples('plants openapi > openapi.json')
     .handler((options: OpenapiOptions) => openapi(options, io))
 }

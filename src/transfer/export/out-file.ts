@@ -2,8 +2,8 @@ import { accessSync, closeSync, constants, openSync, type Stats, statSync, write
 import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
-import { fieldNames, type NewPlant } from '../../plant/fields.js'
-import { documentIn, type FileFormat, type FormatName, formatNames, type TableLayout } from '../../plant/records.js'
+import type { NewPlant } from '../../plant/fields.js'
+import { documentIn, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { descriptorOf, isWrittenInPlace, targetOf } from '../../platform/files.js'
@@ -120,15 +120,14 @@ type Pages = AsyncIterable<NewPlant[]>
 export async function encoderFor(
   path: string,
   format: FileFormat,
-  table: TableLayout,
 ): Promise<(pages: Pages) => AsyncIterable<Uint8Array>> {
   if (format === 'xlsx') return (await import('./workbook-file.js')).workbookOf
   const isCompressed = /\.gz$/i.test(path)
-  return (pages) => (isCompressed ? compressed(encoded(pages, format, table)) : encoded(pages, format, table))
+  return (pages) => (isCompressed ? compressed(encoded(pages, format)) : encoded(pages, format))
 }
 
-async function* encoded(pages: Pages, format: FormatName, table: TableLayout): AsyncGenerator<Uint8Array> {
-  const { add, end } = documentIn(format, fieldNames, table)
+async function* encoded(pages: Pages, format: FormatName): AsyncGenerator<Uint8Array> {
+  const { add, end } = documentIn(format)
   for await (const page of pages) yield Buffer.from(add(page))
   yield Buffer.from(end())
 }

@@ -91,12 +91,11 @@ test.each(['--help=foo', 'create --help=foo'])('plants %s is help', async (line)
   expect(await new World().run(line)).toEqual(printed(expect.stringMatching(/^Usage: plants /)))
 })
 
-test.each(['--timeout 5s', '--allow-http'])('%s before stores add is not saved with the store', async (option) => {
+test('options of a store may stand before the command that saves them', async () => {
   const user = new World()
-  expect(await user.run(`${option} stores add team https://plants.example.com`)).toEqual(
-    refusal(`${option.split(' ')[0]} stands before the command, and would not be saved`, 'Put it after the command'),
-  )
-  expect(user.saved).toBeUndefined()
+  expect((await user.run('--timeout 5s --allow-http stores add team https://plants.example.com')).code).toBe(0)
+  const team = { address: 'https://plants.example.com', timeout: '5s', 'allow-http': true }
+  expect(user.saved).toMatchObject({ stores: { team } })
 })
 
 test.each([

@@ -113,7 +113,7 @@ test('any plant created by flags comes out as it was', { timeout: rounds(60_000)
     const made = await user.run(['create', ...flags])
     const got = await user.run(['get', String(id)])
     await user.run(['delete', String(id), '--yes'])
-    const err = [name, tag].includes('') ? expect.stringContaining('is empty: the plant gets') : ''
+    const err = [name, tag].includes('') ? expect.stringContaining('is empty: the ') : ''
     expect({ ...made, out: JSON.parse(made.out) }).toEqual({ code: 0, out: plant, err })
     expect({ ...got, out: JSON.parse(got.out) }).toEqual({ code: 0, out: { id: Number(id), ...plant }, err: '' })
     expect(got.out).toContain(`{"id":${id},`)

@@ -75,11 +75,6 @@ test('a list escapes what could drive a terminal, in every format', async () => 
     expect((await user.run(`list --output ${format}`, onTerminal)).out).not.toContain('\u001b[31m')
 })
 
-test('--delimiter is for CSV', async () => {
-  await plant({ name: 'Moss' })
-  expect(await user.run('list --output csv --delimiter ;')).toEqual(printed('id;name;tag\n1;Moss;\n'))
-})
-
 test('--search takes at most 200 characters', async () => {
   await plant({ name: 'Fern' })
   expect(await user.run(['list', '--search', '🌿'.repeat(200)])).toEqual(printed(''))
