@@ -14,7 +14,6 @@ import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } from '../platform/values.js'
 import type { Access } from '../stores/common/access.js'
-import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Login, OpenOptions } from '../stores/common/store.js'
 import type { GlobalOptions } from './command.js'
 import type { Preferences, Settings } from './settings.js'
@@ -46,8 +45,10 @@ export async function resolveSettings(options: GlobalOptions, io: Io, resolve: R
       (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, settings, io))),
     login: async (address) =>
       (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings, io))),
-    onAway: (failure, patience = timeout) => {
-      if (failure) void warnMeanwhile(io, tryingAgain(failure, patience), settings)
+    onAway: async (failure, patience = timeout) => {
+      if (!failure) return
+      const { tryingAgain } = await import('../stores/common/retry-policy.js')
+      await warnMeanwhile(io, tryingAgain(failure, patience), settings)
     },
     onCreated: (path) => warn(`Created store ${path}`),
     onMigrated: (name) => warn(`Migrated the store in ${name}`),

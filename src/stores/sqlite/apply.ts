@@ -5,7 +5,7 @@ import { primaryCode } from '../../platform/sqlite.js'
 import { must } from '../../platform/values.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected, unsent } from '../common/change.js'
 import { type KeyedPlant, planOf } from '../common/plan.js'
-import { findPlant } from './read.js'
+import { findPlant } from './rows.js'
 import type { Connection } from './sqlite-connection.js'
 
 /**

@@ -1,39 +1,11 @@
 import { plantColumns, type TextName, textNames } from '../../plant/fields.js'
-import { largestId, type NewPlant, newPlant, smallestId, textLength } from '../../plant/plant.js'
-import type { Database, Statement } from '../../platform/sqlite.js'
+import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
+import type { Database } from '../../platform/sqlite.js'
 import { contains, soughtText } from '../common/search.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/store.js'
+import { assertOrder, belowAll, preparePlants, toPlant } from './rows.js'
 import type { Connection } from './sqlite-connection.js'
 import { DamageError } from './sqlite-errors.js'
-
-export function findPlant(
-  connection: Connection,
-  column: 'id' | 'idempotency_key',
-  value: bigint | string,
-): NewPlant | undefined {
-  const row = preparePlants(connection, `SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
-  return row && toPlant(row)
-}
-
-export function findPlants(connection: Connection, ids: readonly bigint[]): NewPlant[] {
-  const select = `SELECT ${plantColumns} FROM plants WHERE id IN (SELECT value FROM json_each(?))`
-  return preparePlants(connection, select).all(`[${ids.join()}]`).map(toPlant)
-}
-
-/** Returns rows as arrays, which takes two thirds of the time of objects. */
-function preparePlants(connection: Connection, sql: string): Statement {
-  const statement = connection.prepare(sql)
-  statement.setReturnArrays(true)
-  return statement
-}
-
-/** Throws `DamageError` for a row that only another program can have written. */
-function toPlant(row: unknown): NewPlant {
-  const { 0: id, 1: name, 2: tag } = row as [id: bigint, name: unknown, tag: unknown] // `id` is the rowid
-  if (typeof name !== 'string' || (tag !== null && typeof tag !== 'string'))
-    throw new DamageError(`plant ${id} has a value that is not text`)
-  return newPlant(id, name, tag)
-}
 
 export function countPlants(connection: Connection, query: CountQuery = {}): bigint {
   const { sql, values } = selectionOf(connection, query)
@@ -139,9 +111,6 @@ async function* inSteps<Item>(
 const stepRows = 1000
 const stepBytes = 262_144
 
-/** less than any id; its opposite is greater than any */
-export const belowAll = -1e19
-
 function orderOf(desc: boolean): string {
   return desc ? 'DESC' : 'ASC'
 }
@@ -150,15 +119,6 @@ function toCount(row: unknown): TextCount {
   const { text, count } = row as { text: unknown; count: bigint } // the columns of the statement
   if (text !== null && typeof text !== 'string') throw new DamageError('a plant has a value that is not text')
   return { text: text ?? undefined, count }
-}
-
-/** Throws `DamageError` for ids out of order, as of a page that a corrupt b-tree has twice: a scan might never end. */
-export function assertOrder(rows: readonly { id: bigint }[], before: bigint | number, desc = false): void {
-  let last = before
-  for (const { id } of rows) {
-    if (desc ? id >= last : id <= last) throw new DamageError(`the id ${id} comes after ${last}`)
-    last = id
-  }
 }
 
 /** The SQL is to append to another condition, and empty for all plants. */

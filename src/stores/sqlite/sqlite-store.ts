@@ -3,7 +3,6 @@ import type { NewPlant } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
 import type { FileAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
-import { pagesOf } from '../common/pages.js'
 import {
   type CountQuery,
   checkpointState,
@@ -20,7 +19,7 @@ import {
   type WriteOptions,
 } from '../common/store.js'
 import { applyChanges } from './apply.js'
-import { assertOrder, belowAll, countPlants, countTexts, findPlants, readPlants } from './read.js'
+import { assertOrder, belowAll, findPlants } from './rows.js'
 import { type Connection, openToRead, openToWrite } from './sqlite-connection.js'
 import { DamageError, isWritable, replacedStore } from './sqlite-errors.js'
 import { SqliteWriter } from './sqlite-writer.js'
@@ -96,16 +95,19 @@ export class SqliteStore implements OwnStore {
   }
 
   async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
+    const { readPlants } = await reading()
     if (query.inPages) yield* readPlants(this.#connection, query)
     else yield* this.#inSnapshot((connection) => readPlants(connection, query))
   }
 
-  count(query: CountQuery = {}): Promise<bigint> {
+  async count(query: CountQuery = {}): Promise<bigint> {
+    const { countPlants } = await reading()
     return this.#connection.run(() => countPlants(this.#connection, query))
   }
 
-  countBy(by: TextName, query: CountQuery = {}): AsyncIterable<TextCount[]> {
-    return this.#inSnapshot((connection) => countTexts(connection, by, query))
+  async *countBy(by: TextName, query: CountQuery = {}): AsyncGenerator<TextCount[]> {
+    const { countTexts } = await reading()
+    yield* this.#inSnapshot((connection) => countTexts(connection, by, query))
   }
 
   /** Uses another connection: a transaction on this one would affect all other operations. */
@@ -134,6 +136,9 @@ export class SqliteStore implements OwnStore {
   }
 }
 
+/** A create does not need it. */
+const reading = () => import('./read.js')
+
 /** from which a write is of an import */
 const manyChanges = 1000
 
@@ -151,7 +156,10 @@ function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore 
         return toToken(connection.prepare(insertSql).get(digest, note ?? null, rights.join(), ...times))
       }),
 
-    list: () => pagesOf({}, (after, rows) => connection.run(() => readTokens(connection, after ?? belowAll, rows))),
+    list: async function* () {
+      const { pagesOf } = await import('../common/pages.js')
+      yield* pagesOf({}, (after, rows) => connection.run(() => readTokens(connection, after ?? belowAll, rows)))
+    },
 
     revoke: (id, at) =>
       writer.write(() => {

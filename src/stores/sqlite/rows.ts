@@ -1,0 +1,46 @@
+import { plantColumns } from '../../plant/fields.js'
+import { type NewPlant, newPlant } from '../../plant/plant.js'
+import type { Statement } from '../../platform/sqlite.js'
+import type { Connection } from './sqlite-connection.js'
+import { DamageError } from './sqlite-errors.js'
+
+export function findPlant(
+  connection: Connection,
+  column: 'id' | 'idempotency_key',
+  value: bigint | string,
+): NewPlant | undefined {
+  const row = preparePlants(connection, `SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
+  return row && toPlant(row)
+}
+
+export function findPlants(connection: Connection, ids: readonly bigint[]): NewPlant[] {
+  const select = `SELECT ${plantColumns} FROM plants WHERE id IN (SELECT value FROM json_each(?))`
+  return preparePlants(connection, select).all(`[${ids.join()}]`).map(toPlant)
+}
+
+/** Returns rows as arrays, which takes two thirds of the time of objects. */
+export function preparePlants(connection: Connection, sql: string): Statement {
+  const statement = connection.prepare(sql)
+  statement.setReturnArrays(true)
+  return statement
+}
+
+/** Throws `DamageError` for a row that only another program can have written. */
+export function toPlant(row: unknown): NewPlant {
+  const { 0: id, 1: name, 2: tag } = row as [id: bigint, name: unknown, tag: unknown] // `id` is the rowid
+  if (typeof name !== 'string' || (tag !== null && typeof tag !== 'string'))
+    throw new DamageError(`plant ${id} has a value that is not text`)
+  return newPlant(id, name, tag)
+}
+
+/** less than any id; its opposite is greater than any */
+export const belowAll = -1e19
+
+/** Throws `DamageError` for ids out of order, as of a page that a corrupt b-tree has twice: a scan might never end. */
+export function assertOrder(rows: readonly { id: bigint }[], before: bigint | number, desc = false): void {
+  let last = before
+  for (const { id } of rows) {
+    if (desc ? id >= last : id <= last) throw new DamageError(`the id ${id} comes after ${last}`)
+    last = id
+  }
+}
