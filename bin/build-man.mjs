@@ -13,7 +13,7 @@ const folder = join(root, 'man')
 const bundle = await rolldown({
   input: {
     program: join(root, 'src/cli/program/program.ts'),
-    page: join(root, 'src/cli/program/program-page.ts'),
+    page: join(root, 'src/cli/commands/index.ts'),
     help: join(root, 'src/cli/commands/help.ts'),
   },
   platform: 'node',

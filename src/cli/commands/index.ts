@@ -3,7 +3,7 @@ import type { Define } from '../command.js'
 type ListedCommand = readonly [summary: string, load: () => Promise<Define>, ...aliases: string[]]
 
 /** As the help lists them. */
-export const groups: Readonly<Record<string, Readonly<Record<string, ListedCommand>>>> = {
+const groups: Readonly<Record<string, Readonly<Record<string, ListedCommand>>>> = {
   Plants: {
     create: ['create a plant', async () => (await import('./create.js')).defineCreate, 'new', 'add'],
     get: ['show plants by id', async () => (await import('./list.js')).defineGet, 'show'],
@@ -35,3 +35,27 @@ export const groups: Readonly<Record<string, Readonly<Record<string, ListedComma
 }
 
 export const listed: Readonly<Record<string, ListedCommand>> = Object.assign({}, ...Object.values(groups))
+
+export const examples = ['plants create --id 1 --name Fern --tag shade', 'plants list --search fern']
+
+/** Commands stand in two columns if they fit, so that a terminal of 24 rows shows all. */
+export function programPage(width: number): string {
+  const blocks = Object.entries(groups).map(([group, commands]) => [
+    `${group}:`,
+    ...Object.entries(commands).map(([name, [summary]]) => `  ${name.padEnd(10)}  ${summary}`),
+    '',
+  ])
+  const [left, right] = width < 80 ? [blocks.flat(), []] : [blocks.slice(0, 2).flat(), blocks.slice(2).flat()]
+  const rows = Array.from({ length: Math.max(left.length, right.length) }, (_, at) =>
+    `${(left[at] ?? '').padEnd(40)}${right[at] ?? ''}`.trimEnd(),
+  )
+  return `Usage: plants <command> [options]
+
+Examples:
+${examples.map((line) => `  ${line}\n`).join('')}
+${rows.join('\n')}
+Global options: -s, -o, -q, -v and others: plants help options
+More help: plants help <command>, plants help topics
+Manual: man plants, with the npm package
+`
+}

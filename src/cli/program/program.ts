@@ -3,8 +3,7 @@ import { version } from '../../../package.json'
 import { terminalWidth } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { type GlobalOptions, globalOptions, globalParser, loadCommand, PlantsCommand } from '../command.js'
-import { listed } from '../commands/index.js'
-import { programPage } from './program-page.js'
+import { listed, programPage } from '../commands/index.js'
 
 /** Runs a command line, and returns the help or the version that it asks for. Throws `malformed` for an invalid one. */
 export async function runCommand(argv: readonly string[], io: Io): Promise<string> {

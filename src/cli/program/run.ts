@@ -3,7 +3,7 @@ import { mayColor, terminalWidth, writeAnswer, writeError } from '../../output/o
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
-import { programPage } from './program-page.js'
+import { programPage } from '../commands/index.js'
 
 /** Returns the exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
