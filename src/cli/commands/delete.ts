@@ -86,18 +86,15 @@ async function remove(store: Store | undefined, id: bigint, only: NewPlant | und
 }
 
 async function plantsThatMatch(filter: CountQuery, store: Store | undefined, asks: boolean): Promise<Selection> {
-  if (!asks) return { pages: store?.read({ ...filter, inPages: true }) ?? [], question: '' }
-  const asked = new Set<bigint>()
-  for await (const page of store?.read(filter) ?? []) for (const { id } of page) asked.add(id)
-  if (!store || asked.size === 0) return { pages: [], question: '' }
+  const pages = store?.read({ ...filter, inPages: true }) ?? []
+  if (!asks) return { pages, question: '' }
+  const plants: NewPlant[] = [] // others may come while it is asked
+  for await (const page of pages) plants.push(...page)
+  if (plants.length === 0) return { pages: [], question: '' }
   const { tag, search } = filter
   const withTag = tag === false ? ' without a tag' : tag === undefined ? '' : ` with the tag ${quoted(tag)}`
   const withText = search === undefined ? '' : ` whose name or tag contains ${quoted(search)}`
-  async function* pages(read: AsyncIterable<NewPlant[]>) {
-    for await (const page of read) yield page.filter(({ id }) => asked.has(id)) // others came while it was asked
-  }
-  const question = plantCount(asked.size) + withTag + withText
-  return { pages: pages(store.read({ ...filter, inPages: true })), question }
+  return { pages: [plants], question: plantCount(plants.length) + withTag + withText }
 }
 
 /** Ids that no plant has stay in the pages, to be reported. */
