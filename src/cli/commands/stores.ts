@@ -1,5 +1,4 @@
-import { savedToken } from '../../auth/credentials.js'
-import { isOpenToAll } from '../../auth/exposure.js'
+import { isOpenToAll, savedToken } from '../../auth/credentials.js'
 import { changeSettings } from '../../config/change.js'
 import { assertSettingsFor, assertStoreName, savedValue, withField } from '../../config/edit.js'
 import { isStoreName, knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'

@@ -1,8 +1,10 @@
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isWindows, octal, PlantsError, shellOption, shellWord, systemCode } from '../platform/errors.js'
+import { isWindows, malformed, octal, PlantsError, shellOption, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { isLoopback } from '../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
+import type { Login } from '../stores/common/store.js'
 import { type CredentialContext, savedToken } from './credentials.js'
 
 export interface Password {
@@ -43,7 +45,7 @@ export async function findPassword(
 const warned = new WeakSet<Io>()
 
 /** On Windows, libpq's default files are in one folder. */
-export function libpqFile(path: string, nameOnWindows: string, { env }: Io): string {
+function libpqFile(path: string, nameOnWindows: string, { env }: Io): string {
   return isWindows && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
 }
 
@@ -95,4 +97,52 @@ function findIn(
 /** Like libpq, unescapes any character, not only `:` and `\`. */
 function withoutEscapes(text = ''): string {
   return text.replace(/\\(.)/gs, '$1')
+}
+
+/**
+ * Reads the certificates for a database (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed`
+ * for unusable files, and for `verify-ca` without a root certificate.
+ */
+export async function readLoginCertificates(
+  { hosts, name, sslmode, sslrootcert, sslcert, sslkey }: PostgresAddress,
+  caCert: { path: string; source: string } | undefined,
+  io: Io,
+): Promise<Pick<Login, 'ca' | 'cert' | 'key'>> {
+  const files: Pick<Login, 'ca' | 'cert' | 'key'> = { ca: undefined, cert: undefined, key: undefined }
+  if (sslmode === 'disable' || hosts.every(isSocket)) return files
+  const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
+  const root = sslrootcert ?? given?.path ?? defaultRoot(io)
+  if (root === undefined && sslmode === 'verify-ca') {
+    const message = `${name} has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`
+    const instead = 'sslmode=verify-full, which trusts the certificates of the system'
+    throw malformed(message, `Set sslrootcert or --ca-cert, or use ${instead}`)
+  }
+  if ((sslcert === undefined) !== (sslkey === undefined)) {
+    const [is, lacks] = sslcert === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
+    throw malformed(`${name} has a client ${is}, but no ${lacks}`, 'Give both sslcert and sslkey')
+  }
+  const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
+  if (root !== undefined && root !== 'system')
+    files.ca = readCertificates(root, sslrootcert ? `sslrootcert of ${name}` : given?.source)
+  if (sslcert === undefined || sslkey === undefined) return files
+  return { ...files, ...(await readKeyPair(sslcert, sslkey, 'sslcert and sslkey')) }
+}
+
+function defaultRoot(io: Io): string | undefined {
+  try {
+    const path = io.resolvePath(libpqFile('~/.postgresql/root.crt', 'root.crt', io))
+    return existsSync(path) ? path : undefined
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return undefined // this user has no home directory
+  }
+}
+
+export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
+  if (sslmode === 'verify-full' || hosts.every((host) => isSocket(host) || isLoopback(host.host))) return undefined
+  return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. Set sslmode=verify-full in its address`
+}
+
+function isSocket({ host }: PostgresHost): boolean {
+  return host.startsWith('/')
 }
