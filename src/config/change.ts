@@ -5,14 +5,18 @@ import { isWindows, malformed, PlantsError, shellWord, systemReason, unlessSyste
 import type { Lock } from '../platform/file-lock.js'
 import { makeFolder, syncFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './settings-file.js'
+import type { Address } from '../stores/common/address.js'
+import { isStoreName } from './resolve.js'
+import { isFor, type SettingName, settingOf, settingsIn, unsupportedReason } from './setting-table.js'
+import { maxFileBytes, readSettings, type SavedSettings, type SavedStore, settingsPath } from './settings-file.js'
 
 /** The same object when nothing has changed. */
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Atomic, under a lock. `change` is called to find out whether it has an effect, and again under the lock. A change that has no effect needs no write permission. Throws `unwritable`, `malformed` for an
- * invalid file, `unavailable` when the lock is not free before the timeout, and the errors of `change`.
+ * Atomic, under a lock. `change` is called to find out whether it has an effect, for which no permission to write is
+ * needed, and again under the lock. Throws `unwritable`, `malformed` for an invalid file, `unavailable` when the lock is
+ * not free before the timeout, and the errors of `change`.
  */
 export async function changeSettings(
   io: Io,
@@ -44,13 +48,6 @@ export async function changeSettings(
 }
 
 function explain(cause: unknown, path: string): unknown {
-  // the depth at which the stack overflows depends on the version of Node
-  if (cause instanceof RangeError)
-    return malformed(
-      'The settings are nested too deeply to be written',
-      'Fix the settings file, or move it away',
-      cause,
-    )
   if (cause instanceof PlantsError && cause.isInterruption)
     return new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
   const noDirectory = 'their directory, or the directory that a link points to, does not exist'
@@ -94,4 +91,44 @@ function write(target: string, settings: SavedSettings, Conf: typeof import('con
     unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
     lock.assertHeld()
   }
+}
+
+export function assertStoreName(name: string): void {
+  if (isStoreName(name)) return
+  if (name === 'local') throw malformed('The store local is built in, and cannot be changed', 'Choose another name')
+  const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
+  throw malformed('A store cannot be called this', hint) // not repeated: it may be an address with its password
+}
+
+/** Throws `malformed` for a setting that has no effect at the address. */
+export function assertSettingsFor(address: Address, store: SavedStore): void {
+  for (const name of settingsIn('store')) {
+    if (store[name] === undefined || isFor(name, address.scheme)) continue
+    const isCertificate = name === 'ca-cert' && address.scheme === 'postgres'
+    const hint = isCertificate ? `Leave it out, and add to the address: sslrootcert=${store[name]}` : 'Leave it out'
+    throw malformed(`--${name} ${unsupportedReason(name, address.scheme, address.name)}`, hint)
+  }
+}
+
+/** @returns `fields` with the value, or without it */
+export function withField<Fields extends object>(
+  fields: Fields,
+  name: string,
+  value: string | boolean | undefined,
+): Fields {
+  const changed = { ...fields, [name]: value }
+  if (value === undefined) Reflect.deleteProperty(changed, name)
+  return changed
+}
+
+/** True or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
+export async function savedValue(name: SettingName, source: string, text: string, io: Io): Promise<string | boolean> {
+  const { parse, isSwitch } = settingOf(name)
+  const value = parse(source, text)
+  if (isSwitch) return value === true
+  if (name !== 'ca-cert') return text
+  const path = io.resolvePath(text)
+  const { readCertificates } = await import('../platform/certificates.js')
+  readCertificates(path, source.startsWith('-') ? source : undefined)
+  return path
 }

@@ -1,6 +1,5 @@
 import { isOpenToAll, savedToken } from '../../auth/credentials.js'
-import { changeSettings } from '../../config/change.js'
-import { assertSettingsFor, assertStoreName, savedValue, withField } from '../../config/edit.js'
+import { assertSettingsFor, assertStoreName, changeSettings, savedValue, withField } from '../../config/change.js'
 import { isStoreName, knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
 import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting-table.js'
 import { type SavedStore, savedStore } from '../../config/settings-file.js'
