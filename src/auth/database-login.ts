@@ -44,19 +44,27 @@ export async function findPassword(
 /** Several stores may use the password file, but one warning for a run is enough. */
 const warned = new WeakSet<Io>()
 
-/** On Windows, libpq's default files are in one folder. */
-function libpqFile(path: string, nameOnWindows: string, { env }: Io): string {
-  return isWindows && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
+/** Undefined for a user without a home directory. On Windows, libpq's default files are in one folder. */
+function libpqFile(path: string, nameOnWindows: string, { env, resolvePath }: Io): string | undefined {
+  if (isWindows && env['APPDATA']) return join(env['APPDATA'], 'postgresql', nameOnWindows)
+  try {
+    return resolvePath(path)
+  } catch (error) {
+    if (error instanceof PlantsError) return undefined
+    throw error
+  }
 }
 
 /**
  * Reads PGPASSFILE, or libpq's default (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is
- * missing or unusable. The package pgpass reads the environment itself, and neither skips comments nor knows that a
- * socket in the default directory is `localhost`.
+ * missing or unusable. The package pgpass ignores the file while PGPASSWORD is set, which may be for another store, and
+ * reads `./.pgpass` without a home directory.
  */
 export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>) {
+  const { PGPASSFILE } = io.env
+  const path = PGPASSFILE ? io.resolvePath(PGPASSFILE) : libpqFile('~/.pgpass', 'pgpass.conf', io)
+  if (path === undefined) return undefined
   try {
-    const path = io.resolvePath(io.env['PGPASSFILE'] || libpqFile('~/.pgpass', 'pgpass.conf', io))
     const stats = statSync(path)
     const isOpen = !isWindows && (stats.mode & 0o077) !== 0
     const mode = `it is open to others ${octal(stats.mode)}. Fix it with: chmod 600 ${shellWord(path)}`
@@ -70,8 +78,7 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)
     return { path, find: (address: UserAndDatabase, host: PostgresHost) => findIn(lines, address, host) }
   } catch (error) {
-    const isWithoutHome = error instanceof PlantsError && !io.env['PGPASSFILE']
-    if (!isWithoutHome && systemCode(error) === undefined) throw error
+    if (systemCode(error) === undefined) throw error
     return undefined // as libpq does
   }
 }
@@ -111,7 +118,8 @@ export async function readLoginCertificates(
   const files: Pick<Login, 'ca' | 'cert' | 'key'> = { ca: undefined, cert: undefined, key: undefined }
   if (sslmode === 'disable' || hosts.every(isSocket)) return files
   const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
-  const root = sslrootcert ?? given?.path ?? defaultRoot(io)
+  const usual = libpqFile('~/.postgresql/root.crt', 'root.crt', io)
+  const root = sslrootcert ?? given?.path ?? (usual && existsSync(usual) ? usual : undefined)
   if (root === undefined && sslmode === 'verify-ca') {
     const message = `${name} has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`
     const instead = 'sslmode=verify-full, which trusts the certificates of the system'
@@ -126,16 +134,6 @@ export async function readLoginCertificates(
     files.ca = readCertificates(root, sslrootcert ? `sslrootcert of ${name}` : given?.source)
   if (sslcert === undefined || sslkey === undefined) return files
   return { ...files, ...(await readKeyPair(sslcert, sslkey, 'sslcert and sslkey')) }
-}
-
-function defaultRoot(io: Io): string | undefined {
-  try {
-    const path = io.resolvePath(libpqFile('~/.postgresql/root.crt', 'root.crt', io))
-    return existsSync(path) ? path : undefined
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    return undefined // this user has no home directory
-  }
 }
 
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {

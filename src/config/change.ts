@@ -6,8 +6,9 @@ import type { Lock } from '../platform/file-lock.js'
 import { makeFolder, syncFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
+import { schemes } from '../stores/registry.js'
 import { isStoreName } from './resolve.js'
-import { isFor, type SettingName, settingOf, settingsIn, unsupportedReason } from './setting-table.js'
+import { type SettingName, settingOf, settingsIn } from './setting-table.js'
 import { maxFileBytes, readSettings, type SavedSettings, type SavedStore, settingsPath } from './settings-file.js'
 
 /** The same object when nothing has changed. */
@@ -61,19 +62,15 @@ function unwritable(path: string, reason: string, hint: string, cause?: unknown)
   return new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reason}`, { hint, cause })
 }
 
-function assertWritable(target: string): void {
-  const { mode = 0o200 } = statSync(target, { throwIfNoEntry: false }) ?? {}
-  if ((mode & 0o200) !== 0) return
-  const command = isWindows ? 'attrib -r' : 'chmod u+w'
-  throw unwritable(target, 'the file is read-only', `Make the file writable: ${command} ${shellWord(target)}`)
-}
-
 /**
  * conf writes a new file, because it replaces a file also by what did not fit on a full disk, and in a snap writes over
  * it. Its directory has one name, so that what a killed process has left in it, such as tokens, goes.
  */
 function write(target: string, settings: SavedSettings, Conf: typeof import('conf').default, lock: Lock): void {
-  assertWritable(target)
+  const { mode = 0o200 } = statSync(target, { throwIfNoEntry: false }) ?? {}
+  const command = isWindows ? 'attrib -r' : 'chmod u+w'
+  if ((mode & 0o200) === 0)
+    throw unwritable(target, 'the file is read-only', `Make the file writable: ${command} ${shellWord(target)}`)
   const length = Buffer.byteLength(JSON.stringify(settings, undefined, '\t'))
   if (length > maxFileBytes)
     throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
@@ -101,12 +98,13 @@ export function assertStoreName(name: string): void {
 }
 
 /** Throws `malformed` for a setting that has no effect at the address. */
-export function assertSettingsFor(address: Address, store: SavedStore): void {
+export function assertSettingsFor({ scheme, name: store }: Address, saved: SavedStore): void {
   for (const name of settingsIn('store')) {
-    if (store[name] === undefined || isFor(name, address.scheme)) continue
-    const isCertificate = name === 'ca-cert' && address.scheme === 'postgres'
-    const hint = isCertificate ? `Leave it out, and add to the address: sslrootcert=${store[name]}` : 'Leave it out'
-    throw malformed(`--${name} ${unsupportedReason(name, address.scheme, address.name)}`, hint)
+    const { onlyFor = scheme } = settingOf(name)
+    if (saved[name] === undefined || onlyFor === scheme) continue
+    const isCertificate = name === 'ca-cert' && scheme === 'postgres'
+    const hint = isCertificate ? `Leave it out, and add to the address: sslrootcert=${saved[name]}` : 'Leave it out'
+    throw malformed(`--${name} is for ${schemes[onlyFor].noun}, and ${store} is ${schemes[scheme].noun}`, hint)
   }
 }
 
