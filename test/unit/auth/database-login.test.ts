@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { readPasswordFile } from '../../../src/auth/database-login.js'
 import { resolveSettings } from '../../../src/cli/context.js'
 import { loginTo } from '../../../src/cli/store-access.js'
+import { malformed } from '../../../src/platform/errors.js'
 import type { Login } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { ioOf } from '../../helpers/run.js'
@@ -183,6 +184,16 @@ describe('the password file', () => {
   test('need not exist', async () => {
     expect(await read('/nonexistent/file')).toEqual({ file: undefined, complaints: [] })
     expect(await readPasswordFile(ioOf({}), () => Promise.reject(new Error('Nothing is wrong')))).toBeUndefined()
+  })
+
+  test('cannot exist without a home directory, unless PGPASSFILE names it', async () => {
+    const resolvePath = () => {
+      throw malformed('There is no home directory', 'Set HOME')
+    }
+    const warn = () => Promise.reject(new Error('Nothing is wrong'))
+    expect(await readPasswordFile({ ...ioOf({}), resolvePath }, warn)).toBeUndefined()
+    const io = { ...ioOf({ env: { PGPASSFILE: '~/passwords' } }), resolvePath }
+    await expect(readPasswordFile(io, warn)).rejects.toThrow('There is no home directory')
   })
 
   test.skipIf(process.platform === 'win32')('that is open is warned of once, for all stores', async () => {
