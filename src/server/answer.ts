@@ -82,7 +82,7 @@ export function corsHeaders({ headers }: IncomingMessage, origins: readonly stri
   return [...vary, 'Access-Control-Allow-Origin', allowed, 'Access-Control-Expose-Headers', exposed]
 }
 
-/** Those of a preflight; undefined for another request. Headers are by name, because `*` does not cover Authorization. */
+/** Those of a preflight; undefined for another request. They name headers: `*` does not cover Authorization. */
 export function preflightHeaders({ method, headers }: IncomingMessage, origins: readonly string[]) {
   const asks = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
   if (!asks || allowedOrigin(headers.origin, origins) === undefined) return undefined
