@@ -1,5 +1,6 @@
-import { PlantsError } from '../platform/errors.js'
+import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { isLoopback } from '../platform/network.js'
 import type { RemoteAddress } from '../stores/common/address.js'
 import { parseToken } from './token.js'
 
@@ -71,4 +72,16 @@ export function tokenVariable({ env }: Io): string | undefined {
 export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError {
   const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
+}
+
+/** Throws `malformed` when the token could be read in transit. */
+export function assertNotExposed(address: RemoteAddress, storeName: string | undefined, allowHttp: boolean): void {
+  if (allowHttp || !isOpenToAll(address)) return
+  const always = storeName === undefined ? '' : `, or for good: plants stores set ${storeName} --allow-http`
+  const hint = `Use https://, or on a network that only you use, add --allow-http${always}`
+  throw malformed(`The token is not sent to ${address.name}: without TLS others could read it`, hint)
+}
+
+export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
+  return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
 }

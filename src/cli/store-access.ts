@@ -1,8 +1,13 @@
 import { version } from '../../package.json'
-import { type Credential, type CredentialContext, findToken, locateToken, noToken } from '../auth/credentials.js'
-import { assertNotExposed, exposureOf } from '../auth/exposure.js'
-import { readLoginCertificates } from '../auth/login-certificates.js'
-import { findPassword } from '../auth/password.js'
+import {
+  assertNotExposed,
+  type Credential,
+  type CredentialContext,
+  findToken,
+  locateToken,
+  noToken,
+} from '../auth/credentials.js'
+import { exposureOf, findPassword, readLoginCertificates } from '../auth/database-login.js'
 import { warnMeanwhile } from '../output/output.js'
 import { waitingLine } from '../output/progress.js'
 import type { Io } from '../platform/io.js'
@@ -20,7 +25,7 @@ export function credentialContext(settings: Preferences): CredentialContext {
 
 /** Throws `malformed` when others could read the token in transit. */
 export function assertSafe(address: RemoteAddress, settings: Preferences): void {
-  assertNotExposed(address, { storeName: settings.storeName, allowHttp: settings.value('allow-http') ?? false })
+  assertNotExposed(address, settings.storeName, settings.value('allow-http') ?? false)
 }
 
 /**
@@ -99,7 +104,7 @@ export async function loginTo(address: PostgresAddress, settings: Settings, io: 
   return {
     password: (host) => found?.of(host),
     passwordHint: found ? elsewhere : 'Set PGPASSWORD, or write the password to ~/.pgpass',
-    ...(await readLoginCertificates(address, { caCert: certificatesOf(settings, io) }, io)),
+    ...(await readLoginCertificates(address, certificatesOf(settings, io), io)),
   }
 }
 

@@ -5,14 +5,19 @@ import { isWindows, malformed, PlantsError, shellWord, systemReason, unlessSyste
 import type { Lock } from '../platform/file-lock.js'
 import { makeFolder, syncFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { maxFileBytes, readSettings, type SavedSettings, settingsPath } from './settings-file.js'
+import type { Address } from '../stores/common/address.js'
+import { schemes } from '../stores/registry.js'
+import { isStoreName } from './resolve.js'
+import { type SettingName, settingOf, settingsIn } from './setting-table.js'
+import { maxFileBytes, readSettings, type SavedSettings, type SavedStore, settingsPath } from './settings-file.js'
 
 /** The same object when nothing has changed. */
 type Change = Record<'before' | 'after', SavedSettings>
 
 /**
- * Atomic, under a lock. `change` is called to find out whether it has an effect, and again under the lock. A change that has no effect needs no write permission. Throws `unwritable`, `malformed` for an
- * invalid file, `unavailable` when the lock is not free before the timeout, and the errors of `change`.
+ * Atomic, under a lock. `change` is called to find out whether it has an effect, for which no permission to write is
+ * needed, and again under the lock. Throws `unwritable`, `malformed` for an invalid file, `unavailable` when the lock
+ * is not free before the timeout, and the errors of `change`.
  */
 export async function changeSettings(
   io: Io,
@@ -44,13 +49,6 @@ export async function changeSettings(
 }
 
 function explain(cause: unknown, path: string): unknown {
-  // the depth at which the stack overflows depends on the version of Node
-  if (cause instanceof RangeError)
-    return malformed(
-      'The settings are nested too deeply to be written',
-      'Fix the settings file, or move it away',
-      cause,
-    )
   if (cause instanceof PlantsError && cause.isInterruption)
     return new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
   const noDirectory = 'their directory, or the directory that a link points to, does not exist'
@@ -64,19 +62,15 @@ function unwritable(path: string, reason: string, hint: string, cause?: unknown)
   return new PlantsError('unwritable', `The settings in ${path} could not be changed: ${reason}`, { hint, cause })
 }
 
-function assertWritable(target: string): void {
-  const { mode = 0o200 } = statSync(target, { throwIfNoEntry: false }) ?? {}
-  if ((mode & 0o200) !== 0) return
-  const command = isWindows ? 'attrib -r' : 'chmod u+w'
-  throw unwritable(target, 'the file is read-only', `Make the file writable: ${command} ${shellWord(target)}`)
-}
-
 /**
  * conf writes a new file, because it replaces a file also by what did not fit on a full disk, and in a snap writes over
  * it. Its directory has one name, so that what a killed process has left in it, such as tokens, goes.
  */
 function write(target: string, settings: SavedSettings, Conf: typeof import('conf').default, lock: Lock): void {
-  assertWritable(target)
+  const { mode = 0o200 } = statSync(target, { throwIfNoEntry: false }) ?? {}
+  const command = isWindows ? 'attrib -r' : 'chmod u+w'
+  if ((mode & 0o200) === 0)
+    throw unwritable(target, 'the file is read-only', `Make the file writable: ${command} ${shellWord(target)}`)
   const length = Buffer.byteLength(JSON.stringify(settings, undefined, '\t'))
   if (length > maxFileBytes)
     throw malformed(`The settings in ${target} would be larger than 1 MiB`, 'Remove something from them first')
@@ -94,4 +88,45 @@ function write(target: string, settings: SavedSettings, Conf: typeof import('con
     unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
     lock.assertHeld()
   }
+}
+
+export function assertStoreName(name: string): void {
+  if (isStoreName(name)) return
+  if (name === 'local') throw malformed('The store local is built in, and cannot be changed', 'Choose another name')
+  const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
+  throw malformed('A store cannot be called this', hint) // not repeated: it may be an address with its password
+}
+
+/** Throws `malformed` for a setting that has no effect at the address. */
+export function assertSettingsFor({ scheme, name: store }: Address, saved: SavedStore): void {
+  for (const name of settingsIn('store')) {
+    const { onlyFor = scheme } = settingOf(name)
+    if (saved[name] === undefined || onlyFor === scheme) continue
+    const isCertificate = name === 'ca-cert' && scheme === 'postgres'
+    const hint = isCertificate ? `Leave it out, and add to the address: sslrootcert=${saved[name]}` : 'Leave it out'
+    throw malformed(`--${name} is for ${schemes[onlyFor].noun}, and ${store} is ${schemes[scheme].noun}`, hint)
+  }
+}
+
+/** @returns `fields` with the value, or without it */
+export function withField<Fields extends object>(
+  fields: Fields,
+  name: string,
+  value: string | boolean | undefined,
+): Fields {
+  const changed = { ...fields, [name]: value }
+  if (value === undefined) Reflect.deleteProperty(changed, name)
+  return changed
+}
+
+/** True or false, the absolute path of a file, otherwise the text unchanged. Throws `malformed`. */
+export async function savedValue(name: SettingName, source: string, text: string, io: Io): Promise<string | boolean> {
+  const { parse, isSwitch } = settingOf(name)
+  const value = parse(source, text)
+  if (isSwitch) return value === true
+  if (name !== 'ca-cert') return text
+  const path = io.resolvePath(text)
+  const { readCertificates } = await import('../platform/certificates.js')
+  readCertificates(path, source.startsWith('-') ? source : undefined)
+  return path
 }

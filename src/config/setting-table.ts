@@ -1,7 +1,6 @@
 import { malformed } from '../platform/errors.js'
 import { parseDuration, parseOutput, parseSwitch, parseText } from '../platform/values.js'
 import type { Address } from '../stores/common/address.js'
-import { schemes } from '../stores/registry.js'
 
 /** Options, help, the validation of the file, `plants config` and `plants stores set` are derived from it. */
 export const settingsTable = {
@@ -90,14 +89,6 @@ export function settingsIn(scope: Scope): SettingName[] {
 /** As `typeof` says it. */
 export function savedType(name: SettingName): 'boolean' | 'string' {
   return settingOf(name).isSwitch ? 'boolean' : 'string'
-}
-
-export function isFor(name: SettingName, scheme: Address['scheme']): boolean {
-  return (settingOf(name).onlyFor ?? scheme) === scheme
-}
-
-export function unsupportedReason(name: SettingName, scheme: Address['scheme'], store: string): string {
-  return `is for ${schemes[settingOf(name).onlyFor ?? scheme].noun}, and ${store} is ${schemes[scheme].noun}`
 }
 
 export function defaultOf(name: SettingName): string {

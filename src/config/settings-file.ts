@@ -5,6 +5,7 @@ import { isObject } from '../plant/exact-json.js'
 import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReason } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isTrusted, whyOthersCanWrite } from '../platform/trust.js'
+import { isLoginAddress } from '../stores/common/address.js'
 import { type Scope, type SettingName, savedType, settingsIn } from './setting-table.js'
 
 /** Stores are keyed by name, tokens by the address of their store. */
@@ -101,8 +102,7 @@ async function parseSettings(bytes: Buffer, path: string): Promise<SavedSettings
     const why = `were written by a newer plants (version ${value['version']})`
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another directory')
   }
-  const { problemsOf } = await import('./settings-schema.js')
-  throw broken(path, `are invalid: ${problemsOf(value).slice(0, 5).join('; ')}`)
+  throw broken(path, `are invalid: ${(await problemsOf(value)).slice(0, 5).join('; ')}`)
 }
 
 /** Undefined for what is not JSON: the sentence of the parser repeats a piece of it, which may be of a token. */
@@ -114,7 +114,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Accepts fast what `settings-schema.ts` does, which is slow to load: each command reads the settings. */
+/** Accepts fast what the schema of `problemsOf` does, which is slow to load: each command reads the settings. */
 export function isSettings(value: unknown): value is SavedSettings {
   if (!isObject(value) || value['version'] !== 1) return false
   const { stores = {}, tokens = {} } = value
@@ -131,6 +131,29 @@ function hasSettings(fields: Record<string, unknown>, scope: Scope): boolean {
 
 function areAll(entries: unknown, isValid: (entry: Record<string, unknown>) => boolean): boolean {
   return isObject(entries) && Object.values(entries).every((entry) => isObject(entry) && isValid(entry))
+}
+
+/** The key and the rule of each, but never the value, nor a key of `tokens` that is no address: it may be a token. */
+export async function problemsOf(value: unknown): Promise<string[]> {
+  const z = await import('zod/mini')
+  const settings = (scope: Scope) =>
+    Object.fromEntries(
+      settingsIn(scope).map((name) => [name, z.optional(savedType(name) === 'boolean' ? z.boolean() : z.string())]),
+    )
+  const schema = z.looseObject({
+    version: z.literal(1),
+    ...settings('user'),
+    stores: z.optional(z.record(z.string(), z.looseObject({ address: z.string(), ...settings('store') }))),
+    tokens: z.optional(z.record(z.string(), z.looseObject({ token: z.string(), savedAt: z.string() }))),
+  })
+  const rules: Readonly<Record<string, string>> = { string: 'a string', boolean: 'true or false' }
+  const issues = schema.safeParse(value, { jitless: true }).error?.issues ?? []
+  return issues.map((issue) => {
+    const keys = issue.path.map(String)
+    if (keys[0] === 'tokens' && keys[1] !== undefined && !isLoginAddress(keys[1])) keys[1] = '***'
+    const rule = issue.code === 'invalid_type' ? (rules[issue.expected] ?? 'an object') : '1'
+    return `${keys.join('.') || 'the document'} must be ${rule}`
+  })
 }
 
 function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {

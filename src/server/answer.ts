@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { toWireJson } from '../plant/exact-json.js'
 import { PlantsError } from '../platform/errors.js'
 
@@ -69,4 +69,30 @@ export function startResponse(response: ServerResponse, status: number, headers:
   response.writeHead(status, [...headers, 'X-Content-Type-Options', 'nosniff'])
   // node:http would buffer an unread body until the client has read the response.
   if (!response.req.readableEnded) response.req.resume()
+}
+
+// https://fetch.spec.whatwg.org/#http-cors-protocol
+
+/** Headers of every response, for pages of these origins, or of any (`*`). */
+export function corsHeaders({ headers }: IncomingMessage, origins: readonly string[]): readonly string[] {
+  const allowed = allowedOrigin(headers.origin, origins)
+  const vary = origins.length > 0 ? ['Vary', 'Origin'] : []
+  if (allowed === undefined) return vary
+  const exposed = 'Link, Retry-After, Request-Id, WWW-Authenticate'
+  return [...vary, 'Access-Control-Allow-Origin', allowed, 'Access-Control-Expose-Headers', exposed]
+}
+
+/** Those of a preflight; undefined for another request. They name headers: `*` does not cover Authorization. */
+export function preflightHeaders({ method, headers }: IncomingMessage, origins: readonly string[]) {
+  const asks = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+  if (!asks || allowedOrigin(headers.origin, origins) === undefined) return undefined
+  return [
+    ...['Access-Control-Allow-Methods', 'GET, POST, PATCH, DELETE'],
+    ...['Access-Control-Allow-Headers', 'Authorization, Content-Type, Idempotency-Key, Accept'],
+    ...['Access-Control-Max-Age', '600'],
+  ]
+}
+
+function allowedOrigin(origin: string | undefined, origins: readonly string[]): string | undefined {
+  return origin && origins.find((each) => each === '*' || each === origin)
 }

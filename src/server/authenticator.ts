@@ -8,12 +8,8 @@ export interface Caller {
   rights: readonly Right[]
 }
 
-/** Why a token that is in the store is no longer accepted. Its holder may know. */
-interface EndedToken {
-  reason: string
-}
-
-type Lookup = Caller | EndedToken | undefined
+/** Or why a token that is in the store is no longer accepted, which its holder may know. */
+type Lookup = Caller | string | undefined
 export type TokenSource = (token: string) => Lookup | Promise<Lookup>
 
 /** milliseconds for which a revoked token may still be accepted */
@@ -29,8 +25,8 @@ export async function authenticate(authorization = '', findToken: TokenSource): 
     throw unauthorized('No bearer token: send one in the header Authorization, as "Bearer TOKEN"', '')
   const caller = await findToken(token)
   if (caller === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
-  if (!('reason' in caller)) return caller
-  throw unauthorized(caller.reason, `, error="invalid_token", error_description="${caller.reason}"`)
+  if (typeof caller !== 'string') return caller
+  throw unauthorized(caller, `, error="invalid_token", error_description="${caller}"`)
 }
 
 function unauthorized(message: string, parameters: string): HttpError {
@@ -47,10 +43,10 @@ export function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-export function endOf({ revokedAt, expiresAt }: Token, time: number): EndedToken | undefined {
+export function endOf({ revokedAt, expiresAt }: Token, time: number): string | undefined {
   const dayOf = (date: Date) => date.toISOString().slice(0, 10)
-  if (revokedAt) return { reason: `The token was revoked on ${dayOf(revokedAt)}` }
-  return expiresAt && expiresAt.getTime() <= time ? { reason: `The token expired on ${dayOf(expiresAt)}` } : undefined
+  if (revokedAt) return `The token was revoked on ${dayOf(revokedAt)}`
+  return expiresAt && expiresAt.getTime() <= time ? `The token expired on ${dayOf(expiresAt)}` : undefined
 }
 
 /**

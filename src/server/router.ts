@@ -2,10 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Right } from '../stores/common/store.js'
-import { busy, type HttpAnswer, HttpError, respond, startResponse, toHttpError } from './answer.js'
+import {
+  busy,
+  corsHeaders,
+  type HttpAnswer,
+  HttpError,
+  preflightHeaders,
+  respond,
+  startResponse,
+  toHttpError,
+} from './answer.js'
 import { authenticate, type Caller, freshness, type TokenSource } from './authenticator.js'
 import { type ClientConnection, hasRoom, type InFlight, noBody } from './client-connection.js'
-import type { Cors } from './cors.js'
 import type { Log } from './log.js'
 import { type Operation, type OperationId, openApi, operations } from './openapi.js'
 import { validateBodyHeaders, validateHead } from './request-input.js'
@@ -42,7 +50,8 @@ interface RouterOptions {
   now(): number
   basePath: string
   inFlight: InFlight
-  cors: Cors
+  /** whose pages may use the service: origins such as `https://garden.example.com`, or `*` */
+  cors: readonly string[]
   printable: (text: string) => string
   streamTimeout?: number
 }
@@ -111,7 +120,7 @@ export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
     const offered = found.filter((each) => 'answer' in each || rights.includes(each.right))
     if (offered.length === 0)
       throw new HttpError(404, `There is nothing at this path. The API is described at ${basePath}/openapi.json`)
-    const headers = cors.preflightFor(call.request)
+    const headers = preflightHeaders(call.request, cors)
     if (headers) return { method, path, answer: { outcome: 'preflight', status: 204, body: '', headers } }
     const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
@@ -184,7 +193,7 @@ export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
   function usualHeaders({ request, operation, requestId }: Call): string[] {
     return [
       ...(operation?.id === 'listPlants' ? ['Vary', 'Accept'] : []),
-      ...cors.headersFor(request),
+      ...corsHeaders(request, cors),
       'Request-Id',
       requestId,
     ]

@@ -1,7 +1,6 @@
 import { type Credential, findToken, noToken, tokenVariable } from '../../auth/credentials.js'
 import { failureOf } from '../../auth/token.js'
-import { changeSettings } from '../../config/change.js'
-import { withField } from '../../config/edit.js'
+import { changeSettings, withField } from '../../config/change.js'
 import { namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded, writeAnswer, writeResult, writeRows } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'

@@ -79,11 +79,10 @@ async function get(text: string, options: GlobalOptions, io: Io): Promise<void> 
 export async function set(text: string, value: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text)
   const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
-  const { changeSettings } = await import('../../config/change.js')
+  const { changeSettings, savedValue } = await import('../../config/change.js')
   const checked: { shown: string; address?: Address } = { shown: value }
   await changeSettings(io, settings, async (before) => {
     if (name !== 'store') {
-      const { savedValue } = await import('../../config/edit.js')
       const saved = await savedValue(name, name, value, io)
       checked.shown = String(saved)
       return { ...before, [name]: saved }
@@ -105,10 +104,7 @@ export async function set(text: string, value: string, options: GlobalOptions, i
 async function unset(text: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text)
   const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
-  const [{ changeSettings }, { withField }] = await Promise.all([
-    import('../../config/change.js'),
-    import('../../config/edit.js'),
-  ])
+  const { changeSettings, withField } = await import('../../config/change.js')
   const { before, after } = await changeSettings(io, settings, (all) => withField(all, name, undefined))
   const removed = before !== after
   const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`

@@ -1,5 +1,5 @@
 import { version } from '../../../package.json'
-import { exposureOf } from '../../auth/exposure.js'
+import { exposureOf } from '../../auth/database-login.js'
 import { failureOf, namedStores } from '../../config/resolve.js'
 import { settingNames, settingOf } from '../../config/setting-table.js'
 import { readSettings, type SettingsFile } from '../../config/settings-file.js'

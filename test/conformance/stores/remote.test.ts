@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import type { ListenAddress } from '../../../src/server/listen.js'
+import type { ListenAddress } from '../../../src/server/service.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { createAt, openRemote, ownService, socketPath, token } from '../../helpers/remote.js'

@@ -1,9 +1,10 @@
 import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { readPasswordFile } from '../../../src/auth/password.js'
+import { readPasswordFile } from '../../../src/auth/database-login.js'
 import { resolveSettings } from '../../../src/cli/context.js'
 import { loginTo } from '../../../src/cli/store-access.js'
+import { malformed } from '../../../src/platform/errors.js'
 import type { Login } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { ioOf } from '../../helpers/run.js'
@@ -68,7 +69,6 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
   const made = () => {
     const own = certificate({ names: ['DNS:ann'] })
     const keyPath = own.path.replace('cert.pem', 'key.pem')
-    chmodSync(keyPath, 0o600)
     return { ...own, keyPath, other: certificate({ names: ['DNS:bob'] }) }
   }
   const certificates = async (user: World, parameters: string) => {
@@ -93,24 +93,24 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     expect((await Promise.all(logins)).map(({ ca }) => ca)).toEqual([other.cert, cert, cert, cert])
   })
 
-  test('are those in the places of libpq, in every mode but disable', async () => {
+  test('are those of libpq, and of the address, in every mode but disable', async () => {
     const user = new World()
-    const { cert, key, other } = made()
+    const { cert, key, path, keyPath, other } = made()
     user.write('.postgresql/root.crt', other.cert)
-    user.write('.postgresql/postgresql.crt', cert)
-    user.write('.postgresql/postgresql.key', key)
-    for (const mode of modes) expect(await certificates(user, `sslmode=${mode}`)).toEqual({ ca: other.cert, cert, key })
-    expect(await certificates(user, 'sslmode=disable')).toEqual(never)
+    const own = `sslcert=${path}&sslkey=${keyPath}`
+    for (const mode of modes)
+      expect(await certificates(user, `sslmode=${mode}&${own}`)).toEqual({ ca: other.cert, cert, key })
+    expect(await certificates(user, `sslmode=disable&${own}`)).toEqual(never)
     expect(await certificates(user, 'sslmode=verify-ca&host=/run/pg&port=5432')).toEqual(never)
     expect(await certificates(new World(), 'sslmode=verify-full')).toEqual(never)
   })
 
-  test('must be valid, belong together, and be private', async () => {
+  test('must be valid, belong together, and be changed by nobody else', async () => {
     const user = new World()
     const { key, path, keyPath, other } = made()
     const at = (name: string, text: string) => join(user.home, user.write(name, text))
     const [open, foreign, text] = [at('open.key', key), at('other.key', other.key), at('text.pem', 'none')]
-    chmodSync(open, 0o644)
+    chmodSync(open, 0o602)
     const root = `sslmode=verify-ca&sslrootcert=${text}`
     const rootHint = `This one came from sslrootcert of ${garden.replace('ann@', '')}`
     const pair = 'Use a certificate and its key in PEM files, the key without a passphrase'
@@ -121,7 +121,7 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
         /has no root certificate to verify the server with, .* does not exist$/,
         'Set sslrootcert or --ca-cert',
       ],
-      [`sslcert=${path}&sslkey=${open}`, /^The key \S+ is open to others \(mode 644\)$/, `chmod 600 ${open}`],
+      [`sslcert=${path}&sslkey=${open}`, /^The key \S+ can be changed by others \(mode 602\)$/, 'chmod 600'],
       [`sslcert=${path}&sslkey=${foreign}`, /cert\.pem and \S+other\.key are not a certificate and its key$/, pair],
       [root, /text\.pem contains no PEM certificate$/, rootHint],
       [`sslcert=${path}`, /has a client certificate, but no sslkey$/, both],
@@ -184,6 +184,16 @@ describe('the password file', () => {
   test('need not exist', async () => {
     expect(await read('/nonexistent/file')).toEqual({ file: undefined, complaints: [] })
     expect(await readPasswordFile(ioOf({}), () => Promise.reject(new Error('Nothing is wrong')))).toBeUndefined()
+  })
+
+  test('cannot exist without a home directory, unless PGPASSFILE names it', async () => {
+    const resolvePath = () => {
+      throw malformed('There is no home directory', 'Set HOME')
+    }
+    const warn = () => Promise.reject(new Error('Nothing is wrong'))
+    expect(await readPasswordFile({ ...ioOf({}), resolvePath }, warn)).toBeUndefined()
+    const io = { ...ioOf({ env: { PGPASSFILE: '~/passwords' } }), resolvePath }
+    await expect(readPasswordFile(io, warn)).rejects.toThrow('There is no home directory')
   })
 
   test.skipIf(process.platform === 'win32')('that is open is warned of once, for all stores', async () => {

@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { isSettings } from '../../../src/config/settings-file.js'
-import { problemsOf } from '../../../src/config/settings-schema.js'
+import { isSettings, problemsOf } from '../../../src/config/settings-file.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
 const odd = fc.oneof(fc.constantFrom('a', '', true, false, null, 1, [], {}), fc.jsonValue())
@@ -23,11 +22,14 @@ const document = fc.record(
 test('what is accepted fast has no problems, and all else has some', async () => {
   await check(2000, [fc.oneof({ weight: 9, arbitrary: document }, odd)], async (value) => {
     const read: unknown = JSON.parse(JSON.stringify(value))
-    expect({ value, isAccepted: isSettings(read) }).toEqual({ value, isAccepted: problemsOf(read).length === 0 })
+    expect({ value, isAccepted: isSettings(read) }).toEqual({
+      value,
+      isAccepted: (await problemsOf(read)).length === 0,
+    })
   })
 })
 
-test('a settings file of today opens', () => {
+test('a settings file of today opens', async () => {
   const saved = {
     version: 1,
     store: 'garden',
@@ -47,5 +49,5 @@ test('a settings file of today opens', () => {
     },
     later: { deep: [null] },
   }
-  expect([isSettings(saved), problemsOf(saved)]).toEqual([true, []])
+  expect([isSettings(saved), await problemsOf(saved)]).toEqual([true, []])
 })

@@ -1,8 +1,10 @@
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isWindows, octal, PlantsError, shellOption, shellWord, systemCode } from '../platform/errors.js'
+import { isWindows, malformed, octal, PlantsError, shellOption, shellWord, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { isLoopback } from '../platform/network.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
+import type { Login } from '../stores/common/store.js'
 import { type CredentialContext, savedToken } from './credentials.js'
 
 export interface Password {
@@ -42,19 +44,27 @@ export async function findPassword(
 /** Several stores may use the password file, but one warning for a run is enough. */
 const warned = new WeakSet<Io>()
 
-/** On Windows, libpq's default files are in one folder. */
-export function libpqFile(path: string, nameOnWindows: string, { env }: Io): string {
-  return isWindows && env['APPDATA'] ? join(env['APPDATA'], 'postgresql', nameOnWindows) : path
+/** Undefined for a user without a home directory. On Windows, libpq's default files are in one folder. */
+function libpqFile(path: string, nameOnWindows: string, { env, resolvePath }: Io): string | undefined {
+  if (isWindows && env['APPDATA']) return join(env['APPDATA'], 'postgresql', nameOnWindows)
+  try {
+    return resolvePath(path)
+  } catch (error) {
+    if (error instanceof PlantsError) return undefined
+    throw error
+  }
 }
 
 /**
  * Reads PGPASSFILE, or libpq's default (https://www.postgresql.org/docs/current/libpq-pgpass.html); undefined if it is
- * missing or unusable. The package pgpass reads the environment itself, and neither skips comments nor knows that a
- * socket in the default directory is `localhost`.
+ * missing or unusable. The package pgpass ignores the file while PGPASSWORD is set, which may be for another store, and
+ * reads `./.pgpass` without a home directory.
  */
 export async function readPasswordFile(io: Io, warn: (message: string) => Promise<void>) {
+  const { PGPASSFILE } = io.env
+  const path = PGPASSFILE ? io.resolvePath(PGPASSFILE) : libpqFile('~/.pgpass', 'pgpass.conf', io)
+  if (path === undefined) return undefined
   try {
-    const path = io.resolvePath(io.env['PGPASSFILE'] || libpqFile('~/.pgpass', 'pgpass.conf', io))
     const stats = statSync(path)
     const isOpen = !isWindows && (stats.mode & 0o077) !== 0
     const mode = `it is open to others ${octal(stats.mode)}. Fix it with: chmod 600 ${shellWord(path)}`
@@ -68,8 +78,7 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)
     return { path, find: (address: UserAndDatabase, host: PostgresHost) => findIn(lines, address, host) }
   } catch (error) {
-    const isWithoutHome = error instanceof PlantsError && !io.env['PGPASSFILE']
-    if (!isWithoutHome && systemCode(error) === undefined) throw error
+    if (systemCode(error) === undefined) throw error
     return undefined // as libpq does
   }
 }
@@ -95,4 +104,43 @@ function findIn(
 /** Like libpq, unescapes any character, not only `:` and `\`. */
 function withoutEscapes(text = ''): string {
   return text.replace(/\\(.)/gs, '$1')
+}
+
+/**
+ * Reads the certificates for a database (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed`
+ * for unusable files, and for `verify-ca` without a root certificate.
+ */
+export async function readLoginCertificates(
+  { hosts, name, sslmode, sslrootcert, sslcert, sslkey }: PostgresAddress,
+  caCert: { path: string; source: string } | undefined,
+  io: Io,
+): Promise<Pick<Login, 'ca' | 'cert' | 'key'>> {
+  const files: Pick<Login, 'ca' | 'cert' | 'key'> = { ca: undefined, cert: undefined, key: undefined }
+  if (sslmode === 'disable' || hosts.every(isSocket)) return files
+  const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
+  const usual = libpqFile('~/.postgresql/root.crt', 'root.crt', io)
+  const root = sslrootcert ?? given?.path ?? (usual && existsSync(usual) ? usual : undefined)
+  if (root === undefined && sslmode === 'verify-ca') {
+    const message = `${name} has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`
+    const instead = 'sslmode=verify-full, which trusts the certificates of the system'
+    throw malformed(message, `Set sslrootcert or --ca-cert, or use ${instead}`)
+  }
+  if ((sslcert === undefined) !== (sslkey === undefined)) {
+    const [is, lacks] = sslcert === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
+    throw malformed(`${name} has a client ${is}, but no ${lacks}`, 'Give both sslcert and sslkey')
+  }
+  const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
+  if (root !== undefined && root !== 'system')
+    files.ca = readCertificates(root, sslrootcert ? `sslrootcert of ${name}` : given?.source)
+  if (sslcert === undefined || sslkey === undefined) return files
+  return { ...files, ...(await readKeyPair(sslcert, sslkey, 'sslcert and sslkey')) }
+}
+
+export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
+  if (sslmode === 'verify-full' || hosts.every((host) => isSocket(host) || isLoopback(host.host))) return undefined
+  return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. Set sslmode=verify-full in its address`
+}
+
+function isSocket({ host }: PostgresHost): boolean {
+  return host.startsWith('/')
 }
