@@ -22,7 +22,7 @@ export function postgresTokens(pool: ConnectionPool): TokenStore {
     async add(digest, { note, rights, createdAt, expiresAt }) {
       const values = [bytes(digest), ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal)]
       const insert = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
-        ON CONFLICT (digest) DO UPDATE SET digest = excluded.digest RETURNING ${tokenColumns}`
+        RETURNING ${tokenColumns}`
       const added = await change(insert, `EXISTS (SELECT FROM ${tokens} WHERE digest = ${bytes(digest)})`)
       return toToken(must(added[0]))
     },

@@ -28,42 +28,32 @@ export async function makeChanges(
   return outcomes
 }
 
+/** Creates assume that their ids and keys are free: so most of them need no lookup. */
 async function settle(
   transaction: Transaction,
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
-  const isNested = transaction.isBegun
-  if (!isNested) return trySettle(transaction, changes, maxRejected, () => transaction.restart())
-  transaction.defer('SAVEPOINT changes')
-  const outcomes = await trySettle(transaction, changes, maxRejected, () => transaction.ask('ROLLBACK TO changes'))
-  transaction.defer('RELEASE changes')
-  return outcomes
-}
-
-/** Creates assume that their ids and keys are free: so most of them need no lookup. */
-async function trySettle(
-  transaction: Transaction,
-  changes: readonly Change[],
-  maxRejected: number,
-  undo: () => Promise<unknown>,
-): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
-  for (let tries = 1; ; tries += 1) {
+  transaction.defer('SAVEPOINT changes')
+  let outcomes: Outcome[] | undefined
+  for (let tries = 1; !outcomes; tries += 1) {
     const isFree = tries === 1 && maxRejected > 0 && creates.length === changes.length
     const plan = isFree ? allCreated(creates) : planOf(await storedFor(transaction, changes), changes, maxRejected)
     try {
       await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
       transaction.evidence.push(() => isSaved(plan))
-      return plan.outcomes
+      outcomes = plan.outcomes
     } catch (error) {
       const isTaken = error instanceof MissingRows || codeOf(error) === uniqueViolation
       const isViolation = error instanceof DatabaseFailure && error.code === 'CONSTRAINT'
       if (tries === maxTries || !(isTaken || isViolation)) throw error
-      await undo()
-      if (isViolation) return withoutViolations(transaction, changes, maxRejected, error)
+      await transaction.ask('ROLLBACK TO changes')
+      if (isViolation) outcomes = await withoutViolations(transaction, changes, maxRejected, error)
     }
   }
+  transaction.defer('RELEASE changes')
+  return outcomes
 }
 
 /** in each of which another writer has changed one of the plants after they were looked up */
