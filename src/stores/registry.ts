@@ -53,7 +53,7 @@ const postgres: OwnStoreScheme<PostgresAddress> = {
   parse: async (...text) => (await import('./postgres/postgres-address.js')).parsePostgres(...text),
   open: async (...store) => (await postgresStore()).open(...store),
   openExisting: async (...store) => (await postgresStore()).openExisting(...store),
-  check: async (address, options) => (await import('./postgres/postgres-check.js')).check(address, options),
+  check: async (address, options) => (await import('./postgres/postgres-schema.js')).check(address, options),
 }
 
 const sqliteStore = async () => (await import('./sqlite/sqlite-store.js')).SqliteStore

@@ -152,7 +152,7 @@ async function examineFile(address: FileAddress, { storeOptions }: Settings): Pr
 }
 
 async function examineDatabase(address: PostgresAddress, { storeOptions, isOfRun }: Settings): Promise<CheckResult> {
-  const { inspectPostgres } = await import('../../stores/postgres/postgres-check.js')
+  const { inspectPostgres } = await import('../../stores/postgres/postgres-schema.js')
   const report = await attempt(() => inspectPostgres(address, storeOptions))
   // PGPASSWORD applies only to the store of this run, so another store may have no password here.
   if (report instanceof PlantsError)

@@ -31,12 +31,7 @@ const parameters: Readonly<Record<string, Parameter>> = {
   sslrootcert: { variable: 'PGSSLROOTCERT' },
   sslcert: { variable: 'PGSSLCERT' },
   sslkey: { variable: 'PGSSLKEY' },
-  // PostgreSQL truncates it to 63 bytes, and replaces other characters by "?"
-  application_name: {
-    variable: 'PGAPPNAME',
-    default: 'plants',
-    rule: [/^[\x20-\x7e]{1,63}$/, '1 to 63 visible ASCII characters'],
-  },
+  application_name: { variable: 'PGAPPNAME', default: 'plants' },
   max: { default: '4', rule: [/^(?:[1-9]\d?|100)$/, 'a whole number from 1 to 100'] },
 }
 

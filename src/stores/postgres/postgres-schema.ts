@@ -1,4 +1,7 @@
 import { PlantsError } from '../../platform/errors.js'
+import type { PostgresAddress } from '../common/address.js'
+import { type CheckReport, type OpenOptions, type Right, rights } from '../common/store.js'
+import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { imports, plants, schemaName, tokens, versions } from './sql.js'
 
@@ -92,12 +95,60 @@ const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regc
       OR NOT (pg_has_role(oid, 'MEMBER') OR oid = (SELECT datdba FROM pg_database WHERE datname = current_database()))
     ))`
 
-/** Selects those that the migrations declare and the tables lack, such as `plants.name NOT NULL`. */
-export const missingConstraints = `SELECT name FROM unnest(ARRAY['plants_pkey', 'plants_idempotency_key', 'tokens_pkey',
+/** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
+export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
+  return using(address, options, async (connection, exists) => {
+    const version = String(await connection.ask('SHOW server_version'))
+    const isWritable = exists
+      ? (await rightsOf(connection)).includes('create')
+      : String(await connection.ask("SELECT has_database_privilege(current_database(), 'CREATE')")) === 't'
+    return { version, exists, isWritable }
+  })
+}
+
+/** Asks the catalog about the unique indexes, which PostgreSQL has kept since they were there: no row is read. */
+export function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport | undefined> {
+  return using(address, options, async (connection, exists) => {
+    if (!exists) return undefined
+    const missing = (await connection.ask(missingIndexes)).map(String)
+    const hint = 'Add them again, or restore a backup'
+    if (missing.length > 0)
+      throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
+    return { message: 'all unique constraints of the tables are in place and valid' }
+  })
+}
+
+const missingIndexes = `SELECT name FROM unnest(ARRAY['plants_pkey', 'plants_idempotency_key', 'tokens_pkey',
     'tokens_digest_key', 'imports_pkey', 'schema_version_pkey']) AS name
   WHERE NOT EXISTS (SELECT FROM pg_index WHERE indexrelid = to_regclass('${schemaName}.' || name)
-    AND indisunique AND indisvalid AND indimmediate)
-  UNION ALL SELECT relname || '.' || attname || ' NOT NULL' FROM (VALUES ('plants', 'name'), ('tokens', 'created_at'),
-    ('tokens', 'rights'), ('imports', 'state')) AS wanted (relname, attname)
-  WHERE NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = to_regclass('${schemaName}.' || relname)
-    AND pg_attribute.attname = wanted.attname AND attnotnull)`
+    AND indisunique AND indisvalid AND indimmediate)`
+
+/** Throws `unavailable` for a server that is not ready, and a login without these rights. */
+export async function assertUsable(connection: Connection, needs: readonly Right[]): Promise<void> {
+  await connection.check()
+  const has = await rightsOf(connection)
+  const missing = needs.find((right) => !has.includes(right))
+  if (missing === undefined) return
+  const { name, user } = connection.address
+  const message = `${user} has no right to ${missing} plants in ${name}`
+  throw new PlantsError('unavailable', message, { hint: 'See: plants doctor' })
+}
+
+export async function rightsOf(connection: Connection): Promise<Right[]> {
+  const privileges = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
+  const has = rights.map((right) => `has_table_privilege('${plants}', '${privileges[right]}')`)
+  const [row = []] = await connection.ask(`SELECT ${has.join()}`)
+  return rights.filter((_, index) => row[index] === 't')
+}
+
+async function using<T>(
+  address: PostgresAddress,
+  options: OpenOptions,
+  action: (connection: Connection, exists: boolean) => Promise<T>,
+): Promise<T> {
+  const { pool, result } = await ConnectionPool.open(address, options, async (connection) =>
+    action(connection, await hasStore(connection)),
+  )
+  pool.close()
+  return result
+}

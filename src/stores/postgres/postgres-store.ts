@@ -3,24 +3,26 @@ import { type NewPlant, textLength } from '../../plant/plant.js'
 import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
+import { pagesOf } from '../common/pages.js'
 import type { Create } from '../common/plan.js'
-import type {
-  CountQuery,
-  OpenOptions,
-  OwnStore,
-  ReadQuery,
-  Right,
-  TextCount,
-  TokenStore,
-  WriteOptions,
+import {
+  type CountQuery,
+  type OpenOptions,
+  type OwnStore,
+  type ReadQuery,
+  type Right,
+  type TextCount,
+  type Token,
+  type TokenStore,
+  tokenColumns,
+  tokenFrom,
+  type WriteOptions,
 } from '../common/store.js'
-import { batching } from './batches.js'
-import { ConnectionPool } from './pool.js'
-import { assertUsable, rightsOf } from './postgres-check.js'
-import { hasStore, migrate } from './postgres-schema.js'
-import { postgresTokens } from './postgres-tokens.js'
+import { type Call, ConnectionPool } from './pool.js'
+import type { Connection } from './postgres-connection.js'
+import { assertUsable, hasStore, migrate, rightsOf } from './postgres-schema.js'
 import { countPlants, countTexts, getPlants, readPages, readSnapshot } from './read.js'
-import { imports, literal } from './sql.js'
+import { imports, literal, type Row, toBigInt, tokens } from './sql.js'
 import { transact, transactOnce } from './transaction.js'
 import { limits, makeChanges } from './write.js'
 
@@ -128,3 +130,94 @@ export class PostgresStore implements OwnStore {
 
 /** that share a statement */
 const maxGets = 64
+
+interface Batch<Item, Result> {
+  items: Item[]
+  characters: number
+  result: Promise<Result>
+}
+
+/**
+ * Calls that come before a connection is free share it, and a statement. Several batches run concurrently.
+ *
+ * @param perform releases the connection
+ * @returns what adds an item to a batch, and resolves with the result of the batch and the index of the item in it
+ */
+function batching<Item, Result>(
+  pool: ConnectionPool,
+  { maxItems, maxCharacters = Infinity }: { maxItems: number; maxCharacters?: number },
+  perform: (connection: Connection, items: Item[], call: Call) => Promise<Result>,
+) {
+  let next: Batch<Item, Result> | undefined
+
+  const send = async (items: Item[]): Promise<Result> => {
+    const call = pool.newCall()
+    await new Promise(setImmediate) // for simultaneous calls
+    return pool.retry(call, async () => {
+      const connection = await pool.lease(call).finally(() => {
+        if (next?.items === items) next = undefined
+      })
+      return perform(connection, items, call)
+    })
+  }
+
+  const begin = (): Batch<Item, Result> => {
+    const items: Item[] = []
+    return { items, characters: 0, result: send(items) }
+  }
+
+  return async (item: Item, characters = 0): Promise<{ result: Result; index: number }> => {
+    next ??= begin()
+    const batch = next
+    const index = batch.items.push(item) - 1
+    batch.characters += characters
+    if (batch.items.length >= maxItems || batch.characters > maxCharacters) next = undefined
+    return { result: await batch.result, index }
+  }
+}
+
+function postgresTokens(pool: ConnectionPool): TokenStore {
+  /** @param evidence see `Transaction` */
+  const change = (text: string, evidence: string) =>
+    transact(pool, (transaction) => {
+      transaction.evidence.push(() => evidence)
+      return transaction.ask(text)
+    })
+
+  return {
+    async find(digest) {
+      const text = `SELECT ${tokenColumns} FROM ${tokens} WHERE digest = ${bytes(digest)}`
+      return (await pool.query(text)).map(toToken)[0]
+    },
+
+    async add(digest, { note, rights, createdAt, expiresAt }) {
+      const values = [bytes(digest), ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal)]
+      const insert = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
+        RETURNING ${tokenColumns}`
+      const added = await change(insert, `EXISTS (SELECT FROM ${tokens} WHERE digest = ${bytes(digest)})`)
+      return toToken(must(added[0]))
+    },
+
+    list() {
+      return pagesOf({}, async (after = 0n, rows) => {
+        const page = `WHERE id > ${literal(after)} ORDER BY id LIMIT ${rows}`
+        return (await pool.query(`SELECT ${tokenColumns} FROM ${tokens} ${page}`)).map(toToken)
+      })
+    },
+
+    async revoke(id, at) {
+      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, ${literal(at.getTime())})
+        WHERE id = ${literal(id)} RETURNING ${tokenColumns}`
+      const isValid = `id = ${literal(id)} AND revoked_at IS NULL`
+      return (await change(text, `NOT EXISTS (SELECT FROM ${tokens} WHERE ${isValid})`)).map(toToken)[0]
+    },
+  }
+}
+
+function bytes(digest: Uint8Array): string {
+  return `'\\x${Buffer.from(digest).toString('hex')}'::bytea`
+}
+
+function toToken([id, note = null, rights, ...times]: Row): Token {
+  return tokenFrom(toBigInt(id), note, `${rights}`, times)
+}
