@@ -3,10 +3,10 @@ import pg from 'pg'
 import { isTimeout, within } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
-import type { PostgresAddress, PostgresHost } from '../common/address.js'
+import type { PostgresAddress } from '../common/address.js'
 import { nextPause, patienceOf, retrying } from '../common/retry-policy.js'
 import type { OpenOptions } from '../common/store.js'
-import { Connection } from './postgres-connection.js'
+import { Connection, type Endpoint } from './postgres-connection.js'
 import { type Account, codeOf, DatabaseFailure, explain } from './postgres-errors.js'
 import type { Row } from './sql.js'
 
@@ -24,10 +24,9 @@ export class ConnectionPool {
   readonly #account: Account
   readonly #pool: pg.Pool
   readonly #connections = new Set<Connection>()
-  /** the index of the host of the next connection */
+  readonly #endpoints: Endpoint[]
+  /** the index of that of the next connection */
   #next = 0
-  /** with sslmode=prefer, those that are tried without TLS */
-  readonly #plainHosts = new Set<PostgresHost>()
   #wasConnected = false
   /** of the last attempt to connect */
   #failure: PlantsError | undefined
@@ -40,15 +39,16 @@ export class ConnectionPool {
     this.options = options
     this.size = account.address.max
     this.#account = account
+    this.#endpoints = endpointsOf(account.address)
     const timeouts = { connect: Math.min(maxConnectTimeout, timeout / account.address.hosts.length), ask: timeout }
-    const nextHost = () => this.#nextHost()
+    const endpoint = () => must(this.#endpoints[this.#next])
     const connections = this.#connections
     this.#pool = new pg.Pool({
       max: this.size,
       idleTimeoutMillis: 0,
       Client: class extends Connection {
         constructor() {
-          super(nextHost(), account, timeouts)
+          super(endpoint(), account, timeouts)
           connections.add(this)
           this.once('end', () => connections.delete(this))
         }
@@ -145,32 +145,22 @@ export class ConnectionPool {
     this.#isReportedAway = false
   }
 
-  #nextHost(): { host: PostgresHost; usesTls: boolean } {
-    const { hosts, sslmode } = this.#account.address
-    const host = must(hosts[this.#next])
-    return { host, usesTls: sslmode !== 'disable' && !host.host.startsWith('/') && !this.#plainHosts.has(host) }
-  }
-
   /** Tries each server once. Of their failures, throws one that may pass soon if there is any. */
   async #connect(): Promise<Connection> {
-    const { hosts, sslmode } = this.#account.address
     let failure: PlantsError | undefined
-    for (let left = hosts.length; left > 0; ) {
+    for (let left = this.#endpoints.length; left > 0; ) {
       const at = this.#next
-      const { host, usesTls } = this.#nextHost()
       try {
         return (await this.#pool.connect()) as unknown as Connection // of its option `Client`
       } catch (reason) {
         const error = explain(reason, this.#account)
-        if (sslmode === 'prefer' && usesTls && withoutTls.test(codeOf(error))) {
-          this.#plainHosts.add(host)
-          continue
-        }
-        this.#plainHosts.delete(host)
-        left -= 1
-        if (this.#next === at) this.#next = (at + 1) % hosts.length
-        if (final.test(codeOf(error))) throw error
-        if (!failure?.retryable) failure = error
+        const hasPlainNext = this.#account.address.sslmode === 'prefer' && must(this.#endpoints[at]).usesTls
+        const fallsBack = hasPlainNext && withoutTls.test(codeOf(error))
+        const step = hasPlainNext && !fallsBack ? 2 : 1
+        left -= step
+        if (this.#next === at) this.#next = (at + step) % this.#endpoints.length
+        if (final.test(codeOf(error)) && !fallsBack) throw error
+        if (!failure || !(failure.retryable || fallsBack)) failure = error
       }
     }
     throw must(failure)
@@ -200,8 +190,17 @@ const maxConnectTimeout = 5000
 /** milliseconds that a call waits for a database that is away before that is reported: a user should not wonder */
 const reportAfter = 300
 
-/** The server has no TLS, or another entry of pg_hba.conf may apply without it: so libpq tries again, too. */
+/** The server has no TLS, or another entry of pg_hba.conf may apply without it. */
 const withoutTls = /^(28000|NO_TLS)$/
 
 /** Codes after which no other server is tried: otherwise a wrong password would look like an unavailable server. */
 const final = /^(28|3D|LOGIN|PASSWORD)/
+
+/** In the order in which they are tried: with sslmode=prefer, like libpq, each host first with TLS. */
+function endpointsOf({ hosts, sslmode }: PostgresAddress): Endpoint[] {
+  return hosts.flatMap((host) => {
+    const isPlain = sslmode === 'disable' || host.host.startsWith('/')
+    const ways = sslmode === 'prefer' && !isPlain ? [true, false] : [!isPlain]
+    return ways.map((usesTls) => ({ ...host, usesTls }))
+  })
+}

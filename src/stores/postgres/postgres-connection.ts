@@ -6,6 +6,10 @@ import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { type Account, codeOf, DatabaseFailure, explain, otherProtocol } from './postgres-errors.js'
 import type { Row } from './sql.js'
 
+export interface Endpoint extends PostgresHost {
+  usesTls: boolean
+}
+
 /**
  * A connection of the driver, with what it lacks: a time for each statement, bounds on what a server may send, and
  * rules for who gets the password.
@@ -32,11 +36,7 @@ export class Connection extends pg.Client {
   #received = 0
   #maxReceived = 2 ** 20
 
-  constructor(
-    { host: { host, port }, usesTls }: { host: PostgresHost; usesTls: boolean },
-    account: Account,
-    timeouts: { connect: number; ask: number },
-  ) {
+  constructor({ host, port, usesTls }: Endpoint, account: Account, timeouts: { connect: number; ask: number }) {
     const { user, database, applicationName } = account.address
     super({
       ...{ host, port, user, database, application_name: applicationName },

@@ -62,11 +62,21 @@ export class Transaction {
   evidence: (() => string)[] = []
   /** its number, and its server */
   #identity: Row | undefined
-  /** A constraint of somebody else's is checked with the plant that violates it, not at the end for all of them. */
-  readonly #deferred = ['BEGIN', 'SET CONSTRAINTS ALL IMMEDIATE']
+  readonly #deferred = begin()
 
   constructor(connection: Connection) {
     this.connection = connection
+  }
+
+  get isBegun(): boolean {
+    return !this.#deferred.includes('BEGIN')
+  }
+
+  /** Undoes all of it. A savepoint would take a number of its own for every commit. */
+  async restart(): Promise<void> {
+    await this.connection.ask('ROLLBACK')
+    this.#deferred.push(...begin())
+    this.#identity = undefined
   }
 
   /** A statement that is sent with the next one that is asked. */
@@ -107,6 +117,11 @@ export class Transaction {
     const isInProgress = state === 'in progress'
     throw new PlantsError('unavailable', `The server reports: ${state}`, { retryable: isInProgress })
   }
+}
+
+/** A constraint of somebody else's is checked with the plant that violates it, not at the end for all of them. */
+function begin(): string[] {
+  return ['BEGIN', 'SET CONSTRAINTS ALL IMMEDIATE']
 }
 
 /** Its commit was lost with the memory of a server. */

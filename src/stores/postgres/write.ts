@@ -28,32 +28,42 @@ export async function makeChanges(
   return outcomes
 }
 
-/** Creates assume that their ids and keys are free: so most of them need no lookup. */
 async function settle(
   transaction: Transaction,
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
-  const creates = changes.filter((change) => change.type === 'create')
+  const isNested = transaction.isBegun
+  if (!isNested) return trySettle(transaction, changes, maxRejected, () => transaction.restart())
   transaction.defer('SAVEPOINT changes')
-  let outcomes: Outcome[] | undefined
-  for (let tries = 1; !outcomes; tries += 1) {
+  const outcomes = await trySettle(transaction, changes, maxRejected, () => transaction.ask('ROLLBACK TO changes'))
+  transaction.defer('RELEASE changes')
+  return outcomes
+}
+
+/** Creates assume that their ids and keys are free: so most of them need no lookup. */
+async function trySettle(
+  transaction: Transaction,
+  changes: readonly Change[],
+  maxRejected: number,
+  undo: () => Promise<unknown>,
+): Promise<Outcome[]> {
+  const creates = changes.filter((change) => change.type === 'create')
+  for (let tries = 1; ; tries += 1) {
     const isFree = tries === 1 && maxRejected > 0 && creates.length === changes.length
     const plan = isFree ? allCreated(creates) : planOf(await storedFor(transaction, changes), changes, maxRejected)
     try {
       await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
       transaction.evidence.push(() => isSaved(plan))
-      outcomes = plan.outcomes
+      return plan.outcomes
     } catch (error) {
       const isTaken = error instanceof MissingRows || codeOf(error) === uniqueViolation
       const isViolation = error instanceof DatabaseFailure && error.code === 'CONSTRAINT'
       if (tries === maxTries || !(isTaken || isViolation)) throw error
-      await transaction.ask('ROLLBACK TO changes')
-      if (isViolation) outcomes = await withoutViolations(transaction, changes, maxRejected, error)
+      await undo()
+      if (isViolation) return withoutViolations(transaction, changes, maxRejected, error)
     }
   }
-  transaction.defer('RELEASE changes')
-  return outcomes
 }
 
 /** in each of which another writer has changed one of the plants after they were looked up */
@@ -160,32 +170,25 @@ async function copy(transaction: Transaction, created: KeyedPlant[]): Promise<vo
 /** https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4 */
 function* binaryRows(created: KeyedPlant[]): Generator<Buffer> {
   yield Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
-  const newPiece = (size: number) => new DataView(new ArrayBuffer(size)) // whose numbers are faster than a Buffer's
-  let piece = newPiece(pieceSize)
-  let bytes = Buffer.from(piece.buffer)
+  let piece = Buffer.allocUnsafe(pieceSize)
   let length = 0
   const addText = (text: string | undefined) => {
-    const size = text === undefined ? -1 : bytes.write(text, length + 4)
-    piece.setInt32(length, size)
-    length += 4 + Math.max(0, size)
+    const bytes = text === undefined ? -1 : piece.write(text, length + 4)
+    length = piece.writeInt32BE(bytes, length) + Math.max(0, bytes)
   }
   for (const { plant, key } of created) {
     const maxLength = 26 + 3 * (textLength(plant) + (key?.length ?? 0))
-    if (length + maxLength > bytes.length) {
-      yield bytes.subarray(0, length)
-      piece = newPiece(Math.max(pieceSize, maxLength))
-      bytes = Buffer.from(piece.buffer)
+    if (length + maxLength > piece.length) {
+      yield piece.subarray(0, length)
+      piece = Buffer.allocUnsafe(Math.max(pieceSize, maxLength))
       length = 0
     }
-    piece.setInt16(length, 4)
-    piece.setInt32(length + 2, 8)
-    piece.setBigInt64(length + 6, plant.id)
-    length += 14
-    addText(plant.name)
-    addText(plant.tag)
-    addText(key)
+    length = piece.writeInt16BE(4, length)
+    length = piece.writeInt32BE(8, length)
+    length = piece.writeBigInt64BE(plant.id, length)
+    for (const text of [plant.name, plant.tag, key]) addText(text)
   }
-  yield bytes.subarray(0, length)
+  yield piece.subarray(0, length)
   yield Buffer.from([0xff, 0xff])
 }
 
