@@ -40,13 +40,6 @@ test.each<[what: string, given: string[], command: string, turns: Record<string,
     [{ id: 1, name: 'Fern', tag: '' }],
   ],
   [
-    'says at once that an id is taken',
-    [fern],
-    'create',
-    { id: '1\r', 'A plant with id 1 already exists': '2\r', name: 'Moss\r', tag: '\r' },
-    [{ id: 1, name: 'Fern' }, moss(12)],
-  ],
-  [
     'asks again for an empty name',
     [],
     'create --id 1',
@@ -80,12 +73,8 @@ test('create takes the next id, when another process has taken the proposed one'
   expect(stripVTControlCharacters((await session.ended).screen)).toContain('Planted Fern (id 2)')
 })
 
-test('create asks nothing in vain', async () => {
-  const user = await after(fern)
-  expect(await user.terminal('create --id 1 --no-color').ended).toEqual({
-    code: 1,
-    screen: 'plants: A plant with id 1 already exists\r\n  Look at it with: plants get 1\r\n',
-  })
+test('create asks nothing where there can be no store', async () => {
+  const user = new World()
   expect((await user.terminal(['create', '--store', user.home]).ended).code).toBe(4)
 })
 
