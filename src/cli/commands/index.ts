@@ -8,7 +8,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, ListedCommand>>>> 
     create: ['create a plant', async () => (await import('./create.js')).defineCreate, 'new', 'add'],
     get: ['show plants by id', async () => (await import('./list.js')).defineGet, 'show'],
     list: ['list or search plants', async () => (await import('./list.js')).defineList, 'ls'],
-    count: ['count plants', async () => (await import('./count.js')).defineCount],
+    count: ['count plants', async () => (await import('./list.js')).defineCount],
     update: ['change plants', async () => (await import('./update.js')).defineUpdate],
     delete: ['delete plants', async () => (await import('./delete.js')).defineDelete, 'rm', 'remove'],
   },

@@ -1,15 +1,15 @@
-import { notFound, quoteIfNeeded, styleFor, writeResult, writeRows } from '../../output/output.js'
-import { fieldNames, plantFields } from '../../plant/fields.js'
+import { notFound, quoteIfNeeded, styleFor, writeAnswer, writeResult, writeRows } from '../../output/output.js'
+import { fieldNames, type TextName } from '../../plant/fields.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import type { Column, PlantRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { grouped, outputFormats } from '../../platform/values.js'
+import { commonFormats, grouped, outputFormats } from '../../platform/values.js'
 import type { ListQuery, Store } from '../../stores/common/store.js'
 import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { addQuery, idsArgument, type QueryOptions, singleId } from '../options.js'
+import { addFilters, addQuery, type FilterOptions, idsArgument, type QueryOptions, singleId } from '../options.js'
 import type { Settings } from '../settings.js'
 
 export function defineGet(command: PlantsCommand, io: Io): void {
@@ -22,7 +22,8 @@ export function defineGet(command: PlantsCommand, io: Io): void {
 
 export async function get(args: readonly string[], options: GlobalOptions, io: Io): Promise<void> {
   const id = singleId(args)
-  const ids = id === undefined ? await (await import('../ids.js')).readIds(args, io) : []
+  const many = id === undefined ? await import('../many.js') : undefined
+  const ids = await many?.readIds(args, io)
   const settings = await resolveSettings(options, io, { formats: outputFormats })
   const store = await openExistingStore(settings.store, settings.storeOptions)
   const perform = async (wanted: bigint) => {
@@ -31,9 +32,9 @@ export async function get(args: readonly string[], options: GlobalOptions, io: I
     throw notFound(wanted, settings, store)
   }
   try {
-    if (id !== undefined) return await showPlant(await perform(id), settings, io)
-    const { performAll } = await import('../many.js')
-    await performAll([ids], { perform, text: () => plantTable(fieldNames, settings, io) }, settings, io)
+    if (id !== undefined) await showPlant(await perform(id), settings, io)
+    if (many && ids)
+      await many.performAll([ids], { perform, text: () => plantTable(fieldNames, settings, io) }, settings, io)
   } finally {
     await store?.close()
   }
@@ -41,12 +42,10 @@ export async function get(args: readonly string[], options: GlobalOptions, io: I
 
 async function showPlant(plant: NewPlant, { output, colors }: Settings, io: Io) {
   const { faint, strong } = await styleFor(colors(io.stdout))
-  const width = Math.max(...plantFields.map(({ name }) => name.length))
-  const lines = plantFields.flatMap(({ name }) => {
-    if (plant[name] === undefined) return []
-    const text = quoteIfNeeded(String(plant[name]))
-    return `${faint(name)}${' '.repeat(width - name.length)}  ${name === 'name' ? strong(text) : text}`
-  })
+  const { id, name, tag } = plant
+  const line = (field: string, text: string) => `${faint(field)}${' '.repeat(4 - field.length)}  ${text}`
+  const lines = [line('id', String(id)), line('name', strong(quoteIfNeeded(name)))]
+  if (tag !== undefined) lines.push(line('tag', quoteIfNeeded(tag)))
   await writeResult(io, { output }, plant, lines.join('\n'), 'Run it again')
 }
 
@@ -123,4 +122,37 @@ export async function plantTable(fields: readonly Column[], { colors }: Settings
   const cellsOf = (plant: PlantRecord) =>
     fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
   return tableOf(titles, cellsOf, await styleFor(colors(stdout)), stdout)
+}
+
+export interface CountOptions extends FilterOptions {
+  by?: TextName
+}
+
+export function defineCount(command: PlantsCommand, io: Io): void {
+  command
+    .description('Print the number of plants; with --output json or ndjson as a JSON number.')
+    .choice('--by <field>', 'count the plants of each text, the most frequent first', ['name', 'tag'])
+  addFilters(command)
+    .addExamples('plants count --tag shade', 'plants count --by tag', 'plants count --by name --output csv')
+    .handler((options: CountOptions) => count(options, io))
+}
+
+export async function count(options: CountOptions, io: Io): Promise<void> {
+  const { tag, search, by } = options
+  const settings = await resolveSettings(options, io, { formats: by === undefined ? commonFormats : outputFormats })
+  const store = await openExistingStore(settings.store, settings.storeOptions)
+  try {
+    if (by === undefined) {
+      const plants = (await store?.count({ tag, search })) ?? 0n
+      return await writeAnswer(io, settings.output === 'text' ? `${plantCount(plants)}\n` : `${plants}\n`)
+    }
+    const fields = [by, 'count'] as const
+    async function* rows(field: TextName): AsyncGenerator<PlantRecord[]> {
+      for await (const page of store?.countBy(field, { tag, search }) ?? [])
+        yield page.map(({ text, count }) => ({ [field]: text, count }))
+    }
+    await writeRows(io, settings, rows(by), { fields, text: () => plantTable(fields, settings, io) })
+  } finally {
+    await store?.close()
+  }
 }

@@ -16,8 +16,7 @@ import type { Store } from '../../stores/common/store.js'
 import { openExistingStore } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import { readIds } from '../ids.js'
-import { performAll } from '../many.js'
+import { performAll, readIds } from '../many.js'
 import { idsArgument, singleId, warnOfEmptyTexts } from '../options.js'
 
 export interface UpdateOptions extends GlobalOptions {
