@@ -14,7 +14,7 @@ const chunks = {
     'cli/program/program.ts',
     ...['create', 'list'].map((name) => `cli/commands/${name}.ts`),
     ...['files', 'growing-buffer'].map((name) => `platform/${name}.ts`),
-    ...['plan', 'store', 'pages', 'search', 'retry-policy'].map((name) => `stores/common/${name}.ts`),
+    ...['plan', 'store', 'search', 'retry-policy'].map((name) => `stores/common/${name}.ts`),
   ],
   // with what it imports later: a service that runs may be updated meanwhile, and would miss its old files
   sqlite: ['sqlite-store', 'read'].map((name) => `stores/sqlite/${name}.ts`),

@@ -1,6 +1,6 @@
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { isLoopback } from '../platform/network.js'
+import { isLoopback } from '../platform/values.js'
 import type { RemoteAddress } from '../stores/common/address.js'
 import { parseToken } from './token.js'
 

@@ -14,9 +14,8 @@ import { plantCount, plantOf } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped, must } from '../platform/values.js'
-import { idAfter } from '../stores/common/conflict.js'
 import type { Right, Store } from '../stores/common/store.js'
-import { completeAddress, isOwn, nextIdIn, openToCompare, schemeOf } from '../stores/registry.js'
+import { completeAddress, idAfter, isOwn, nextIdIn, openToCompare, schemeOf } from '../stores/registry.js'
 import {
   findImport,
   type ImportLock,

@@ -3,8 +3,8 @@ import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } f
 import { join } from 'node:path'
 import { isObject } from '../plant/exact-json.js'
 import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReason } from '../platform/errors.js'
+import { isTrusted, whyOthersCanWrite } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { isTrusted, whyOthersCanWrite } from '../platform/trust.js'
 import { isLoginAddress } from '../stores/common/address.js'
 import { type Scope, type SettingName, savedType, settingsIn } from './setting-table.js'
 

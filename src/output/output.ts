@@ -2,11 +2,10 @@ import { toJson } from '../plant/exact-json.js'
 import { fieldNames, type NewPlant } from '../plant/fields.js'
 import { type Column, documentIn } from '../plant/records.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
-import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
+import { escapeControlChars, escapeControlCharsInLines, printable, redactFields } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
-import { printable, redactFields } from '../platform/redact.js'
 import { isJson, must, type OutputFormat } from '../platform/values.js'
-import { idExists } from '../stores/common/conflict.js'
+import { idExists } from '../stores/common/change.js'
 
 /** Of the terminal, also through a pipe to another program there. */
 export function terminalWidth({ stdout, stderr }: Pick<Io, 'stdout' | 'stderr'>): number {

@@ -1,5 +1,5 @@
+import { printable } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { printable } from '../platform/redact.js'
 import type { Observer } from '../stores/common/access.js'
 import { jsonLine, type OutputStyle } from './output.js'
 

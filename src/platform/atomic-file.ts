@@ -5,15 +5,18 @@ import {
   fstatSync,
   fsync,
   fsyncSync,
+  lstatSync,
   openSync,
+  readlinkSync,
+  realpathSync,
   renameSync,
   rmSync,
   type Stats,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { isWindows, PlantsError, systemCode, systemReason } from './errors.js'
-import { syncFolder } from './files.js'
+import { isWindows, malformed, PlantsError, systemCode, systemReason } from './errors.js'
+import { isOwn, syncFolder } from './files.js'
 
 /** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
 export function replaceFile(file: string, target: string): void {
@@ -83,4 +86,32 @@ export function unwritable(what: string, cause: unknown, hint: string): unknown 
   return reason === undefined
     ? cause
     : new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
+}
+
+/** The file that a path resolves to, which need not exist. */
+export function targetOf(path: string): string {
+  let target = path
+  for (let links = 0; lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink(); links += 1) {
+    if (links === 40) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
+    target = resolve(realpathSync(dirname(target)), readlinkSync(target))
+  }
+  return target
+}
+
+/** Whether a path is written to as it is: a device, a pipe, or an open descriptor such as /dev/stdout. */
+export function isWrittenInPlace(path: string, stats: Stats | undefined): boolean {
+  if (stats === undefined || stats.isDirectory()) return false
+  return !stats.isFile() || /^\/(dev\/(std(in|out|err)|fd\/\d+)|proc\/\w+\/fd\/\d+)$/.test(path)
+}
+
+/** Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over from its start. */
+export function descriptorOf(path: string, stats: Stats | undefined): number | undefined {
+  const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)?.groups?.['name']
+  if (name === undefined || !stats?.isFile()) return undefined
+  return { stdout: 1, stderr: 2 }[name] ?? parseInt(name, 10)
+}
+
+/** Throws `malformed`, with the hint, for a file of another user, to which nothing is written. */
+export function assertOwnFile(path: string, { uid }: Stats, hint: string): void {
+  if (!isOwn(uid)) throw malformed(`${path} belongs to another user (uid ${uid})`, hint)
 }

@@ -1,8 +1,8 @@
 import { X509Certificate } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { malformed, systemCode } from './errors.js'
+import { whyOthersCanWrite } from './files.js'
 import { readTextFile } from './text-files.js'
-import { whyOthersCanWrite } from './trust.js'
 
 /** Throws `malformed`, whose hint names `source`: the flag or the setting of the path. */
 export function readCertificates(path: string, source?: string): string {

@@ -1,17 +1,6 @@
-import {
-  chmodSync,
-  closeSync,
-  existsSync,
-  fsyncSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  readlinkSync,
-  realpathSync,
-  type Stats,
-} from 'node:fs'
-import { dirname, resolve } from 'node:path'
-import { systemCode } from './errors.js'
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, type Stats, statSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { isWindows, octal, systemCode } from './errors.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
@@ -40,25 +29,32 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** The file that a path resolves to, which need not exist. */
-export function targetOf(path: string): string {
-  let target = path
-  for (let links = 0; lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink(); links += 1) {
-    if (links === 40) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
-    target = resolve(realpathSync(dirname(target)), readlinkSync(target))
-  }
-  return target
+// Trusted are root, this user, and the directories that plants is told to use. Windows has no user ids and no modes.
+
+export function isTrusted(uid: number): boolean {
+  return isOwn(uid) || uid === 0
 }
 
-/** Whether a path is written to as it is: a device, a pipe, or an open descriptor such as /dev/stdout. */
-export function isWrittenInPlace(path: string, stats: Stats | undefined): boolean {
-  if (stats === undefined || stats.isDirectory()) return false
-  return !stats.isFile() || /^\/(dev\/(std(in|out|err)|fd\/\d+)|proc\/\w+\/fd\/\d+)$/.test(path)
+export function isOwn(uid: number): boolean {
+  return uid === (process.geteuid?.() ?? uid)
 }
 
-/** Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over from its start. */
-export function descriptorOf(path: string, stats: Stats | undefined): number | undefined {
-  const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)?.groups?.['name']
-  if (name === undefined || !stats?.isFile()) return undefined
-  return { stdout: 1, stderr: 2 }[name] ?? parseInt(name, 10)
+/** Why others can change a file; undefined when only this user and root can. */
+export function whyOthersCanWrite(stats: Stats): string | undefined {
+  if (isWindows) return undefined
+  if (!isTrusted(stats.uid)) return `belongs to another user (uid ${stats.uid})`
+  return isWritableByOthers(stats) ? `can be changed by others ${octal(stats.mode)}` : undefined
+}
+
+/** Why others can create files in a directory; undefined when only this user and root can. */
+export function exposureOf(directory: string): string | undefined {
+  if (isWindows) return undefined
+  const stats = statSync(directory)
+  if (!isTrusted(stats.uid)) return `${directory} belongs to another user (uid ${stats.uid})`
+  return isWritableByOthers(stats) ? `${directory} can be written by other users ${octal(stats.mode)}` : undefined
+}
+
+/** A group counts as others, unless it has the number of the owner: many systems give each user such a group. */
+function isWritableByOthers({ uid, gid, mode }: Stats): boolean {
+  return (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
 }

@@ -1,4 +1,4 @@
-import { malformed, type PlantsError } from './errors.js'
+import { malformed, type PlantsError, unlessSystemError } from './errors.js'
 import { shorten } from './escape.js'
 
 /** What an index finds that is in range. Anything else is a defect. */
@@ -108,4 +108,14 @@ export function invalidValue(name: string, rule: string, text: string, example?:
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
   if (example === undefined) return malformed(message, undefined)
   return malformed(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)
+}
+
+/** Without any lookup: a loopback address or `localhost`. */
+export function isLoopback(hostname: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
+}
+
+/** In Node 20, an optimised `URL.canParse` also rejects `https://plänts.example`. */
+export function urlOf(text: string, base?: string): URL | undefined {
+  return unlessSystemError(() => new URL(text, base))
 }

@@ -2,8 +2,7 @@ import { toWireJson } from '../plant/exact-json.js'
 import { type NewPlant, plantOf, textLength } from '../plant/plant.js'
 import { recordWriter } from '../plant/records.js'
 import { type Change, writeOne } from '../stores/common/change.js'
-import { queryText } from '../stores/common/pages.js'
-import type { OwnStore, ReadQuery } from '../stores/common/store.js'
+import { type OwnStore, queryText, type ReadQuery } from '../stores/common/store.js'
 import { busy, HttpError } from './answer.js'
 import {
   parseId,

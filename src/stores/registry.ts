@@ -1,5 +1,7 @@
 import { join } from 'node:path'
+import { largestId, type NewPlant, newPlant, type Plant } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
+import { must } from '../platform/values.js'
 import {
   type Address,
   type AddressContext,
@@ -11,8 +13,7 @@ import {
   parseService,
   type RemoteAddress,
 } from './common/address.js'
-import { idAfter } from './common/conflict.js'
-import { greatestId } from './common/create-next.js'
+import { changedBy } from './common/change.js'
 import type { CheckOptions, CheckReport, OpenOptions, OwnStore, Store } from './common/store.js'
 
 interface StoreScheme<A extends Address> {
@@ -125,6 +126,35 @@ export async function openExistingStore(address: Address, options: OpenOptions):
   return store
 }
 
+export function idAfter(greatest: bigint | undefined, flag = '--id'): bigint {
+  if (greatest === undefined) return 1n
+  if (greatest < largestId) return greatest + 1n
+  throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, {
+    hint: `Choose one with ${flag} NUMBER`,
+  })
+}
+
+/** Undefined in an empty store. */
+export async function greatestId(store: Pick<Store, 'read'>): Promise<bigint | undefined> {
+  for await (const [plant] of store.read({ desc: true, limit: 1, inPages: true })) return plant?.id
+  return undefined
+}
+
+/** With the greatest id plus 1, or the next one if another process creates that id first. */
+export async function createNext(store: Pick<Store, 'read' | 'write'>, plant: Plant): Promise<NewPlant> {
+  for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
+    const next = newPlant(idAfter(await greatestId(store)), plant.name, plant.tag)
+    const isLast = next.id === tried || tries === maxTries
+    const [outcome] = await store.write([{ type: 'create', plant: next }])
+    const isTaken = outcome?.type === 'rejected' && outcome.error.type === 'conflict'
+    if (!isTaken || isLast) return changedBy(must(outcome)).plant
+    tried = next.id
+  }
+}
+
+/** Each failed try means that another process has created a plant. */
+const maxTries = 1000
+
 /** The greatest id plus 1, or 1 if there is no store. The hint of the error names the flag. */
 export async function nextIdIn(address: Address, options: OpenOptions, flag?: string): Promise<bigint> {
   const store = await schemeOf(address).openExisting(address, options)
@@ -146,27 +176,21 @@ export function noStoreYet({ name }: Address): string {
   return `There is no store at ${name} yet: plants create creates it`
 }
 
-/** For a dry run: no store if there is none yet, or if a service cannot be read. */
+/** For a dry run: no store if there is none yet, or without a token for a service, or the right to read it. */
 export async function openToCompare(
   address: Address,
   options: OpenOptions,
 ): Promise<{ store: Store | undefined; isReadable: boolean }> {
   if (isOwn(address)) return { store: await schemeOf(address).openExisting(address, options), isReadable: true }
-  const store = await openReadable(address, options)
-  return { store, isReadable: store !== undefined }
-}
-
-/** Undefined without a token, and for a service that does not let it read. */
-async function openReadable(address: RemoteAddress, options: OpenOptions): Promise<Store | undefined> {
   try {
     const store = await openRemote(address, options)
-    if (await store.isReadable()) return store
+    if (await store.isReadable()) return { store, isReadable: true }
     await store.close()
   } catch (error) {
     const isWithoutToken = error instanceof PlantsError && error.type === 'unauthorized' && error.status === undefined
     if (!isWithoutToken) throw error
   }
-  return undefined
+  return { store: undefined, isReadable: false }
 }
 
 /** Also for the files that SQLite keeps beside a store. */

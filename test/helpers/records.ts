@@ -1,7 +1,6 @@
 import type { NewPlant } from '../../src/plant/plant.js'
-import type { InputOptions, RawRecord } from '../../src/transfer/formats/chunk.js'
+import type { FieldRules, InputOptions, RawRecord } from '../../src/transfer/formats/chunk.js'
 import { openFormat } from '../../src/transfer/formats/formats.js'
-import type { FieldRules } from '../../src/transfer/formats/header.js'
 import { Mapper } from '../../src/transfer/import/map.js'
 
 interface Read {

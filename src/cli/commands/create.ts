@@ -24,9 +24,16 @@ import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { invalidValue, outputFormats } from '../../platform/values.js'
 import { writeOne } from '../../stores/common/change.js'
-import { idAfter } from '../../stores/common/conflict.js'
-import { createNext, greatestId } from '../../stores/common/create-next.js'
-import { isOwn, nextIdIn, ownSchemeOf, schemeOf, takesToken } from '../../stores/registry.js'
+import {
+  createNext,
+  greatestId,
+  idAfter,
+  isOwn,
+  nextIdIn,
+  ownSchemeOf,
+  schemeOf,
+  takesToken,
+} from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
 import { addRetry, warnOfEmptyTexts, warnOfUselessRetry } from '../options.js'

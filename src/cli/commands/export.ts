@@ -54,7 +54,7 @@ export async function exportPlants(options: ExportOptions, io: Io): Promise<void
     const query = { limit, after, tag, search, sort, desc }
     const pages = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
     if (path === undefined) await writeRows(io, { ...settings, output }, pages, {})
-    else await save(pages, { path, out }, await encoderFor(path, format), settings, io)
+    else await save(pages, { path, out }, encoderFor(path, format), settings, io)
   } finally {
     await store?.close()
   }

@@ -5,10 +5,8 @@ import { parseToken } from '../../auth/token.js'
 import { toJson } from '../../plant/exact-json.js'
 import { within } from '../../platform/clock.js'
 import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
-import { escapeControlChars } from '../../platform/escape.js'
+import { escapeControlChars, printable } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { urlOf } from '../../platform/network.js'
-import { printable } from '../../platform/redact.js'
 import {
   invalidValue,
   parseBasePath,
@@ -17,6 +15,7 @@ import {
   parseSize,
   parseText,
   parseTimer,
+  urlOf,
 } from '../../platform/values.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'

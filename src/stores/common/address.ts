@@ -1,5 +1,5 @@
 import { isWindows, malformed, type PlantsError } from '../../platform/errors.js'
-import { urlOf } from '../../platform/network.js'
+import { urlOf } from '../../platform/values.js'
 
 export interface AddressContext {
   resolvePath(path: string): string

@@ -1,7 +1,6 @@
 import { equalFields, type NewPlant, type PlantPatch } from '../../plant/plant.js'
 import { type ErrorType, errorValue, PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
-import { idExistsText } from './conflict.js'
 
 /** What `Store.write` does to one plant. */
 export type Change =
@@ -119,4 +118,22 @@ export function missingOutcome({ patch, ifMissing }: Extract<Change, { type: 'up
 
 export function notFound(id: bigint): Problem {
   return problem('notFound', `No plant has id ${id}`)
+}
+
+/** What happens to a record whose id exists: `same` skips it if it equals the plant, and rejects it otherwise. */
+export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
+export type ExistsPolicy = (typeof existsPolicies)[number]
+
+export function idExists(id: bigint): PlantsError {
+  return new PlantsError('conflict', idExistsText(id))
+}
+
+export function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string {
+  const isCompared = policy === 'same' || policy === 'update'
+  return `A ${isCompared ? 'different plant' : 'plant'} with id ${id} already exists`
+}
+
+export function keyConflict(id: bigint): PlantsError {
+  const hint = `It created plant ${id}. Repeat a key only with the same plant, and use a new key for any other`
+  return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
 }

@@ -3,13 +3,13 @@ import {
   type Change,
   existingOutcome,
   idOf,
+  keyConflict,
   missingOutcome,
   notFound,
   type Outcome,
   rejected,
   unsent,
 } from './change.js'
-import { keyConflict } from './conflict.js'
 
 export type Create = Extract<Change, { type: 'create' }>
 

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import { isLoopback } from '../../platform/network.js'
+import { isLoopback } from '../../platform/values.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { type Account, codeOf, DatabaseFailure, explain, otherProtocol } from './postgres-errors.js'
 import type { Row } from './sql.js'

@@ -3,12 +3,12 @@ import { type NewPlant, textLength } from '../../plant/plant.js'
 import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
-import { pagesOf } from '../common/pages.js'
 import type { Create } from '../common/plan.js'
 import {
   type CountQuery,
   type OpenOptions,
   type OwnStore,
+  pagesOf,
   type ReadQuery,
   type Right,
   type TextCount,

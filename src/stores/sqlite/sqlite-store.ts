@@ -8,6 +8,7 @@ import {
   checkpointState,
   type FileOptions,
   type OwnStore,
+  pagesOf,
   type ReadQuery,
   type Right,
   rights,
@@ -156,10 +157,7 @@ function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore 
         return toToken(connection.prepare(insertSql).get(digest, note ?? null, rights.join(), ...times))
       }),
 
-    list: async function* () {
-      const { pagesOf } = await import('../common/pages.js')
-      yield* pagesOf({}, (after, rows) => connection.run(() => readTokens(connection, after ?? belowAll, rows)))
-    },
+    list: () => pagesOf({}, (after, rows) => connection.run(() => readTokens(connection, after ?? belowAll, rows))),
 
     revoke: (id, at) =>
       writer.write(() => {

@@ -1,8 +1,7 @@
 import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
-import { makeFolder, syncFolder } from '../../platform/files.js'
-import { exposureOf, isTrusted } from '../../platform/trust.js'
+import { exposureOf, isTrusted, makeFolder, syncFolder } from '../../platform/files.js'
 import type { FileOptions } from '../common/store.js'
 import { explainFailure, notOurs } from './sqlite-errors.js'
 

@@ -2,13 +2,18 @@ import { accessSync, closeSync, constants, openSync, type Stats, statSync, write
 import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
-import type { NewPlant } from '../../plant/fields.js'
+import { fieldNames, type NewPlant } from '../../plant/fields.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
-import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
+import {
+  AtomicFile,
+  assertOwnFile,
+  descriptorOf,
+  isWrittenInPlace,
+  targetOf,
+  unwritable,
+} from '../../platform/atomic-file.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
-import { descriptorOf, isWrittenInPlace, targetOf } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { assertOwnFile } from '../../platform/trust.js'
 
 /**
  * Replaces a file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices and pipes.
@@ -117,11 +122,8 @@ export function formatOfName(path: string): FileFormat {
 
 type Pages = AsyncIterable<NewPlant[]>
 
-export async function encoderFor(
-  path: string,
-  format: FileFormat,
-): Promise<(pages: Pages) => AsyncIterable<Uint8Array>> {
-  if (format === 'xlsx') return (await import('./workbook-file.js')).workbookOf
+export function encoderFor(path: string, format: FileFormat): (pages: Pages) => AsyncIterable<Uint8Array> {
+  if (format === 'xlsx') return workbookOf
   const isCompressed = /\.gz$/i.test(path)
   return (pages) => (isCompressed ? compressed(encoded(pages, format)) : encoded(pages, format))
 }
@@ -142,3 +144,47 @@ async function* compressed(bytes: AsyncIterable<Uint8Array>): AsyncGenerator<Uin
     await done
   }
 }
+
+/** Texts are texts, also those that begin with `=`, and so are ids of more than 15 digits, which spreadsheets round. */
+async function* workbookOf(pages: Pages): AsyncGenerator<Uint8Array> {
+  const { writeXlsxStream, XLSX_MAX_ROWS_PER_SHEET } = await import('hucre/xlsx')
+  const columns = fieldNames.map((header) => ({ header, width: 24 }))
+  yield* writeXlsxStream(rowsOf(pages, XLSX_MAX_ROWS_PER_SHEET), {
+    name: 'Plants',
+    columns,
+    freezePane: { rows: 1 },
+    maxRowsPerSheet: Infinity,
+  })
+}
+
+async function* rowsOf(pages: Pages, maxRows: number) {
+  let rows = 1
+  for await (const page of pages) {
+    for (const plant of page) {
+      rows += 1
+      if (rows > maxRows)
+        throw malformed(`A sheet has at most ${maxRows} rows`, 'Use --limit and --after, or a .csv file')
+      yield fieldNames.map((name) => cellOf(plant, name))
+    }
+  }
+}
+
+function cellOf(plant: NewPlant, name: keyof NewPlant): string | number | null {
+  const value = plant[name]
+  if (typeof value === 'bigint') return value > -maxNumber && value < maxNumber ? Number(value) : String(value)
+  if (value !== undefined && value.length > maxText)
+    throw malformed(
+      `The ${name} of the plant with id ${plant.id} has ${value.length} characters, but a cell has at most ${maxText}`,
+      'Use a .csv file',
+    )
+  return value === undefined ? null : value.replace(/_(?=x[\dA-F]{4}_)|[\ufffe\uffff]/gi, escaped)
+}
+
+/** Such as `_x005F_`, for what would be read as such a word, and for characters that XML cannot have. */
+function escaped(character: string): string {
+  return `_x${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}_`
+}
+
+const maxNumber = 10n ** 15n
+/** in UTF-16 code units, as Excel counts */
+const maxText = 32_767

@@ -3,7 +3,6 @@ import type { FormatName } from '../../plant/records.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import { must } from '../../platform/values.js'
 import { type Problem, problem } from '../../stores/common/change.js'
-import type { EncodingName } from './encoding.js'
 
 export interface FieldRules {
   /** such as `CommonName` for `name`; an empty one is not read */
@@ -25,6 +24,9 @@ export interface Header {
   /** the columns that a rejects file repeats */
   kept: readonly number[]
 }
+
+/** a name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1` */
+export type EncodingName = string
 
 export interface InputOptions {
   format: FormatName | undefined

@@ -11,11 +11,10 @@ import {
   prepend,
   skipRecords,
 } from './chunk.js'
-import { markedEncoding, toUtf8 } from './encoding.js'
 import { findHeader, headerAt, likelyHeader, maxHeaderRows } from './header.js'
 import { readArray, readNdjson } from './json.js'
-import { type Lines, readLines } from './lines.js'
 import { readTable, TableParser } from './table.js'
+import { type Lines, markedEncoding, readLines, toUtf8 } from './text.js'
 
 /** Throws `malformed` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {

@@ -4,8 +4,6 @@ import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
 import type { Cells, Chunk, FieldRules, FormatReader, Header } from './chunk.js'
 
-export type { FieldRules } from './chunk.js'
-
 /** The first columns or keys of a rejects file, which an import ignores. */
 export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason', 'rejected_text']
 

@@ -3,7 +3,7 @@ import { parseJson } from '../../plant/exact-json.js'
 import { malformed } from '../../platform/errors.js'
 import { problem } from '../../stores/common/change.js'
 import { Chunk, isTooLarge, maxChunkRecords, readWhole, recordTooLarge } from './chunk.js'
-import { readLines } from './lines.js'
+import { readLines } from './text.js'
 
 /** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
 export async function* readNdjson(blocks: AsyncIterable<Buffer>): AsyncGenerator<Chunk> {

@@ -1,7 +1,7 @@
 import { malformed } from '../../platform/errors.js'
 import { problem } from '../../stores/common/change.js'
 import { type Cells, Chunk, maxRecordBytes, recordTooLarge } from './chunk.js'
-import type { Lines } from './lines.js'
+import type { Lines } from './text.js'
 
 /** The rows of a table (RFC 4180). A cell in quotes is exact. Others are trimmed, and undefined if they are empty. */
 export class TableParser {

@@ -3,8 +3,7 @@ import { acceptNewPlant, type FieldName, invalidPlant, type NewPlant, type Plant
 import { problemsOf } from '../../plant/plant-schema.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
-import { type Change, type Problem, problem } from '../../stores/common/change.js'
-import type { ExistsPolicy } from '../../stores/common/conflict.js'
+import { type Change, type ExistsPolicy, type Problem, problem } from '../../stores/common/change.js'
 import type { Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 

@@ -1,10 +1,9 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
-import { unwritable } from '../../platform/atomic-file.js'
+import { assertOwnFile, descriptorOf, isWrittenInPlace, unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
-import { descriptorOf, isWrittenInPlace, syncFolder } from '../../platform/files.js'
-import { assertOwnFile } from '../../platform/trust.js'
+import { syncFolder } from '../../platform/files.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 

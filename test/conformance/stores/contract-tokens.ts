@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { digestOf } from '../../../src/server/authenticator.js'
-import { pageRows } from '../../../src/stores/common/pages.js'
-import { type OwnStore, rights, type Token, type TokenStore } from '../../../src/stores/common/store.js'
+import { type OwnStore, pageRows, rights, type Token, type TokenStore } from '../../../src/stores/common/store.js'
 
 const [created, expires, revoked] = [new Date(1.7e12), new Date(1.9e12 + 1), new Date(1.8e12)]
 

@@ -9,8 +9,8 @@ import {
 } from '../../../src/plant/plant.js'
 import { must } from '../../../src/platform/values.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
-import { createNext, greatestId } from '../../../src/stores/common/create-next.js'
 import type { CountQuery, ListQuery, OwnStore, ReadQuery, Store } from '../../../src/stores/common/store.js'
+import { createNext, greatestId } from '../../../src/stores/registry.js'
 import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
 
