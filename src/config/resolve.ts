@@ -76,16 +76,6 @@ export function parseSetting(setting: SettingSource): unknown {
   }
 }
 
-export function failureOf(setting: SettingSource): PlantsError | undefined {
-  try {
-    parseSetting(setting)
-    return undefined
-  } catch (error) {
-    if (error instanceof PlantsError) return error
-    throw error
-  }
-}
-
 /** Throws `malformed` for an unknown store. */
 export async function resolveStore(setting: SettingSource, { saved, path }: SettingsFile, io: Io): Promise<Address> {
   const { value = 'local', place, source } = setting

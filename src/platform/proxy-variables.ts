@@ -16,16 +16,6 @@ export async function proxyFor({ url, socketPath }: ProxyTarget, io: Io): Promis
   return name && parseProxy(name, variable(name, io))
 }
 
-/** Without credentials. Throws `malformed` for one that is not a URL. */
-export function proxyVariables(io: Io): string[] {
-  const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) => {
-    const text = variable(name, io)
-    return text === '' ? [] : [`${name} ${new URL(parseProxy(name, text)).host}`]
-  })
-  const except = variable('NO_PROXY', io)
-  return except === '' ? proxies : [...proxies, `NO_PROXY ${except}`]
-}
-
 function parseProxy(name: string, text: string): string {
   const proxy = text.includes('://') ? text : `http://${text}`
   const url = /^https?:\/\/./i.test(proxy) ? urlOf(proxy) : undefined

@@ -8,7 +8,7 @@ import { World } from './world.js'
 
 interface Finding {
   check: string
-  state: 'ok' | 'warning' | 'failed' | 'skipped'
+  state: 'ok' | 'warning' | 'failed'
   message: string
   hint?: string
 }

@@ -14,12 +14,14 @@ export function defineBackup(command: PlantsCommand, io: Io): void {
     .description(
       'Copy a consistent snapshot of the store to a file. The copy is verified before it replaces an older backup. Others can use the store in the meantime.',
     )
-    .argument('<file>', 'file to write; an older backup is replaced', (text) => {
-      if (text !== '-') return parseText('file', text)
-      throw malformed('A backup is written to a file, not to stdout', 'Back up to a file, then compress it: gzip FILE')
-    })
+    .argument('<file>', 'file to write; an older backup is replaced', parseFile)
     .addExamples('plants backup plants.bak', 'plants backup "plants-$(date +%F).bak" --store ./garden.db')
     .handler((options: GlobalOptions, file: string) => backup(file, options, io))
+}
+
+function parseFile(text: string): string {
+  if (text !== '-') return parseText('file', text)
+  throw malformed('A backup is a file, not stdin or stdout', 'Name a file. To compress it, use gzip')
 }
 
 export async function backup(path: string, options: GlobalOptions, io: Io): Promise<void> {
@@ -44,10 +46,7 @@ export function defineRestore(command: PlantsCommand, io: Io): void {
     .description(
       'Replace the contents of the store with a backup. The previous contents are kept in a file beside the store. Others can use the store in the meantime, and see the change at once.',
     )
-    .argument('<file>', 'file that plants backup created', (text) => {
-      if (text !== '-') return parseText('file', text)
-      throw malformed('A backup is read from a file, not from stdin', 'Write it to a file, then restore that')
-    })
+    .argument('<file>', 'file that plants backup created', parseFile)
     .option('--dry-run', 'check the backup and count its plants, but restore nothing')
     .option('-y, --yes', 'replace the plants in the store')
     .addExamples('plants restore plants.bak --store ./new.db', 'plants restore plants.bak --yes')

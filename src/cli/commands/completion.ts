@@ -1,7 +1,13 @@
+import type { Argument, Command, Option } from 'commander'
+import { namedStores, shownStore } from '../../config/resolve.js'
+import { readSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
+import { PlantsError } from '../../platform/errors.js'
+import { printable, shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseChoice } from '../../platform/values.js'
-import type { PlantsCommand } from '../command.js'
+import { loadCommand, type PlantsCommand } from '../command.js'
+import { topics } from './help.js'
 
 /**
  * bash splits words at "=" and ":": they are joined again, and the inserted text begins after the last of these
@@ -145,4 +151,100 @@ export function defineCompletion(command: PlantsCommand, io: Io): void {
 /** A raw template, without the backslash before `${`, which TypeScript needs and shells must not see. */
 function script({ raw }: TemplateStringsArray): string {
   return raw.join('').replaceAll('\\${', '${')
+}
+
+type Candidate = readonly [word: string, meaning: string]
+
+/** Each shell filters them by the typed text in its own way. */
+interface Completions {
+  candidates: readonly Candidate[]
+  /** the shell offers files, too */
+  files?: boolean
+  /** before each candidate in the word, such as `--output=` */
+  prefix?: string
+}
+
+/**
+ * For the script of a shell, prints a line of `any` or `none` for files, a tab and the prefix, then each candidate, a tab
+ * and its meaning.
+ *
+ * @param words the last one is being typed
+ */
+export async function printCompletions(program: Command, words: string[], io: Io): Promise<void> {
+  const { candidates, files, prefix = '' } = await complete(program, words.slice(0, -1), words.at(-1) ?? '', io)
+  const lines = [[files ? 'any' : 'none', prefix], ...candidates]
+  await writeAnswer(io, lines.map((fields) => `${fields.map((field) => printable(field, io)).join('\t')}\n`).join(''))
+}
+
+async function complete(program: Command, before: string[], text: string, io: Io): Promise<Completions> {
+  let command = program
+  const operands: string[] = []
+  /** whose value is missing */
+  let pending: Option | undefined
+  for (const word of before) {
+    const below = command.commands.find((each) => each.name() === word || each.aliases().includes(word))
+    if (word === '--') return { candidates: [] }
+    if (pending) pending = undefined
+    else if (word.startsWith('-')) pending = takerOf(command, word)
+    else if (below && operands.length === 0) {
+      await loadCommand(below, io)
+      command = below
+    } else operands.push(word)
+  }
+
+  if (pending) return valuesOf(pending, text, io)
+  const { flag, value = '' } = /^(?<flag>--[^=]+)=(?<value>.*)$/s.exec(text)?.groups ?? {}
+  if (flag !== undefined) {
+    const option = takerOf(command, flag)
+    return option ? { ...(await valuesOf(option, value, io)), prefix: `${flag}=` } : { candidates: [] }
+  }
+  if (text.startsWith('-')) return { candidates: optionsOf(command) }
+  const commands = command.name() === 'help' ? helpWords(program) : commandsOf(command)
+  if (commands.length > 0) return { candidates: operands.length === 0 ? commands : [] }
+  const { registeredArguments } = command
+  const argument = registeredArguments[operands.length] ?? registeredArguments.find(({ variadic }) => variadic)
+  return argument ? valuesOf(argument, text, io) : { candidates: [] }
+}
+
+/** The option that takes the next word as its value. */
+function takerOf({ options }: Command, word: string): Option | undefined {
+  return options.find(({ short, long, required }) => required && (short === word || long === word))
+}
+
+function optionsOf({ options }: Command): Candidate[] {
+  const all = options.map(({ long, description }) => [long ?? '', description] as const)
+  return [...all, ['--help', 'show this help']]
+}
+
+function commandsOf({ commands }: Command): Candidate[] {
+  return commands.map((each) => [each.name(), each.summary() || each.description()])
+}
+
+function helpWords(program: Command): Candidate[] {
+  const words = Object.entries(topics).map(([name, { summary }]): Candidate => [name, summary])
+  return [...commandsOf(program).filter(([name]) => name !== 'help'), ...words]
+}
+
+/** By the choices of an option or argument, or the name of its value. */
+async function valuesOf(of: Option | Argument, text: string, io: Io): Promise<Completions> {
+  if (of.argChoices) return { candidates: of.argChoices.map((word) => [word, '']) }
+  const name = 'flags' in of ? /<(?<name>\w+)/.exec(of.flags)?.groups?.['name'] : of.name()
+  if (name === 'file' || name === 'files' || name === 'path') return { candidates: [], files: true }
+  const isAddress = /^\w+:/.test(text) // which fish would replace by a name with the same letters
+  if ((name !== 'address' && name !== 'store') || isAddress) return { candidates: [] }
+  return { candidates: [...(await savedStores(io)), ['local', 'your own store, which is built in']], files: true }
+}
+
+/** Invalid settings only mean fewer candidates; the next command reports them. */
+async function savedStores(io: Io): Promise<Candidate[]> {
+  try {
+    const { saved } = await readSettings(io)
+    const named = namedStores(saved).map(
+      async ([name, { address }]) => [name, shorten(await shownStore(address, io))] as const,
+    )
+    return await Promise.all(named)
+  } catch (error) {
+    if (error instanceof PlantsError) return []
+    throw error
+  }
 }

@@ -5,33 +5,15 @@ import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { invalidValue, parseConcurrency, parseCount, parseText } from '../../platform/values.js'
-import { type ExistsPolicy, existsPolicies } from '../../stores/common/change.js'
+import { existsPolicies } from '../../stores/common/change.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
 import { isOwn, schemes } from '../../stores/registry.js'
 import type { FieldRules } from '../../transfer/formats/chunk.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/text.js'
-import type { GlobalOptions, PlantsCommand } from '../command.js'
+import type { PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
+import type { ImportOptions } from '../import-run.js'
 import { addRetry, parseId, warnOfUselessRetry } from '../options.js'
-
-export interface ImportOptions extends GlobalOptions {
-  dryRun?: true
-  atomic?: true
-  format?: (typeof formatNames)[number]
-  sheet?: string
-  encoding?: string
-  delimiter?: string
-  columns?: string[]
-  map?: FieldRules['map']
-  idFrom?: bigint | 'next'
-  ifExists: ExistsPolicy
-  maxErrors?: number
-  rejects?: string
-  restart?: true
-  concurrency?: number
-  /** milliseconds */
-  retry?: number
-}
 
 export function defineImport(command: PlantsCommand, io: Io): void {
   command
@@ -71,7 +53,7 @@ export function defineImport(command: PlantsCommand, io: Io): void {
 export async function importPlants(files: string[], options: ImportOptions, io: Io): Promise<void> {
   const settings = await resolveSettings(options, io)
   const { store } = settings
-  const { format, sheet, encoding, delimiter, columns, map = {}, idFrom, ifExists, maxErrors = Infinity } = options
+  const { format, delimiter, columns, map, idFrom, rejects } = options
   if (options.atomic && !isOwn(store))
     throw malformed(
       `--atomic is not supported at ${store.name}: a service cannot roll back what was created`,
@@ -80,35 +62,23 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
   const ofTable = columns ? '--columns' : delimiter === undefined ? undefined : '--delimiter'
   if (ofTable && (format === 'json' || format === 'ndjson'))
     throw malformed(`${ofTable} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
-  if (map.id === '' && idFrom === undefined)
+  if (map?.id === '' && idFrom === undefined)
     throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
-  if (/\.xlsx$/i.test(options.rejects ?? ''))
+  if (/\.xlsx$/i.test(rejects ?? ''))
     throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
   const inputs = inputsOf(files, io)
   if (options.concurrency && isOwn(store))
     await settings.warn(`--concurrency applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
   await warnOfUselessRetry(options.retry, settings)
   const { runImport } = await import('../import-run.js')
-  const rules = { map, columns, idFrom, isPartial: ifExists === 'update' }
+  const storeOptions = { ...settings.storeOptions, concurrency: options.concurrency, retry: options.retry }
   await runImport(
-    {
-      plan: {
-        ...{ inputs, format, sheet, encoding, delimiter, rules, ifExists, maxErrors },
-        maxRecords: isOwn(store) ? Infinity : recordsAtOnce,
-        readsAhead: store.scheme !== 'file',
-      },
-      rejects: options.rejects === undefined ? undefined : io.resolvePath(options.rejects),
-      isRestart: options.restart === true,
-      showsAll: options.output === 'ndjson',
-      mode: options.dryRun ? 'dryRun' : options.atomic ? 'atomic' : 'resumable',
-    },
-    { ...settings, storeOptions: { ...settings.storeOptions, concurrency: options.concurrency, retry: options.retry } },
+    inputs,
+    { ...options, ...(rejects !== undefined && { rejects: io.resolvePath(rejects) }) },
+    { ...settings, storeOptions },
     io,
   )
 }
-
-/** At a service: less than a second of requests. */
-const recordsAtOnce = 500
 
 function inputsOf(files: string[], io: Io): { path: string; name: string }[] {
   if (files.length === 0 && !io.stdin.isPiped)

@@ -32,8 +32,12 @@ async function runLine(argv: string[], io: Io): Promise<void> {
   if (argv.length === 1 && ['--version', '-V', '-v'].includes(first)) return writeAnswer(io, `${version}\n`)
   if (argv.length === 0 || (argv.length === 1 && ['--help', '-h', 'help'].includes(first)))
     return writeAnswer(io, programPage(terminalWidth(io)))
-  if (first === '__complete' && second === '--') return (await import('./complete.js')).printCompletions(words, io)
-  const page = await (await import('./program.js')).runCommand(argv, io)
+  const { programOf, runCommand } = await import('./program.js')
+  if (first === '__complete' && second === '--') {
+    const { printCompletions } = await import('../commands/completion.js')
+    return printCompletions(programOf(io), words, io)
+  }
+  const page = await runCommand(argv, io)
   if (page !== '') await writeAnswer(io, page)
 }
 

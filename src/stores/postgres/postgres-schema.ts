@@ -95,27 +95,17 @@ const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regc
       OR NOT (pg_has_role(oid, 'MEMBER') OR oid = (SELECT datdba FROM pg_database WHERE datname = current_database()))
     ))`
 
-/** Changes nothing. Throws `unavailable`, or `unauthorized` when the database rejects the login. */
-export function inspectPostgres(address: PostgresAddress, options: OpenOptions) {
-  return using(address, options, async (connection, exists) => {
-    const version = String(await connection.ask('SHOW server_version'))
-    const isWritable = exists
-      ? (await rightsOf(connection)).includes('create')
-      : String(await connection.ask("SELECT has_database_privilege(current_database(), 'CREATE')")) === 't'
-    return { version, exists, isWritable }
-  })
-}
-
 /** Asks the catalog about the unique indexes, which PostgreSQL has kept since they were there: no row is read. */
-export function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport | undefined> {
-  return using(address, options, async (connection, exists) => {
-    if (!exists) return undefined
-    const missing = (await connection.ask(missingIndexes)).map(String)
-    const hint = 'Add them again, or restore a backup'
-    if (missing.length > 0)
-      throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
-    return { message: 'all unique constraints of the tables are in place and valid' }
-  })
+export async function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport | undefined> {
+  const { pool, result: missing } = await ConnectionPool.open(address, options, async (connection) =>
+    (await hasStore(connection)) ? (await connection.ask(missingIndexes)).map(String) : undefined,
+  )
+  pool.close()
+  if (!missing) return undefined
+  const hint = 'Add them again, or restore a backup'
+  if (missing.length > 0)
+    throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
+  return { message: 'all unique constraints of the tables are in place and valid' }
 }
 
 const missingIndexes = `SELECT name FROM unnest(ARRAY['plants_pkey', 'plants_idempotency_key', 'tokens_pkey',
@@ -131,7 +121,9 @@ export async function assertUsable(connection: Connection, needs: readonly Right
   if (missing === undefined) return
   const { name, user } = connection.address
   const message = `${user} has no right to ${missing} plants in ${name}`
-  throw new PlantsError('unavailable', message, { hint: 'See: plants doctor' })
+  throw new PlantsError('unavailable', message, {
+    hint: 'The owner of the database can grant it: see Least privilege in docs/databases.md',
+  })
 }
 
 export async function rightsOf(connection: Connection): Promise<Right[]> {
@@ -139,16 +131,4 @@ export async function rightsOf(connection: Connection): Promise<Right[]> {
   const has = rights.map((right) => `has_table_privilege('${plants}', '${privileges[right]}')`)
   const [row = []] = await connection.ask(`SELECT ${has.join()}`)
   return rights.filter((_, index) => row[index] === 't')
-}
-
-async function using<T>(
-  address: PostgresAddress,
-  options: OpenOptions,
-  action: (connection: Connection, exists: boolean) => Promise<T>,
-): Promise<T> {
-  const { pool, result } = await ConnectionPool.open(address, options, async (connection) =>
-    action(connection, await hasStore(connection)),
-  )
-  pool.close()
-  return result
 }

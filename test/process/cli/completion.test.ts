@@ -118,7 +118,6 @@ const lines: [typed: string, became?: string][] = [
   ['plants --store=ga\tX', 'plants --store=garden X'],
   ['plants --store po\tX', 'plants --store pots.db X'],
   ['plants --store ./po\tX', 'plants --store ./pots.db X'],
-  ['plants --store sqlite:fe\tX', 'plants --store sqlite:fern.json X'],
   ['plants --store https://pl\tX', 'plants --store https://plX'],
   ['plants create --file fe\tX', 'plants create --file fern.json X'],
   ['plants create --file=fe\tX', 'plants create --file=fern.json X'],

@@ -26,7 +26,7 @@ test.each([
   ['--help', always, []],
   ['create --help', parsing, ['commander']],
   ['config list', [...every, 'config'], argued],
-  ['__complete -- --store ', [...every, 'complete', 'help'], argued],
+  ['__complete -- --store ', [...every, 'completion', 'help'], argued],
 ])('plants %s loads its own chunk, without a store or what changes settings', async (line, chunks, packages) => {
   expect(await loadsOf([line.split(' ')])).toMatchObject({ chunks: chunks.toSorted(), packages, drivers: [] })
 })

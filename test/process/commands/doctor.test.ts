@@ -9,7 +9,7 @@ import { World } from '../../helpers/world.js'
 
 test.each([
   ['auth status', 2000],
-  ['doctor', 2005],
+  ['doctor', 2004],
 ])('%s of 2000 stores needs little memory', async (command, lines) => {
   const address = (index: number) => `https://plants-${index}.example.com/v1`
   const indices = Array.from({ length: 2000 }, (_, index) => index)

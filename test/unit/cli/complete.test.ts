@@ -47,7 +47,6 @@ test.each([
   ['help ', [...commandNames, ...Object.keys(topics)].join(' ')],
   ['--verbose stores ', ofStores],
   ['crate --', rootFlags],
-  ['create --verbose -v', '-i -n -t -f -s -o -q -h'],
   ['completion ', 'bash zsh fish'],
   // Values of options
   ['import --if-exists ', 'error skip same update'],
@@ -57,10 +56,7 @@ test.each([
   ['config get ', 'store output timeout ca-cert'],
   // Files
   ['create --file=fe', '--file=| FILES'],
-  ['--store=unix:/ru', '--store=unix:| FILES'],
-  ['--store sqlite:', 'sqlite:| FILES'],
   ...each('FILES', 'create -f ', 'import a.ndjson b', 'import --rejects ', 'backup ', '--ca-cert '),
-  ...each('FILES', '--store ~', '--store a/b'),
   ['--store ', addresses],
   ['stores use ', addresses],
   // What people must know, and what cannot follow
@@ -81,9 +77,6 @@ test.each<[string, string[], string[]]>([
   ['--store x.db create --n', ['--name'], ['--version']],
   ['ls --li', ['--limit'], []], // another name of list
   ['l', ['list'], ['ls']],
-  // what was given already, by any name
-  ['create -i 1 --', ['--name'], ['--id']],
-  ['-v create --', ['--store'], ['--verbose']],
 ])('"%s" goes on with %j and not with %j', async (line, some, others) => {
   const words = await wordsOf(line)
   expect(words).toEqual(expect.arrayContaining(some))

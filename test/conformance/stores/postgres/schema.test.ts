@@ -139,15 +139,9 @@ test('a database that requires a password says where it is set', async () => {
 test('doctor checks a database', async () => {
   const { place, url, shown, run, doctor } = await gardener()
   const ok = { code: 0, check: `store ${shown}`, state: 'ok' }
-  expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/ \(no store yet\), PostgreSQL [\d.]+$/) })
+  expect(await doctor()).toEqual({ ...ok, message: `${shown} (not created yet)` })
   await run(create)
-  expect(await doctor()).toEqual({ ...ok, message: expect.stringMatching(/^postgres:\S+, PostgreSQL [\d.]+$/) })
-  const elsewhere = await doctor(url.replace('127.0.0.1', '0.0.0.0')) // which leads here too
-  expect(elsewhere).toMatchObject({
-    code: 0,
-    state: 'warning',
-    message: expect.stringContaining('is not safe from an attacker'),
-  })
+  expect(await doctor()).toEqual({ ...ok, message: shown })
   await place.admin('DROP SCHEMA public')
   expect(await doctor()).toMatchObject(ok)
   expect(await doctor(url.replace(/db\w+$/, 'nowhere'))).toMatchObject({ code: 1, state: 'failed' })
@@ -181,16 +175,6 @@ test('a dry run shows what a create would do', async () => {
   expect(await place.sql(`SELECT to_regclass('plant_store.plants') IS NULL AS none`)).toEqual([{ none: true }])
   await run(create)
   expect(await run(`${create} --dry-run`)).toMatchObject({ code: 1, err: expect.stringContaining('already exists') })
-})
-
-test('doctor names what a role lacks', async () => {
-  const { place, url, run, doctor } = await gardener()
-  const { role, url: own } = await asRole(place, 'gardener')
-  const hint = expect.stringContaining('Least privilege')
-  expect(await doctor(own)).toMatchObject({ code: 1, state: 'failed', hint })
-  expect(await run(`stores init ${url}`)).toMatchObject({ code: 0 })
-  await place.sql(grantsTo(role, 'SELECT, INSERT'))
-  expect(await doctor(own)).toMatchObject({ code: 0, state: 'ok' })
 })
 
 test('a store of an earlier version is migrated aloud by its owner, and keeps its plants', async () => {

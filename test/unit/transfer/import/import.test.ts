@@ -94,13 +94,13 @@ test('the summary is text on a terminal, and groups digits', async () => {
   const stdin = Array.from({ length: 12_345 }, (_, id) => `{"id":${id},"name":"x","f${id % 150}":1}\n`).join('')
   const { out, err } = await user.run('import', { stdin, terminals: ['stdout'] })
   expect(out).toMatch(/^Read 12,345 plants in \d+(\.\d)? s(?: \([\d,]+\/s\))?: 12,345 created\n$/)
-  expect(err).toContain('ignored 130 more unknown fields\n')
+  expect(err.match(/ignored unknown field/g)).toHaveLength(20)
 })
 
-test('rejected records after the first twenty are counted', async () => {
+test('the first twenty rejected records are shown', async () => {
   const { err } = await user.import('', '{"id":2}\n'.repeat(21))
   expect(err.match(/stdin:/g)).toHaveLength(20)
-  expect(err).toContain('plants: Rejected records that are not shown: 1\n')
+  expect(err).toContain('plants: Only the first 20 rejected records are shown\n')
 })
 
 test('an article code is no id', async () => {
@@ -114,7 +114,7 @@ test('a dry run shows the first twenty changes', async () => {
   const stdin = Array.from({ length: 25 }, (_, id) => plant(id)).join('')
   const { out, err } = await user.run('import --dry-run -o text', { stdin })
   expect(out.match(/Would create Plant/g)).toHaveLength(20)
-  expect(err).toBe('plants: Changes that are not shown: 5. For all: --output ndjson\n')
+  expect(err).toBe('')
 })
 
 const largest = '9223372036854775807'

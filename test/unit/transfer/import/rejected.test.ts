@@ -36,7 +36,7 @@ test('records are rejected in their order', async () => {
   const counts = { code: 6, created: 7, rejected: { 400: 2, 409: 2, 413: 1, 422: 3 } }
   const result = await user.import('mixed --rejects bad --output json')
   expect(result).toMatchObject({ ...counts, rejects: join(user.home, 'bad') })
-  const hint = expect.stringContaining('For ids that exist, use --if-exists skip, same or update')
+  const hint = expect.stringMatching(/^Correct them in .*bad, and import that/)
   const end = { error: 422, message: '8 plants were rejected', hint }
   expect(objectsOf(result.err)).toEqual([...expected.map((one) => expect.objectContaining(one)), end])
   const records = ['x\r', { id: 1, name: 'Twice' }, { id: 1.5 }, {}, { id: 99, name: 'Taken' }, '[]', '"\ufffd"', {}]
