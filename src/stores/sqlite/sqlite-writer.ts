@@ -18,6 +18,9 @@ interface Job {
 /** the most jobs in a transaction, about 10 ms; other processes can write between transactions */
 const batchSize = 1000
 
+/** in milliseconds: a commit that also merges the log into the file takes longer */
+const maxCommitTime = 20
+
 /** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
   readonly #connection: Connection
@@ -26,6 +29,8 @@ export class SqliteWriter {
   #isRunning = false
   /** the identity of the -wal file, which does not change while a connection is open */
   #log: string | undefined
+  /** how long the last shared commit took, in milliseconds */
+  #commitTime = 0
   /** the `schemaStamp` of the schema that was checked last */
   #checked = ''
 
@@ -64,16 +69,29 @@ export class SqliteWriter {
     while (this.#jobs.length > 0) {
       let jobs = this.#jobs
       try {
+        await this.#gather()
         await this.#begin()
         jobs = this.#next()
         await this.#commit(jobs)
-        if (this.#jobs.length > 0) await new Promise(setImmediate)
       } catch (error) {
         if (jobs === this.#jobs) this.#jobs = []
         for (const job of jobs) job.reject(explainFailure(error, this.#connection.path))
       }
     }
     this.#isRunning = false
+  }
+
+  /**
+   * Lets the event loop turn while each turn brings another job, for at most two commits: a turn accepts one connection,
+   * and without this, each new connection of a burst would wait for a commit of its own.
+   */
+  async #gather(): Promise<void> {
+    const { now } = this.#options.clock
+    const end = now() + 2 * this.#commitTime
+    for (let known = 0; known < this.#jobs.length && known < batchSize && now() < end; ) {
+      known = this.#jobs.length
+      await new Promise(setImmediate)
+    }
   }
 
   #next(): Job[] {
@@ -97,6 +115,8 @@ export class SqliteWriter {
 
   async #commit(jobs: Job[]): Promise<void> {
     const { db, path } = this.#connection
+    const { now } = this.#options.clock
+    const start = now()
     let isDone = false
     try {
       for (const job of jobs) {
@@ -105,6 +125,7 @@ export class SqliteWriter {
       }
       isDone = true
       db.exec('COMMIT')
+      this.#commitTime = Math.min(now() - start, maxCommitTime)
     } catch (error) {
       this.#rollBack()
       // On an I/O error, such as of a sync, the commit may be in the log, from where a crash would bring it back.

@@ -119,6 +119,39 @@ test('a store that another program or a newer version has changed is written to 
   expect(await createPlant(store, moss)).toEqual(moss)
 })
 
+describe('creates that come one in each turn of the event loop', () => {
+  /** Returns how many plants each commit had, after one whose commit took 5 ms of a clock that then runs by `step`. */
+  async function commitsOf(creates: number, step: number): Promise<number[]> {
+    const commits: number[] = []
+    let [time, pace] = [0, 5]
+    const now = () => {
+      time += pace
+      return time
+    }
+    const { clock } = openOptions()
+    const { store } = await openedStore({ clock: { ...clock, now }, onCommit: (count) => commits.push(count) })
+    await createPlant(store, { id: 0n, name: 'Fern' })
+    pace = step
+    const settled: Promise<unknown>[] = []
+    for (let id = 1; id <= creates; id += 1) {
+      settled.push(createPlant(store, { id: BigInt(id), name: 'Fern' }))
+      await new Promise(setImmediate)
+    }
+    await Promise.all(settled)
+    return commits
+  }
+
+  test('share a commit, as those of new connections do', async () => {
+    expect(await commitsOf(20, 0)).toEqual([1, 20])
+  })
+
+  test('wait for others at most as long as two commits take', async () => {
+    const [first, second, ...others] = await commitsOf(20, 1)
+    expect([first, second]).toEqual([1, 10])
+    expect(others.reduce((sum, count) => sum + count, 0)).toBe(10)
+  })
+})
+
 test('a callback that throws after a commit fails its create, and no later one', async () => {
   const defect = new Error('no metrics')
   const counts: number[] = []
