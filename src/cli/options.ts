@@ -1,5 +1,4 @@
-import { fieldNames } from '../plant/fields.js'
-import { idFromText, idRuleFor } from '../plant/plant.js'
+import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
 import { malformed } from '../platform/errors.js'
 import { invalidValue, parseCount, parseRetry } from '../platform/values.js'
 import { maxSearch, type Right, rights } from '../stores/common/store.js'

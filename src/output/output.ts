@@ -1,5 +1,5 @@
 import { toJson } from '../plant/exact-json.js'
-import { fieldNames, type NewPlant } from '../plant/fields.js'
+import { fieldNames, type NewPlant } from '../plant/plant.js'
 import { type Column, documentIn } from '../plant/records.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines, printable, redactFields } from '../platform/escape.js'

@@ -1,8 +1,7 @@
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
 import { NumberText } from './exact-json.js'
-import { type FieldName, plantFields } from './fields.js'
-import { type Form, idRuleFor, largestId, smallestId } from './plant.js'
+import { type FieldName, type Form, idRuleFor, largestId, smallestId } from './plant.js'
 
 const int64 = (name: FieldName) => {
   const error = ({ input }: { input?: unknown }) => `${name} must be ${idRuleFor(input)}, but ${describe(input)}`
@@ -17,27 +16,24 @@ const text = (name: FieldName) => {
   )
 }
 
-const objectOf = (form: Form) => {
-  const fields = plantFields.map(({ name, type, isRequired }) => {
-    const schema = type === 'int64' ? int64(name) : text(name)
-    if (isRequired) return [name, form === 'patch' && type === 'text' ? z.exactOptional(schema) : schema]
-    return [name, form === 'newPlant' ? z.optional(schema) : z.nullish(schema)]
-  })
-  return z.object(Object.fromEntries(fields), { error: ({ input }) => `it must be an object, but ${describe(input)}` })
-}
+const [id, name, tag] = [int64('id'), text('name'), text('tag')]
+const error = ({ input }: { input?: unknown }) => `it must be an object, but ${describe(input)}`
 
 /** The specification's NewPlant, with the contract's rules for ids and texts, and what an import reads instead. */
-export const schemas = { newPlant: objectOf('newPlant'), record: objectOf('record'), patch: objectOf('patch') }
-
-const fieldSchemas = new Map(plantFields.map(({ name, type }) => [name, type === 'int64' ? int64(name) : text(name)]))
+export const schemas = {
+  newPlant: z.object({ id, name, tag: z.optional(tag) }, { error }),
+  record: z.object({ id, name, tag: z.nullish(tag) }, { error }),
+  patch: z.object({ id, name: z.exactOptional(name), tag: z.nullish(tag) }, { error }),
+}
 
 /** A problem for each invalid field. */
 export function problemsOf(value: unknown, form: Form = 'newPlant'): string[] {
   return schemas[form].safeParse(value, { jitless: true }).error?.issues.map(({ message }) => message) ?? []
 }
 
-export function problemOf(name: FieldName, value: unknown): string | undefined {
-  return fieldSchemas.get(name)?.safeParse(value, { jitless: true }).error?.issues[0]?.message
+export function problemOf(field: FieldName, value: unknown): string | undefined {
+  const schema = { id, name, tag }[field]
+  return schema.safeParse(value, { jitless: true }).error?.issues[0]?.message
 }
 
 function describe(value: unknown): string {

@@ -1,8 +1,29 @@
 import { grouped } from '../platform/values.js'
 import { isObject, NumberText, parseInt64 } from './exact-json.js'
-import { fieldNames, idRule, type NewPlant, type Plant, type PlantPatch } from './fields.js'
 
-export type { FieldName, NewPlant, Plant, PlantPatch } from './fields.js'
+export const fieldNames = ['id', 'name', 'tag'] as const
+export type FieldName = (typeof fieldNames)[number]
+export type TextName = 'name' | 'tag'
+
+/** The specification's Plant, the response of a service. It has no `id`. */
+export interface Plant {
+  name: string
+  tag?: string
+}
+
+/** The specification's NewPlant, the request to a service and what a store keeps. `id` is an int64. */
+export interface NewPlant extends Plant {
+  id: bigint
+}
+
+/** A record of an import, as a merge patch (RFC 7396): a missing text stays as it is stored, null removes it. */
+export interface PlantPatch {
+  id: bigint
+  name?: string | null
+  tag?: string | null
+}
+
+export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
 
 /** Names the range only for an id outside it. */
 export function idRuleFor(value: unknown): string {

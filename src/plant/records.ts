@@ -1,6 +1,6 @@
 import { escapeUnsafe, toJson } from './exact-json.js'
-import { fieldNames } from './fields.js'
 import type { NewPlant } from './plant.js'
+import { fieldNames } from './plant.js'
 
 /**
  * Of one plant: a JSON object, or a row of a table (RFC 4180) with this delimiter. In a row, an empty text is `""`, the

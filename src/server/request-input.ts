@@ -1,8 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isJsonType, isObject, parseInt64, parseJson } from '../plant/exact-json.js'
-import { idRule } from '../plant/fields.js'
-import { acceptNewPlant, invalidPlant, isIdempotencyKey, type NewPlant, type PlantPatch } from '../plant/plant.js'
+import {
+  acceptNewPlant,
+  idRule,
+  invalidPlant,
+  isIdempotencyKey,
+  type NewPlant,
+  type PlantPatch,
+} from '../plant/plant.js'
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
 import { maxSearch, type ReadQuery } from '../stores/common/store.js'

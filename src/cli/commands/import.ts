@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { fieldNames, fieldsInWords } from '../../plant/fields.js'
+import { fieldNames } from '../../plant/plant.js'
 import { formatNames } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -124,7 +124,7 @@ function parseMap(text: string): FieldRules['map'] {
   const fields = entries.map(([, field]) => field)
   const isNameless = entries.some(([, field, source]) => field === 'name' && source === '')
   if (isNameless || fields.includes(undefined) || new Set(fields).size < fields.length) {
-    const rule = `must map a field of the input to ${fieldsInWords.replace(' and ', ' or ')}`
+    const rule = `must map a field of the input to id, name or tag`
     throw malformed(
       `--map ${rule}, but was ${JSON.stringify(shorten(text))}`,
       `For example: --map name=CommonName,tag=Family`,

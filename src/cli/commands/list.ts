@@ -1,6 +1,5 @@
 import { notFound, quoteIfNeeded, styleFor, writeAnswer, writeResult, writeRows } from '../../output/output.js'
-import { fieldNames, type TextName } from '../../plant/fields.js'
-import { type NewPlant, plantCount } from '../../plant/plant.js'
+import { fieldNames, type NewPlant, plantCount, type TextName } from '../../plant/plant.js'
 import type { Column, PlantRecord } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'

@@ -1,5 +1,4 @@
-import type { TextName } from '../../plant/fields.js'
-import type { FieldName, NewPlant } from '../../plant/plant.js'
+import type { FieldName, NewPlant, TextName } from '../../plant/plant.js'
 import type { Clock } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
 import type { Access } from './access.js'

@@ -1,4 +1,3 @@
-import { textsInWords } from '../../plant/fields.js'
 import { isTimeout } from '../../platform/clock.js'
 import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { defaultRights, rights } from '../common/store.js'
@@ -54,7 +53,7 @@ const meanings: Record<number, Meaning> = {
   ...{ 401: ['unauthorized'], 403: ['unauthorized'] },
   ...{ 404: wrongAddress, 405: wrongAddress },
   409: ['conflict', 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant'],
-  413: ['rejected', `Shorten the ${textsInWords}`],
+  413: ['rejected', 'Shorten the name or tag'],
   ...{ 429: later, 503: later },
 }
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import type { TextName } from '../../plant/fields.js'
-import type { NewPlant } from '../../plant/plant.js'
+import type { NewPlant, TextName } from '../../plant/plant.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { RemoteAddress } from '../common/address.js'
 import { type Change, idOf, type Outcome } from '../common/change.js'

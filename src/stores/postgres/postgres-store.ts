@@ -1,4 +1,4 @@
-import type { TextName } from '../../plant/fields.js'
+import type { TextName } from '../../plant/plant.js'
 import { type NewPlant, textLength } from '../../plant/plant.js'
 import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'

@@ -1,6 +1,5 @@
 import { to as copyTo } from 'pg-copy-streams'
-import type { TextName } from '../../plant/fields.js'
-import type { NewPlant } from '../../plant/plant.js'
+import type { NewPlant, TextName } from '../../plant/plant.js'
 import { markedLetter, type Sought, soughtText } from '../common/search.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'

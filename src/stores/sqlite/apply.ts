@@ -1,4 +1,3 @@
-import { plantColumns, plantParameters } from '../../plant/fields.js'
 import { type NewPlant, valuesOf } from '../../plant/plant.js'
 import { reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
@@ -104,10 +103,10 @@ function isRefusal(error: unknown): boolean {
 }
 
 /** A constraint of the user's is an error, no id or key that exists. */
-const insertPlant = `INSERT INTO plants (${plantColumns}, idempotency_key) VALUES (${plantParameters}, ?)
+const insertPlant = `INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
 
 /** Also removes the idempotency key. */
 const updatePlant = 'UPDATE plants SET name = ?2, tag = ?3, idempotency_key = NULL WHERE id = ?1'
 
-const insertMany = `INSERT INTO plants (${plantColumns}) VALUES ${Array(rowsAtOnce).fill(`(${plantParameters})`).join()}`
+const insertMany = `INSERT INTO plants (id, name, tag) VALUES ${Array(rowsAtOnce).fill('(?, ?, ?)').join()}`

@@ -1,5 +1,4 @@
-import { plantColumns, type TextName, textNames } from '../../plant/fields.js'
-import { largestId, type NewPlant, smallestId, textLength } from '../../plant/plant.js'
+import { largestId, type NewPlant, smallestId, type TextName, textLength } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
 import { contains, soughtText } from '../common/search.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/store.js'
@@ -21,7 +20,7 @@ export function readPlants(connection: Connection, query: ReadQuery): AsyncGener
 async function* readById(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
   const { after, limit = Infinity, desc = false, signal } = query
   const { sql, values } = selectionOf(connection, query)
-  const select = `SELECT ${plantColumns} FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id ${orderOf(desc)} LIMIT ?`
+  const select = `SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id ${orderOf(desc)} LIMIT ?`
   let [first, last] = [smallestId, largestId]
   if (after !== undefined && desc) last = after - 1n
   else if (after !== undefined) first = after + 1n
@@ -72,7 +71,7 @@ function readByText(connection: Connection, query: ReadQuery): AsyncGenerator<Ne
   const { after = belowAll, limit = -1, sort, desc = false } = query
   const { sql, values } = selectionOf(connection, query)
   const order = `${sort} IS NULL, lower(${sort}) ${orderOf(desc)}, id`
-  const select = `SELECT ${plantColumns} FROM plants WHERE id > ? ${sql} ORDER BY ${order} LIMIT ?`
+  const select = `SELECT id, name, tag FROM plants WHERE id > ? ${sql} ORDER BY ${order} LIMIT ?`
   return inSteps(connection, preparePlants(connection, select).iterate(after, ...values, limit), toPlant, textLength)
 }
 
@@ -130,7 +129,7 @@ function selectionOf({ db }: Connection, { tag, search }: CountQuery): { sql: st
   if (typeof tag === 'string') values.push(tag)
   if (search !== undefined) {
     const { folded } = soughtText(search)
-    const contained = textNames.map((name) => {
+    const contained = ['name', 'tag'].map((name) => {
       values.push(folded, search)
       // A call of JavaScript takes ten times as long, and ASCII does not need it.
       const isAscii = `octet_length(${name}) = length(${name})`

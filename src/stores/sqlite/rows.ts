@@ -1,4 +1,3 @@
-import { plantColumns } from '../../plant/fields.js'
 import { type NewPlant, newPlant } from '../../plant/plant.js'
 import type { Statement } from '../../platform/sqlite.js'
 import type { Connection } from './sqlite-connection.js'
@@ -9,12 +8,12 @@ export function findPlant(
   column: 'id' | 'idempotency_key',
   value: bigint | string,
 ): NewPlant | undefined {
-  const row = preparePlants(connection, `SELECT ${plantColumns} FROM plants WHERE ${column} = ?`).get(value)
+  const row = preparePlants(connection, `SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(value)
   return row && toPlant(row)
 }
 
 export function findPlants(connection: Connection, ids: readonly bigint[]): NewPlant[] {
-  const select = `SELECT ${plantColumns} FROM plants WHERE id IN (SELECT value FROM json_each(?))`
+  const select = `SELECT id, name, tag FROM plants WHERE id IN (SELECT value FROM json_each(?))`
   return preparePlants(connection, select).all(`[${ids.join()}]`).map(toPlant)
 }
 

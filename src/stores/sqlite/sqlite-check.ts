@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { textNames } from '../../plant/fields.js'
 import { largestId, plantCount, smallestId } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
 import type { Database } from '../../platform/sqlite.js'
@@ -71,7 +70,7 @@ function readRange(connection: Connection, first: bigint): (IdRange & { plants: 
   if (!range) return undefined
   const rows = connection.prepare(selectTexts).all(range.first, range.last)
   for (const row of rows) {
-    for (const name of textNames) {
+    for (const name of ['name', 'tag'] as const) {
       const bytes = row[name]
       if (!(bytes instanceof Uint8Array) || (isUtf8(bytes) && !bytes.includes(0))) continue
       throw new DamageError(`the ${name} of plant ${row['id']} is not UTF-8, or contains U+0000`)
@@ -81,7 +80,7 @@ function readRange(connection: Connection, first: bigint): (IdRange & { plants: 
 }
 
 /** Not as texts, because drivers change malformed ones. */
-const selectTexts = `SELECT id, ${textNames.map((name) => `CAST(${name} AS BLOB) AS ${name}`).join()}
+const selectTexts = `SELECT id, CAST(name AS BLOB) AS name, CAST(tag AS BLOB) AS tag
   FROM plants WHERE id BETWEEN ? AND ?`
 
 /** Of pages, types and indexes. Throws `DamageError`. */

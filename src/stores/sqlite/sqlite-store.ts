@@ -1,5 +1,4 @@
-import type { TextName } from '../../plant/fields.js'
-import type { NewPlant } from '../../plant/plant.js'
+import type { NewPlant, TextName } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
 import type { FileAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'

@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, openSync, type Stats, statSync, write
 import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
-import { fieldNames, type NewPlant } from '../../plant/fields.js'
+import { fieldNames, type NewPlant } from '../../plant/plant.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
 import {
   AtomicFile,

@@ -1,4 +1,4 @@
-import type { FieldName } from '../../plant/fields.js'
+import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import { must } from '../../platform/values.js'

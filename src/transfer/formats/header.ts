@@ -1,4 +1,4 @@
-import { type FieldName, fieldNames, inWords, plantFields, textNames } from '../../plant/fields.js'
+import { type FieldName, fieldNames } from '../../plant/plant.js'
 import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
@@ -42,7 +42,7 @@ export function headerAt(
   const missing = missingIn(names, rules)
   const where = index === -1 ? `${source}: --columns has` : `${source} has no header: line ${line} has`
   if (missing.length > 0)
-    throw malformed(`${where} no column for ${inWords(missing, 'and')}, only ${listOf(names)}`, chooseColumns)
+    throw malformed(`${where} no column for ${missing.join(' and ')}, only ${listOf(names)}`, chooseColumns)
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
     const found = columnsOf(field, names, rules)
@@ -65,10 +65,10 @@ const chooseColumns =
 
 function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   const has = (field: FieldName) => columnsOf(field, names, rules).length > 0
-  const isPatch = rules.isPartial && textNames.some(has)
-  return plantFields.flatMap(({ name, isRequired }) => {
-    const mayLack = name === 'id' ? rules.idFrom !== undefined : isPatch || !isRequired
-    return has(name) || (mayLack && !rules.map[name]) ? [] : name
+  const isPatch = rules.isPartial && (has('name') || has('tag'))
+  return fieldNames.filter((name) => {
+    const mayLack = name === 'id' ? rules.idFrom !== undefined : isPatch || name === 'tag'
+    return !has(name) && !(mayLack && !rules.map[name])
   })
 }
 
