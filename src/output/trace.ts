@@ -1,6 +1,6 @@
 import { printable } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { Observer } from '../stores/common/access.js'
+import type { Observer } from '../stores/common/store.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
 /** In curl's notation: `>` was sent, `<` was received. */

@@ -1,7 +1,6 @@
 import type { FieldName, NewPlant, TextName } from '../../plant/plant.js'
 import type { Clock } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-import type { Access } from './access.js'
 import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
 import type { Change, Outcome } from './change.js'
 
@@ -114,6 +113,40 @@ export interface Login {
   ca: string | undefined
   cert: string | undefined
   key: string | undefined
+}
+
+export interface Access {
+  token: string
+  tokenHint: string
+  /** Looks the token up again; calls within a minute share one lookup. Throws like the first lookup. */
+  renew?: (() => Promise<string | undefined>) | undefined
+  userAgent: string
+  /** PEM certificates that are trusted instead of the system's */
+  ca: string | undefined
+  proxy: string | undefined
+  notify(text: string): Promise<void>
+  /** Called often during a wait, with its milliseconds from a second on; undefined before that, and at its end. */
+  onWait?: ((milliseconds: number | undefined) => Promise<void>) | undefined
+  observer: Observer | undefined
+}
+
+export interface WireRequest {
+  method: string
+  url: string
+  headers: Record<string, string>
+  body: string
+}
+
+/** The headers include the token. */
+export interface Observer {
+  /** `time` is the milliseconds since the first request of the connection was created. */
+  connected(time: number): void
+  sent(request: Omit<WireRequest, 'body'> & { length: number }): void
+  /** `firstByte` is the milliseconds since the request was created. */
+  answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
+  /** `length` is in bytes, `whole` in milliseconds since the request was created. */
+  ended(length: number, whole: number): void
+  failed(cause: unknown): void
 }
 
 export interface FileOptions {

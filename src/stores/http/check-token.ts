@@ -1,11 +1,13 @@
 import type { Plant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Access, CredentialCheck } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
-import type { OpenOptions } from '../common/store.js'
+import type { Access, OpenOptions } from '../common/store.js'
 import { lacksRight, resultOf } from './failures.js'
 import { HttpClient, type HttpRequest } from './http-client.js'
 import { errorIn, expectedPlant } from './plant-request.js'
+
+/** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
+type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }
 
 /** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
 export async function verifyToken(

@@ -4,8 +4,8 @@ import type { Socket } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
-import type { Access } from '../common/access.js'
 import type { RemoteAddress } from '../common/address.js'
+import type { Access } from '../common/store.js'
 import { defaultConcurrency, type OpenOptions } from '../common/store.js'
 
 export interface HttpRequest<T> {
