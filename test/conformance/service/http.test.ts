@@ -253,11 +253,11 @@ const different: Record<string, string> = {
   'Transfer-Encoding: chunked and a tab': inChunks('1\r\nx\r\n0\r\n\r\n').replace(chunked, `${chunked}\t`),
 }
 
-test('docs/platforms.md lists the requests that are tried here', () => {
+test('the table of differences lists the requests that are tried here', () => {
   expect([...differences.keys()]).toEqual(Object.keys(different))
 })
 
-test.each(Object.entries(different))('%s gets the response that docs/platforms.md shows', async (name, bytes) => {
+test.each(Object.entries(different))('%s gets the response of the table of differences', async (name, bytes) => {
   const answer = await (await connectTo(service().place)).send(bytes).answer()
   expect(answer ? `${answer.status}, ${JSON.parse(answer.body).error}` : 'none').toBe(differences.get(name))
 })

@@ -87,7 +87,7 @@ test('what runtimes and tools look for in the current folder changes nothing', a
   expect(readdirSync(user.home).filter((name) => !before.includes(name))).toEqual(['data'])
 })
 
-describe.runIf(isLinux)('in odd surroundings a list ends as docs/platforms.md says:', () => {
+describe.runIf(isLinux)('in odd surroundings a list ends as the table of differences says:', () => {
   const scripts: Record<string, string[]> = {
     'the current directory is gone': ['sh', '-c', 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"'],
     'no /proc on Linux': ['unshare', '-rm', 'sh', '-c', 'mount -t tmpfs tmpfs /proc && exec "$0" "$@"'],

@@ -17,13 +17,11 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 import { rows, workbook } from '../../helpers/workbook.js'
 
 const helps = await helpsOf([])
-const hasHaproxy = existsSync('/usr/sbin/haproxy')
 const password = 's3cret-of-the-page'
 
-const manyNodes = hasHaproxy ? '' : ', but for many nodes'
 const ofTheReader = 'plants create --id 1 --name Fern; plants stores add garden ./own.db; plants config set timeout 45s'
 
-test(`the pages work one after the other in one home${manyNodes}`, { timeout: 180_000 }, async () => {
+test('the pages work one after the other in one home', { timeout: 180_000 }, async () => {
   const home = temporaryFolder()
   onTestFinished(() => closeShell(home))
   const server = await ownServer({ asksPassword: true })
@@ -137,10 +135,9 @@ async function firstDifference(blocks: Block[], home: string, server: Database) 
 /** What of a page is run, with the server, the passwords and the ports of this test. */
 async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Block[]> {
   const page = pages.get(path) ?? ''
-  const [alone = ''] = page.split('## Run many nodes\n')
-  const blocks = blocksOf(hasHaproxy ? page : alone).filter(({ text }) => !/^npm /m.test(text))
+  const blocks = blocksOf(page).filter(({ text }) => !/^npm /m.test(text))
   if (path !== 'docs/databases.md') return blocks
-  const free = ['4010', '4011', '4012', '9011', '9012'].map(async (each) => [each, await freePort()] as const)
+  const free = ['4011', '4012', '9011', '9012'].map(async (each) => [each, await freePort()] as const)
   const ports = new Map(await Promise.all(free))
   const real = (text: string) =>
     text
@@ -158,7 +155,6 @@ async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Blo
  * exit code 0, or for `console` the text that it shows.
  */
 async function runBlock({ language, text }: Block, home: string) {
-  if (language === 'haproxy') return runLines(`cat > haproxy.cfg <<'END'\n${text}END\n`, home)
   if (language === 'sh') return runLines(text, home)
   if (language !== 'console') return undefined
   const script = `export PLANTS_OUTPUT=text\nexec 2>&1\n${scriptOf(text)}\nunset PLANTS_OUTPUT`
