@@ -27,11 +27,15 @@ test('the pages work one after the other in one home', { timeout: 180_000 }, asy
   const server = await ownServer({ asksPassword: true })
   await shell(ofTheReader, home)
   const own = ownFiles(home)
+  await shell(inSession(''), home)
+  const variables = exportedVariables(home)
   const differences = new Map<string, unknown>()
   for (const path of readingOrder()) {
     rmSync(join(home, session), { force: true }) // a page begins in a shell of its own
+    await shell(inSession(''), home)
     const difference = await firstDifference(await blocksOfTest(path, server), home, server)
     if (difference !== undefined) differences.set(path, difference)
+    else expect({ path, variables: exportedVariables(home) }).toEqual({ path, variables })
     await closeShell(home)
   }
   expect(Object.fromEntries(differences)).toEqual({})
@@ -176,6 +180,12 @@ async function closeShell(home: string): Promise<void> {
 
 /** The file in the home that has what one block leaves to the next one: the exported variables and the directory. */
 const session = '.session'
+
+/** The names of the variables that a page has left to the programs that its reader starts next. */
+function exportedVariables(home: string): string[] {
+  const names = readFileSync(join(home, session), 'utf8').matchAll(/^declare -x (\w+)/gm)
+  return Array.from(names, ([, name = '']) => name).filter((name) => name !== 'OLDPWD')
+}
 
 function inSession(lines: string): string {
   const file = `"$HOME/${session}"`
