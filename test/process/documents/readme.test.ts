@@ -6,7 +6,6 @@ import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Block, blocksOf, pages } from '../../helpers/documents.js'
 import { helpsOf } from '../../helpers/helps.js'
-import { freePort } from '../../helpers/postgres/daemon.js'
 import type { PostgresServer } from '../../helpers/postgres/server.js'
 import { type Database, ownServer } from '../../helpers/postgres.js'
 import { bin } from '../../helpers/process.js'
@@ -33,7 +32,7 @@ test('the pages work one after the other in one home', { timeout: 180_000 }, asy
   for (const path of readingOrder()) {
     rmSync(join(home, session), { force: true }) // a page begins in a shell of its own
     await shell(inSession(''), home)
-    const difference = await firstDifference(await blocksOfTest(path, server), home, server)
+    const difference = await firstDifference(blocksOfTest(path, server), home, server)
     if (difference !== undefined) differences.set(path, difference)
     else expect({ path, variables: exportedVariables(home) }).toEqual({ path, variables })
     await closeShell(home)
@@ -136,13 +135,11 @@ async function firstDifference(blocks: Block[], home: string, server: Database) 
   return undefined
 }
 
-/** What of a page is run, with the server, the passwords and the ports of this test. */
-async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Block[]> {
+/** What of a page is run, with the server and the passwords of this test. */
+function blocksOfTest(path: string, { port }: PostgresServer): Block[] {
   const page = pages.get(path) ?? ''
   const blocks = blocksOf(page).filter(({ text }) => !/^npm /m.test(text))
   if (path !== 'docs/databases.md') return blocks
-  const free = ['4011', '4012', '9011', '9012'].map(async (each) => [each, await freePort()] as const)
-  const ports = new Map(await Promise.all(free))
   const real = (text: string) =>
     text
       .replaceAll('postgres://plants@db.example.com/plants', `postgres://owner@127.0.0.1:${port}/garden`)
@@ -150,7 +147,6 @@ async function blocksOfTest(path: string, { port }: PostgresServer): Promise<Blo
       .replaceAll('ROLE plants', 'ROLE owner')
       .replaceAll('DATABASE plants OWNER plants', 'DATABASE garden OWNER owner')
       .replaceAll('long and random', password)
-      .replaceAll(/\b(?:40|90)1\d\b/g, (each) => `${ports.get(each) ?? each}`)
   return blocks.map(({ language, text }) => ({ language, text: real(text) }))
 }
 
