@@ -58,6 +58,19 @@ describe('the documentation', () => {
     expect(broken).toEqual([])
   })
 
+  test('has tables whose rows have as many cells as their titles, as GitHub reads them', () => {
+    const wrong = [...pages].flatMap(([path, page]) =>
+      page
+        .replaceAll(/^```.*?^```$/gms, '')
+        .split(/\n{2,}/)
+        .map((part) => part.split('\n').filter((line) => line.startsWith('|')))
+        .flatMap(([titles = '', ...rows]) => rows.filter((row) => cellsIn(row) !== cellsIn(titles)))
+        .map((row) => `${path}: ${row}`),
+    )
+    expect([cellsIn('| a | `b \\| c` |'), cellsIn('| a | `b | c` |')]).toEqual([2, 3])
+    expect(wrong).toEqual([])
+  })
+
   test('names files of the project that exist', () => {
     const named = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([])
@@ -183,6 +196,11 @@ function tableAt(titles: string): string[][] {
     .slice(2)
     .map((line) => line.split('|').slice(1, -1))
     .map((cells) => cells.map((cell) => cell.trim()))
+}
+
+/** GitHub divides a row at each `|` that has no backslash, also within code. */
+function cellsIn(row: string): number {
+  return row.split(/(?<!\\)\|/).length - 2
 }
 
 function flagsIn(text: string): Set<string> {
