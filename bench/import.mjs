@@ -12,7 +12,7 @@ import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { end, environmentIn, run, temporaryFolder } from './common.mjs'
 import { hasPsql, psqlArgs, startPostgres } from './postgres-server.mjs'
-import { machineOf, ratioText, report, spread } from './report.mjs'
+import { machineOf, momentNow, ratioText, report, spread } from './report.mjs'
 import { writeRows } from './rows.mjs'
 
 const parts = { sqlite: measureSqlite, postgres: measurePostgres }
@@ -43,7 +43,7 @@ const input = Object.fromEntries(['ndjson', 'csv'].map((format) => [format, join
 for (const [format, path] of Object.entries(input)) await writeRows(path, rows, format)
 
 const machine = machineOf(folder)
-const how = `${rows.toLocaleString('en-US')} plants, ids in order; medians of ${rounds} rounds in turn, with their ranges`
+const how = `${momentNow()}; ${rows.toLocaleString('en-US')} plants, ids in order; medians of ${rounds} rounds in turn, with their ranges`
 for (const name of names) await parts[name]()
 
 async function measureSqlite() {
@@ -72,10 +72,7 @@ async function measurePostgres() {
   const copyTo = (out) => `\\copy (${query}) to '${out}' csv`
   const loader = { title: 'psql \\copy from, CSV', argv: (store) => psqlArgs(store, copyFrom) }
   const dumper = { title: 'psql \\copy to, CSV', argv: (store, out) => psqlArgs(store, copyTo(out)) }
-  const count = (store) => {
-    const [command, ...args] = psqlArgs(store, 'SELECT count(*) FROM plant_store.plants')
-    return execFileSync(command, args, { env, encoding: 'utf8' })
-  }
+  const count = (store) => server.ask(store, 'SELECT count(*) FROM plant_store.plants')
   try {
     const title = `into an empty database of PostgreSQL ${server.version}`
     await measure('postgres', title, { makeStore: server.makeStore, count, loader, dumper })
@@ -91,8 +88,8 @@ async function measurePostgres() {
  */
 async function measure(section, title, { makeStore, count, loader, dumper }) {
   const out = join(folder, 'export')
-  const importers = [loader, ...ours(importArgs)].map((program) => ({ ...program, rates: [] }))
-  const exporters = [dumper, ...ours(exportArgs)].map((program) => ({ ...program, rates: [] }))
+  const importers = [loader, ...ours('import', importArgs)].map((program) => ({ ...program, rates: [] }))
+  const exporters = [dumper, ...ours('export', exportArgs)].map((program) => ({ ...program, rates: [] }))
   for (let round = 0; round < rounds; round += 1) {
     let store
     for (const { title: program, argv, rates } of importers) {
@@ -107,27 +104,25 @@ async function measure(section, title, { makeStore, count, loader, dumper }) {
     }
   }
   const tables = [tableOf(title, importers), tableOf('out again', exporters)]
-  report(section, [...machine, how], tables, flags.record)
+  report(section, { machine, how, tables, isRecorded: flags.record })
 }
 
-/** What both formats cost with each checkout. */
-function ours(argsOf) {
+/** A command of plants, for both formats and each checkout. */
+function ours(verb, argsOf) {
   return Object.keys(input).flatMap((format) =>
-    checkouts.map(({ plants: program, suffix }) => {
-      const { verb, args } = argsOf(format)
-      const title = `plants ${verb}, ${format.toUpperCase()}${suffix}`
-      return { title, argv: (store, out) => [process.execPath, program, ...args(store, out)] }
-    }),
+    checkouts.map(({ plants: program, suffix }) => ({
+      title: `plants ${verb}, ${format.toUpperCase()}${suffix}`,
+      argv: (store, out) => [process.execPath, program, verb, ...argsOf(format, out), '--store', store],
+    })),
   )
 }
 
 function importArgs(format) {
-  const columns = format === 'csv' ? ['--columns', 'id,name,tag'] : []
-  return { verb: 'import', args: (store) => ['import', input[format], ...columns, '--store', store] }
+  return format === 'csv' ? [input.csv, '--columns', 'id,name,tag'] : [input.ndjson]
 }
 
-function exportArgs(format) {
-  return { verb: 'export', args: (store, out) => ['export', '--output', format, '--out', out, '--store', store] }
+function exportArgs(format, out) {
+  return ['--output', format, '--out', out]
 }
 
 function tableOf(title, programs) {

@@ -1,6 +1,6 @@
 // Generates load with raw sockets, in a process of its own so that the server is what is measured. Takes its orders as
 // JSON in argv:
-//   url, pid          the server
+//   url, pid          of the server
 //   base              the first id, as text; the others have as many digits
 //   existing          plants are read, at random, of so many ids from `base` on; without it, plants are created
 //   connections       how many there are at the same time
@@ -9,6 +9,7 @@
 //                     without it, a closed loop: each connection sends again as soon as it is answered
 //   warmUp, seconds   what is not measured, and what is; or
 //   count             so many requests, all measured
+//   watchesMemory     whether the server's memory is noted
 // Prints JSON: how many requests were acknowledged, how many a second, p50 and p99 in ms, and the server's resident
 // memory in kB after every hundredth of `count`. A latency begins when a request is due, also when it waits for a
 // connection, as in wrk2.
@@ -16,7 +17,8 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 
 const orders = JSON.parse(process.argv[2])
-const { url, pid, base, existing, connections, isKept, rate, warmUp = 0, seconds = Infinity, count = Infinity } = orders
+const { url, pid, base, existing, connections, isKept, rate, watchesMemory } = orders
+const { warmUp = 0, seconds = Infinity, count = Infinity } = orders
 const { hostname, port, host } = new URL(url)
 const template = Buffer.from(existing ? reading() : creating(), 'latin1')
 const idOffset = template.indexOf(base)
@@ -88,7 +90,7 @@ function arrive(from) {
   let due = from
   while (due <= now && due < end) {
     waiting.push(due)
-    idle.pop()?.()
+    idle.shift()?.() // in turn, so that no server closes a kept connection for being idle
     due -= (Math.log(1 - Math.random()) / rate) * 1000 // as callers come that know nothing of each other
   }
   if (due < end) setImmediate(arrive, due)
@@ -130,7 +132,7 @@ function isComplete(answer) {
 function note(due) {
   acknowledged += 1
   if (due >= begin && due < end) latencies.push(performance.now() - due)
-  if (acknowledged % (count / 100) === 0) memory.push(memoryOf(pid))
+  if (watchesMemory && acknowledged % Math.floor(count / 100) === 0) memory.push(memoryOf(pid))
 }
 
 /** proc(5), so Linux alone. */

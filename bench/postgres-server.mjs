@@ -29,11 +29,12 @@ export async function startPostgres(folder, env) {
   )
   const server = await PostgresServer.start(await makeTemplate(installations[0]))
   const url = (user, name) => `postgres://${user}@127.0.0.1:${server.port}/${name}`
-  const admin = (text) => ask(url('postgres', 'postgres'), text)
   const ask = (address, text) => {
     const [command, ...args] = psqlArgs(address, text)
-    return execFileSync(command, args, { env, encoding: 'utf8' }).trim()
+    const quiet = { ...env, PGOPTIONS: '-c client_min_messages=warning' }
+    return execFileSync(command, args, { env: quiet, encoding: 'utf8' }).trim()
   }
+  const admin = (text) => ask(url('postgres', 'postgres'), text)
   /** An empty database with the tables of a store, after a checkpoint, so that no turn pays for the one before. */
   const makeStore = () => {
     const address = url('plants', 'bench')
@@ -44,5 +45,5 @@ export async function startPostgres(folder, env) {
     admin('CHECKPOINT')
     return address
   }
-  return { version: admin('SHOW server_version'), makeStore, remove: () => server.remove() }
+  return { version: admin('SHOW server_version'), ask, makeStore, remove: () => server.remove() }
 }

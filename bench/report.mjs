@@ -11,26 +11,29 @@ const page = join(import.meta.dirname, '../docs/benchmarks.md')
  * Prints tables of text.
  *
  * @param section the name of the section of the page
- * @param lines what is above the tables: the machine, and how it was measured
+ * @param machine what is above all figures
+ * @param how what is above those of the section
  * @param tables rows of cells, of which the first is the heading
- * @param isRecorded whether the section of the page is replaced
+ * @param isRecorded whether the page is written
  */
-export function report(section, lines, tables, isRecorded) {
-  for (const line of lines) print(line)
-  print('')
+export function report(section, { machine, how, tables, isRecorded }) {
+  print(`${machine}\n${how}\n`)
   for (const rows of tables) {
     printColumns(rows)
     print('')
   }
   if (!isRecorded) return
-  const text = [lines.map((line) => `- ${line}`).join('\n'), ...tables.map(markdownOf)].join('\n\n')
+  replace('machine', machine)
+  replace(section, [how, ...tables.map(markdownOf)].join('\n\n'))
+}
+
+/** Replaces what is between two markers of the page. */
+function replace(section, text) {
   const part = new RegExp(`(<!-- ${section} -->\n).*?(<!-- end -->)`, 's')
   const old = readFileSync(page, 'utf8')
   if (!part.test(old)) throw new Error(`${page} has no section ${section}`)
-  writeFileSync(
-    page,
-    old.replace(part, (_, start, end) => `${start}\n${text}\n\n${end}`),
-  )
+  const replaced = old.replace(part, (_, start, end) => `${start}\n${text}\n\n${end}`)
+  writeFileSync(page, replaced)
 }
 
 function markdownOf([heading, ...rows]) {
@@ -38,16 +41,17 @@ function markdownOf([heading, ...rows]) {
   return [heading, rule, ...rows].map((cells) => `|${cells.join('|')}|`).join('\n')
 }
 
-/** Where and when this runs: processors, runtime, and the disk of the folder, whose fsync is what a commit costs. */
+/** Where this runs; the disk is that of the folder, and its syncs are what a commit costs. */
 export function machineOf(folder) {
-  const processor = `${availableParallelism()} × ${cpus()[0]?.model.trim()}`
-  const memory = `${(totalmem() / 1e9).toFixed(0)} GB of memory`
+  const processors = `${availableParallelism()} × ${cpus()[0]?.model.trim()}`
+  const memory = `${numberText(totalmem() / 1e9)} GB of memory`
   const disk = `${fileSystemOf(folder)} where a sync of 4 KiB takes ${spread(syncTimes(folder))} ms`
-  const when = `${new Date().toISOString().slice(0, 10)}, with a load of ${loadavg()[0].toFixed(1)} at the start`
-  return [
-    `${process.platform} ${process.arch}, ${processor}, ${memory}, Node ${process.versions.node}, ${disk}`,
-    `Measured on ${when}`,
-  ]
+  return [`${process.platform} ${process.arch}`, processors, memory, `Node ${process.versions.node}`, disk].join(', ')
+}
+
+/** When this runs, and what else does. */
+export function momentNow() {
+  return `${new Date().toISOString().slice(0, 10)}, with a load of ${loadavg()[0].toFixed(1)} at the start`
 }
 
 function fileSystemOf(folder) {
@@ -78,7 +82,7 @@ export function spread(values) {
   const sorted = values.toSorted((a, b) => a - b)
   const margin = Math.floor(values.length / 10)
   if (values.length === 1) return numberText(values[0])
-  return `${numberText(median(values))} (${numberText(sorted[margin])} to ${numberText(sorted.at(-1 - margin))})`
+  return `${numberText(median(values))} (${numberText(sorted[margin])}–${numberText(sorted.at(-1 - margin))})`
 }
 
 /** Three digits are what a measurement on another day has in common with this one. */
@@ -88,5 +92,5 @@ export function numberText(value) {
 
 /** How many times as much one series is as another. */
 export function ratioText(values, others) {
-  return others ? (median(values) / median(others)).toFixed(2) : '-'
+  return others ? numberText(median(values) / median(others)) : '-'
 }

@@ -16,7 +16,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { end, environmentIn, temporaryFolder } from './common.mjs'
-import { machineOf, numberText, ratioText, report, spread } from './report.mjs'
+import { machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
 import { load, start } from './server.mjs'
 
 const parts = { creates: measureCreates, open: measureOpenLoop, reads: measureReads, memory: measureMemory }
@@ -36,12 +36,15 @@ const { values: flags } = parseArgs({
 const [counts, syncs] = [flags.connections, flags.syncs].map((list) => list.split(',').map(Number))
 const [seconds, rounds, creates] = [flags.seconds, flags.rounds, flags.creates].map(Number)
 const names = flags.only.split(',')
+const isRecorded = flags.record
 if (!(names.every((name) => Object.hasOwn(parts, name)) && [...counts, seconds, rounds, creates].every((n) => n > 0)))
   end(
     2,
     `--connections, --seconds, --rounds and --creates must be above 0, --only some of ${Object.keys(parts).join()}`,
   )
 if (!syncs.every((ms) => ms >= 0)) end(2, '--syncs must be 0 or above')
+if (names.includes('memory') && process.platform !== 'linux')
+  end(2, 'The memory of a process is read from /proc of Linux')
 const isSlowed = (names.includes('creates') || names.includes('open')) && syncs.some((ms) => ms > 0)
 if (isSlowed && spawnSync('strace', ['--version']).error)
   end(2, 'A slow disk needs strace. Install it, or measure this disk alone: --syncs 0')
@@ -56,8 +59,8 @@ if (flags.against) services.push(serviceOf('plants serve, before', resolve(flags
 const reference = services.at(-1)
 const kinds = { kept: true, new: false } // connections, and whether they are kept
 
-const machine = machineOf(folder)
-const how = `Medians of ${rounds} rounds of ${seconds} s in turn, with their ranges`
+const [machine, moment] = [machineOf(folder), momentNow()]
+const how = `${moment}; medians of ${rounds} rounds of ${seconds} s in turn, with their ranges`
 for (const name of names) await parts[name]()
 
 function serviceOf(title, root) {
@@ -72,35 +75,23 @@ function serviceOf(title, root) {
 
 /** The closed loop: each connection sends again as soon as it is answered. */
 async function measureCreates() {
-  const cells = syncs.flatMap((sync) =>
-    Object.keys(kinds).flatMap((kind) =>
-      counts.flatMap((connections) =>
-        (sync === syncs[0] ? [echo, ...services] : services).map((server) => ({
-          sync,
-          kind,
-          connections,
-          server,
-          turns: [],
-        })),
-      ),
-    ),
-  )
+  const cells = []
+  for (const sync of syncs) {
+    const servers = sync === syncs[0] ? [echo, ...services] : services // the echo has no disk
+    for (const kind of Object.keys(kinds))
+      for (const connections of counts)
+        for (const server of servers) cells.push({ sync, kind, connections, server, turns: [] })
+  }
   await takeTurns(cells, ({ kind, connections }) => ({ connections, isKept: kinds[kind] }))
-  const heading = ['connections', 'server', 'creates/s', '× echo', 'p50, ms', 'p99, ms']
+  const rowOf = ({ kind, connections, server, turns }) => {
+    const ofEcho = cells.find((cell) => cell.server === echo && cell.kind === kind && cell.connections === connections)
+    return [`${connections} ${kind}`, server.title, ...figuresOf(turns, ofEcho.turns)]
+  }
   const tables = syncs.map((sync) => [
-    [diskOf(sync), ...heading.slice(1)],
-    ...cells
-      .filter((cell) => cell.sync === sync)
-      .map((cell) => {
-        const { kind, connections, server, turns } = cell
-        const beside = cells.find(
-          (other) => other.server === echo && other.kind === kind && other.connections === connections,
-        )
-        const ratio = ratioText(series(turns, 'rate'), series(beside.turns, 'rate'))
-        return [`${connections} ${kind}`, server.title, spread(series(turns, 'rate')), ratio, ...latenciesOf(turns)]
-      }),
+    [diskOf(sync), 'server', 'creates/s', '× echo', 'p50, ms', 'p99, ms'],
+    ...cells.filter((cell) => cell.sync === sync).map(rowOf),
   ])
-  report('creates', [...machine, how], tables, flags.record)
+  report('creates', { machine, how, tables, isRecorded })
 }
 
 /** The open loop: requests come at half of what 64 connections reach in a closed one, whether or not they are answered. */
@@ -112,7 +103,11 @@ async function measureOpenLoop() {
       for (const server of services) cells.push({ sync, kind, server, half: rate / 2, turns: [] })
     }
   }
-  await takeTurns(cells, ({ kind, half }) => ({ connections: 1000, isKept: kinds[kind], rate: half }))
+  await takeTurns(cells, ({ kind, half }) => ({
+    connections: kinds[kind] ? 64 : 1000, // as many new ones as may be waiting
+    isKept: kinds[kind],
+    rate: half,
+  }))
   const rows = cells.map(({ sync, kind, server, half, turns }) => [
     `${diskOf(sync)}, ${kind}`,
     server.title,
@@ -121,7 +116,7 @@ async function measureOpenLoop() {
     ...latenciesOf(turns),
   ])
   const heading = ['disk, connections', 'server', 'due/s', 'creates/s', 'p50, ms', 'p99, ms']
-  report('open', [...machine, how], [[heading, ...rows]], flags.record)
+  report('open', { machine, how, tables: [[heading, ...rows]], isRecorded })
 }
 
 /** Reads of one plant, over 64 kept connections. */
@@ -137,23 +132,19 @@ async function measureReads() {
     }
   }
   removeStore()
-  const rows = cells.map(({ server, turns }) => [
-    server.title,
-    spread(series(turns, 'rate')),
-    ratioText(series(turns, 'rate'), series(cells[0].turns, 'rate')),
-    ...latenciesOf(turns),
-  ])
+  const rows = cells.map(({ server, turns }) => [server.title, ...figuresOf(turns, cells[0].turns)])
   const heading = ['64 kept connections', 'GET/s', '× echo', 'p50, ms', 'p99, ms']
-  report('reads', [...machine, how], [[heading, ...rows]], flags.record)
+  report('reads', { machine, how, tables: [[heading, ...rows]], isRecorded })
 }
 
 /** Memory must not grow with the number of creates. */
 async function measureMemory() {
-  const { memory, rate } = await take(services[0], 0, { connections: 64, isKept: true, count: creates })
+  const orders = { connections: 64, isKept: true, count: creates, watchesMemory: true }
+  const { memory, rate } = await take(services[0], 0, orders)
   const tenths = memory.filter((_, index) => index % 10 === 9)
   const rows = tenths.map((size, index) => [numberText(((index + 1) * creates) / 10), ((size * 1024) / 1e6).toFixed(1)])
-  const lines = [...machine, `${numberText(rate)} creates a second over 64 kept connections`]
-  report('memory', lines, [[['creates', 'MB'], ...rows]], flags.record)
+  const speed = `${moment}; ${numberText(rate)} creates a second over 64 kept connections`
+  report('memory', { machine, how: speed, tables: [[['creates', 'MB'], ...rows]], isRecorded })
 }
 
 async function takeTurns(cells, ordersOf) {
@@ -206,6 +197,11 @@ function removeStore() {
 
 function series(turns, key) {
   return turns.map((turn) => turn[key])
+}
+
+function figuresOf(turns, ofEcho) {
+  const rates = series(turns, 'rate')
+  return [spread(rates), ratioText(rates, series(ofEcho, 'rate')), ...latenciesOf(turns)]
 }
 
 function latenciesOf(turns) {

@@ -16,7 +16,7 @@ import { parseArgs } from 'node:util'
 import { fetchNode, versions } from '../test/nodes.mjs'
 import { singleFile } from '../test/single-file.mjs'
 import { end, environmentIn, print, temporaryFolder } from './common.mjs'
-import { machineOf, ratioText, report, spread } from './report.mjs'
+import { machineOf, momentNow, ratioText, report, spread } from './report.mjs'
 import { start } from './server.mjs'
 
 const { values: flags } = parseArgs({
@@ -54,7 +54,7 @@ const others = othersOf().filter(isInstalled)
 const fetched = flags.matrix ? versions.filter((version) => !version.startsWith('20')).map((v) => fetchNode(v)) : []
 const programs = [...others, ...[...flags.node, ...fetched].flatMap(onNode), ...executables()]
 
-const machine = machineOf(folder)
+const [machine, moment] = [machineOf(folder), momentNow()]
 for (let run = -warmUps; run < runs; run += 1) {
   for (const { title, argv, times } of programs) {
     const [command, ...args] = argv()
@@ -70,8 +70,9 @@ const rows = programs.map(({ title, times, beside }) => {
   const other = programs.find((program) => program.title === beside)
   return [title, spread(times), other ? ratioText(times, other.times) : '-', other ? beside : '-']
 })
-const how = `Medians of ${runs} runs in turn, with the range of the middle 80 %`
-report('start', [...machine, how], [[['process', 'ms', '×', 'of'], ...rows]], flags.record)
+const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %`
+const tables = [[['process', 'ms', '×', 'of'], ...rows]]
+report('start', { machine, how, tables, isRecorded: flags.record })
 
 function createArgs(command, to) {
   return () => {
