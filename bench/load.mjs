@@ -33,6 +33,7 @@ const idle = []
 let taken = 0
 let created = 0
 let acknowledged = 0
+let state = 12345
 
 watch()
 for (let index = 0; index < connections; index += 1) call()
@@ -91,9 +92,15 @@ function arrive(from) {
   while (due <= now && due < end) {
     waiting.push(due)
     idle.shift()?.() // in turn, so that no server closes a kept connection for being idle
-    due -= (Math.log(1 - Math.random()) / rate) * 1000 // as callers come that know nothing of each other
+    due -= (Math.log(random()) / rate) * 1000 // as callers come that know nothing of each other
   }
   if (due < end) setImmediate(arrive, due)
+}
+
+/** Above 0 and up to 1, the same every time, so that each server gets the same load. */
+function random() {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+  return (state + 1) / 2 ** 32
 }
 
 function rest(next) {
