@@ -1,4 +1,4 @@
-// The least that a service written in JavaScript could do: it reads a body, parses it, and answers two of its fields.
+// The least that a service in JavaScript can do: it reads a body, parses it, and answers two of its fields.
 // To a GET it answers a plant with the id of the path.
 import { createServer } from 'node:http'
 

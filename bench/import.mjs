@@ -1,52 +1,132 @@
-// Imports and exports beside the loaders that people know: npm run bench:import [-- FLAG...]
-//   --rows 500000  --rounds 3  --only ordered,random,export,remote
-//   --node PATH     the Node that runs plants
+// Imports and exports beside the loaders of SQLite and PostgreSQL: npm run bench:import [-- FLAG...]
+//   --rows 500000  --rounds 3  --only sqlite,postgres
+//   --against DIR   another checkout, which is built, in turn with this one
 //   --folder PATH   where the temporary folder is made, and so which disk is written to
-// Each is a whole process with its start. They take turns, so that a machine that slows down slows all of them; the
-// medians and their ratios count. After each turn it is checked that the plants are there.
-import { execFileSync } from 'node:child_process'
+//   --record        writes docs/benchmarks.md
+// Each is a whole process with its start. They take turns, so that a machine that slows down slows all of them. After
+// each import it is checked that the plants are there.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { killAll } from './children.mjs'
-import { measureExport, measureImports } from './import/files.mjs'
-import { measureRemote } from './import/remote.mjs'
-import { printMachine } from './machine.mjs'
-import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
+import { end, environmentIn, run, temporaryFolder } from './common.mjs'
+import { hasPsql, psqlArgs, startPostgres } from './postgres-server.mjs'
+import { machineOf, momentNow, ratioText, report, spread } from './report.mjs'
+import { writeRows } from './rows.mjs'
 
-const parts = {
-  ordered: (bench) => measureImports('ordered', bench),
-  random: (bench) => measureImports('random', bench),
-  export: measureExport,
-  remote: measureRemote,
-}
+const parts = { sqlite: measureSqlite, postgres: measurePostgres }
 const { values: flags } = parseArgs({
   options: {
     rows: { type: 'string', default: '500000' },
     rounds: { type: 'string', default: '3' },
     only: { type: 'string', default: Object.keys(parts).join() },
-    node: { type: 'string', default: process.execPath },
+    against: { type: 'string' },
     folder: { type: 'string', default: tmpdir() },
+    record: { type: 'boolean', default: false },
   },
 })
 const [rows, rounds, names] = [Number(flags.rows), Number(flags.rounds), flags.only.split(',')]
 const areWhole = [rows, rounds].every((count) => Number.isSafeInteger(count) && count > 0)
-if (!areWhole || !names.every((name) => Object.hasOwn(parts, name))) {
+if (!areWhole || !names.every((name) => Object.hasOwn(parts, name)))
   end(2, `--rows and --rounds must be whole numbers from 1 up, --only some of ${Object.keys(parts).join()}`)
+if (names.includes('sqlite') && spawnSync('sqlite3', ['--version']).error)
+  end(2, 'sqlite is compared with sqlite3: install it')
+if (names.includes('postgres') && !hasPsql()) end(2, 'postgres is compared with psql: install it')
+
+const folder = temporaryFolder(flags.folder)
+const env = environmentIn(folder)
+const plants = join(import.meta.dirname, '../bin/plants.js')
+const checkouts = [{ suffix: '', plants }]
+if (flags.against) checkouts.push({ suffix: ', before', plants: join(resolve(flags.against), 'bin/plants.js') })
+const input = Object.fromEntries(['ndjson', 'csv'].map((format) => [format, join(folder, `plants.${format}`)]))
+for (const [format, path] of Object.entries(input)) await writeRows(path, rows, format)
+
+const machine = machineOf(folder)
+const how = `${momentNow()}; ${rows.toLocaleString('en-US')} plants, ids in order; medians of ${rounds} rounds in turn, with their ranges`
+for (const name of names) await parts[name]()
+
+async function measureSqlite() {
+  const store = join(folder, 'store.db')
+  const makeStore = () => {
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${store}${suffix}`, { force: true })
+    return store
+  }
+  const table = 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT'
+  const load = ['PRAGMA journal_mode=WAL', table, '.mode csv', `.import "${input.csv}" plants`]
+  const loader = { title: 'sqlite3 .import, CSV', argv: () => ['sqlite3', store, ...load] }
+  const query = 'SELECT id, name, tag FROM plants ORDER BY id'
+  const dumper = {
+    title: 'sqlite3 .output, CSV',
+    argv: (_, out) => ['sqlite3', '-csv', store, `.output ${out}`, query],
+  }
+  const count = () => execFileSync('sqlite3', [store, 'SELECT count(*) FROM plants'], { encoding: 'utf8' })
+  await measure('sqlite', 'into a new file', { makeStore, count, loader, dumper })
 }
 
-const folder = temporaryFolder(flags.folder, killAll)
-const env = { ...cleanEnvironment(), ...homeIn(folder) }
-const version = execFileSync(flags.node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' }).trim()
-const bench = {
-  folder,
-  env,
-  rows,
-  rounds,
-  node: flags.node,
-  nodeMajor: Number.parseInt(version, 10),
-  store: join(folder, 'store.db'),
+async function measurePostgres() {
+  const server = await startPostgres(folder, env)
+  const columns = 'id, name, tag'
+  const query = `SELECT ${columns} FROM plant_store.plants ORDER BY id`
+  const copyFrom = `\\copy plant_store.plants (${columns}) from '${input.csv}' csv`
+  const copyTo = (out) => `\\copy (${query}) to '${out}' csv`
+  const loader = { title: 'psql \\copy from, CSV', argv: (store) => psqlArgs(store, copyFrom) }
+  const dumper = { title: 'psql \\copy to, CSV', argv: (store, out) => psqlArgs(store, copyTo(out)) }
+  const count = (store) => server.ask(store, 'SELECT count(*) FROM plant_store.plants')
+  try {
+    const title = `into an empty database of PostgreSQL ${server.version}`
+    await measure('postgres', title, { makeStore: server.makeStore, count, loader, dumper })
+  } finally {
+    await server.remove()
+  }
 }
 
-printMachine(folder, `Medians of ${rounds} rounds in turn`, version)
-for (const name of names) await parts[name](bench)
+/**
+ * Imports into new stores, and exports from the last one.
+ *
+ * @param loader what plants import is compared with, as plants export is with `dumper`
+ */
+async function measure(section, title, { makeStore, count, loader, dumper }) {
+  const out = join(folder, 'export')
+  const importers = [loader, ...ours('import', importArgs)].map((program) => ({ ...program, rates: [] }))
+  const exporters = [dumper, ...ours('export', exportArgs)].map((program) => ({ ...program, rates: [] }))
+  for (let round = 0; round < rounds; round += 1) {
+    let store
+    for (const { title: program, argv, rates } of importers) {
+      store = makeStore()
+      rates.push(rows / (await run(argv(store), env)))
+      const stored = Number(count(store))
+      if (stored !== rows) throw new Error(`${program}: there are ${stored} plants instead of ${rows}`)
+    }
+    for (const { argv, rates } of exporters) {
+      rates.push(rows / (await run(argv(store, out), env)))
+      rmSync(out)
+    }
+  }
+  const tables = [tableOf(title, importers), tableOf('out again', exporters)]
+  report(section, { machine, how, tables, isRecorded: flags.record })
+}
+
+/** A command of plants, for both formats and each checkout. */
+function ours(verb, argsOf) {
+  return Object.keys(input).flatMap((format) =>
+    checkouts.map(({ plants: program, suffix }) => ({
+      title: `plants ${verb}, ${format.toUpperCase()}${suffix}`,
+      argv: (store, out) => [process.execPath, program, verb, ...argsOf(format, out), '--store', store],
+    })),
+  )
+}
+
+function importArgs(format) {
+  return format === 'csv' ? [input.csv, '--columns', 'id,name,tag'] : [input.ndjson]
+}
+
+function exportArgs(format, out) {
+  return ['--output', format, '--out', out]
+}
+
+function tableOf(title, programs) {
+  const [first] = programs
+  const lines = programs.map(({ title: program, rates }) => [program, spread(rates), ratioText(rates, first.rates)])
+  return [[title, 'plants/s', `× ${first.title}`], ...lines]
+}

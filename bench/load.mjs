@@ -1,177 +1,165 @@
-// 64 keep-alive connections that each ask again as soon as they are answered. A process of its own, with raw sockets,
-// so that what is measured is the server. Takes its orders as JSON in argv, tells what came of them as JSON on stdout.
-import { randomUUID } from 'node:crypto'
+// Generates load with raw sockets, in a process of its own so that the server is what is measured. Takes its orders as
+// JSON in argv:
+//   url, pid          of the server
+//   base              the first id, as text; the others have as many digits
+//   existing          plants are read, at random, of so many ids from `base` on; without it, plants are created
+//   connections       how many there are at the same time
+//   isKept            whether a connection sends one request after the other; otherwise each request has a new one
+//   rate              an open loop: so many requests a second, at random times, whether or not the server keeps up;
+//                     without it, a closed loop: each connection sends again as soon as it is answered
+//   warmUp, seconds   what is not measured, and what is; or
+//   count             so many requests, all measured
+//   watchesMemory     whether the server's memory is noted
+// Prints JSON: how many requests were acknowledged, how many a second, p50 and p99 in ms, and the server's resident
+// memory in kB after every hundredth of `count`. A latency begins when a request is due, also when it waits for a
+// connection, as in wrk2.
+import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
-import { cpus } from 'node:os'
-import { memoryOf, processorOf, processorOfFamily } from './processor.mjs'
 
-/**
- * Seconds as text; `count` ends the run where it is given, `seconds` where it is not; `base` is the first id,
- * `isRandom` has others of as many digits, and `hasKeys` an Idempotency-Key each. With `existing`, plants are read
- * instead, at random, of so many ids from `base` on. The connections are spread over the servers; `database` is the
- * process of what is behind them, if any.
- */
-const { servers, database, status, base, existing, warmUp, seconds, count, isRandom, hasKeys } = JSON.parse(
-  process.argv[2],
-)
-const pids = servers.map(({ pid }) => pid)
-const noKey = '-'.repeat(36)
-const head = Object.entries({
-  Authorization: `Bearer ${process.env.PLANTS_SERVE_TOKEN}`,
-  'Content-Type': 'application/json',
-  ...(hasKeys && { 'Idempotency-Key': noKey }),
-}).map(([name, value]) => `${name}: ${value}\r\n`)
+const orders = JSON.parse(process.argv[2])
+const { url, pid, base, existing, connections, isKept, rate, watchesMemory } = orders
+const { warmUp = 0, seconds = Infinity, count = Infinity } = orders
+const { hostname, port, host } = new URL(url)
+const template = Buffer.from(existing ? reading() : creating(), 'latin1')
+const idOffset = template.indexOf(base)
+const watchInterval = 10_000 // ms
 
-const connections = 64
-const maxRate = 200_000 // a second, far above what a process of Node can answer
-const latencies = new Float64Array(count ?? maxRate * seconds)
-const memory = [] // kB, as often as `memoryStep` plants were acknowledged
-const memoryStep = 10_000
-
-let created = 0n
+const begin = performance.now() + warmUp * 1000
+const end = begin + seconds * 1000
+const latencies = []
+const memory = []
+const waiting = [] // in an open loop, when requests were due that no connection was free for
+const idle = []
+let taken = 0
+let created = 0
 let acknowledged = 0
-let measured = 0
-let open = connections
-let isMeasuring = count !== undefined
-let isStopping = false
-let before = usage()
-let after
+let state = 12345
 
-for (let index = 0; index < connections; index += 1) talk(new URL(servers[index % servers.length].url))
 watch()
-if (count === undefined) {
-  setTimeout(begin, warmUp * 1000)
-  setTimeout(end, (warmUp + seconds) * 1000)
-}
+for (let index = 0; index < connections; index += 1) call()
+if (rate) arrive(begin - warmUp * 1000)
+if (seconds < Infinity) setTimeout(finishIfIdle, end - performance.now() + 1)
 
-function begin() {
-  before = usage()
-  isMeasuring = true
-}
-
-function end() {
-  after ??= usage()
-  isMeasuring = false
-  isStopping = true
-}
-
-/** One connection: asks, reads the whole answer, asks again. */
-function talk({ hostname, port, host }) {
-  const bytes = request(host)
-  const idOffset = bytes.indexOf(base)
-  const keyOffset = bytes.indexOf(noKey)
-  let sent = 0
+/** Sends one request at a time, as long as there are any. */
+function call() {
+  const bytes = Buffer.from(template)
+  let due
   let answer = ''
-  const ask = () => {
+  let socket
+  const next = () => {
+    due = takeDue()
+    if (due === undefined) rest(next)
+    else if (isKept) send()
+    else dial(send)
+  }
+  const send = () => {
     bytes.write(String(nextId()), idOffset, 'latin1')
-    if (hasKeys) bytes.write(randomUUID(), keyOffset, 'latin1')
-    sent = performance.now()
+    answer = ''
     socket.write(bytes)
   }
   const read = (size, buffer) => {
     answer += buffer.latin1Slice(0, size)
     if (!isComplete(answer)) return true
-    check(answer)
-    note(performance.now() - sent)
-    answer = ''
-    if (isStopping) socket.destroy()
-    else ask()
+    if (!answer.startsWith('HTTP/1.1 200 ')) finish(`It answered ${answer}`)
+    note(due)
+    if (!isKept) socket.destroy()
+    next()
     return true
   }
-  const socket = connect(
-    { host: hostname, port, noDelay: true, onread: { buffer: Buffer.allocUnsafe(65_536), callback: read } },
-    ask,
-  )
-  socket.on('error', ({ message }) => finish(message))
-  socket.on('end', () => finish('The connection was closed'))
-  socket.on('close', () => {
-    open -= 1
-    if (open === 0) finish()
-  })
+  const onread = { buffer: Buffer.allocUnsafe(16_384), callback: read }
+  const dial = (ready) => {
+    socket = connect({ host: hostname, port, noDelay: true, onread }, ready)
+    socket.on('error', ({ message }) => finish(message))
+    socket.on('end', () => finish('The connection was closed'))
+  }
+  if (isKept) dial(next)
+  else next()
+}
+
+/** When the next request is due; undefined when none is. */
+function takeDue() {
+  if (rate) return waiting.shift()
+  const now = performance.now()
+  if (now >= end || taken === count) return undefined
+  taken += 1
+  return now
+}
+
+/** Adds what is due by now, and comes back in the next turn of the event loop: a timer would be a millisecond late. */
+function arrive(from) {
+  const now = performance.now()
+  let due = from
+  while (due <= now && due < end) {
+    waiting.push(due)
+    idle.shift()?.() // in turn, so that no server closes a kept connection for being idle
+    due -= (Math.log(random()) / rate) * 1000 // as callers come that know nothing of each other
+  }
+  if (due < end) setImmediate(arrive, due)
+}
+
+/** Above 0 and up to 1, the same every time, so that each server gets the same load. */
+function random() {
+  state = (Math.imul(state, 1664525) + 1013904223) >>> 0
+  return (state + 1) / 2 ** 32
+}
+
+function rest(next) {
+  idle.push(next)
+  finishIfIdle()
+}
+
+function finishIfIdle() {
+  if (idle.length === connections && (performance.now() >= end || taken === count)) finish()
 }
 
 function nextId() {
-  if (existing) return BigInt(base) + BigInt(Math.floor(Math.random() * existing))
-  if (isRandom) return 1e15 + Math.floor(Math.random() * 8e15)
-  created += 1n
-  return BigInt(base) + created - 1n
+  created += 1
+  return BigInt(base) + BigInt(existing ? Math.floor(Math.random() * existing) : created - 1)
 }
 
-/** The bytes of a request. Every id has as many digits as the first, so only they change. */
-function request(host) {
-  if (existing) return Buffer.from(`GET /plants/${base} HTTP/1.1\r\nHost: ${host}\r\n${head[0]}\r\n`, 'latin1')
+function reading() {
+  return `GET /plants/${base} HTTP/1.1\r\n${headers()}\r\n`
+}
+
+function creating() {
   const body = `{"id":${base},"name":"Boston Fern","tag":"shade"}`
-  return Buffer.from(
-    `POST /plants HTTP/1.1\r\nHost: ${host}\r\n${head.join('')}Content-Length: ${body.length}\r\n\r\n${body}`,
-    'latin1',
-  )
+  return `POST /plants HTTP/1.1\r\n${headers()}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+}
+
+function headers() {
+  const connection = isKept ? '' : 'Connection: close\r\n'
+  return `Host: ${host}\r\n${connection}Authorization: Bearer ${process.env.PLANTS_SERVE_TOKEN}\r\n`
 }
 
 function isComplete(answer) {
   const body = answer.indexOf('\r\n\r\n') + 4
-  if (body === 3) return false
-  const length = /\r\ncontent-length: *(\d+)/i.exec(answer)
-  return length ? answer.length >= body + Number(length[1]) : answer.endsWith('\r\n0\r\n\r\n')
+  return body > 3 && answer.length >= body + Number(/\r\ncontent-length: *(?<length>\d+)/i.exec(answer)?.groups.length)
 }
 
-function check(answer) {
-  if (!answer.startsWith(`HTTP/1.1 ${status} `)) finish(`It answered ${answer}`)
-}
-
-function note(latency) {
+function note(due) {
   acknowledged += 1
-  if (isMeasuring && measured < latencies.length) {
-    latencies[measured] = latency
-    measured += 1
-  }
-  if (count === undefined) return
-  if (acknowledged % memoryStep === 0) memory.push(memoryOf(pids[0], 'VmRSS'))
-  if (acknowledged > count - connections) end()
+  if (due >= begin && due < end) latencies.push(performance.now() - due)
+  if (watchesMemory && acknowledged % Math.floor(count / 100) === 0) memory.push(memoryOf(pid))
 }
 
-/** A server that has stopped answering is found out. */
+/** proc(5), so Linux alone. */
+function memoryOf(process) {
+  return Number(/VmRSS:\s+(?<size>\d+)/.exec(readFileSync(`/proc/${process}/status`, 'latin1')).groups.size)
+}
+
+/** Finds out when a server has stopped answering. */
 function watch() {
   let last = -1
   setInterval(() => {
-    if (acknowledged === last) finish('It did not answer for 10 seconds')
+    if (acknowledged === last) finish(`It did not answer for ${watchInterval / 1000} seconds`)
     last = acknowledged
-  }, 10_000)
+  }, watchInterval)
 }
 
 function finish(failure) {
-  process.stdout.write(JSON.stringify({ failure, acknowledged, ...(failure ? {} : figures()) }))
+  const sorted = Float64Array.from(latencies).sort()
+  const [p50, p99] = [0.5, 0.99].map((part) => sorted[Math.floor(sorted.length * part)])
+  const elapsed = (Math.min(performance.now(), end) - begin) / 1000
+  process.stdout.write(JSON.stringify({ failure, acknowledged, rate: sorted.length / elapsed, p50, p99, memory }))
   process.exit()
-}
-
-/**
- * Milliseconds, requests in a second, microseconds of the servers' processor and of the database's, kB of the first;
- * and how busy this process and others were, 1 being one processor.
- */
-function figures() {
-  const elapsed = (after.time - before.time) / 1000
-  const [server, behind, own, all] = ['server', 'behind', 'own', 'all'].map((key) => after[key] - before[key])
-  const sorted = latencies.subarray(0, measured).sort()
-  return {
-    rate: measured / elapsed,
-    p50: sorted[Math.floor(measured * 0.5)],
-    p99: sorted[Math.floor(measured * 0.99)],
-    cpu: (server * 1e6) / measured,
-    databaseCpu: (behind * 1e6) / measured,
-    peak: memoryOf(pids[0], 'VmHWM'),
-    load: own / elapsed,
-    others: Math.max(0, all - server - behind - own) / elapsed,
-    memory,
-  }
-}
-
-/**
- * The time in ms, and seconds of processor that the servers, what is behind them, this process and the whole machine
- * have used.
- */
-function usage() {
-  const { user, system } = process.cpuUsage()
-  const all = cpus().reduce((sum, { times }) => sum + times.user + times.nice + times.sys + times.irq, 0) / 1000
-  const server = pids.reduce((sum, pid) => sum + processorOf(pid), 0)
-  const behind = database === undefined ? 0 : processorOfFamily(database)
-  return { time: performance.now(), server, behind, own: (user + system) / 1e6, all }
 }

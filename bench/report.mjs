@@ -1,92 +1,96 @@
-import { median, note, print, printColumns, textOf } from './figures.mjs'
-import { peers } from './peers.mjs'
+// Prints what a benchmark measured, and writes it into its section of docs/benchmarks.md.
+import { execFileSync } from 'node:child_process'
+import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { availableParallelism, cpus, loadavg, totalmem } from 'node:os'
+import { join } from 'node:path'
+import { print, printColumns } from './common.mjs'
 
-const columns = [
-  { head: 'requests/s', of: ({ rate }) => rate, digits: 0 },
-  { head: 'x echo', of: ({ rate }, { echo }) => rate / echo?.rate },
-  { head: 'x Prism', of: ({ rate }, { prism }) => rate / prism?.rate },
-  { head: 'p50 ms', of: ({ p50 }) => p50 },
-  { head: 'p99 ms', of: ({ p99 }) => p99 },
-  { head: 'x echo', of: ({ p99 }, { echo }) => p99 / echo?.p99 },
-  { head: 'x Prism', of: ({ p99 }, { prism }) => p99 / prism?.p99 },
-  { head: 'CPU us', of: ({ cpu }) => cpu, digits: 1 },
-  { head: 'peak MB', of: ({ peak }) => peak / 1000, digits: 0 },
-  { head: 'load %', of: ({ load }) => load * 100, digits: 0 },
-  { head: 'others %', of: ({ others }) => others * 100, digits: 0 },
-]
+const page = join(import.meta.dirname, '../docs/benchmarks.md')
 
-const bars = [
-  {
-    what: 'x echo',
-    bar: 'at least 0.75',
-    of: ({ serve, echo }) => serve?.rate / echo?.rate,
-    isMet: (ratio) => ratio >= 0.75,
-  },
-  {
-    what: 'x Prism',
-    bar: 'at least 7',
-    of: ({ serve, prism }) => serve?.rate / prism?.rate,
-    isMet: (ratio) => ratio >= 7,
-  },
-  {
-    what: 'x the p99 of echo',
-    bar: 'below 2',
-    of: ({ serve, echo }) => serve?.p99 / echo?.p99,
-    isMet: (ratio) => ratio < 2,
-  },
-]
-
-/** @param turns what `load` found in every turn, by the name of the peer */
-export function printTable(turns) {
-  const all = mediansOf(turns)
-  note('serve', {
-    title: 'Creates',
-    rows: Object.entries(all).map(([name, own]) => ({ title: peers[name].title, ...own })),
-  })
-  const rows = Object.entries(all).map(([name, own]) => [
-    peers[name].title,
-    ...columns.map(({ of, digits = 2 }) => textOf(of(own, all), digits)),
-  ])
-  printColumns([['', ...columns.map(({ head }) => head)], ...rows])
-  print(
-    'The first two x are of requests/s, the others of p99. CPU us: what a request costs the server. load: how busy the',
-  )
-  print(
-    'load generator was; near 100 it was the limit. others: what else took from the machine, 100 being one processor.',
-  )
-  const isBusy = Object.values(all).some(({ others }) => others > 0.1)
-  print(isBusy ? 'THE MACHINE WAS BUSY WITH SOMETHING ELSE: measure again when it is not\n' : '')
-}
-
-export function printBars(turns) {
-  const all = mediansOf(turns)
-  const results = bars.map(({ what, bar, of, isMet }) => {
-    const ratio = of(all)
-    return `${textOf(ratio, 2)} ${what} (${bar}: ${Number.isNaN(ratio) ? 'not measured' : isMet(ratio) ? 'met' : 'NOT MET'})`
-  })
-  print(`plants serve is ${results.join(', ')}`)
-}
-
-/** @param memory kB after every 10,000 creates */
-export function printMemory({ memory, rate }) {
-  print(`\n${(memory.length * 10_000).toLocaleString('en')} creates, ${textOf(rate, 0)} a second`)
-  const step = Math.ceil(memory.length / 10)
-  for (const [index, size] of memory.entries()) {
-    if (index % step === step - 1) print(`${String((index + 1) * 10_000).padStart(9)}  ${textOf(size / 1000, 1)} MB`)
+/**
+ * Prints tables of text.
+ *
+ * @param section the name of the section of the page
+ * @param machine what is above all figures
+ * @param how what is above those of the section
+ * @param tables rows of cells, of which the first is the heading
+ * @param isRecorded whether the page is written
+ */
+export function report(section, { machine, how, tables, isRecorded }) {
+  print(`${machine}\n${how}\n`)
+  for (const rows of tables) {
+    printColumns(rows)
+    print('')
   }
-  const quarter = memory.length / 4
-  const ratio = Math.max(...memory.slice(quarter * 3)) / Math.max(...memory.slice(quarter, quarter * 2))
-  print(`Most in the last quarter is ${textOf(ratio, 2)} x most in the second: ${ratio <= 1.1 ? 'flat' : 'NOT FLAT'}\n`)
+  if (!isRecorded) return
+  replace('machine', machine)
+  replace(section, [how, ...tables.map(markdownOf)].join('\n\n'))
 }
 
-function mediansOf(turns) {
-  return Object.fromEntries(
-    Object.entries(turns).map(([name, found]) => {
-      const { memory, acknowledged, ...figures } = found[0]
-      return [
-        name,
-        Object.fromEntries(Object.keys(figures).map((key) => [key, median(found.map((turn) => turn[key]))])),
-      ]
-    }),
-  )
+/** Replaces what is between two markers of the page. */
+function replace(section, text) {
+  const part = new RegExp(`(<!-- ${section} -->\n).*?(<!-- end -->)`, 's')
+  const old = readFileSync(page, 'utf8')
+  if (!part.test(old)) throw new Error(`${page} has no section ${section}`)
+  const replaced = old.replace(part, (_, start, end) => `${start}\n${text}\n\n${end}`)
+  writeFileSync(page, replaced)
+}
+
+function markdownOf([heading, ...rows]) {
+  const rule = heading.map((_, index) => (index === 0 ? '---' : '--:'))
+  return [heading, rule, ...rows].map((cells) => `|${cells.join('|')}|`).join('\n')
+}
+
+/** Where this runs; the disk is that of the folder, and its syncs are what a commit costs. */
+export function machineOf(folder) {
+  const processors = `${availableParallelism()} × ${cpus()[0]?.model.trim()}`
+  const memory = `${numberText(totalmem() / 1e9)} GB of memory`
+  const disk = `${fileSystemOf(folder)} where a sync of 4 KiB takes ${spread(syncTimes(folder))} ms`
+  return [`${process.platform} ${process.arch}`, processors, memory, `Node ${process.versions.node}`, disk].join(', ')
+}
+
+/** When this runs, and what else does. */
+export function momentNow() {
+  return `${new Date().toISOString().slice(0, 10)}, with a load of ${loadavg()[0].toFixed(1)} at the start`
+}
+
+function fileSystemOf(folder) {
+  if (process.platform !== 'linux') return 'a disk'
+  return execFileSync('df', ['--output=fstype', folder], { encoding: 'utf8' }).trim().split('\n')[1]
+}
+
+function syncTimes(folder) {
+  const path = join(folder, 'sync')
+  const file = openSync(path, 'a')
+  const times = Array.from({ length: 200 }, () => {
+    const start = performance.now()
+    writeSync(file, Buffer.alloc(4096))
+    fsyncSync(file)
+    return performance.now() - start
+  })
+  closeSync(file)
+  rmSync(path)
+  return times
+}
+
+export function median(values) {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
+}
+
+/** The median, and the range of the middle 80 % of many values, or of all of a few. */
+export function spread(values) {
+  const sorted = values.toSorted((a, b) => a - b)
+  const margin = Math.floor(values.length / 10)
+  if (values.length === 1) return numberText(values[0])
+  return `${numberText(median(values))} (${numberText(sorted[margin])}–${numberText(sorted.at(-1 - margin))})`
+}
+
+/** Three digits are what a measurement on another day has in common with this one. */
+export function numberText(value) {
+  return Number.isFinite(value) ? value.toLocaleString('en-US', { maximumSignificantDigits: 3 }) : '-'
+}
+
+/** How many times as much one series is as another. */
+export function ratioText(values, others) {
+  return others ? numberText(median(values) / median(others)) : '-'
 }

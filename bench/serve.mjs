@@ -1,89 +1,213 @@
-// The service under load beside programs of its kind: npm run bench:serve [-- FLAG...]
-//   --seconds 5  --rounds 3  --peers echo,serve,prism,json-server
-//   --store ADDRESS   the store of "plants serve", instead of a new file
+// The service under load beside a bare echo, which has the same HTTP server and stores nothing:
+// npm run bench:serve [-- FLAG...]
+//   --only creates,open,reads   some of these; memory is measured only when it is named
+//   --connections 1,16,64,256,1000  --syncs 0,2,10  --seconds 3  --rounds 3
+//                     of creates: how many connections, and how many ms are added to each sync of the disk, by strace
+//   --creates 5000000 how many plants are created while memory is watched
+//   --against DIR     another checkout, which is built, in turn with this one
 //   --folder PATH     where the temporary folder is made, and so which disk is written to
-//   --creates 5000000 what happens to memory over so many creates
-//   --reads           a plant at a time, and a stream of a million plants
-// The servers take turns, so that a machine that slows down slows all of them; the medians and their ratios count.
-
+//   --record          writes docs/benchmarks.md
+// The servers take turns, so that a machine that slows down slows all of them. After each turn it is checked that the
+// plants are there that were acknowledged. New connections use up the ports of loopback: at most 28,000 a minute.
+import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { killAll } from './children.mjs'
-import { printMachine } from './machine.mjs'
-import { install, listOf, peers } from './peers.mjs'
-import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
-import { measureReads } from './reads.mjs'
-import { printBars, printMemory, printTable } from './report.mjs'
-import { countLines, load, start, tailOf } from './server.mjs'
+import { end, environmentIn, temporaryFolder } from './common.mjs'
+import { machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
+import { load, start } from './server.mjs'
 
+const parts = { creates: measureCreates, open: measureOpenLoop, reads: measureReads, memory: measureMemory }
 const { values: flags } = parseArgs({
   options: {
-    seconds: { type: 'string', default: '5' },
+    only: { type: 'string', default: 'creates,open,reads' },
+    connections: { type: 'string', default: '1,16,64,256,1000' },
+    syncs: { type: 'string', default: '0,2,10' },
+    seconds: { type: 'string', default: '3' },
     rounds: { type: 'string', default: '3' },
-    peers: { type: 'string', default: Object.keys(peers).join() },
-    store: { type: 'string' },
+    creates: { type: 'string', default: '5000000' },
+    against: { type: 'string' },
     folder: { type: 'string', default: tmpdir() },
-    creates: { type: 'string' },
-    reads: { type: 'boolean', default: false },
+    record: { type: 'boolean', default: false },
   },
 })
-const seconds = Number(flags.seconds)
-const rounds = Number(flags.rounds)
-const names = flags.peers.split(',')
-const creates = Number(flags.creates ?? 0)
-if (!(seconds > 0 && rounds > 0 && creates >= 0 && names.every((name) => Object.hasOwn(peers, name)))) {
-  end(2, `--seconds, --rounds and --creates must be above 0, --peers some of ${Object.keys(peers).join()}`)
+const [counts, syncs] = [flags.connections, flags.syncs].map((list) => list.split(',').map(Number))
+const [seconds, rounds, creates] = [flags.seconds, flags.rounds, flags.creates].map(Number)
+const names = flags.only.split(',')
+const isRecorded = flags.record
+if (!(names.every((name) => Object.hasOwn(parts, name)) && [...counts, seconds, rounds, creates].every((n) => n > 0)))
+  end(
+    2,
+    `--connections, --seconds, --rounds and --creates must be above 0, --only some of ${Object.keys(parts).join()}`,
+  )
+if (!syncs.every((ms) => ms >= 0)) end(2, '--syncs must be 0 or above')
+if (names.includes('memory') && process.platform !== 'linux')
+  end(2, 'The memory of a process is read from /proc of Linux')
+const isSlowed = (names.includes('creates') || names.includes('open')) && syncs.some((ms) => ms > 0)
+if (isSlowed && spawnSync('strace', ['--version']).error)
+  end(2, 'A slow disk needs strace. Install it, or measure this disk alone: --syncs 0')
+
+const folder = temporaryFolder(flags.folder)
+const env = { ...environmentIn(folder), PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
+const store = join(folder, 'store.db')
+const log = join(folder, 'server.log')
+const echo = { title: 'echo', argv: () => [process.execPath, join(import.meta.dirname, 'echo.mjs')] }
+const services = [serviceOf('plants serve', join(import.meta.dirname, '..'))]
+if (flags.against) services.push(serviceOf('plants serve, before', resolve(flags.against)))
+const reference = services.at(-1)
+const kinds = { kept: true, new: false } // connections, and whether they are kept
+
+const [machine, moment] = [machineOf(folder), momentNow()]
+const how = `${moment}; medians of ${rounds} rounds of ${seconds} s in turn, with their ranges`
+for (const name of names) await parts[name]()
+
+function serviceOf(title, root) {
+  const plants = join(root, 'bin/plants.js')
+  const argv = () => [process.execPath, plants, 'serve', '--store', store, '--port', '0', '--allow', 'create,read']
+  return {
+    title,
+    argv,
+    countPlants: () => Number(execFileSync(process.execPath, [plants, 'count', '--store', store], { env })),
+  }
 }
 
-const folder = temporaryFolder(flags.folder, killAll)
-const environment = cleanEnvironment()
-const env = { ...environment, ...homeIn(folder), PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
-const stores = { serve: flags.store ?? join(folder, 'serve.db') }
-const used = new Set([...names, ...(creates ? ['serve'] : [])].filter((name) => name in stores))
-
-install(names, environment)
-printMachine(folder, `64 connections, medians of ${rounds} rounds of ${seconds} s in turn`)
-const expected = await countPlants()
-const turns = Object.fromEntries(names.map((name) => [name, []]))
-for (let round = 0; round < rounds; round += 1) {
-  for (const name of names) turns[name].push(await take(name, { seconds, warmUp: Math.min(2, seconds) }))
-}
-printTable(turns)
-printBars(turns)
-if (creates) printMemory(await take('serve', { count: creates }))
-if (flags.reads) await measureReads({ folder, env, seconds, rounds })
-const counted = await countPlants()
-for (const name of used) {
-  const text = `${peers[name].title}: ${expected[name]} plants were there or acknowledged, ${counted[name]} are stored`
-  if (counted[name] !== expected[name]) end(1, text)
-  process.stdout.write(`${text}\n`)
+/** The closed loop: each connection sends again as soon as it is answered. */
+async function measureCreates() {
+  const cells = []
+  for (const sync of syncs) {
+    const servers = sync === syncs[0] ? [echo, ...services] : services // the echo has no disk
+    for (const kind of Object.keys(kinds))
+      for (const connections of counts)
+        for (const server of servers) cells.push({ sync, kind, connections, server, turns: [] })
+  }
+  await takeTurns(cells, ({ kind, connections }) => ({ connections, isKept: kinds[kind] }))
+  const rowOf = ({ kind, connections, server, turns }) => {
+    const ofEcho = cells.find((cell) => cell.server === echo && cell.kind === kind && cell.connections === connections)
+    return [`${connections} ${kind}`, server.title, ...figuresOf(turns, ofEcho.turns)]
+  }
+  const tables = syncs.map((sync) => [
+    [diskOf(sync), 'server', 'creates/s', '× echo', 'p50, ms', 'p99, ms'],
+    ...cells.filter((cell) => cell.sync === sync).map(rowOf),
+  ])
+  report('creates', { machine, how, tables, isRecorded })
 }
 
-/** One server, from its start to its end, under load. */
-async function take(name, orders) {
-  const peer = peers[name]
-  const { url, pid, stop } = await start(peer, { folder, store: stores[name], env })
-  const found = await load({ servers: [{ url, pid }], status: peer.status ?? 200, base: firstId(name), ...orders }, env)
-  if (found.failure) end(1, `${peer.title}: ${found.failure}\n${tailOf(folder)}`)
+/** The open loop: requests come at half of what 64 connections reach in a closed one, whether or not they are answered. */
+async function measureOpenLoop() {
+  const cells = []
+  for (const sync of syncs) {
+    for (const [kind, isKept] of Object.entries(kinds)) {
+      const { rate } = await take(reference, sync, { connections: 64, isKept, ...timing() })
+      for (const server of services) cells.push({ sync, kind, server, half: rate / 2, turns: [] })
+    }
+  }
+  await takeTurns(cells, ({ kind, half }) => ({
+    connections: kinds[kind] ? 64 : 1000, // as many new ones as may be waiting
+    isKept: kinds[kind],
+    rate: half,
+  }))
+  const rows = cells.map(({ sync, kind, server, half, turns }) => [
+    `${diskOf(sync)}, ${kind}`,
+    server.title,
+    numberText(half),
+    spread(series(turns, 'rate')),
+    ...latenciesOf(turns),
+  ])
+  const heading = ['disk, connections', 'server', 'due/s', 'creates/s', 'p50, ms', 'p99, ms']
+  report('open', { machine, how, tables: [[heading, ...rows]], isRecorded })
+}
+
+/** Reads of one plant, over 64 kept connections. */
+async function measureReads() {
+  const base = firstId()
+  const existing = 10_000
+  const cells = [echo, ...services].map((server) => ({ server, turns: [] }))
+  await take(reference, 0, { base, connections: 64, isKept: true, count: existing }, { isLast: false })
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { server, turns } of cells) {
+      const orders = { base, existing, connections: 64, isKept: true, ...timing() }
+      turns.push(await take(server, 0, orders, { isLast: false, expected: existing }))
+    }
+  }
+  removeStore()
+  const rows = cells.map(({ server, turns }) => [server.title, ...figuresOf(turns, cells[0].turns)])
+  const heading = ['64 kept connections', 'GET/s', '× echo', 'p50, ms', 'p99, ms']
+  report('reads', { machine, how, tables: [[heading, ...rows]], isRecorded })
+}
+
+/** Memory must not grow with the number of creates. */
+async function measureMemory() {
+  const orders = { connections: 64, isKept: true, count: creates, watchesMemory: true }
+  const { memory, rate } = await take(services[0], 0, orders)
+  const tenths = memory.filter((_, index) => index % 10 === 9)
+  const rows = tenths.map((size, index) => [numberText(((index + 1) * creates) / 10), ((size * 1024) / 1e6).toFixed(1)])
+  const speed = `${moment}; ${numberText(rate)} creates a second over 64 kept connections`
+  report('memory', { machine, how: speed, tables: [[['creates', 'MB'], ...rows]], isRecorded })
+}
+
+async function takeTurns(cells, ordersOf) {
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [index, cell] of cells.entries()) {
+      if (process.stderr.isTTY) process.stderr.write(`\rround ${round + 1}, ${index + 1} of ${cells.length}\x1b[K\r`)
+      cell.turns.push(await take(cell.server, cell.sync, { ...ordersOf(cell), ...timing() }))
+    }
+  }
+}
+
+/**
+ * Puts a server under load, from its start to its end.
+ *
+ * @param sync ms that are added to each sync
+ * @param isLast whether the store is removed
+ * @param expected how many plants there must be, if not those that were acknowledged
+ */
+async function take(server, sync, orders, { isLast = true, expected } = {}) {
+  const { url, pid, stop } = await start([...slowed(sync), ...server.argv()], { env, log })
+  const found = await load({ url, pid, base: firstId(), ...orders }, env)
   await stop()
-  if (used.has(name)) expected[name] += found.acknowledged
+  if (server === echo) return found
+  const [stored, due] = [server.countPlants(), expected ?? found.acknowledged]
+  if (stored !== due) throw new Error(`${server.title}: there are ${stored} plants instead of ${due}`)
+  if (isLast) removeStore()
   return found
 }
 
-/** 52 bits, because json-server rounds what is above 2^53; 60 bits for a store that may hold plants already. */
-function firstId(name) {
-  const [bit, bytes] = name === 'serve' && flags.store ? [59n, 7] : [51n, 6]
-  return String((1n << bit) + BigInt(`0x${randomBytes(bytes).toString('hex')}`))
+/** strace that stays in the background, so that the process is the server. */
+function slowed(sync) {
+  if (sync === 0) return []
+  const calls = 'fdatasync,fsync'
+  const inject = `inject=${calls}:delay_exit=${sync * 1000}`
+  return ['strace', '-D', '--seccomp-bpf', '-f', '-qq', '-o', '/dev/null', '-e', `trace=${calls}`, '-e', inject]
 }
 
-async function countPlants() {
-  const counts = {}
-  for (const name of used) {
-    const isMissing = !stores[name].includes('://') && !existsSync(stores[name]) // its service creates it
-    counts[name] = isMissing ? 0 : await countLines(listOf(stores[name]), env)
-  }
-  return counts
+function timing() {
+  return { warmUp: Math.min(1, seconds), seconds }
+}
+
+/** 16 digits, which no later turn comes near. */
+function firstId() {
+  return String((1n << 52n) + BigInt(`0x${randomBytes(6).toString('hex')}`))
+}
+
+function removeStore() {
+  for (const suffix of ['', '-wal', '-shm']) rmSync(`${store}${suffix}`, { force: true })
+}
+
+function series(turns, key) {
+  return turns.map((turn) => turn[key])
+}
+
+function figuresOf(turns, ofEcho) {
+  const rates = series(turns, 'rate')
+  return [spread(rates), ratioText(rates, series(ofEcho, 'rate')), ...latenciesOf(turns)]
+}
+
+function latenciesOf(turns) {
+  return [spread(series(turns, 'p50')), spread(series(turns, 'p99'))]
+}
+
+function diskOf(sync) {
+  return sync === 0 ? 'this disk' : `each sync ${sync} ms longer`
 }

@@ -1,46 +1,142 @@
-// What a whole process costs, from exec to exit, beside programs that everybody knows: npm run bench:start [-- FLAG...]
-//   --runs 30            how often each is started
-//   --only table,files   the table with its bars, or the files of the bundle that a create loads
-//   --node PATH          the Node that runs plants; it may be repeated. The first one is measured more closely
-//   --matrix             Node 22, 24 and 26 besides, which are fetched from the registry
-//   --folder PATH        where the temporary folder is made, and so which disk is written to
-// The processes take turns, so that a machine that slows down slows all of them; the medians and their ratios count.
-import { spawnSync } from 'node:child_process'
-import { loadavg, tmpdir } from 'node:os'
+// What a command costs as a whole process, from exec to exit: npm run bench:start [-- FLAG...]
+//   --runs 30       how often each is started, after 2 that are not counted
+//   --node PATH     the Node that runs plants; it may be repeated
+//   --matrix        Node 22, 24 and 26 besides, which are fetched from the registry
+//   --against DIR   another checkout, which is built, in turn with this one
+//   --folder PATH   where the temporary folder is made, and so which disk is written to
+//   --record        writes docs/benchmarks.md
+// The processes take turns, so that a machine that slows down slows all of them. The executable is the one that
+// npm run build:binary has made, or that PLANTS_BIN names.
+import { execFileSync, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
-import { versions } from '../test/nodes.mjs'
-import { killAll } from './children.mjs'
-import { print } from './figures.mjs'
-import { printMachine } from './machine.mjs'
-import { cleanEnvironment, end, homeIn, temporaryFolder } from './place.mjs'
-import { measureFiles } from './start/files.mjs'
-import { measureTable } from './start/table.mjs'
+import { fetchNode, versions } from '../test/nodes.mjs'
+import { singleFile } from '../test/single-file.mjs'
+import { end, environmentIn, print, temporaryFolder } from './common.mjs'
+import { machineOf, momentNow, ratioText, report, spread } from './report.mjs'
+import { start } from './server.mjs'
 
-const parts = { table: measureTable, files: measureFiles }
 const { values: flags } = parseArgs({
   options: {
     runs: { type: 'string', default: '30' },
-    only: { type: 'string', default: Object.keys(parts).join() },
     node: { type: 'string', multiple: true, default: [process.execPath] },
     matrix: { type: 'boolean', default: false },
+    against: { type: 'string' },
     folder: { type: 'string', default: tmpdir() },
+    record: { type: 'boolean', default: false },
   },
 })
-const [runs, names] = [Number(flags.runs), flags.only.split(',')]
-if (!Number.isSafeInteger(runs) || runs < 1 || !names.every((name) => Object.hasOwn(parts, name))) {
-  end(2, `--runs must be a whole number from 1 up, --only some of ${Object.keys(parts).join()}`)
-}
+const runs = Number(flags.runs)
+if (!Number.isSafeInteger(runs) || runs < 1) end(2, '--runs must be a whole number from 1 up')
 const unusable = flags.node.find((node) => spawnSync(node, ['--version']).status !== 0)
 if (unusable !== undefined) end(2, `--node ${unusable} is no Node that can be started`)
 
-const folder = temporaryFolder(flags.folder, killAll)
-const env = { ...cleanEnvironment(), ...homeIn(folder), NO_PROXY: '*', no_proxy: '*' }
-const fetched = flags.matrix ? versions.filter((version) => !version.startsWith('20')) : []
+const warmUps = 2
+const folder = temporaryFolder(flags.folder)
+const token = randomBytes(16).toString('hex')
+const env = { ...environmentIn(folder), PLANTS_TOKEN: token, PLANTS_SERVE_TOKEN: token }
+const [store, served] = [join(folder, 'store.db'), join(folder, 'served.db')]
+const root = join(import.meta.dirname, '..')
+const checkouts = [{ root, suffix: '' }]
+if (flags.against) checkouts.push({ root: resolve(flags.against), suffix: ', before' })
 
-const warmUps = Math.min(2, runs - 1)
-const [load] = loadavg()
+const plants = join(root, 'bin/plants.js')
+const server = await start([process.execPath, plants, 'serve', '--store', served, '--port', '0'], {
+  env,
+  log: join(folder, 'server.log'),
+})
+let nextId = 0
+execFileSync(process.execPath, createArgs([plants], store)(), { env, stdio: 'ignore' }) // makes the store that sqlite3 inserts into
+const others = othersOf().filter(isInstalled)
+const fetched = flags.matrix ? versions.filter((version) => !version.startsWith('20')).map((v) => fetchNode(v)) : []
+const programs = [...others, ...[...flags.node, ...fetched].flatMap(onNode), ...executables()]
 
-printMachine(folder, `Medians of ${runs} runs in turn, after ${warmUps} that are not counted`)
-if (load > 0.5)
-  print(`THE MACHINE IS BUSY WITH SOMETHING ELSE (load ${load.toFixed(1)}): measure again when it is not\n`)
-for (const name of names) await parts[name]({ folder, env, runs, warmUps, nodes: flags.node, fetched })
+const [machine, moment] = [machineOf(folder), momentNow()]
+for (let run = -warmUps; run < runs; run += 1) {
+  for (const { title, argv, times } of programs) {
+    const [command, ...args] = argv()
+    const begin = performance.now()
+    const { status, error, stderr } = spawnSync(command, args, { env })
+    if (run >= 0) times.push(performance.now() - begin)
+    if (status !== 0) end(1, `${title} ended with ${status ?? error}: ${stderr}`)
+  }
+}
+await server.stop()
+
+const rows = programs.map(({ title, times, beside }) => {
+  const other = programs.find((program) => program.title === beside)
+  return [title, spread(times), other ? ratioText(times, other.times) : '-', other ? beside : '-']
+})
+const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %`
+const tables = [[['process', 'ms', '×', 'of'], ...rows]]
+report('start', { machine, how, tables, isRecorded: flags.record })
+
+function createArgs(command, to) {
+  return () => {
+    nextId += 1
+    return [...command, 'create', '--id', String(nextId), '--name', 'Fern', '--store', to]
+  }
+}
+
+/** `create` in a file and at a service, each beside another program. */
+function creates(title, command, beside, besideAtService) {
+  return [
+    { title: `${title}: create`, argv: createArgs(command, store), beside, times: [] },
+    {
+      title: `${title}: create at a service`,
+      argv: createArgs(command, server.url),
+      beside: besideAtService,
+      times: [],
+    },
+  ]
+}
+
+function onNode(node) {
+  const title = `Node ${execFileSync(node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' }).trim()}`
+  const bare = `${title}: -e 0`
+  const ours = checkouts.map((checkout) =>
+    creates(`${title}${checkout.suffix}`, [node, join(checkout.root, 'bin/plants.js')], bare, bare),
+  )
+  return [{ title: bare, argv: () => [node, '-e', '0'], times: [] }, ...ours.flat()]
+}
+
+function executables() {
+  const own = singleFile()
+  if (own === undefined) {
+    print('The executable is left out. Make it with: npm run build:binary')
+    return []
+  }
+  const files = checkouts.map(({ root: checkout, suffix }) => ({
+    file: suffix ? join(checkout, 'release', basename(own)) : own,
+    suffix,
+  }))
+  return files
+    .filter(({ file }) => existsSync(file))
+    .flatMap(({ file, suffix }) => creates(`executable${suffix}`, [file], 'sqlite3: INSERT', 'curl: POST'))
+}
+
+function othersOf() {
+  const authorization = ['-H', `Authorization: Bearer ${token}`, '-H', 'Content-Type: application/json']
+  const insert = () => {
+    nextId += 1
+    const statement = `INSERT INTO plants (id, name) VALUES (${nextId}, 'Fern')`
+    return ['sqlite3', store, `PRAGMA synchronous=FULL; ${statement}`]
+  }
+  const post = () => {
+    nextId += 1
+    return ['curl', '-fsS', ...authorization, '--data', `{"id":${nextId},"name":"Fern"}`, `${server.url}/plants`]
+  }
+  return [
+    { title: 'sqlite3: INSERT', command: 'sqlite3', argv: insert, times: [] },
+    { title: 'curl: POST', command: 'curl', argv: post, times: [] },
+  ]
+}
+
+function isInstalled({ command }) {
+  const isThere = spawnSync(command, ['--version'], { env }).error === undefined
+  if (!isThere) print(`${command} is not installed, and left out`)
+  return isThere
+}

@@ -6,14 +6,16 @@ import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, request as send } from 'node:http'
+import { connect, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { install, peers } from '../bench/peers.mjs'
-import { start as startPeer } from '../bench/server.mjs'
+import { start } from '../bench/server.mjs'
 
 const tester = 'specmatic@2.55.1'
+const mock = '@stoplight/prism-cli@5.14.2'
 const root = join(import.meta.dirname, '..')
 const plants = join(root, 'bin/plants.js')
 const folder = mkdtempSync(join(tmpdir(), 'plants-conformance-'))
@@ -63,8 +65,8 @@ try {
 }
 
 async function judge() {
-  const jar = fetchTester()
-  install(['prism'], env)
+  const jar = fetchProgram(tester, 'specmatic/specmatic.jar')
+  const prism = fetchProgram(mock, '.bin/prism')
   const all = Object.keys(rights)
   return serve(async (address) => {
     const failures = []
@@ -78,8 +80,8 @@ async function judge() {
     await describe(address)
     new DatabaseSync(store).exec('DELETE FROM plants')
     const missing = all.map((right) => [refused[right], 3, tokenFor(all.filter((other) => other !== right))])
-    failures.push(...(await runCommands('proxy', [...proxied, ...missing], address)))
-    failures.push(...(await runCommands('mock', mocked, address)))
+    failures.push(...(await runCommands(prism, 'proxy', [...proxied, ...missing], address)))
+    failures.push(...(await runCommands(prism, 'mock', mocked, address)))
     for (const failure of failures) process.stdout.write(`Failed: ${failure}\n`)
     return failures.length > 0 ? 1 : 0
   })
@@ -94,8 +96,8 @@ function tokenFor(given) {
 
 async function serve(action) {
   tokenFor(Object.keys(rights)) // creates the store
-  const args = () => [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']
-  const service = await startPeer({ title: 'plants', args }, { folder, env })
+  const args = [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']
+  const service = await start([process.execPath, ...args], { env, log: join(folder, 'service.log') })
   try {
     return await action(service.url)
   } finally {
@@ -104,12 +106,13 @@ async function serve(action) {
 }
 
 /** Returns the commands that end with another exit code than they should. */
-async function runCommands(mode, commands, address) {
-  const [bin] = peers.prism.args({ folder, port: '0' })
+async function runCommands(bin, mode, commands, address) {
   // --errors: what does not fit the description is an error of the response, in place of a warning
   const how = mode === 'mock' ? [] : [address, '--errors']
-  const args = ({ port }) => [bin, mode, description, ...how, '--port', port, '--verboseLevel', 'error']
-  const prism = await startPeer({ ...peers.prism, prepare: undefined, args }, { folder, env })
+  const port = await freePort()
+  const args = [bin, mode, description, ...how, '--port', port, '--verboseLevel', 'error'] // it prints no address
+  const options = { env, log: join(folder, 'prism.log'), address: addressOnceListening(port) }
+  const prism = await start([process.execPath, ...args], options)
   const front = await frontOf(prism.url, async (request, response) => {
     if (request.url !== '/openapi.json') return false
     response.end(await (await fetch(`${address}/openapi.json`)).text()) // the description does not describe itself
@@ -128,14 +131,36 @@ async function runCommands(mode, commands, address) {
   return failures
 }
 
-/** The tester is no dependency: 90 MB for this alone. */
-function fetchTester() {
-  const cache = join(root, 'node_modules/.cache', tester)
-  const jar = join(cache, 'node_modules/specmatic/specmatic.jar')
-  const args = ['install', '--prefix', cache, '--no-save', '--no-audit', '--no-fund', '--ignore-scripts', tester]
-  if (!existsSync(jar))
+async function freePort() {
+  const server = createTcpServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  await once(server, 'close')
+  return String(port)
+}
+
+async function addressOnceListening(port) {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1')
+    const isUp = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (isUp) return `http://127.0.0.1:${port}`
+    await wait(50)
+  }
+}
+
+/** Neither program is a dependency: the tester alone is 90 MB. */
+function fetchProgram(spec, path) {
+  const cache = join(root, 'node_modules/.cache', spec)
+  const file = join(cache, 'node_modules', path)
+  const args = ['install', '--prefix', cache, '--no-save', '--no-audit', '--no-fund', '--ignore-scripts', spec]
+  if (!existsSync(file))
     execFileSync('npm', args, { stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32' })
-  return jar
+  return file
 }
 
 async function describe(address, hide) {

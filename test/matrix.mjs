@@ -12,9 +12,7 @@ import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, relative } from 'node:path'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
-import { killAll, track } from '../bench/children.mjs'
-import { print, printColumns, textOf } from '../bench/figures.mjs'
-import { end, temporaryFolder } from '../bench/place.mjs'
+import { end, print, printColumns, temporaryFolder, textOf, track } from '../bench/common.mjs'
 import { hostTarget } from '../bin/build/targets.mjs'
 import { fetchNode, versions } from './nodes.mjs'
 import { builtFile } from './single-file.mjs'
@@ -70,7 +68,7 @@ const names = flags.only.split(',')
 const unknown = names.filter((name) => !runtimes.has(name))
 if (unknown.length > 0) end(2, `--only must be some of ${[...runtimes.keys()].join()}, but has ${unknown.join()}`)
 
-const folder = temporaryFolder(tmpdir(), killAll)
+const folder = temporaryFolder(tmpdir())
 const results = []
 for (const name of names) results.push(await announced(name))
 report(results)

@@ -3,7 +3,7 @@
 // test was skipped for a reason that is not below.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { print } from '../bench/figures.mjs'
+import { print } from '../bench/common.mjs'
 
 /**
  * What a test may need that a machine with all that .ci/run installs does not have. A test says in its name what it

@@ -1,4 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -14,8 +14,6 @@ async function script(line: string, env: Record<string, string> = {}) {
   return { exitCode, stdout, stderr }
 }
 
-const from1 = 'whole numbers from 1 up'
-
 test.each([
   ['test/soak.mjs kill', 'npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was kill'],
   ['test/matrix.mjs --only 22,23', '--only must be some of 20.19,22,24,26,file,arm64,arm64-file,musl,own, but has 23'],
@@ -23,15 +21,13 @@ test.each([
     'test/matrix.mjs --node 22',
     "npm run test:matrix -- [--only 20.19,22,24,26,file] [PATTERN…]: Unknown option '--node'",
   ],
-  ['bench/start.mjs --runs 0', '--runs must be a whole number from 1 up, --only some of table,files'],
+  ['bench/start.mjs --runs 0', '--runs must be a whole number from 1 up'],
   ['bench/start.mjs --node /nowhere/node', '--node /nowhere/node is no Node that can be started'],
-  ['bench/import.mjs --only ordered,disordered', '--only some of ordered,random,export,remote'],
+  ['bench/serve.mjs --only creates,updates', '--only some of creates,open,reads,memory'],
   [
-    'bench/postgres.mjs --only service,unknown',
-    `--rounds and --rows must be ${from1}, --seconds above 0, --only some of service,nodes,ordered,random,export`,
+    'bench/import.mjs --rows 1.5',
+    '--rows and --rounds must be whole numbers from 1 up, --only some of sqlite,postgres',
   ],
-  ['bench/growth.mjs --plants 10,some', `--plants must be ${from1}, --seconds above 0`],
-  ['bench/all.mjs --only start,end', '--only must be some of start,serve,import,postgres,growth'],
   ['test/conformance.mjs', 'npm run conformance needs Java 17 or newer'],
   [
     'bin/build-binary.mjs --target amiga',
@@ -49,23 +45,22 @@ test.each([
 test('the start is measured beside a bare runtime', async () => {
   const { exitCode, stdout } = await script('bench/start.mjs --runs 1')
   expect(exitCode).toBe(0)
-  const title = `Node ${process.versions.node}`
-  for (const what of ['-e 0', '--version', 'create', 'create, remote'])
-    expect(lineOf(`${title}: ${what}`, stdout), what).toMatch(/^\d+\.\d +\d+\.\d\d +-?\d+\.\d /)
-  expect(lineOf(`${title}: version / bare`, stdout)).toMatch(/^\d+\.\d\d +1\.2 +(met|NOT MET)$/)
-  for (const file of ['create', 'sqlite', 'all']) expect(lineOf(file, stdout)).toMatch(/^\d+\.\d$/)
+  const bare = `Node ${process.versions.node}: -e 0`
+  expect(lineOf(bare, stdout)).toMatch(/^[\d.]+ +- +-$/)
+  for (const what of ['create', 'create at a service'])
+    expect(lineOf(`Node ${process.versions.node}: ${what}`, stdout), what).toMatch(/^[\d.]+ +[\d.]+ +Node .*: -e 0$/)
 })
 
-test('a benchmark writes its figures into a copy of the page', async () => {
-  const { exitCode, stdout } = await script('bench/all.mjs --quick --only growth')
-  const written = /^\d+\.\d min\. (.*benchmarks\.md), its charts and .*figures\.json are written$/m
-  const [, page = ''] = written.exec(stdout) ?? []
-  expect(exitCode).toBe(0)
-  expect(lineOf('1,000', stdout)).toMatch(/^\d+\.\d\d +(\d+|-) /)
-  const table = /^\|Plants\|import, s\|.*\n\|---.*\n\|100\|[\d.|,-]+\n\|1,000\|[\d.|,-]+$/m
-  expect(readFileSync(page, 'utf8')).toMatch(table)
-  expect(readFileSync(join(page, '../bench-growth.svg'), 'utf8')).toContain('</svg>')
-  rmSync(join(page, '../..'), { recursive: true })
+test('each kind of load is measured beside an echo', async () => {
+  const few = '--connections 2 --syncs 0 --seconds 0.2 --rounds 1'
+  const { exitCode, stdout, stderr } = await script(`bench/serve.mjs ${few}`)
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' })
+  const figures = String.raw`[\d,.]+ +[\d.]+ +[\d,.]+ +[\d,.]+$`
+  for (const kind of ['kept', 'new']) {
+    expect(stdout).toMatch(RegExp(`^2 ${kind} +plants serve +${figures}`, 'm'))
+    expect(lineOf(`this disk, ${kind}`, stdout)).toMatch(/^plants serve +[\d,.]+ +[\d,.]+ +[\d,.]+ +[\d,.]+$/)
+  }
+  expect(stdout).toMatch(RegExp(`^plants serve +${figures}`, 'm'))
 })
 
 test('the picture of a terminal in the README shows what a terminal shows', async () => {

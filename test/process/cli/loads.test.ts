@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { beforeAll, expect, test } from 'vitest'
-import { type Loads, loadsReader, recordTo } from '../../../bench/start/loads.mjs'
+import { type Loads, loadsReader, recordTo } from '../../helpers/loads.mjs'
 import { PlantService } from '../../helpers/plant-service.js'
 import { ownService, token } from '../../helpers/remote.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -92,7 +92,7 @@ test('a service loads its kind of store, and no other', async () => {
 /** What the last of some runs loads that an empty program does not. A driver is a package, or a module of Node. */
 async function loadsOf(runs: string[][], env: Record<string, string> = {}) {
   const folder = temporaryFolder()
-  const empty = await record([join(import.meta.dirname, '../../../bench/start/empty.cjs')], folder, env)
+  const empty = await record([join(import.meta.dirname, '../../helpers/empty.cjs')], folder, env)
   const records: Loads[] = []
   for (const args of runs) records.push(await record([plants, ...args], folder, env))
   const last = records.at(-1) ?? empty

@@ -1,8 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import figures from '../../../bench/figures.json'
-import { render } from '../../../bench/page.mjs'
 import packageJson from '../../../package.json'
 import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
 import { exitCodes } from '../../../src/platform/errors.js'
@@ -165,19 +163,6 @@ describe('the documentation', () => {
     const used = names.filter((name) => RegExp(`(from |import\\()'${name}[/']`).test(code))
     expect(tableAt('| package |').map(([name]) => name)).toEqual(used.toSorted())
   })
-})
-
-test('the page of the benchmarks and its charts show the figures of the last run', () => {
-  const { page, charts } = render(read('docs/benchmarks.md'), figures)
-  expect(read('docs/benchmarks.md')).toBe(page)
-  expect(readdirSync(join(root, 'docs')).filter((name) => /^bench-.*\.svg$/.test(name))).toEqual(
-    Object.keys(charts).toSorted(),
-  )
-  for (const [name, svg] of Object.entries(charts)) {
-    expect({ name, svg: read(`docs/${name}`) }).toEqual({ name, svg })
-    expect(Buffer.byteLength(svg)).toBeLessThan(20_000)
-    expect(svg).toContain('<rect width="720"') // so that it can be read on a light and on a dark page
-  }
 })
 
 /** What a group of a pattern matches in the documentation. */

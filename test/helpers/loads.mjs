@@ -6,7 +6,7 @@ import config from '../../rolldown.config.mjs'
 const root = join(import.meta.dirname, '../..')
 
 export function recordTo(file) {
-  return { args: ['--require', join(import.meta.dirname, 'record.cjs')], env: { LOADS_FILE: file } }
+  return { args: ['--require', join(import.meta.dirname, 'record-loads.cjs')], env: { LOADS_FILE: file } }
 }
 
 export async function loadsReader() {

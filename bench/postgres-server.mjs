@@ -1,0 +1,49 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { chmodSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { runnerImport } from 'vite'
+
+const root = join(import.meta.dirname, '..')
+// What Debian has in PATH is a script that finds this one, and takes its time.
+const debian = '/usr/lib/postgresql/15/bin/psql'
+const psql = existsSync(debian) ? debian : 'psql'
+
+/** The command line of psql, which the tests' PostgreSQL does not have. */
+export function psqlArgs(url, text) {
+  return [psql, '--no-psqlrc', '--quiet', '--tuples-only', '--no-align', '--set', 'ON_ERROR_STOP=1', '-c', text, url]
+}
+
+export function hasPsql() {
+  return spawnSync(psql, ['--version']).error === undefined
+}
+
+/** Starts the PostgreSQL of the tests in the folder, without settings and so with the durability of the default. */
+export async function startPostgres(folder, env) {
+  chmodSync(folder, 0o711) // the server is another user where this one is root
+  process.env.TMPDIR = folder // where the helpers make their folders
+  const [{ installations }, { makeTemplate }, { PostgresServer }] = await Promise.all(
+    ['installation', 'cluster', 'server'].map(async (name) => {
+      const path = join(root, `test/helpers/postgres/${name}.ts`)
+      return (await runnerImport(path, { configFile: false, logLevel: 'error', root })).module
+    }),
+  )
+  const server = await PostgresServer.start(await makeTemplate(installations[0]))
+  const url = (user, name) => `postgres://${user}@127.0.0.1:${server.port}/${name}`
+  const ask = (address, text) => {
+    const [command, ...args] = psqlArgs(address, text)
+    const quiet = { ...env, PGOPTIONS: '-c client_min_messages=warning' }
+    return execFileSync(command, args, { env: quiet, encoding: 'utf8' }).trim()
+  }
+  const admin = (text) => ask(url('postgres', 'postgres'), text)
+  /** An empty database with the tables of a store, after a checkpoint, so that no turn pays for the one before. */
+  const makeStore = () => {
+    const address = url('plants', 'bench')
+    admin('DROP DATABASE IF EXISTS bench WITH (FORCE)')
+    admin('CREATE DATABASE bench OWNER plants TEMPLATE template0')
+    execFileSync(process.execPath, [join(root, 'bin/plants.js'), 'stores', 'init', address], { env, stdio: 'ignore' })
+    ask(address, "ALTER TABLE plant_store.plants ALTER attempt SET DEFAULT '0'") // which \copy does not fill
+    admin('CHECKPOINT')
+    return address
+  }
+  return { version: admin('SHOW server_version'), ask, makeStore, remove: () => server.remove() }
+}
