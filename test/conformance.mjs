@@ -27,7 +27,10 @@ const rights = { create: 'POST', read: 'GET', update: 'PATCH', delete: 'DELETE' 
 const { PLANTS_SERVE_TOKEN: _, ...environment } = process.env
 const env = { ...environment, HOME: folder, PLANTS_STATE_DIR: folder, NO_COLOR: '1' }
 
-/** Commands that go through Prism as a proxy, with their exit codes */
+/**
+ * Commands that go through Prism as a proxy, with their exit codes. Not count and export: the description gives generated
+ * clients an array for GET /plants, and says only in words that a stream can be asked for.
+ */
 const proxied = [
   ['create --id 1 --name Fern --tag shade', 0],
   ['create --id 1 --name Moss', 1],
@@ -35,9 +38,7 @@ const proxied = [
   ['get 1', 0],
   ['get 9', 1],
   ['list --search e --limit 1', 0],
-  ['count', 0],
   ['update 1 --tag dark', 0],
-  ['export', 0],
   ['delete 2 --yes', 0],
   ['delete 2 --yes', 1],
 ]
