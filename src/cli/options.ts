@@ -1,6 +1,6 @@
 import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
 import { malformed } from '../platform/errors.js'
-import { invalidValue, parseCount, parseRetry } from '../platform/values.js'
+import { duration, invalidValue, parseCount } from '../platform/values.js'
 import { maxSearch, type Right, rights } from '../stores/common/store.js'
 import { takesCredential } from '../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
@@ -48,7 +48,7 @@ export function addRetry(command: PlantsCommand): PlantsCommand {
   return command.value(
     '--retry <duration>',
     'how long to try to reach a service or a database: 0 to 1h; by default 2s',
-    parseRetry,
+    duration('a duration from 0 to 1h', 0, 3_600_000, '10s'),
   )
 }
 

@@ -4,7 +4,7 @@ import { type Column, documentIn } from '../plant/records.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines, printable, redactFields } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
-import { isJson, must, type OutputFormat } from '../platform/values.js'
+import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/change.js'
 
 /** Of the terminal, also through a pipe to another program there. */
@@ -38,8 +38,8 @@ export async function writeResult(
   if (output === 'text') return isQuiet ? undefined : writeAnswer(io, `${sentence}\n`, hint)
   if (isJson(output)) return writeAnswer(io, `${toJson(fields)}\n`, hint)
   const names = fieldNames.filter((name) => name !== 'id' || name in fields) // the specification's Plant has none
-  const { print } = await recordPrinter(io, { output }, { fields: names, hint })
-  await print([fields])
+  const { print } = await recordPrinter(io, { output }, { fields: names })
+  await print([fields], hint)
 }
 
 interface Layout<Row> {
@@ -47,24 +47,23 @@ interface Layout<Row> {
   fields?: readonly Column[] | undefined
   /** loads the layout as text */
   text?(): Promise<(rows: Row[]) => string>
-  hint?: string
 }
 
 /** `end` completes the document. Both functions throw like `writeAnswer`. */
 export async function recordPrinter<Row extends object>(
   io: Io,
   { output }: Pick<OutputStyle, 'output'>,
-  { fields, text, hint }: Layout<Row>,
+  { fields, text }: Layout<Row>,
 ) {
   const layout = output === 'text' ? await text?.() : undefined
   const document = documentIn(output === 'text' ? 'ndjson' : output, fields)
-  const print = async (part: string, why = hint) => {
+  const print = async (part: string, hint?: string) => {
     if (part !== '')
-      await writeAnswer(io, layout || !io.stdout.isTerminal ? part : escapeControlCharsInLines(part), why)
+      await writeAnswer(io, layout || !io.stdout.isTerminal ? part : escapeControlCharsInLines(part), hint)
   }
   return {
-    print: (rows: Row[], why?: string) => print(layout ? layout(rows) : document.add(rows), why),
-    end: (why?: string) => print(layout ? '' : document.end(), why),
+    print: (rows: Row[], hint?: string) => print(layout ? layout(rows) : document.add(rows), hint),
+    end: (hint?: string) => print(layout ? '' : document.end(), hint),
   }
 }
 
@@ -189,16 +188,17 @@ export async function writeError(io: Io, failure: PlantsError, { errors, colors 
 function wrapped(text: string, output: Output, start: number): string {
   if (!output.isTerminal || start + text.length <= output.columns) return text
   const command = start === hintIndent ? /(?<=: )[a-z][\w-]* (?:'[^']*'|"[^"]*"|(?!\. [A-Z]).)*|/.source : ''
-  const whole = RegExp(String.raw`${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*| {2,}`, 'g')
-  const words = text.replace(whole, (part) => part.replaceAll(' ', '\0')).split(' ')
-  const lines = ['']
-  for (const word of words) {
-    const last = must(lines.at(-1))
-    const isFull = last !== '' && start + last.length + 1 + word.length > output.columns
-    if (isFull) lines.push(word)
-    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
+  const word = RegExp(String.raw`(?:${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*| {2,}|[^ ])+`, 'g')
+  const indent = `\n${' '.repeat(start)}`
+  let line = ''
+  let lines = ''
+  for (const [part] of text.matchAll(word)) {
+    if (line !== '' && start + line.length + 1 + part.length > output.columns) {
+      lines += line + indent
+      line = part
+    } else line += line === '' ? part : ` ${part}`
   }
-  return lines.join(`\n${' '.repeat(start)}`).replaceAll('\0', ' ')
+  return lines + line
 }
 
 const hintIndent = 2

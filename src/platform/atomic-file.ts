@@ -15,8 +15,8 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
-import { isWindows, malformed, PlantsError, systemCode, systemReason } from './errors.js'
-import { isOwn, syncFolder } from './files.js'
+import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
+import { isOpenElsewhere, isOwn, syncFolder } from './files.js'
 
 /** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
 export function replaceFile(file: string, target: string): void {
@@ -25,8 +25,7 @@ export function replaceFile(file: string, target: string): void {
       renameSync(file, target)
       return
     } catch (error) {
-      const isOpen = isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
-      if (!isOpen || attempt === 20) throw error
+      if (!isOpenElsewhere(error) || attempt === 20) throw error
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 50) // milliseconds
     }
   }

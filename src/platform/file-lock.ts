@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto'
 import * as fs from 'node:fs'
 import { hostname } from 'node:os'
 import { backoff, type Clock, wait } from './clock.js'
-import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.js'
+import { PlantsError, systemCode, unlessSystemError } from './errors.js'
+import { isOpenElsewhere } from './files.js'
 
 export interface Lock {
   assertHeld(): void
@@ -70,7 +71,7 @@ function create(path: string, id: string): number | undefined {
   try {
     fd = fs.openSync(path, 'wx', 0o600)
   } catch (error) {
-    if (systemCode(error) !== 'EEXIST' && !isBeingRemoved(error)) throw error
+    if (systemCode(error) !== 'EEXIST' && !isOpenElsewhere(error)) throw error
     return undefined
   }
   try {
@@ -84,57 +85,42 @@ function create(path: string, id: string): number | undefined {
   }
 }
 
-/** Windows shows a file until the last process has closed it. */
-function isBeingRemoved(error: unknown): boolean {
-  return isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
-}
-
 /** By a write: a file system on a network sets the time by its own clock. */
 function touch(fd: number, id: string): void {
   fs.writeSync(fd, id, 0)
   unlessSystemError(() => fs.fdatasyncSync(fd)) // otherwise the write waits in a cache
 }
 
-interface FoundLock {
-  id: string
-  touchedAtMs: number
-}
-
-function readLock(path: string): FoundLock | undefined {
+/** Undefined if nobody holds it. */
+function readLock(path: string): { id: string; touchedAtMs: number } | undefined {
   const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
   let fd: number | undefined
   try {
     fd = fs.openSync(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK) // over a network, opening ends caching
     const stats = fs.fstatSync(fd)
-    if (!stats.isFile()) throw noLock(path, 'it is not a regular file')
-    return { id: fs.readFileSync(fd, 'utf8'), touchedAtMs: stats.mtimeMs }
+    if (stats.isFile()) return { id: fs.readFileSync(fd, 'utf8'), touchedAtMs: stats.mtimeMs }
   } catch (error) {
-    if (systemCode(error) === 'ENOENT' || isBeingRemoved(error)) return undefined
-    if (systemCode(error) === 'ELOOP') throw noLock(path, 'it is not a regular file')
-    if (systemCode(error) === 'EACCES') throw noLock(path, 'permission denied')
-    throw error
+    if (systemCode(error) === 'ENOENT' || isOpenElsewhere(error)) return undefined
+    if (systemCode(error) !== 'ELOOP') throw error
   } finally {
     if (fd !== undefined) fs.closeSync(fd)
   }
-}
-
-function noLock(path: string, why: string): PlantsError {
   const hint = 'Remove it when no plants process is running'
-  return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint })
+  throw new PlantsError('unwritable', `Could not acquire the lock ${path}: it is not a regular file`, { hint })
 }
 
-/** Removes a lock whose holder has ended, or has not touched it for long. Returns whether it did. */
-function takeOver(path: string, lock: FoundLock): boolean {
+/** Removes the lock if its holder has ended, or has not touched it for long. Returns whether it may be free. */
+function takeOver(path: string, { id, touchedAtMs }: { id: string; touchedAtMs: number }): boolean {
   const beside = `${path}.${randomUUID()}`
   const fd = fs.openSync(beside, 'wx', 0o600)
   try {
-    touch(fd, lock.id)
-    const silenceMs = Math.abs(fs.fstatSync(fd).mtimeMs - lock.touchedAtMs)
-    const limitMs = lock.id === '' ? heartbeatMs : staleAfterMs // killed before it wrote its name
-    if (silenceMs < limitMs && !hasEnded(lock)) return false
+    touch(fd, id)
+    const silenceMs = Math.abs(fs.fstatSync(fd).mtimeMs - touchedAtMs)
+    const limitMs = id === '' ? heartbeatMs : staleAfterMs // killed before it wrote its name
+    if (silenceMs < limitMs && !hasEnded(id)) return false
     fs.renameSync(path, beside)
     // Another process was faster, and this is its lock.
-    if (readLock(beside)?.id !== lock.id) unlessSystemError(() => fs.linkSync(beside, path))
+    if (readLock(beside)?.id !== id) unlessSystemError(() => fs.linkSync(beside, path))
     return true
   } catch (error) {
     if (systemCode(error) === 'ENOENT') return true // released, or taken over by another process
@@ -146,7 +132,7 @@ function takeOver(path: string, lock: FoundLock): boolean {
 }
 
 /** Only a process of this machine can be looked up. */
-function hasEnded({ id }: FoundLock): boolean {
+function hasEnded(id: string): boolean {
   const [where, pid = ''] = id.split('\n')
   if (where !== machine() || !/^\d{1,9}$/.test(pid)) return false
   try {

@@ -1,4 +1,4 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, type Stats, statSync } from 'node:fs'
+import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, type Stats } from 'node:fs'
 import { dirname } from 'node:path'
 import { isWindows, octal, systemCode } from './errors.js'
 
@@ -29,6 +29,11 @@ export function syncFolder(folder: string): void {
   }
 }
 
+/** Windows neither replaces a file that another process has open, nor creates one again before it is closed. */
+export function isOpenElsewhere(error: unknown): boolean {
+  return isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
+}
+
 // Trusted are root, this user, and the directories that plants is told to use. Windows has no user ids and no modes.
 
 export function isTrusted(uid: number): boolean {
@@ -39,22 +44,13 @@ export function isOwn(uid: number): boolean {
   return uid === (process.geteuid?.() ?? uid)
 }
 
-/** Why others can change a file; undefined when only this user and root can. */
-export function whyOthersCanWrite(stats: Stats): string | undefined {
+/**
+ * Why others can change a file or a directory; undefined when only this user and root can. A group counts as others,
+ * unless it has the number of the owner: many systems give each user such a group.
+ */
+export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined {
   if (isWindows) return undefined
-  if (!isTrusted(stats.uid)) return `belongs to another user (uid ${stats.uid})`
-  return isWritableByOthers(stats) ? `can be changed by others ${octal(stats.mode)}` : undefined
-}
-
-/** Why others can create files in a directory; undefined when only this user and root can. */
-export function exposureOf(directory: string): string | undefined {
-  if (isWindows) return undefined
-  const stats = statSync(directory)
-  if (!isTrusted(stats.uid)) return `${directory} belongs to another user (uid ${stats.uid})`
-  return isWritableByOthers(stats) ? `${directory} can be written by other users ${octal(stats.mode)}` : undefined
-}
-
-/** A group counts as others, unless it has the number of the owner: many systems give each user such a group. */
-function isWritableByOthers({ uid, gid, mode }: Stats): boolean {
-  return (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
+  if (!isTrusted(uid)) return `belongs to another user (uid ${uid})`
+  const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
+  return isWritable ? `can be changed by others ${octal(mode)}` : undefined
 }

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.js'
@@ -14,8 +15,6 @@ export interface Output {
   readonly isTerminal: boolean
   /** 80 when unknown */
   readonly columns: number
-  /** 24 when unknown */
-  readonly rows: number
   /** Resolves when the operating system has accepted every byte; rejects with the system's error. */
   write(text: string): Promise<void>
   /**
@@ -81,7 +80,8 @@ export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
-  #nonBlocking: { fd: number | undefined } | undefined
+  /** null for what only Node's stream writes to */
+  #nonBlocking: number | null | undefined
   /** bytes in the queue of the stream, which not every runtime reports */
   #waiting = 0
 
@@ -98,10 +98,6 @@ export class ProcessOutput implements Output {
     return this.stream().columns || 80
   }
 
-  get rows(): number {
-    return this.stream().rows ?? 24
-  }
-
   stream(): NodeJS.WriteStream {
     // each write reports its own error
     this.#stream ??= process[this.#fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined)
@@ -110,9 +106,9 @@ export class ProcessOutput implements Output {
 
   async write(text: string): Promise<void> {
     // The program is ending: if the reader stalls, a second signal to end the wait may never come.
-    if (this.#signals.received !== undefined) return briefly(this.log(text))
-    const fd = this.#signals.isListening || isConsole(this.#fd) ? this.#openNonBlocking() : this.#fd
-    const rest = this.#writeNow(fd, Buffer.from(text))
+    if (this.#signals.received) return Promise.race([this.log(text), grace()])
+    const mayBlock = !this.#signals.areHandled && !isConsole(this.#fd)
+    const rest = this.#writeNow(mayBlock ? this.#fd : this.#openNonBlocking(), Buffer.from(text))
     if (rest) await untilSignal(this.#queue(rest), this.#signals.listen())
   }
 
@@ -128,8 +124,8 @@ export class ProcessOutput implements Output {
   }
 
   /** Returns what is left for the queue, if anything. */
-  #writeNow(fd: number | undefined, bytes: Buffer): Buffer | undefined {
-    if (fd === undefined || this.#waiting > 0) return bytes
+  #writeNow(fd: number | null, bytes: Buffer): Buffer | undefined {
+    if (fd === null || this.#waiting > 0) return bytes
     let rest = bytes
     try {
       while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
@@ -151,41 +147,36 @@ export class ProcessOutput implements Output {
     })
   }
 
-  /**
-   * A file does not block, Linux opens a pipe again, and a socket does not block once it has a stream. Undefined for
-   * what only Node's stream writes to.
-   */
-  #openNonBlocking(): number | undefined {
-    if (this.#nonBlocking === undefined) {
-      const stats = statsOf(this.#fd)
-      const isFile = stats?.isFile() || (stats?.isCharacterDevice() && !isTerminal(this.#fd))
-      if (stats?.isSocket()) this.stream()
-      if (isFile || stats?.isSocket()) this.#nonBlocking = { fd: this.#fd }
-      else this.#nonBlocking = { fd: stats?.isFIFO() ? reopen(this.#fd, constants.O_WRONLY) : undefined }
-    }
-    return this.#nonBlocking.fd
+  /** A file does not block, Linux opens a pipe again, and a socket does not block once it has a stream. */
+  #openNonBlocking(): number | null {
+    if (this.#nonBlocking !== undefined) return this.#nonBlocking
+    const stats = statsOf(this.#fd)
+    if (stats?.isSocket()) this.stream()
+    const isDevice = stats?.isCharacterDevice() && !isTerminal(this.#fd)
+    if (stats?.isFile() || stats?.isSocket() || isDevice) this.#nonBlocking = this.#fd
+    else this.#nonBlocking = (stats?.isFIFO() && reopen(this.#fd, constants.O_WRONLY)) || null
+    return this.#nonBlocking
   }
 }
 
 /** bytes of log lines that may wait for a reader */
 const maxBacklog = 1_048_576
 
-/** Throws the reason of a signal, unless the writing only waits for its turn. */
-async function untilSignal(writing: Promise<void>, signal: AbortSignal): Promise<void> {
-  let abort = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => void setTimeout(() => reject(signal.reason), graceMs)
-    signal.addEventListener('abort', abort)
-  })
-  try {
-    await Promise.race([writing, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
-  }
+/** how long output is waited for after a signal */
+function grace(): Promise<void> {
+  return new Promise((resolve) => void setTimeout(resolve, 200).unref())
 }
 
-/** how long output is waited for after a signal */
-const graceMs = 200
+/** After a signal, waits only briefly, and throws its reason. */
+async function untilSignal(writing: Promise<void>, signal: AbortSignal): Promise<void> {
+  const written = new AbortController()
+  const stalled = once(signal, 'abort', { signal: written.signal }).then(grace)
+  try {
+    await Promise.race([writing, stalled.then(() => signal.throwIfAborted())])
+  } finally {
+    written.abort()
+  }
+}
 
 /**
  * Whether this is a console of Windows: `fs.write` would show UTF-8 in its code page (https://nodejs.org/api/fs.html,
@@ -196,7 +187,7 @@ function isConsole(fd: number): boolean {
 }
 
 function statsOf(fd: number): Stats | undefined {
-  return isWindows ? unlessSystemError(() => fstatSync(fd)) : fstatSync(fd)
+  return unlessSystemError(() => fstatSync(fd))
 }
 
 /**
@@ -220,43 +211,34 @@ function isTerminal(fd: number): boolean {
  * process.
  */
 export class Signals {
-  received: NodeJS.Signals | undefined
-  isListening = false
+  received = false
   #controller: AbortController | undefined
-  /** seconds since the start of the process, at the first signal */
-  #receivedAt = 0
+
+  get areHandled(): boolean {
+    return this.#controller !== undefined
+  }
 
   listen(): AbortSignal {
-    if (!this.isListening && this.received === undefined) {
-      this.isListening = true
-      process.on('SIGINT', this.#receive).on('SIGTERM', this.#receive)
-    }
-    this.#controller ??= new AbortController()
+    this.#controller ??= this.#handle()
     return this.#controller.signal
   }
 
-  readonly #receive = (name: NodeJS.Signals): void => {
-    if (this.received === undefined) {
-      this.received = name
-      this.#receivedAt = process.uptime()
-      const error =
-        name === 'SIGINT' ? new PlantsError('interrupted', 'Interrupted') : new PlantsError('terminated', 'Terminated')
-      this.#controller?.abort(error)
-    } else if (process.uptime() - this.#receivedAt >= 0.1) {
-      // `timeout` and shells send one signal to the process and one to its group: both together count as one.
-      this.isListening = false
-      process.off('SIGINT', this.#receive).off('SIGTERM', this.#receive)
-      process.kill(process.pid, name)
+  #handle(): AbortController {
+    const controller = new AbortController()
+    let receivedAt = 0
+    const receive = (name: NodeJS.Signals) => {
+      if (!this.received) {
+        this.received = true
+        receivedAt = process.uptime()
+        const interrupted = new PlantsError('interrupted', 'Interrupted')
+        controller.abort(name === 'SIGINT' ? interrupted : new PlantsError('terminated', 'Terminated'))
+      } else if (process.uptime() - receivedAt >= 0.1) {
+        // `timeout` and shells send one signal to the process and one to its group: both together count as one.
+        process.off('SIGINT', receive).off('SIGTERM', receive)
+        process.kill(process.pid, name)
+      }
     }
+    process.on('SIGINT', receive).on('SIGTERM', receive)
+    return controller
   }
-}
-
-/** Failures are not reported: a signal is. */
-async function briefly(writing: Promise<void>): Promise<void> {
-  let timer: NodeJS.Timeout | undefined
-  const timeout = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, graceMs)
-  })
-  await Promise.race([writing, timeout])
-  clearTimeout(timer)
 }

@@ -7,7 +7,7 @@ export function must<T>(value: T | undefined): T {
   return value
 }
 
-function wholeNumber(what: string, min: number, max: number, example: string) {
+export function wholeNumber(what: string, min: number, max: number, example: string) {
   return (flag: string, text: string): number => {
     const number = /^(?:0|[1-9]\d{0,15})$/.test(text) ? parseInt(text, 10) : Number.NaN
     if (number >= min && number <= max) return number
@@ -16,11 +16,9 @@ function wholeNumber(what: string, min: number, max: number, example: string) {
 }
 
 export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
-export const parseConcurrency = wholeNumber('a whole number', 1, 1024, '64')
-export const parsePort = wholeNumber('a port', 0, 65_535, '4010')
 
 /** Parses texts such as `30s`, `90d` or `1.5` (seconds) to milliseconds. */
-function duration(rule: string, min: number, max: number, example: string, defaultUnit = 's') {
+export function duration(rule: string, min: number, max: number, example: string, defaultUnit = 's') {
   return (flag: string, text: string): number => {
     const [, amount = '', unit = defaultUnit] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
     const milliseconds = Math.round(parseFloat(amount) * (units[unit] ?? Number.NaN))
@@ -32,25 +30,6 @@ function duration(rule: string, min: number, max: number, example: string, defau
 const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 export const parseDuration = duration('a duration such as 30s, 500ms or 2m', 0, Infinity, '30s')
-export const parseRetry = duration('a duration from 0 to 1h', 0, 3_600_000, '10s')
-export const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
-
-/** Up to a hundred years. A unit is required: 90 would mean seconds, but people mean days. */
-export const parseLife = duration(
-  'a duration with its unit, such as 90d or 12h, up to 36525d',
-  1,
-  36_525 * 86_400_000,
-  '90d',
-  '',
-)
-
-export function parseSize(flag: string, text: string): number {
-  const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
-  const bytes = parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
-  if (!(bytes <= 1_073_741_824))
-    throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
-  return bytes
-}
 
 export const outputFormats = ['text', 'json', 'ndjson', 'csv', 'tsv'] as const
 export type OutputFormat = (typeof outputFormats)[number]

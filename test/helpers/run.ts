@@ -101,7 +101,6 @@ class Captured implements Output {
   text = ''
   readonly isTerminal: boolean
   readonly columns: number
-  readonly rows = Infinity
 
   constructor({ terminals = [], columns = 80 }: RunOptions, name: 'stdout' | 'stderr') {
     this.isTerminal = terminals.includes(name)

@@ -149,7 +149,7 @@ export async function serveHere(
 
 /** The log of a service, whose lines are written at once. */
 export function logInto(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
-  const output = { isTerminal: false, columns: 80, rows: 24, write, log: write, stream: unused }
+  const output = { isTerminal: false, columns: 80, write, log: write, stream: unused }
   return { output, level: 'info', delay: 0 }
 }
 

@@ -4,7 +4,7 @@ import { formatNames } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { invalidValue, parseConcurrency, parseCount, parseText } from '../../platform/values.js'
+import { invalidValue, parseCount, parseText, wholeNumber } from '../../platform/values.js'
 import { existsPolicies } from '../../stores/common/change.js'
 import { defaultConcurrency } from '../../stores/common/store.js'
 import { isOwn, schemes } from '../../stores/registry.js'
@@ -39,7 +39,7 @@ export function defineImport(command: PlantsCommand, io: Io): void {
     .value(
       '--concurrency <count>',
       `requests in flight to a service; by default ${defaultConcurrency}`,
-      parseConcurrency,
+      wholeNumber('a whole number', 1, 1024, '64'),
     )
   addRetry(command)
     .addExamples(

@@ -8,14 +8,13 @@ import { isWindows, malformed, PlantsError, shellWord } from '../../platform/err
 import { escapeControlChars, printable } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import {
+  duration,
   invalidValue,
   parseBasePath,
   parseCount,
-  parsePort,
-  parseSize,
   parseText,
-  parseTimer,
   urlOf,
+  wholeNumber,
 } from '../../platform/values.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
@@ -30,6 +29,17 @@ import type { Settings } from '../settings.js'
 const defaultPort = 4010
 
 const loopback = '127.0.0.1'
+
+const parsePort = wholeNumber('a port', 0, 65_535, '4010')
+const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
+
+function parseSize(flag: string, text: string): number {
+  const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
+  const bytes = parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
+  if (!(bytes <= 1_073_741_824))
+    throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
+  return bytes
+}
 
 export interface ServeOptions extends GlobalOptions {
   host: string

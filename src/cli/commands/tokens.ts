@@ -4,7 +4,7 @@ import { idFromText } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseLife, parseText } from '../../platform/values.js'
+import { duration, parseText } from '../../platform/values.js'
 import { defaultRights, type Right, type Token, type TokenStore } from '../../stores/common/store.js'
 import { openExistingStore, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
@@ -18,6 +18,15 @@ export interface CreateTokenOptions extends GlobalOptions {
   expires?: number
   allow: readonly Right[]
 }
+
+/** A unit is required: 90 would mean seconds, but people mean days. */
+const parseLife = duration(
+  'a duration with its unit, such as 90d or 12h, up to 36525d',
+  1,
+  36_525 * 86_400_000,
+  '90d',
+  '',
+)
 
 export function defineTokens(command: PlantsCommand, io: Io): void {
   command

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
-import { exposureOf, isTrusted, makeFolder, syncFolder } from '../../platform/files.js'
+import { isTrusted, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
 import type { FileOptions } from '../common/store.js'
 import { explainFailure, notOurs } from './sqlite-errors.js'
 
@@ -50,9 +50,10 @@ export function unmergedChanges(path: string): string | undefined {
 
 /** Warns of a store where other users can create files: such a file could become a part of the store. */
 export async function warnIfExposed(path: string, { onExposed }: FileOptions): Promise<void> {
-  const reason = exposureOf(dirname(path))
+  const directory = dirname(path)
+  const why = whyOthersCanWrite(statSync(directory))
   const hint = 'Move it to a directory that only you can write to'
-  if (reason !== undefined) await onExposed?.(`The store ${path} is exposed to other users: ${reason}`, hint)
+  if (why !== undefined) await onExposed?.(`The store ${path} is exposed to other users: ${directory} ${why}`, hint)
 }
 
 /** As device:inode, or the system error code. */

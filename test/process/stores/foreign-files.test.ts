@@ -133,7 +133,7 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
   test('is used with a warning, here by an ordinary user', async () => {
     const folder = new SharedFolder(0o777)
     const run = folder.as(becomeStranger)
-    const why = `${folder.path} can be written by other users (mode 777)`
+    const why = `${folder.path} can be changed by others (mode 777)`
     const advice = 'Move it to a directory that only you can write to'
     const warning = `plants: The store ${folder.store} is exposed to other users: ${why}. ${advice}`
     const lines = [createFern, createMoss, 'update 2 --name Ivy', 'list', 'backup s.bak', 'delete 2 --yes']

@@ -11,7 +11,7 @@ import { World } from '../../helpers/world.js'
 function screen(columns = 80) {
   const world = { time: 0, drawn: [] as string[] }
   const write = async (text: string) => void world.drawn.push(text)
-  const stderr = { isTerminal: true, columns, rows: 24, write, log: write, stream: () => new PassThrough() }
+  const stderr = { isTerminal: true, columns, write, log: write, stream: () => new PassThrough() }
   return Object.assign(world, { io: { now: () => world.time, stderr } })
 }
 

@@ -299,7 +299,7 @@ function warningsOf(err: string): string[] {
 }
 
 describe.runIf(isRoot)('where other users can create files beside a store (needs root)', () => {
-  const written = (mode: string) => `can be written by other users (mode ${mode})`
+  const written = (mode: string) => `can be changed by others (mode ${mode})`
   const theirs = 'belongs to another user (uid 1234)'
 
   test.each<[string, [mode: number, uid?: number, gid?: number][], string?]>([
