@@ -1,14 +1,13 @@
 import {
   defaultSource,
   findSource,
-  isStoreName,
   parseSetting,
   resolveStore,
   type SettingSource,
   shownStore,
 } from '../config/resolve.js'
 import { defaultOf, type SettingName, type SettingValue, settingNames } from '../config/setting-table.js'
-import { readSettings, type SettingsFile, savedStore } from '../config/settings-file.js'
+import { isStoreName, readSettings, type SettingsFile, savedStore } from '../config/settings-file.js'
 import { mayColor, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'

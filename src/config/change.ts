@@ -7,9 +7,15 @@ import { makeFolder, syncFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { schemes } from '../stores/registry.js'
-import { isStoreName } from './resolve.js'
 import { type SettingName, settingOf, settingsIn } from './setting-table.js'
-import { maxFileBytes, readSettings, type SavedSettings, type SavedStore, settingsPath } from './settings-file.js'
+import {
+  isStoreName,
+  maxFileBytes,
+  readSettings,
+  type SavedSettings,
+  type SavedStore,
+  settingsPath,
+} from './settings-file.js'
 
 /** The same object when nothing has changed. */
 type Change = Record<'before' | 'after', SavedSettings>

@@ -4,7 +4,7 @@ import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { parseAddress } from '../stores/registry.js'
 import { optionValue, type SettingName, settingOf, textOf } from './setting-table.js'
-import { type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './settings-file.js'
+import { isStoreName, type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './settings-file.js'
 
 export interface SettingSource {
   name: SettingName
@@ -102,10 +102,6 @@ export async function shownStore(text: string, io: Io, { isResolved = false } = 
   }
 }
 
-export function isStoreName(word: string): boolean {
-  return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
-}
-
 /** Without entries whose key cannot be the name of a store. */
 export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
@@ -124,8 +120,7 @@ export function knownStore(name: string, saved: SavedSettings, setting?: Setting
   const known = names.length === 0 ? 'No store is saved' : `The saved stores are: ${names.slice(0, 10).join(', ')}`
   const advice =
     setting?.fix === undefined ? `For a file with that name: ./${name}` : 'Choose another: plants stores use local'
-  throw malformed(
-    `There is no store named ${JSON.stringify(shorten(name))}${place}`,
-    setting === undefined ? known : `${known}. ${advice}`,
-  )
+  // What cannot be a name is not repeated: it may be an address with its password.
+  const named = isStoreName(name) ? `named ${JSON.stringify(shorten(name))}` : 'of this name'
+  throw malformed(`There is no store ${named}${place}`, setting === undefined ? known : `${known}. ${advice}`)
 }

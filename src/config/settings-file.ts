@@ -105,6 +105,10 @@ async function parseSettings(bytes: Buffer, path: string): Promise<SavedSettings
   throw broken(path, `are invalid: ${(await problemsOf(value)).slice(0, 5).join('; ')}`)
 }
 
+export function isStoreName(word: string): boolean {
+  return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
+}
+
 /** Undefined for what is not JSON: the sentence of the parser repeats a piece of it, which may be of a token. */
 function parsed(text: string): unknown {
   try {
@@ -150,7 +154,13 @@ export async function problemsOf(value: unknown): Promise<string[]> {
   const issues = schema.safeParse(value, { jitless: true }).error?.issues ?? []
   return issues.map((issue) => {
     const keys = issue.path.map(String)
-    if (keys[0] === 'tokens' && keys[1] !== undefined && !isLoginAddress(keys[1])) keys[1] = '***'
+    const [section = '', key = ''] = keys
+    const isKey = new Map([
+      ['tokens', isLoginAddress],
+      ['stores', isStoreName],
+    ]).get(section)
+    // in the wrong place, a key may be a token, or an address with its password
+    if (keys.length > 1 && isKey && !isKey(key)) keys[1] = '***'
     const rule = issue.code === 'invalid_type' ? (rules[issue.expected] ?? 'an object') : '1'
     return `${keys.join('.') || 'the document'} must be ${rule}`
   })

@@ -1,6 +1,6 @@
-import { isStoreName, knownStore, resolveAddress, shownStore } from '../../config/resolve.js'
+import { knownStore, resolveAddress, shownStore } from '../../config/resolve.js'
 import { defaultOf, type SettingName, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
-import { settingsPath } from '../../config/settings-file.js'
+import { isStoreName, settingsPath } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeAnswer, writeResult, writeTable } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'

@@ -35,6 +35,7 @@ describe('a broken settings file is named, and stays as it is:', () => {
     [settings({ tokens: null }), `${invalid}tokens must be an object`],
     [settings({ tokens: { [team]: token } }), `${invalid}tokens.${team} must be an object`],
     [settings({ tokens: { [token]: { token: 1, savedAt } } }), noString('tokens.***.token')],
+    [settings({ stores: { 'postgres://ann:s3cret@h/x': { address: 5 } } }), noString('stores.***.address')],
     [
       settings({ store: 1, stores: { a: {}, b: [] } }),
       `${noString('store')}; stores.a.address must be a string; stores.b must be an object`,
