@@ -133,7 +133,12 @@ export async function readLoginCertificates(
   if (root !== undefined && root !== 'system')
     files.ca = readCertificates(root, sslrootcert ? `sslrootcert of ${name}` : given?.source)
   if (sslcert === undefined || sslkey === undefined) return files
-  return { ...files, ...(await readKeyPair(sslcert, sslkey, 'sslcert and sslkey')) }
+  const pair = await readKeyPair(sslcert, sslkey, 'sslcert and sslkey')
+  // The rule of libpq: 0600 or stricter; 0640 for a key that root owns, which a group may read.
+  const { uid, mode } = statSync(sslkey)
+  if (!isWindows && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
+    throw malformed(`The key ${sslkey} is open to others ${octal(mode)}`, `Fix it with: chmod 600 ${shellWord(sslkey)}`)
+  return { ...files, ...pair }
 }
 
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {

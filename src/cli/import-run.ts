@@ -279,9 +279,9 @@ function changesWriter({ options, progress, settings, io }: Run): (changes: Plan
   }
 }
 
-async function writeSummary(importing: Importer, { plan, options, startTime, settings, io }: Run) {
-  const { position, firstId } = importing
-  const { counts: total, nextId } = position
+async function writeSummary(importing: Importer, run: Run): Promise<void> {
+  const { options, startTime, settings, io } = run
+  const total = importing.position.counts
   const { skipped, unknown, rejected: reasons } = total
   const rejected = rejectedIn(total)
   const { created, updated } = options.atomic && rejected > 0 ? { created: 0, updated: 0 } : total
@@ -290,19 +290,7 @@ async function writeSummary(importing: Importer, { plan, options, startTime, set
   const seconds = Math.round(io.now() - startTime) / 1000
   const rate = Math.round(ofRun / Math.max(seconds, 0.001))
 
-  const { warn, errors } = settings
-  const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'the input'
-  if (settled === 0) await warn(`${input} contains no records`, 'warning')
-  if (firstId !== undefined && nextId !== undefined && BigInt(nextId) > firstId) {
-    const last = BigInt(nextId) - 1n
-    const range = last === firstId ? String(last) : `${firstId} to ${last}`
-    await warn(`Plants without an id ${options.dryRun ? 'would get' : 'got'} ${range}`)
-  }
-  if (importing.rejected > maxShown && errors === 'text')
-    await warn(`Only the first ${maxShown} rejected records are shown`)
-  for (const [name, count] of [...importing.otherFields].slice(0, maxShown))
-    await warn(unknownField(name, ` of ${plantCount(count)}`), 'warning')
-
+  await warnOfRest(importing, run)
   const why = Object.entries(reasons).map(([error, n]) => `${grouped(n)} ${words[error] ?? `with error ${error}`}`)
   const done = Object.entries({ created, updated, skipped, rejected, unknown })
     .filter(([name, count]) => name === 'created' || count > 0)
@@ -313,7 +301,30 @@ async function writeSummary(importing: Importer, { plan, options, startTime, set
   const text = `${options.dryRun ? 'Dry run of' : 'Read'} ${took}: ${done.join(', ')}`
   const rejects = rejected > 0 && !options.dryRun ? options.rejects : undefined
   const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rate, rejects }
-  await writeResult(io, settings, { ...(options.dryRun && { dryRun: true }), ...fields }, text)
+  const hint = options.atomic && rejected > 0 ? 'Nothing was stored' : undefined
+  await writeResult(io, settings, { ...(options.dryRun && { dryRun: true }), ...fields }, text, hint)
+}
+
+/** What the records had, and what was not printed. */
+async function warnOfRest(importing: Importer, { plan, options, settings }: Run): Promise<void> {
+  const { warn, errors } = settings
+  const { position, firstId } = importing
+  const { counts, nextId } = position
+  const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'the input'
+  if (settledIn(counts) === 0) await warn(`${input} contains no records`, 'warning')
+  if (firstId !== undefined && nextId !== undefined && BigInt(nextId) > firstId) {
+    const last = BigInt(nextId) - 1n
+    const range = last === firstId ? String(last) : `${firstId} to ${last}`
+    await warn(`Plants without an id ${options.dryRun ? 'would get' : 'got'} ${range}`)
+  }
+  if (importing.rejected > maxShown && errors === 'text')
+    await warn(`Only the first ${maxShown} rejected records are shown`)
+  for (const [name, count] of [...importing.otherFields].slice(0, maxShown))
+    await warn(unknownField(name, ` of ${plantCount(count)}`), 'warning')
+  if (importing.otherFields.size > maxShown)
+    await warn(`Only the first ${maxShown} unknown fields are named`, 'warning')
+  if (options.dryRun && settings.output === 'text' && counts.created + counts.updated > maxShown)
+    await warn(`Only the first ${maxShown} changes are shown. For all: --output ndjson`)
 }
 
 const words: Readonly<Record<string, string>> = {

@@ -55,6 +55,13 @@ export async function changeSettings(
 }
 
 function explain(cause: unknown, path: string): unknown {
+  // the depth at which the stack overflows depends on the version of Node
+  if (cause instanceof RangeError)
+    return malformed(
+      'The settings are nested too deeply to be written',
+      'Fix the settings file, or move it away',
+      cause,
+    )
   if (cause instanceof PlantsError && cause.isInterruption)
     return new PlantsError(cause.type, `${cause.message}, nothing was changed`, { cause })
   const noDirectory = 'their directory, or the directory that a link points to, does not exist'

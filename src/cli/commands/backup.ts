@@ -21,7 +21,7 @@ export function defineBackup(command: PlantsCommand, io: Io): void {
 
 function parseFile(text: string): string {
   if (text !== '-') return parseText('file', text)
-  throw malformed('A backup is a file, not stdin or stdout', 'Name a file. To compress it, use gzip')
+  throw malformed('A backup is a file, not stdin or stdout', 'Name a file')
 }
 
 export async function backup(path: string, options: GlobalOptions, io: Io): Promise<void> {

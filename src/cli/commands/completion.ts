@@ -203,7 +203,8 @@ async function complete(program: Command, before: string[], text: string, io: Io
   if (commands.length > 0) return { candidates: operands.length === 0 ? commands : [] }
   const { registeredArguments } = command
   const argument = registeredArguments[operands.length] ?? registeredArguments.find(({ variadic }) => variadic)
-  return argument ? valuesOf(argument, text, io) : { candidates: [] }
+  if (argument) return valuesOf(argument, text, io)
+  return { candidates: text === '' ? optionsOf(command) : [] }
 }
 
 /** The option that takes the next word as its value. */

@@ -194,10 +194,15 @@ async function ask(given: KnownFields, { dryRun, idempotencyKey }: CreateOptions
   if (takesToken(store) && !dryRun) await storeOptions.access(store)
   // An idempotency key belongs to one id, and a service may not let its greatest one be read.
   const canPropose = isOwn(store) && given.id === undefined && idempotencyKey === undefined
-  const proposal = canPropose ? await nextIdIn(store, storeOptions) : undefined
+  const proposal = canPropose ? await nextIdIn(store, storeOptions).catch(unlessNoneIsLeft) : undefined
   const { askForPlant } = await import('../prompts.js')
   const plant = await askForPlant(given, proposal, colors(io.stderr), io)
   return { plant, isProposed: proposal !== undefined && plant.id === proposal }
+}
+
+/** After the largest id, the user may still choose a smaller one. */
+function unlessNoneIsLeft(error: unknown): undefined {
+  if (!(error instanceof PlantsError && error.type === 'conflict')) throw error
 }
 
 async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {

@@ -8,7 +8,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import type { FileAddress, OwnAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
-import type { OpenOptions } from '../../stores/common/store.js'
+import { rights as allRights, type OpenOptions, type Right } from '../../stores/common/store.js'
 import { isDefaultStore, isOwn, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { chosenFormat, printedFormat, resolvePreferences, resolveSettings } from '../context.js'
@@ -128,18 +128,27 @@ async function examineOwn(address: OwnAddress, { storeOptions }: Settings): Prom
       exposure = { state: 'warning', message, hint }
     },
   }
-  const exists = await (address.scheme === 'file' ? inspectFile(address, options) : opens(address, options))
-  return exposure ?? ok(exists ? address.name : `${address.name} (not created yet)`)
+  const rights = await (address.scheme === 'file' ? inspectFile(address, options) : rightsIn(address, options))
+  if (exposure) return exposure
+  if (!rights) return ok(`${address.name} (not created yet)`)
+  if (rights.includes('create')) return ok(address.name)
+  const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
+  return { state: 'warning', message: `${address.name}: there is no right to create plants`, hint }
 }
 
-async function inspectFile(address: FileAddress, options: OpenOptions): Promise<boolean> {
-  return (await import('../../stores/sqlite/sqlite-check.js')).inspect(address, options)
+/** Undefined without a store, as below. A file that cannot be written is opened to be read. */
+async function inspectFile(address: FileAddress, options: OpenOptions): Promise<readonly Right[] | undefined> {
+  const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
+  return (await inspect(address, options)) ? allRights : undefined
 }
 
-async function opens(address: PostgresAddress, options: OpenOptions): Promise<boolean> {
+async function rightsIn(address: PostgresAddress, options: OpenOptions): Promise<readonly Right[] | undefined> {
   const store = await ownSchemeOf(address).openExisting(address, options)
-  await store?.close()
-  return store !== undefined
+  try {
+    return await store?.rights()
+  } finally {
+    await store?.close()
+  }
 }
 
 async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<CheckResult> {
@@ -148,7 +157,11 @@ async function examineService(address: RemoteAddress, settings: Settings, io: Io
     const how = `Check it with: plants doctor${storeFlag}`
     return ok(`${address.name}: not checked, because its token command may prompt. ${how}`)
   }
-  const access = await accessTo(address, settings, io)
+  const access = await attempt(() => accessTo(address, settings, io))
+  if (access instanceof PlantsError) {
+    const { message, hint } = access
+    return { state: isOfRun ? 'failed' : 'warning', message, hint }
+  }
   const { verifyToken } = await import('../../stores/http/check-token.js')
   const result = await verifyToken(address, access, storeOptions)
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)

@@ -115,7 +115,7 @@ async function noteFound(shown: number, options: QueryOptions, { warn }: Setting
   else if (shown === 0) await warn('No plants')
 }
 
-export async function plantTable(fields: readonly Column[], { colors }: Settings, { stdout }: Io) {
+async function plantTable(fields: readonly Column[], { colors }: Settings, { stdout }: Io) {
   const { tableOf } = await import('../../output/text-table.js')
   const titles = fields.map((name) => name.toUpperCase())
   const cellsOf = (plant: PlantRecord) =>

@@ -128,7 +128,7 @@ export function idExists(id: bigint): PlantsError {
   return new PlantsError('conflict', idExistsText(id))
 }
 
-export function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string {
+function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string {
   const isCompared = policy === 'same' || policy === 'update'
   return `A ${isCompared ? 'different plant' : 'plant'} with id ${id} already exists`
 }

@@ -104,7 +104,7 @@ export async function check(address: PostgresAddress, options: OpenOptions): Pro
   if (!missing) return undefined
   const hint = 'Add them again, or restore a backup'
   if (missing.length > 0)
-    throw new PlantsError('unavailable', `${address.name} has lost constraints: ${missing.join(', ')}`, { hint })
+    throw new PlantsError('unavailable', `${address.name} has lost unique constraints: ${missing.join(', ')}`, { hint })
   return { message: 'all unique constraints of the tables are in place and valid' }
 }
 

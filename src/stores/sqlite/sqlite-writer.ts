@@ -88,6 +88,7 @@ export class SqliteWriter {
   async #gather(): Promise<void> {
     const { now } = this.#options.clock
     const end = now() + 2 * this.#commitTime
+    if (this.#jobs[0]?.isAlone) return
     for (let known = 0; known < this.#jobs.length && known < batchSize && now() < end; ) {
       known = this.#jobs.length
       await new Promise(setImmediate)
@@ -125,7 +126,7 @@ export class SqliteWriter {
       }
       isDone = true
       db.exec('COMMIT')
-      this.#commitTime = Math.min(now() - start, maxCommitTime)
+      if (!jobs[0]?.isAlone) this.#commitTime = Math.min(now() - start, maxCommitTime)
     } catch (error) {
       this.#rollBack()
       // On an I/O error, such as of a sync, the commit may be in the log, from where a crash would bring it back.

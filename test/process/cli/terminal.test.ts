@@ -55,6 +55,14 @@ test.each<[what: string, given: string[], command: string, turns: Record<string,
   expect(await user.run('list')).toEqual(answer(...plants))
 })
 
+test('create asks for an id where the largest one is taken', async () => {
+  const user = await after('create --id 9223372036854775807 --name Fern')
+  const session = user.terminal('create')
+  await session.answer(['id', '2\r'], ['name', 'Moss\r'], ['tag', '\r'])
+  expect((await session.ended).code).toBe(0)
+  expect(await user.run('get 2')).toEqual(answer({ id: 2, name: 'Moss' }))
+})
+
 test('a dry run asks, and creates nothing', async () => {
   const user = new World()
   const session = user.terminal('create --id 1 --dry-run --no-color')

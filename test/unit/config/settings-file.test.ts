@@ -176,3 +176,18 @@ test('a pipe in the place of the lock is named', { timeout: 10_000 }, async () =
   expect([code, err]).toEqual([74, expect.stringContaining(`${user.file}.lock: it is not a regular file`)])
   expect(user.saved).toEqual({ version: 1, timeout: '7s' })
 })
+
+test('settings with 200,000 nested lists are read, and not changed', async () => {
+  const user = new World()
+  const text = `{"version":1,"timeout":"7s","notes":${'['.repeat(200_000)}${']'.repeat(200_000)}}`
+  user.save(text)
+  expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
+  const rejected = refusal('The settings are nested too deeply to be written', 'Fix the settings file, or move it away')
+  const login = 'auth login --with-token --timeout 10ms --store http://127.0.0.1:9'
+  for (const command of ['config set timeout 3s', 'stores add team ./team.db', login]) {
+    const { code, out, err } = await user.run(command, { stdin: token })
+    expect({ code, out, err: err.split('\n').slice(-3).join('\n') }).toEqual(rejected)
+  }
+  expect(readFileSync(user.file, 'utf8') === text).toBe(true)
+  expect(readdirSync(user.config).filter((name) => !name.includes('lock'))).toEqual(['settings.json'])
+})

@@ -162,7 +162,7 @@ test('doctor asks the catalog for the unique constraints of a database', async (
     code: 1,
     check: 'contents',
     state: 'failed',
-    message: expect.stringMatching(/ has lost constraints: plants_pkey, tokens_digest_key$/),
+    message: expect.stringMatching(/ has lost unique constraints: plants_pkey, tokens_digest_key$/),
     hint: 'Add them again, or restore a backup',
   })
   expect(await run('doctor --quick')).toMatchObject({ code: 0 })
@@ -175,6 +175,17 @@ test('a dry run shows what a create would do', async () => {
   expect(await place.sql(`SELECT to_regclass('plant_store.plants') IS NULL AS none`)).toEqual([{ none: true }])
   await run(create)
   expect(await run(`${create} --dry-run`)).toMatchObject({ code: 1, err: expect.stringContaining('already exists') })
+})
+
+test('doctor names what a role lacks', async () => {
+  const { place, url, run, doctor } = await gardener()
+  const { role, url: own } = await asRole(place, 'gardener')
+  expect(await run(`stores init ${url}`)).toMatchObject({ code: 0 })
+  await place.sql(grantsTo(role, 'SELECT'))
+  const hint = expect.stringContaining('Least privilege')
+  expect(await doctor(own)).toMatchObject({ code: 0, state: 'warning', hint })
+  await place.sql(grantsTo(role, 'SELECT, INSERT'))
+  expect(await doctor(own)).toMatchObject({ code: 0, state: 'ok' })
 })
 
 test('a store of an earlier version is migrated aloud by its owner, and keeps its plants', async () => {

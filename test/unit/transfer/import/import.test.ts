@@ -114,7 +114,7 @@ test('a dry run shows the first twenty changes', async () => {
   const stdin = Array.from({ length: 25 }, (_, id) => plant(id)).join('')
   const { out, err } = await user.run('import --dry-run -o text', { stdin })
   expect(out.match(/Would create Plant/g)).toHaveLength(20)
-  expect(err).toBe('')
+  expect(err).toBe('plants: Only the first 20 changes are shown. For all: --output ndjson\n')
 })
 
 const largest = '9223372036854775807'
