@@ -52,7 +52,7 @@ describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an addres
     const message = expect.stringMatching(new RegExp(`proxy.*${status}`, 'i'))
     for (const tls of [{ tls: certificate({ names }) }, {}]) {
       const remote = await Hostile.listen({ posts, place, ...tls })
-      const { code, error } = await createdBy(remote, variables, ['--timeout', '1s'])
+      const { code, error } = await createdBy(remote, variables, ['--retry', '0'])
       expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
       expect(error).toEqual({ error: 503, message, hint: expect.stringMatching(/proxy/i), retryable: true })
     }
