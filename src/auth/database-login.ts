@@ -7,7 +7,7 @@ import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
 import type { Login } from '../stores/common/store.js'
 import { type CredentialContext, savedToken } from './credentials.js'
 
-export interface Password {
+interface Password {
   place: string
   of(host: PostgresHost): string | undefined
 }

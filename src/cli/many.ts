@@ -71,7 +71,7 @@ function inPast(verb: string, isDryRun: boolean): string {
   return isDryRun ? `Would ${verb}` : `${verb.charAt(0).toUpperCase()}${verb.slice(1)}d`
 }
 
-/** Whoever closed the output does not know what was changed. */
+/** After the reader closed the output, only the error shows what was changed. */
 function explainClosed(error: unknown, hint: string): unknown {
   if (systemCode(error) !== 'EPIPE') return error
   return new PlantsError('unwritable', 'The output was closed', { hint, cause: error })

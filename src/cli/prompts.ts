@@ -5,22 +5,22 @@ import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
-export interface KnownFields {
+export interface GivenFields {
   id: bigint | undefined
   name: string | undefined
   tag?: string
 }
 
 /**
- * Prompts on stderr for the missing fields, where Enter at once accepts the `proposal` of the id. Throws `interrupted` on
- * Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
+ * Prompts on stderr for the missing fields, where Enter at once accepts the `proposal` of the id. Throws `interrupted`
+ * on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
  */
 export async function askForPlant(
-  given: KnownFields,
+  given: GivenFields,
   proposal: bigint | undefined,
   isColored: boolean,
   io: Io,
-): Promise<KnownFields> {
+): Promise<GivenFields> {
   const ask = (message: string, check: Check, preset?: bigint) => {
     const options = { message, theme: themeFor(isColored), validate: validator(check) }
     return prompt(io, (context) =>

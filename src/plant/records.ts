@@ -1,17 +1,16 @@
 import { escapeUnsafe, toJson } from './exact-json.js'
-import type { NewPlant } from './plant.js'
-import { fieldNames } from './plant.js'
+import { fieldNames, type NewPlant } from './plant.js'
 
 /**
  * Of one plant: a JSON object, or a row of a table (RFC 4180) with this delimiter. In a row, an empty text is `""`, the
  * cell of a missing tag is empty, and a text with a space or tab at its ends is in quotes, because an import trims other
  * cells.
  */
-export type RecordFormat = 'json' | Delimiter
+type RecordFormat = 'json' | Delimiter
 
 /** those that an import detects */
 export const delimiters = [',', ';', '\t', '|'] as const
-export type Delimiter = (typeof delimiters)[number]
+type Delimiter = (typeof delimiters)[number]
 
 /** A plant, or how many have a text. */
 export interface PlantRecord extends Partial<NewPlant> {
@@ -63,7 +62,7 @@ export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 export type FileFormat = FormatName | 'xlsx'
 
-export function recordFormatOf(format: FileFormat): RecordFormat {
+function recordFormatOf(format: FileFormat): RecordFormat {
   if (format === 'csv') return ','
   return format === 'tsv' ? '\t' : 'json'
 }

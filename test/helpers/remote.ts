@@ -1,7 +1,6 @@
 import { fixedToken } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/service.js'
-import type { Access } from '../../src/stores/common/store.js'
-import { type OpenOptions, rights } from '../../src/stores/common/store.js'
+import { type Access, type OpenOptions, rights } from '../../src/stores/common/store.js'
 import { RemoteStore } from '../../src/stores/http/remote-store.js'
 import { ownSchemeOf, parseAddress } from '../../src/stores/registry.js'
 import { type Hostile, json } from './hostile.js'

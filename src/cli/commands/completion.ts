@@ -165,8 +165,8 @@ interface Completions {
 }
 
 /**
- * For the script of a shell, prints a line of `any` or `none` for files, a tab and the prefix, then each candidate, a tab
- * and its meaning.
+ * For the script of a shell, prints a line of `any` or `none` for files, a tab and the prefix, then each candidate, a
+ * tab and its meaning.
  *
  * @param words the last one is being typed
  */
@@ -213,7 +213,7 @@ function takerOf({ options }: Command, word: string): Option | undefined {
 }
 
 function optionsOf({ options }: Command): Candidate[] {
-  const all = options.map(({ long, description }) => [long ?? '', description] as const)
+  const all = options.flatMap(({ long, description }): Candidate[] => (long === undefined ? [] : [[long, description]]))
   return [...all, ['--help', 'show this help']]
 }
 

@@ -37,7 +37,7 @@ import {
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
 import { addRetry, warnOfEmptyTexts, warnOfUselessRetry } from '../options.js'
-import type { KnownFields } from '../prompts.js'
+import type { GivenFields } from '../prompts.js'
 import type { Settings } from '../settings.js'
 
 export interface CreateOptions extends GlobalOptions {
@@ -188,7 +188,7 @@ const onePlant = 'plants create takes one plant. For many, use plants import'
 const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
 /** Prompts for the missing fields. The greatest id plus 1 is proposed, which is the id that the store chooses. */
-async function ask(given: KnownFields, { dryRun, idempotencyKey }: CreateOptions, settings: Settings, io: Io) {
+async function ask(given: GivenFields, { dryRun, idempotencyKey }: CreateOptions, settings: Settings, io: Io) {
   const { store, storeOptions, colors } = settings
   // fails without a token, before the prompts
   if (takesToken(store) && !dryRun) await storeOptions.access(store)

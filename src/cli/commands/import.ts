@@ -27,11 +27,11 @@ export function defineImport(command: PlantsCommand, io: Io): void {
     .addOption(new Option('--atomic', 'all plants or none; other writers wait').conflicts('restart'))
     .optionsGroup('Reading:')
     .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
-    .option('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
+    .value('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
     .value('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
     .option('--columns <names>', 'those of a table without a header: id,name,tag', parseColumns)
-    .option('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
-    .option('--encoding <name>', 'such as windows-1252; by default UTF-8', parseEncoding)
+    .value('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
+    .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseEncoding)
     .value('--sheet <name>', 'of a workbook: its name or number', parseText)
     .optionsGroup('Running:')
     .value('--max-errors <count>', 'stop after so many rejected plants', parseCount)
@@ -64,7 +64,7 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
     throw malformed(`${ofTable} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
   if (map?.id === '' && idFrom === undefined)
     throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
-  if (/\.xlsx$/i.test(rejects ?? ''))
+  if (rejects !== undefined && /\.xlsx$/i.test(rejects))
     throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
   const inputs = inputsOf(files, io)
   if (options.concurrency && isOwn(store))
@@ -92,18 +92,18 @@ function inputsOf(files: string[], io: Io): { path: string; name: string }[] {
 }
 
 /** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
-function parseEncoding(text: string): string {
+function parseEncoding(flag: string, text: string): string {
   const encoding = encodingOf(text)
   if (encoding !== undefined) return encoding
-  const message = `--encoding must be an encoding such as ${commonEncodings.join(', ')}, but was ${JSON.stringify(shorten(text))}`
+  const message = `${flag} must be an encoding such as ${commonEncodings.join(', ')}, but was ${JSON.stringify(shorten(text))}`
   throw malformed(message, 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels')
 }
 
 /** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
-function parseDelimiter(text: string): string {
+function parseDelimiter(flag: string, text: string): string {
   const character = text === 'tab' || text === '\\t' ? '\t' : text
   if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character))
-    throw invalidValue('--delimiter', 'one character such as ; or |, or the word tab', text, "';'")
+    throw invalidValue(flag, 'one character such as ; or |, or the word tab', text, "';'")
   return character
 }
 
@@ -116,7 +116,7 @@ function parseColumns(text: string): string[] {
 }
 
 /** `name=CommonName,tag=Family`; a field without a source is not read, and a source may have commas */
-function parseMap(text: string): FieldRules['map'] {
+function parseMap(flag: string, text: string): FieldRules['map'] {
   const names = fieldNames.join('|')
   const entry = new RegExp(`^\\s*(${names})\\s*=\\s*([^,]*?|[^=]*[^=,])\\s*$`)
   const parts = text.split(new RegExp(`,(?=\\s*(?:${names})\\s*=)`))
@@ -124,10 +124,10 @@ function parseMap(text: string): FieldRules['map'] {
   const fields = entries.map(([, field]) => field)
   const isNameless = entries.some(([, field, source]) => field === 'name' && source === '')
   if (isNameless || fields.includes(undefined) || new Set(fields).size < fields.length) {
-    const rule = `must map a field of the input to id, name or tag`
+    const rule = 'must map a field of the input to id, name or tag'
     throw malformed(
-      `--map ${rule}, but was ${JSON.stringify(shorten(text))}`,
-      `For example: --map name=CommonName,tag=Family`,
+      `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`,
+      `For example: ${flag} name=CommonName,tag=Family`,
     )
   }
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))

@@ -130,7 +130,7 @@ export interface Access {
   observer: Observer | undefined
 }
 
-export interface WireRequest {
+interface WireRequest {
   method: string
   url: string
   headers: Record<string, string>

@@ -5,8 +5,7 @@ import type { PeerCertificate } from 'node:tls'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import type { RemoteAddress } from '../common/address.js'
-import type { Access } from '../common/store.js'
-import { defaultConcurrency, type OpenOptions } from '../common/store.js'
+import { type Access, defaultConcurrency, type OpenOptions } from '../common/store.js'
 
 export interface HttpRequest<T> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'

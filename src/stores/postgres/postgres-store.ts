@@ -1,5 +1,4 @@
-import type { TextName } from '../../plant/plant.js'
-import { type NewPlant, textLength } from '../../plant/plant.js'
+import { type NewPlant, type TextName, textLength } from '../../plant/plant.js'
 import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'

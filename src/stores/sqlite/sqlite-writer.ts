@@ -82,8 +82,8 @@ export class SqliteWriter {
   }
 
   /**
-   * Lets the event loop turn while each turn brings another job, for at most two commits: a turn accepts one connection,
-   * and without this, each new connection of a burst would wait for a commit of its own.
+   * Lets the event loop turn while each turn brings another job, for at most two commits: a turn accepts one
+   * connection, and without this, each new connection of a burst would wait for a commit of its own.
    */
   async #gather(): Promise<void> {
     const { now } = this.#options.clock
