@@ -1,8 +1,86 @@
 #!/usr/bin/env node
-try {
-  require('../dist/main.js').start()
-} catch (error) {
-  if (error.code !== 'MODULE_NOT_FOUND') throw error
+// Starts the program in dist, with what V8 has compiled for the same command before. A start calls hundreds of functions,
+// which V8 compiles when they are first called: Node's own compile cache (node:module) keeps none of those.
+const { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
+const { basename, dirname, isAbsolute, join } = require('node:path')
+const { constants, Script } = require('node:vm')
+
+const dist = join(__dirname, '../dist')
+const { env, versions } = process
+
+if (!existsSync(join(dist, 'main.js'))) {
   process.stderr.write('plants is not built\n  Build it with: npm run build\n')
   process.exitCode = 70
+} else if ('bun' in versions) require('../dist/main.js').start()
+else loader(cacheFolder())('./main.js').start()
+
+/** `require` for the files in dist. */
+function loader(cache) {
+  const [, , command = ''] = process.argv
+  const prefix = `${process.version}-${process.arch}-${/^[a-z]+$/.test(command) ? command : ''}-`
+  const unknown = []
+  // Only after success: a word that is no command leaves nothing behind.
+  process.once('exit', (code) => {
+    if (code === 0) for (const { script, file } of unknown) writeTwice(file, script.createCachedData())
+  })
+  return load
+
+  function load(id) {
+    if (!id.startsWith('./')) return require(id)
+    const filename = join(dist, id)
+    const known = require.cache[filename]
+    if (known) return known.exports
+    const module = { exports: {} }
+    require.cache[filename] = module
+    const run = compile(filename).runInThisContext()
+    run.call(module.exports, module.exports, load, module, filename, dist)
+    return module.exports
+  }
+
+  function compile(filename) {
+    // latin1 is the fastest to decode, and the build leaves nothing but ASCII.
+    const source = `(function(exports,require,module,__filename,__dirname){${readFileSync(filename, 'latin1')}\n})`
+    // V8 compares no more of the source than its length, but the name has a hash of the content: that of main.js has not.
+    const file = cache && !filename.endsWith('main.js') ? join(cache, prefix + basename(filename, '.js')) : undefined
+    const options = { filename, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER }
+    const script = new Script(source, { ...options, cachedData: file && readTwice(file) })
+    if (file && script.cachedDataRejected !== false) unknown.push({ script, file })
+    return script
+  }
+}
+
+/** Undefined without a folder that belongs to the user alone: what is in it is executed. */
+function cacheFolder() {
+  const base = env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache'))
+  const folder = join(base ?? '', 'plants')
+  if (env.NODE_DISABLE_COMPILE_CACHE || !isAbsolute(folder)) return undefined
+  try {
+    for (const path of [dirname(folder), folder]) if (!existsSync(path)) mkdirSync(path, { mode: 0o700 })
+    const stats = lstatSync(folder)
+    const isPrivate = process.getuid === undefined || (stats.uid === process.getuid() && (stats.mode & 0o022) === 0)
+    return isPrivate && stats.isDirectory() ? folder : undefined
+  } catch {
+    return undefined // the cache is optional
+  }
+}
+
+/** V8 does not notice damage, and crashes. Two copies that are the same are compared faster than a hash is made. */
+function readTwice(file) {
+  try {
+    const bytes = readFileSync(file)
+    const [data, copy] = [bytes.subarray(0, bytes.length / 2), bytes.subarray(bytes.length / 2)]
+    return data.equals(copy) ? data : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function writeTwice(file, data) {
+  const part = `${file}.${process.pid}`
+  try {
+    writeFileSync(part, Buffer.concat([data, data]), { mode: 0o600 })
+    renameSync(part, file)
+  } catch {
+    // the cache is optional
+  }
 }

@@ -1,7 +1,6 @@
 import { existsSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath, pathToFileURL } from 'node:url'
+import { pathToFileURL } from 'node:url'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { PlantsError, systemCode } from './errors.js'
 
@@ -56,18 +55,21 @@ function isBuiltIn(): boolean {
  * which is the fallback, is slow to load.
  */
 function loadPackage(): Driver {
-  const require = createRequire(import.meta.url)
   const machine = `${process.platform}-${process.arch}`
   const native = `node_modules/@photostructure/sqlite/prebuilds/${machine}/@photostructure+sqlite.glibc.node`
-  let folder = dirname(fileURLToPath(import.meta.url))
+  let folder = import.meta.dirname
   while (!existsSync(join(folder, native)) && folder !== dirname(folder)) folder = dirname(folder)
   try {
-    if (existsSync(join(folder, native))) return require(join(folder, native))
+    if (existsSync(join(folder, native))) {
+      const module = { exports: {} }
+      process.dlopen(module, join(folder, native)) // `require` of node:module would take half a millisecond
+      return module.exports as Driver
+    }
   } catch (error) {
     if (!systemCode(error)?.startsWith('ERR_DLOPEN_')) throw error // musl, an old glibc, --no-addons
   }
   try {
-    return require('@photostructure/sqlite')
+    return process.getBuiltinModule('node:module').createRequire(import.meta.url)('@photostructure/sqlite')
   } catch (cause) {
     const hint = 'Reinstall plants, or use Node 24.15 or newer, which includes SQLite'
     throw new PlantsError('unavailable', `Could not load SQLite for ${machine}`, { hint, cause })

@@ -6,5 +6,7 @@ process.once('exit', () => {
   const modules = process.moduleLoadList
     .filter((entry) => /^NativeModule (?!internal)/.test(entry))
     .map((entry) => entry.split(' ')[1])
-  writeFileSync(process.env.LOADS_FILE, JSON.stringify({ files: Object.keys(require.cache), modules }))
+  const { sharedObjects } = process.report.getReport()
+  const natives = sharedObjects.filter((file) => file.endsWith('.node'))
+  writeFileSync(process.env.LOADS_FILE, JSON.stringify({ files: [...Object.keys(require.cache), ...natives], modules }))
 })

@@ -46,7 +46,8 @@ export function programOf(io: Io, { only, write = () => undefined }: ProgramOpti
       subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
     })
     .hook('preSubcommand', (_, command) => loadCommand(command, io))
-  for (const option of globalOptions()) program.addOption(option)
+  // none stands before a command that comes first
+  if (only === undefined) for (const option of globalOptions()) program.addOption(option)
   for (const [name, [summary, load, ...aliases]] of Object.entries(listed))
     if (only === undefined || only === name) program.command(name).summary(summary).aliases(aliases).loadedBy(load)
   // which the commands do not inherit any more

@@ -45,7 +45,7 @@ test.each([
 ])('%s loads besides what reads a command line, and the store', async (_, runs) => {
   const { drivers, ...loads } = await loadsOf(runs)
   const chunks = [...every, 'sqlite'].toSorted()
-  expect(loads).toEqual({ chunks, packages: argued, modules: ['module', 'os', 'process'] })
+  expect(loads).toEqual({ chunks, packages: argued, modules: ['os', 'process', 'vm'] })
   expect(drivers).toHaveLength(1)
 })
 

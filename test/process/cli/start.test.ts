@@ -1,4 +1,4 @@
-import { chmodSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs'
+import { chmodSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { oddSurroundings } from '../../helpers/differences.js'
@@ -8,21 +8,44 @@ import { modeOf } from '../../helpers/settings-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { World } from '../../helpers/world.js'
 
-const [major = 0] = process.versions.node.split('.').map(Number)
-const hasCache = major >= 22 && process.env['PLANTS_BIN'] === undefined
-
-/** A start that may keep what Node has compiled, which others in these tests may not. */
-function version(user: World, env: Record<string, string> = {}) {
-  return user.spawn('--version', { env: { NODE_DISABLE_COMPILE_CACHE: undefined, ...env } })
+/** A start that may keep what V8 has compiled, which others in these tests may not. */
+function start(user: World, command: string, env: Record<string, string> = {}) {
+  return user.spawn(command, { env: { NODE_DISABLE_COMPILE_CACHE: undefined, ...env } })
 }
 
-describe.skipIf(!hasCache)('what Node has compiled (needs Node 22.1)', () => {
-  test('is kept for the next start, for the user alone', async () => {
+const version = (user: World, env?: Record<string, string>) => start(user, '--version', env)
+
+describe.skipIf(process.env['PLANTS_BIN'] !== undefined)('what V8 has compiled (needs Node)', () => {
+  test('is kept for each command that succeeds, for the user alone', async () => {
+    const user = new World()
+    expect((await version(user)).code).toBe(0)
+    expect((await start(user, 'create --id 1 --name Fern')).code).toBe(0)
+    expect((await start(user, 'creat')).code).toBe(2)
+    const cache = join(user.home, '.cache/plants')
+    expect(modeOf(cache)).toBe('700')
+    const kept = readdirSync(cache)
+    expect(kept.map((name) => modeOf(join(cache, name)))).toEqual(kept.map(() => '600'))
+    const words = kept.map((name) => name.replace(/-[\w-]{8}$/, '').replace(`${process.version}-${process.arch}-`, ''))
+    const ofCreate = ['create', 'rolldown-runtime', 'sqlite', 'start'].map((chunk) => `create-${chunk}`)
+    expect(words.toSorted()).toEqual(['-rolldown-runtime', '-start', ...ofCreate])
+  })
+
+  const damages: [string, (bytes: Buffer) => Buffer][] = [
+    ['is empty', () => Buffer.alloc(0)],
+    ['is cut', (bytes) => bytes.subarray(0, -1)],
+    ['has a wrong byte', (bytes) => bytes.fill(bytes.readUInt8(1000) ^ 1, 1000, 1001)],
+    ['is of another version of V8', (bytes) => Buffer.alloc(bytes.length, 'plants')],
+    ['has zeros, as after a power failure', (bytes) => bytes.fill(0, 512)],
+  ]
+  test.each(damages)('is compiled again where a file %s', async (_, damage) => {
     const user = new World()
     await version(user)
     const cache = join(user.home, '.cache/plants')
-    expect(modeOf(cache)).toBe('700')
-    expect(readdirSync(cache, { recursive: true }).length).toBeGreaterThan(1)
+    const [file = ''] = readdirSync(cache).filter((name) => name.includes('-start-'))
+    const before = readFileSync(join(cache, file))
+    writeFileSync(join(cache, file), damage(Buffer.from(before)))
+    expect(await version(user)).toMatchObject({ code: 0, err: '' })
+    expect(readFileSync(join(cache, file)).length).toBeCloseTo(before.length, -3)
   })
 
   test('is kept where XDG_CACHE_HOME says', async () => {
