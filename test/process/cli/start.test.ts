@@ -30,6 +30,12 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)('what V8 has compiled (
     expect(words.toSorted()).toEqual(['-rolldown-runtime', '-start', ...ofCreate])
   })
 
+  test('is of files that are ASCII, which bin/plants.js takes them for', () => {
+    const dist = join(import.meta.dirname, '../../../dist')
+    const files = readdirSync(dist).filter((name) => name.endsWith('.js'))
+    expect(files.filter((name) => /[^\0-\x7f]/.test(readFileSync(join(dist, name), 'latin1')))).toEqual([])
+  })
+
   const damages: [string, (bytes: Buffer) => Buffer][] = [
     ['is empty', () => Buffer.alloc(0)],
     ['is cut', (bytes) => bytes.subarray(0, -1)],
