@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Starts the program in dist, with what V8 has compiled for the same command before. A start calls hundreds of functions,
 // which V8 compiles when they are first called: Node's own compile cache (node:module) keeps none of those.
-const { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
+const { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } = require('node:fs')
 const { basename, dirname, isAbsolute, join } = require('node:path')
 const { constants, Script } = require('node:vm')
 
@@ -12,19 +12,18 @@ if (!existsSync(join(dist, 'main.js'))) {
   process.stderr.write('plants is not built\n  Build it with: npm run build\n')
   process.exitCode = 70
 } else if ('bun' in versions) require('../dist/main.js').start()
-else loader(cacheFolder())('./main.js').start()
+else void startWith(cacheFolder())
 
-/** `require` for the files in dist. */
-function loader(cache) {
+async function startWith(cache) {
   const [, , command = ''] = process.argv
   const prefix = `${process.version}-${process.arch}-${/^[a-z]+$/.test(command) ? command : ''}-`
-  const unknown = []
-  // Only after success: a word that is no command leaves nothing behind.
-  process.once('exit', (code) => {
-    if (code === 0) for (const { script, file } of unknown) writeTwice(file, script.createCachedData())
-  })
-  return load
+  /** scripts that are not in the cache, and where they belong there */
+  const missing = []
+  const exitCode = await load('./main.js').start()
+  // A word that is no command fails, and leaves nothing behind.
+  if (exitCode === 0) for (const { script, file } of missing) writeTwice(file, script.createCachedData())
 
+  /** `require`, for the files in dist. */
   function load(id) {
     if (!id.startsWith('./')) return require(id)
     const filename = join(dist, id)
@@ -44,7 +43,7 @@ function loader(cache) {
     const file = cache && !filename.endsWith('main.js') ? join(cache, prefix + basename(filename, '.js')) : undefined
     const options = { filename, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER }
     const script = new Script(source, { ...options, cachedData: file && readTwice(file) })
-    if (file && script.cachedDataRejected !== false) unknown.push({ script, file })
+    if (file && script.cachedDataRejected !== false) missing.push({ script, file })
     return script
   }
 }
@@ -81,6 +80,6 @@ function writeTwice(file, data) {
     writeFileSync(part, Buffer.concat([data, data]), { mode: 0o600 })
     renameSync(part, file)
   } catch {
-    // the cache is optional
+    rmSync(part, { force: true })
   }
 }

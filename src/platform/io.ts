@@ -71,8 +71,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   const end = (exitCode: number) => {
     code = exitCode
     // What still waits is for a reader that has stalled: lines of the log, or output that a signal has cut off.
-    if (stdout.isWaiting || stderr.isWaiting) setTimeout(() => process.exit(code), 500).unref()
-    else process.exit(code) // a millisecond sooner than by itself
+    setTimeout(() => process.exit(code), 500).unref()
   }
   return { argv: process.argv.slice(2), io, end }
 }

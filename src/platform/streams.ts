@@ -94,10 +94,6 @@ export class ProcessOutput implements Output {
     return isTerminal(this.#fd)
   }
 
-  get isWaiting(): boolean {
-    return this.#waiting > 0
-  }
-
   get columns(): number {
     return this.stream().columns || 80
   }
