@@ -19,7 +19,7 @@ import {
   type WriteOptions,
 } from '../common/store.js'
 import { applyChanges } from './apply.js'
-import { assertOrder, belowAll, findPlants } from './rows.js'
+import { assertOrder, belowAll, findPlant } from './rows.js'
 import { type Connection, openToRead, openToWrite } from './sqlite-connection.js'
 import { DamageError, isWritable, replacedStore } from './sqlite-errors.js'
 import { SqliteWriter } from './sqlite-writer.js'
@@ -91,7 +91,10 @@ export class SqliteStore implements OwnStore {
   }
 
   get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
-    return this.#connection.run(() => new Map(findPlants(this.#connection, ids).map((plant) => [plant.id, plant])))
+    return this.#connection.run(() => {
+      const found = ids.flatMap((id) => findPlant(this.#connection, 'id', id) ?? [])
+      return new Map(found.map((plant) => [plant.id, plant]))
+    })
   }
 
   async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
