@@ -3,7 +3,7 @@
 // which V8 compiles when they are first called: Node's own compile cache (node:module) keeps none of those.
 const { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } = require('node:fs')
 const { basename, dirname, isAbsolute, join } = require('node:path')
-const { constants, Script } = require('node:vm')
+const { Script } = require('node:vm')
 
 const dist = join(__dirname, '../dist')
 const { env, versions } = process
@@ -31,9 +31,14 @@ async function startWith(cache) {
     if (known) return known.exports
     const module = { exports: {} }
     require.cache[filename] = module
-    const run = compile(filename).runInThisContext()
-    run.call(module.exports, module.exports, load, module, filename, dist)
-    return module.exports
+    try {
+      const run = compile(filename).runInThisContext()
+      run.call(module.exports, module.exports, load, module, filename, dist)
+      return module.exports
+    } catch (error) {
+      delete require.cache[filename]
+      throw error
+    }
   }
 
   function compile(filename) {
@@ -41,8 +46,7 @@ async function startWith(cache) {
     const source = `(function(exports,require,module,__filename,__dirname){${readFileSync(filename, 'latin1')}\n})`
     // V8 compares no more of the source than its length, but the name has a hash of the content: that of main.js has not.
     const file = cache && !filename.endsWith('main.js') ? join(cache, prefix + basename(filename, '.js')) : undefined
-    const options = { filename, importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER }
-    const script = new Script(source, { ...options, cachedData: file && readTwice(file) })
+    const script = new Script(source, { filename, cachedData: file && readTwice(file) })
     if (file && script.cachedDataRejected !== false) missing.push({ script, file })
     return script
   }
