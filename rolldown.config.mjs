@@ -67,7 +67,7 @@ export default {
     cleanDir: true,
     format: 'cjs',
     minify: true,
-    dynamicImportInCjs: false, // bin/plants.js gives what it loads `require` alone
+    dynamicImportInCjs: false, // in a vm.Script, `import()` fails
     charset: 'ascii', // which bin/plants.js reads as latin1, and V8 keeps in half of the memory
     // Each takes the packages along that its files import.
     codeSplitting: {

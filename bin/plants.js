@@ -1,7 +1,16 @@
 #!/usr/bin/env node
-// Starts the program in dist, with what V8 has compiled for the same command before. A start calls hundreds of functions,
-// which V8 compiles when they are first called: Node's own compile cache (node:module) keeps none of those.
-const { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } = require('node:fs')
+// Starts the program in dist, with what V8 has compiled before. A start calls hundreds of functions, which V8 compiles
+// when they are first called: Node's own compile cache (node:module) keeps none of those.
+const {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} = require('node:fs')
 const { basename, dirname, isAbsolute, join } = require('node:path')
 const { Script } = require('node:vm')
 
@@ -14,29 +23,26 @@ if (!existsSync(join(dist, 'main.js'))) {
 } else if ('bun' in versions) require('../dist/main.js').start()
 else void startWith(cacheFolder())
 
+/** @param cache the folder, if there may be one */
 async function startWith(cache) {
-  const [, , command = ''] = process.argv
-  const prefix = `${process.version}-${process.arch}-${/^[a-z]+$/.test(command) ? command : ''}-`
+  const modules = new Map()
   /** scripts that are not in the cache, and where they belong there */
   const missing = []
-  const exitCode = await load('./main.js').start()
-  // A word that is no command fails, and leaves nothing behind.
-  if (exitCode === 0) for (const { script, file } of missing) writeTwice(file, script.createCachedData())
+  await load('./main.js').start()
+  for (const { script, file } of missing) writeTwice(file, script)
 
   /** `require`, for the files in dist. */
   function load(id) {
     if (!id.startsWith('./')) return require(id)
-    const filename = join(dist, id)
-    const known = require.cache[filename]
-    if (known) return known.exports
-    const module = { exports: {} }
-    require.cache[filename] = module
+    const module = modules.get(id) ?? { exports: {} }
+    if (modules.has(id)) return module.exports
+    modules.set(id, module)
     try {
-      const run = compile(filename).runInThisContext()
-      run.call(module.exports, module.exports, load, module, filename, dist)
+      const filename = join(dist, id)
+      compile(filename).runInThisContext().call(module.exports, module.exports, load, module, filename, dist)
       return module.exports
     } catch (error) {
-      delete require.cache[filename]
+      modules.delete(id)
       throw error
     }
   }
@@ -44,12 +50,20 @@ async function startWith(cache) {
   function compile(filename) {
     // latin1 is the fastest to decode, and the build leaves nothing but ASCII.
     const source = `(function(exports,require,module,__filename,__dirname){${readFileSync(filename, 'latin1')}\n})`
-    // V8 compares no more of the source than its length, but the name has a hash of the content: that of main.js has not.
-    const file = cache && !filename.endsWith('main.js') ? join(cache, prefix + basename(filename, '.js')) : undefined
+    const file = cache && !filename.endsWith('main.js') ? join(cache, nameInCache(filename)) : undefined
     const script = new Script(source, { filename, cachedData: file && readTwice(file) })
-    if (file && script.cachedDataRejected !== false) missing.push({ script, file })
+    if (file && script.cachedDataRejected !== false) missing.push({ script, file }) // undefined without data
     return script
   }
+}
+
+/**
+ * V8 compares no more of the source than its length. The name of a chunk, unlike main.js, has a hash of what was built,
+ * and a later change by hand has another time.
+ */
+function nameInCache(filename) {
+  const { mtimeMs } = statSync(filename)
+  return `${process.version}-${process.arch}-${basename(filename, '.js')}-${Math.trunc(mtimeMs)}`
 }
 
 /** Undefined without a folder that belongs to the user alone: what is in it is executed. */
@@ -57,11 +71,16 @@ function cacheFolder() {
   const base = env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache'))
   const folder = join(base ?? '', 'plants')
   if (env.NODE_DISABLE_COMPILE_CACHE || !isAbsolute(folder)) return undefined
+  const isOurs = ({ uid }) => process.getuid === undefined || uid === process.getuid()
   try {
-    for (const path of [dirname(folder), folder]) if (!existsSync(path)) mkdirSync(path, { mode: 0o700 })
+    for (const path of [dirname(folder), folder]) {
+      if (existsSync(path)) continue
+      if (!isOurs(statSync(dirname(path)))) return undefined // the home of another user, with sudo
+      mkdirSync(path, { mode: 0o700 })
+    }
     const stats = lstatSync(folder)
-    const isPrivate = process.getuid === undefined || (stats.uid === process.getuid() && (stats.mode & 0o022) === 0)
-    return isPrivate && stats.isDirectory() ? folder : undefined
+    const isPrivate = process.getuid === undefined || (stats.mode & 0o022) === 0
+    return isPrivate && isOurs(stats) && stats.isDirectory() ? folder : undefined
   } catch {
     return undefined // the cache is optional
   }
@@ -78,12 +97,15 @@ function readTwice(file) {
   }
 }
 
-function writeTwice(file, data) {
+function writeTwice(file, script) {
   const part = `${file}.${process.pid}`
   try {
+    const data = script.createCachedData()
     writeFileSync(part, Buffer.concat([data, data]), { mode: 0o600 })
     renameSync(part, file)
   } catch {
-    rmSync(part, { force: true })
+    try {
+      rmSync(part, { force: true })
+    } catch {} // the cache is optional
   }
 }

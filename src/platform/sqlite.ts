@@ -42,8 +42,12 @@ type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
  */
 function loadDriver(): Driver {
   const builtin = isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined
-  return builtin ?? loadPackage()
+  driver ??= builtin ?? loadPackage()
+  return driver
 }
+
+/** `process.dlopen`, unlike `require`, makes new classes each time, which are never freed. */
+let driver: Driver | undefined
 
 function isBuiltIn(): boolean {
   const [major = 0, minor = 0] = process.versions.node.split('.').map((part) => parseInt(part, 10))

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest'
 import { delayOf, maxTimer, wait } from '../../../src/platform/clock.js'
 import { posixWord, windowsWord } from '../../../src/platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../../../src/platform/escape.js'
+import { connect } from '../../../src/platform/sqlite.js'
 
 test('a timeout that is over or too long for a timer brings no warning of Node', async () => {
   const warnings: Error[] = []
@@ -12,6 +13,13 @@ test('a timeout that is over or too long for a timer brings no warning of Node',
   await once(AbortSignal.timeout(1), 'abort') // warnings come later
   process.off('warning', note)
   expect({ warnings, delays: [-5, 7, Infinity].map(delayOf) }).toEqual({ warnings: [], delays: [0, 7, maxTimer] })
+})
+
+test('the driver of SQLite is loaded once, because what it loads is never freed', () => {
+  const [first, second] = [':memory:', ':memory:'].map((uri) => connect(uri, { readOnly: false }))
+  expect(first?.constructor).toBe(second?.constructor)
+  first?.close()
+  second?.close()
 })
 
 test('every character that drives a terminal, or has no width, is escaped, and no other', () => {
