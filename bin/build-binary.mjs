@@ -8,11 +8,10 @@ import { BuildError } from './build/build-error.mjs'
 import { bunVersion, fetchedBun } from './build/bun.mjs'
 import { noticesOf } from './build/bundled-packages.mjs'
 import { bundle, compile, recordOrder } from './build/compile.mjs'
-import { sbomOf } from './build/sbom.mjs'
 import { executableName, hostTarget, targets } from './build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
-const usage = 'npm run build:binary -- [--target NAME]... [--out FOLDER]'
+const usage = 'npm run build:binary -- [--target NAME|all]... [--out FOLDER]'
 
 try {
   await main(parse(process.argv.slice(2)))
@@ -26,7 +25,8 @@ function parse(args) {
   const options = { target: { type: 'string', multiple: true }, out: { type: 'string' }, help: { type: 'boolean' } }
   try {
     const { values } = parseArgs({ args, options })
-    const asked = [...new Set(values.target ?? [hostTarget()])]
+    const { target: names = [hostTarget()] } = values
+    const asked = [...new Set(names.flatMap((name) => (name === 'all' ? Object.keys(targets) : name)))]
     const unknown = asked.find((target) => !Object.hasOwn(targets, target))
     if (unknown !== undefined)
       throw new BuildError(`There is no target ${unknown}`, `The targets are ${Object.keys(targets).join(', ')}`, 2)
@@ -50,8 +50,11 @@ async function main({ asked, out, isHelp }) {
   try {
     const packages = await bundle(folder)
     const order = recordOrder(folder, host)
-    for (const [target, bun] of runtimes)
-      build(target, { out, packages }, (outfile) => compile(folder, outfile, { host, target, bun, order }))
+    for (const [target, bun] of runtimes) {
+      const outfile = join(out, fileOf(target))
+      compile(folder, outfile, { host, target, bun, order })
+      process.stdout.write(`${outfile}\n`)
+    }
     writeNotices(out, packages)
     writeChecksums(out)
   } finally {
@@ -66,24 +69,11 @@ function empty(folder) {
 }
 
 function isOurs(name) {
-  return (
-    name === 'SHA256SUMS' ||
-    name === 'LICENSES.txt' ||
-    Object.keys(targets).some((target) => filesOf(target).includes(name))
-  )
+  return ['SHA256SUMS', 'LICENSES.txt', ...Object.keys(targets).map(fileOf)].includes(name)
 }
 
-function filesOf(target) {
-  return [executableName(`plants-${target}`, target), `plants-${target}.cdx.json`]
-}
-
-function build(target, { out, packages }, compileTo) {
-  const [file, sbom] = filesOf(target)
-  compileTo(join(out, file))
-  const program = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  const built = { file, sha256: sha256(join(out, file)), bun: { name: targets[target], version: bunVersion } }
-  writeFileSync(join(out, sbom), `${JSON.stringify(sbomOf(program, packages, built), null, 2)}\n`)
-  process.stdout.write(`${join(out, file)}\n`)
+function fileOf(target) {
+  return executableName(`plants-${target}`, target)
 }
 
 function writeNotices(out, packages) {

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -34,9 +34,6 @@ test.each([
     'There is no target amiga\nThe targets are linux-x64, linux-arm64, linux-x64-musl, ',
   ],
   ['bin/build-binary.mjs --fast', "Unknown option '--fast'"],
-  ['bin/release.mjs', 'One version is needed\n'],
-  ['bin/release.mjs 1.0.0-rc.1', 'A version is like 1.0.0, not 1.0.0-rc.1\n'],
-  ['bin/release.mjs 1.0.0 --publish', "Unknown option '--publish'"],
 ])('%s: exit code 2', async (line, message) => {
   const env = line.includes('conformance') ? { PATH: '' } : {}
   expect(await script(line, env)).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
@@ -63,10 +60,19 @@ test('each kind of load is measured beside an echo', async () => {
   expect(stdout).toMatch(RegExp(`^plants serve +${figures}`, 'm'))
 })
 
-test('the picture of a terminal in the README shows what a terminal shows', async () => {
-  const drawn = join(temporaryFolder(), 'session.svg')
-  await script(`bin/build-session.mjs ${drawn}`)
-  expect(readFileSync(drawn, 'utf8')).toBe(readFileSync(join(root, 'docs/session.svg'), 'utf8'))
+test('the notes of a release are its entries in the changelog', async () => {
+  const workflow = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8')
+  const command = /- run: (awk .*) > /.exec(workflow)?.[1] ?? ''
+  const folder = temporaryFolder()
+  const entries = '### Added\n\n- Trees.'
+  writeFileSync(
+    join(folder, 'CHANGELOG.md'),
+    `# Changelog\n\n## [1.1.0] - 2026-02-01\n\n${entries}\n\n## [1.0.0]\n\n- Ferns.\n`,
+  )
+  const notes = (tag: string) =>
+    execa('bash', ['-eo', 'pipefail', '-c', command], { cwd: folder, reject: false, env: { GITHUB_REF_NAME: tag } })
+  expect(await notes('v1.1.0')).toMatchObject({ exitCode: 0, stdout: `\n${entries}\n` })
+  expect(await notes('v1.0.1')).toMatchObject({ exitCode: 1, stdout: '' })
 })
 
 /** The rest of a line after its title. */
