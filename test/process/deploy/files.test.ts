@@ -1,9 +1,8 @@
-import { chmodSync, chownSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { blocksOf, pages } from '../../helpers/documents.js'
-import { ownServer } from '../../helpers/postgres.js'
-import { bin, plants } from '../../helpers/process.js'
+import { bin } from '../../helpers/process.js'
 import { isHere, run } from '../../helpers/programs.js'
 import { becomeStranger, canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -20,46 +19,6 @@ describe('of deploy/', () => {
     writeFileSync(unit, text.replace('/usr/local/bin/plants', bin))
     expect(run('systemd-analyze', 'verify', unit)).toBe('')
     run('systemd-analyze', 'security', '--offline=true', `--threshold=${maxExposure}`, unit)
-  })
-
-  test.runIf(isHere('haproxy'))('HAProxy accepts its configuration (needs haproxy)', () => {
-    run('haproxy', '-c', '-q', '-f', join(deploy, 'haproxy.cfg'))
-  })
-
-  test.runIf(isHere('docker-compose'))('Compose has no secret in a variable (needs docker-compose)', () => {
-    const folder = temporaryFolder()
-    cpSync(join(deploy, 'compose.yaml'), join(folder, 'compose.yaml'))
-    const file = run('docker-compose', '--file', join(folder, 'compose.yaml'), 'config')
-    const variables = new Set(file.match(/(?<=^ {6})\w*(?:PASS|TOKEN)\w*: .*$/gm))
-    expect([...variables].toSorted()).toEqual([
-      'PGPASSFILE: /run/secrets/owner',
-      'PGPASSFILE: /run/secrets/service',
-      'POSTGRES_PASSWORD_FILE: /proc/sys/kernel/random/uuid',
-    ])
-  })
-
-  test.runIf(isHere('psql'))('the roles have passwords of files, and least rights (needs psql)', async () => {
-    const server = await ownServer({ asksPassword: true })
-    const folder = temporaryFolder()
-    const script = readFileSync(join(deploy, 'roles.sql'), 'utf8')
-    // The server of a test has a role and a database with this name.
-    const own = script
-      .replaceAll('/run/secrets', folder)
-      .replaceAll(/'plants'|(?<=ROLE |DATABASE |OWNER )plants/g, (name) => name.replace('plants', 'garden'))
-    writeFileSync(join(folder, 'roles.sql'), own)
-    const access = `--host 127.0.0.1 --port ${server.port} --username postgres --no-psqlrc --quiet --file`.split(' ')
-    for (const attempt of ['first', 'second']) {
-      for (const [name, role] of Object.entries({ owner: 'garden', service: 'service' }))
-        writeFileSync(join(folder, name), `*:*:*:${role}:${attempt}-of-${role}\n`, { mode: 0o600 })
-      run('psql', server.env, ...access, join(folder, 'roles.sql'))
-    }
-    const as = (role: string) => `postgres://${role}@127.0.0.1:${server.port}/garden`
-    const codeOf = async (role: 'owner' | 'service', line: string) =>
-      (await plants(line.split(' '), folder, { env: { PGPASSFILE: join(folder, role) } })).code
-    expect(await codeOf('owner', `stores init ${as('garden')}`)).toBe(0)
-    run('psql', server.env, ...access, join(deploy, 'grants.sql'), '--dbname', 'garden')
-    expect(await codeOf('service', `create --id 1 --name Fern --store ${as('service')}`)).toBe(0)
-    expect(await codeOf('service', `delete 1 --yes --store ${as('service')}`)).toBe(4)
   })
 })
 

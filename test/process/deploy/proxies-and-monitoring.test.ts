@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -19,62 +19,30 @@ interface Setup {
   certificate: Certificate
 }
 
-test.runIf(hasOpenssl && isHere('nginx'))(
-  'a service on a socket is used over TLS through nginx (needs nginx and openssl)',
-  () => useThrough(nginx),
-)
-
 test.runIf(hasOpenssl && isHere('caddy'))(
-  'a service on a socket is used over TLS through Caddy (needs caddy and openssl)',
-  () => useThrough(caddy),
+  'a service on a socket is used over TLS through Caddy, whose log has no URL (needs caddy and openssl)',
+  async () => {
+    const world = new World()
+    const socket = join(world.home, 'plants.sock')
+    const { token, stop } = await serve(['--socket', socket], { folder: world.home, rights: 'create,read' })
+    const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
+    const port = await freePort()
+    startCaddy({ folder: world.home, socket, port, certificate: own })
+    const at = (line: string) =>
+      world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, { env: { PLANTS_TOKEN: token } })
+    expect(await at('create --id 1 --name Fern --retry 30s')).toMatchObject({ code: 0 })
+    const search = 'list --search fern --output ndjson'
+    expect(await at(search)).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern"}\n' })
+    await stop()
+    expect(await at(`${search} --timeout 500ms`)).toMatchObject({ code: 4 })
+    const logged = readFileSync(join(world.home, 'proxy.log'), 'utf8')
+    expect(logged).toMatch(/^.*127\.0\.0\.1.*\b502\b/m)
+    expect(logged).not.toMatch(/fern|\/plants\?/)
+  },
 )
-
-/** Creates a plant and lists it through a proxy with a certificate of its own, whose logs have no URL. */
-async function useThrough(proxy: (setup: Setup) => Promise<void>): Promise<void> {
-  const world = new World()
-  const socket = join(world.home, 'plants.sock')
-  const { token, stop } = await serve(['--socket', socket], { folder: world.home, rights: 'create,read' })
-  const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
-  const port = await freePort()
-  await proxy({ folder: world.home, socket, port, certificate: own })
-  const at = (line: string) =>
-    world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, { env: { PLANTS_TOKEN: token } })
-  expect(await at('create --id 1 --name Fern --retry 30s')).toMatchObject({ code: 0 })
-  const search = 'list --search fern --output ndjson'
-  expect(await at(search)).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern"}\n' })
-  await stop()
-  expect(await at(`${search} --timeout 500ms`)).toMatchObject({ code: 4 })
-  const logs = readdirSync(world.home).filter((name) => name.endsWith('.log'))
-  const logged = logs.map((name) => readFileSync(join(world.home, name), 'utf8')).join('')
-  expect(logged).toMatch(/^.*127\.0\.0\.1.*\b502\b/m)
-  expect(logged).not.toMatch(/fern|\/plants\?/)
-}
-
-/** Starts nginx with deploy/nginx.conf, as a file that the main one of Debian would include. */
-async function nginx({ folder, socket, port, certificate }: Setup): Promise<void> {
-  const site = adapt('nginx.conf', [
-    ['unix:/run/plants/plants.sock', `unix:${socket}`],
-    ['listen 443 ssl;', `listen 127.0.0.1:${port} ssl;`],
-    ['  listen [::]:443 ssl;\n', ''],
-    ['/var/log/nginx/plants.log', join(folder, 'access.log')],
-    ['/var/log/nginx/plants-error.log', join(folder, 'error.log')],
-    ['/etc/ssl/plants/fullchain.pem', certificate.path],
-    ['/etc/ssl/plants/key.pem', certificate.keyPath],
-  ])
-  writeFileSync(join(folder, 'site.conf'), site)
-  const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path ${join(folder, name)};`,
-  )
-  const user = process.getuid?.() === 0 ? 'user root;' : ''
-  const main = `${user} daemon off; pid ${join(folder, 'nginx.pid')}; error_log stderr; events {} http { ${temporary.join(' ')} include site.conf; }`
-  writeFileSync(join(folder, 'nginx.conf'), main)
-  const args = ['-e', 'stderr', '-c', join(folder, 'nginx.conf')]
-  run('nginx', envOf(folder), '-t', ...args)
-  keepRunning('nginx', args, folder)
-}
 
 /** Starts Caddy with deploy/Caddyfile, but with a certificate from a file. */
-async function caddy({ folder, socket, port, certificate }: Setup): Promise<void> {
+function startCaddy({ folder, socket, port, certificate }: Setup): void {
   const file = adapt('Caddyfile', [
     ['unix//run/plants/plants.sock', `unix/${socket}`],
     ['plants.example.com {', `https://localhost:${port} {\n\ttls ${certificate.path} ${certificate.keyPath}`],
@@ -112,24 +80,13 @@ function envOf(folder: string) {
 
 const hasPromtool = isHere('promtool')
 const alerts = readFileSync(join(deploy, 'alerts.yaml'), 'utf8')
-const dashboard = JSON.parse(readFileSync(join(deploy, 'dashboard.json'), 'utf8')) as {
-  panels: { targets: { expr: string }[] }[]
-}
-const expressions = dashboard.panels.flatMap(({ targets }) => targets.map(({ expr }) => expr))
 
 describe('monitoring', () => {
   test('uses only metrics that the service exports', async () => {
     const exported = await exportedMetrics()
-    const used = [alerts, ...expressions].map((text) => text.match(/\b(?:plants|process|nodejs)_\w+/g) ?? [])
-    expect(used.filter((names) => names.length === 0)).toEqual([])
-    expect(used.flat().filter((name) => !exported.has(name))).toEqual([])
-  })
-
-  test.skipIf(!hasPromtool)('has expressions that Prometheus accepts (needs prometheus)', () => {
-    const exprs = expressions.map((expr) => expr.replaceAll('$__rate_interval', '5m'))
-    const rules = exprs.map((expr, index) => ({ record: `panel:${index}`, expr }))
-    run('promtool', 'check', 'config', join(deploy, 'prometheus.yaml'))
-    promtool('check', { groups: [{ name: 'panels', rules }] })
+    const used = alerts.match(/\b(?:plants|process)_\w+/g) ?? []
+    expect(used.length).toBeGreaterThan(5)
+    expect(used.filter((name) => !exported.has(name))).toEqual([])
   })
 
   test.skipIf(!hasPromtool)('raises each alert, and none while all is well (needs prometheus)', () => {
@@ -145,15 +102,12 @@ describe('monitoring', () => {
       const isRaised = { expr, eval_time: '20m', exp_samples: [{ labels: `{alertname="${alertname}"}`, value: 1 }] }
       return { interval: '1m', input_series: series({ ...healthy, ...values }), promql_expr_test: [isRaised] }
     })
-    promtool('test', { rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] })
+    const file = join(temporaryFolder(), 'rules.json')
+    writeFileSync(file, JSON.stringify({ rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] }))
+    run('promtool', 'test', 'rules', file)
+    run('promtool', 'check', 'config', join(deploy, 'prometheus.yaml'))
   })
 })
-
-function promtool(action: 'check' | 'test', rules: object): void {
-  const file = join(temporaryFolder(), 'rules.json')
-  writeFileSync(file, JSON.stringify(rules))
-  run('promtool', action, 'rules', file)
-}
 
 /** A value a minute of each series, in the notation of promtool: start+step x times. */
 type Values = Record<string, string>
