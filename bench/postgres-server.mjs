@@ -41,7 +41,6 @@ export async function startPostgres(folder, env) {
     admin('DROP DATABASE IF EXISTS bench WITH (FORCE)')
     admin('CREATE DATABASE bench OWNER plants TEMPLATE template0')
     execFileSync(process.execPath, [join(root, 'bin/plants.js'), 'stores', 'init', address], { env, stdio: 'ignore' })
-    ask(address, "ALTER TABLE plant_store.plants ALTER attempt SET DEFAULT '0'") // which \copy does not fill
     admin('CHECKPOINT')
     return address
   }

@@ -1,5 +1,5 @@
 // What libstdc++ and libgcc_s of a system with glibc need of it and do not find in musl: enough to run the standalone executable for musl where
-// there is no libstdc++ for musl. `test/foreign.mjs` compiles it in place of glibc's loader.
+// there is no libstdc++ for musl. `test/matrix.mjs` compiles it in place of glibc's loader.
 #include <stddef.h>
 #include <sys/types.h>
 

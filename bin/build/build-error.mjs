@@ -1,4 +1,4 @@
-/** What somebody who builds can mend. */
+/** An error that whoever runs the build can fix. */
 export class BuildError extends Error {
   constructor(message, hint, exitCode = 1) {
     super(message)

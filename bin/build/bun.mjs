@@ -19,7 +19,7 @@ export function installedBun(target) {
   return path
 }
 
-/** The Bun of another machine: fetched from the registry once, and held against package-lock.json. */
+/** The Bun of another machine: fetched from the registry once, and checked against package-lock.json. */
 export function fetchedBun(target) {
   const path = join(cache, `${target}-${bunVersion}`, 'package/bin', executableName('bun', target))
   if (!existsSync(path)) fetchPackage(target)

@@ -194,7 +194,7 @@ async function openImport(target: Target, run: Run) {
   return found
 }
 
-/** All is stored by now: it is no failure if the checkpoint stays. */
+/** All is stored by now: a checkpoint that stays is not a failure. */
 async function forgetImport(lock: ImportLock, target: Target, { warn }: Settings): Promise<void> {
   try {
     await keepImport(lock, target, undefined)

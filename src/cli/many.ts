@@ -99,7 +99,7 @@ class Failures {
     return this.worst !== undefined && this.worst.type !== 'conflict' && this.worst.type !== 'notFound'
   }
 
-  /** @throws what is no error of ours */
+  /** @throws what is not an error of ours */
   async add(failure: unknown): Promise<void> {
     if (!(failure instanceof PlantsError)) throw failure
     const { worst } = this

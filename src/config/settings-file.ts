@@ -99,7 +99,7 @@ async function parseSettings(bytes: Buffer, path: string): Promise<SavedSettings
   if (value === undefined) throw broken(path, 'are not JSON')
   if (isSettings(value)) return value
   if (isObject(value) && typeof value['version'] === 'number' && value['version'] > 1) {
-    const why = `were written by a newer plants (version ${value['version']})`
+    const why = `were written by a newer version of plants (version ${value['version']})`
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another directory')
   }
   throw broken(path, `are invalid: ${(await problemsOf(value)).slice(0, 5).join('; ')}`)
@@ -137,7 +137,7 @@ function areAll(entries: unknown, isValid: (entry: Record<string, unknown>) => b
   return isObject(entries) && Object.values(entries).every((entry) => isObject(entry) && isValid(entry))
 }
 
-/** The key and the rule of each, but never the value, nor a key of `tokens` that is no address: it may be a token. */
+/** The key and the rule of each, but never the value, nor a key of `tokens` that is not an address: it may be a token. */
 export async function problemsOf(value: unknown): Promise<string[]> {
   const z = await import('zod/mini')
   const settings = (scope: Scope) =>

@@ -28,7 +28,7 @@ function makeExact(value: unknown, key: string, digits: () => string | undefined
   value[key] = text === undefined ? BigInt(value[key]) : (parseInt64(text) ?? new NumberText(text))
 }
 
-/** What a number has that is not an integer of at most 15 digits; it may stand in a string. */
+/** Matches in every number that may be inexact: a fraction, an exponent, or 16 digits. Also within strings. */
 const inexact = /\d(?:[.eE]|\d{15})/
 
 /** The number of a member that an object has. */

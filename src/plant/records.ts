@@ -39,7 +39,7 @@ function rowsWriter(format: RecordFormat, fields: readonly Column[]): (rows: rea
   return (rows) => rows.map((row) => `${write(row)}\n`).join('')
 }
 
-/** Writes plants in a third of the time of `toJson`, and other rows as that does. */
+/** Writes plants in a third of the time of `toJson`, and other rows with it. */
 function rowsJson(rows: readonly PlantRecord[]): string {
   let text = ''
   for (const row of rows) {

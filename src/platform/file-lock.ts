@@ -23,7 +23,7 @@ const staleAfterMs = 10_000
  * 10 s is taken over, and at once that of a process that no longer exists on this machine. Call `assertHeld` before what
  * nobody else may do: this process may have been stopped for longer.
  *
- * @throws {PlantsError} `unavailable` when one holder keeps it until the timeout; `unwritable` if it is no lock
+ * @throws {PlantsError} `unavailable` when one holder keeps it until the timeout; `unwritable` if it is not a lock
  */
 export async function holdLock<T>(path: string, options: LockOptions, action: (lock: Lock) => Promise<T>): Promise<T> {
   const id = `${machine()}\n${process.pid}\n${randomUUID()}\n`

@@ -14,7 +14,7 @@ interface AdminOptions {
 /** Needs no token. Logs errors, but no requests. */
 export function adminServer({ metrics, host, isReady, error }: AdminOptions): Server {
   const answerTo = async ({ url = '', method = '', headers }: IncomingMessage): Promise<HttpAnswer> => {
-    if (!isAddressed(headers.host, host)) return new HttpError(421, 'The admin port is not at this Host')
+    if (!isAddressed(headers.host, host)) return new HttpError(421, 'This Host is not that of the admin port')
     const path = url.replace(/\?.*/s, '')
     if (!['/live', '/ready', '/metrics'].includes(path))
       return new HttpError(404, 'Only /live, /ready and /metrics are here')

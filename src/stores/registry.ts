@@ -89,7 +89,7 @@ export function completeAddress(address: Address): string {
 }
 
 export function isOwn(address: Address): address is OwnAddress {
-  return 'check' in schemes[address.scheme]
+  return address.scheme !== 'remote'
 }
 
 export function isDefaultStore(address: Address): boolean {
@@ -119,7 +119,7 @@ export async function parseAddress(text: string, source: string, place: AddressC
   return schemes[schemeOfText(text)].parse(text, source, place)
 }
 
-/** Undefined if there is no default store yet. Throws `unavailable` if there is no other. */
+/** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
 export async function openExistingStore(address: Address, options: OpenOptions): Promise<Store | undefined> {
   const store = await schemeOf(address).openExisting(address, options)
   if (!store && !isDefaultStore(address)) throw noStore(address)
@@ -129,7 +129,7 @@ export async function openExistingStore(address: Address, options: OpenOptions):
 export function idAfter(greatest: bigint | undefined, flag = '--id'): bigint {
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
-  throw new PlantsError('conflict', `There is no id after ${largestId}, which a plant has`, {
+  throw new PlantsError('conflict', `No id is left: a plant has the largest one, ${largestId}`, {
     hint: `Choose one with ${flag} NUMBER`,
   })
 }

@@ -157,7 +157,7 @@ function parseIdempotencyKey(flag: string, key: string): string {
 async function readPlant(options: CreateOptions, settings: Settings, io: Io) {
   const { id, name, tag, file } = options
   const isNext = id === 'next'
-  // What is no id stays a text, to be rejected with the other fields.
+  // What is not an id stays a text, to be rejected with the other fields.
   const number = id === undefined ? undefined : isNext ? 0n : (idFromText(id) ?? id)
   const given = {
     ...(number !== undefined && { id: number }),

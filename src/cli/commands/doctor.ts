@@ -108,7 +108,7 @@ async function* examine(options: DoctorOptions, io: Io): AsyncIterable<Finding> 
   if (!options.quick && (await findings[0])?.state !== 'failed') yield* examineContents(own, io)
 }
 
-/** Opens it. That there is no store yet is no failure. */
+/** Opens it. A store that does not exist yet is not a failure. */
 async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
   const { store, isOfRun } = settings
   try {
@@ -136,7 +136,7 @@ async function examineOwn(address: OwnAddress, { storeOptions }: Settings): Prom
   return { state: 'warning', message: `${address.name}: there is no right to create plants`, hint }
 }
 
-/** Undefined without a store, as below. A file that cannot be written is opened to be read. */
+/** Undefined if there is no store. A file that cannot be written is opened to be read. */
 async function inspectFile(address: FileAddress, options: OpenOptions): Promise<readonly Right[] | undefined> {
   const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
   return (await inspect(address, options)) ? allRights : undefined

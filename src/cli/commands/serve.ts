@@ -76,6 +76,7 @@ export function defineServe(command: PlantsCommand, io: Io): void {
     .option('--cors <origin...>', 'let pages of this origin use the service; * for any; repeatable', parseOrigin)
     .value('--admin-port <port>', '/live, /ready and /metrics, without a token', parsePort)
     .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
+    .choice('--log-level <level>', 'what to log', ['info', 'warn', 'error', 'silent'], 'info')
     .optionsGroup('Security:')
     .value('--tls-cert <path>', 'PEM certificate, with its chain', parseText)
     .value('--tls-key <path>', 'PEM key of the certificate', parseText)
@@ -85,7 +86,6 @@ export function defineServe(command: PlantsCommand, io: Io): void {
     .value('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')
     .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '10000')
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
-    .choice('--log-level <level>', 'what to log', ['info', 'warn', 'error', 'silent'], 'info')
     .addExamples(
       'plants tokens create --note laptop',
       'plants serve',

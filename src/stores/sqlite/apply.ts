@@ -43,7 +43,7 @@ function orderById(changes: readonly Change[]): number[] {
   return isInOrder ? order : order.sort(compare)
 }
 
-/** All or none: false if one is no plain create, or is refused, such as for an id that exists. */
+/** All or none: false if one is not a plain create, or is refused, such as for an id that exists. */
 function insertTogether(
   connection: Connection,
   changes: readonly Change[],
@@ -69,7 +69,7 @@ function insertTogether(
 }
 
 function apply(connection: Connection, change: Change): Outcome {
-  // An error of a statement itself is no refusal.
+  // An error of a statement itself is not a refusal.
   const [insert, update] = [connection.prepare(insertPlant), connection.prepare(updatePlant)]
   try {
     if (change.type === 'create') {
@@ -102,7 +102,7 @@ function isRefusal(error: unknown): boolean {
   return code === 19 || code === 1
 }
 
-/** A constraint of the user's is an error, no id or key that exists. */
+/** A constraint that the user has added fails as an error: it is not taken for an id or a key that exists. */
 const insertPlant = `INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
 

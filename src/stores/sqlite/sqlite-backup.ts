@@ -46,7 +46,7 @@ async function replacedFile(target: string, options: FileOptions): Promise<Stats
   return stats
 }
 
-/** What is no store in one file is `malformed`. */
+/** Throws `malformed` for what is not a store in one file. */
 async function usingBackup<T>(
   file: string,
   options: FileOptions,
@@ -56,7 +56,7 @@ async function usingBackup<T>(
   try {
     // SQLite would apply it to the backup.
     const changes = unmergedChanges(file)
-    if (changes !== undefined) throw notOurs(file, `is no complete backup, because it has changes in ${changes}`)
+    if (changes !== undefined) throw notOurs(file, `is not a complete backup, because it has changes in ${changes}`)
     return await new Connection(file, 'immutable', options).use((backup) =>
       backup.retry(() => {
         if (!isStore(backup)) throw notOurs(file, 'contains no store')

@@ -136,12 +136,12 @@ export function isFull(path: string): boolean {
   return stats !== undefined && stats.bavail * stats.bsize < 1_048_576
 }
 
-/** Also a store that is not there yet. */
+/** Also true for a store that does not exist yet. */
 function isReadable(path: string): boolean {
   return ['', '-wal', '-shm'].every((suffix) => mayAccess(path + suffix, constants.R_OK))
 }
 
-/** Or can be made. */
+/** Also true for a store that can be created. */
 export function isWritable(path: string): boolean {
   return mayAccess(path, constants.W_OK) && mayAccess(dirname(path), constants.W_OK)
 }

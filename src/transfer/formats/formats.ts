@@ -26,7 +26,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const marked = markedEncoding(head)
   const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
   if (options.sheet !== undefined && !isRejects)
-    throw malformed(`${name} is no workbook, and has no sheets`, 'Leave out --sheet')
+    throw malformed(`${name} is not a workbook, so --sheet does not apply`, 'Leave out --sheet')
   const encoding = marked ?? (isRejects ? undefined : options.encoding) ?? 'utf-8'
   const start = new TextDecoder(encoding).decode(head).trimStart()
   const format = options.format ?? detectFormat(start, name, options)

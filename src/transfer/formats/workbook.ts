@@ -205,7 +205,7 @@ function tooLarge(source: string, what: string): PlantsError {
   return malformed(`${source} unpacks to more than ${what}`, 'Save the sheet as CSV, and import that')
 }
 
-/** What hucre throws is no defect: the archive comes from others. */
+/** What hucre throws is not a defect: the archive comes from others. */
 function damaged(what: string, error: unknown): unknown {
   if (error instanceof PlantsError) return error
   return malformed(`${what} is damaged: ${reasonOf(error)}`, 'Save it again as .xlsx, or as CSV', error)

@@ -121,7 +121,7 @@ describe.runIf(canBecome)('a file of another user beside a store (needs root and
     const bytes = await evilFile(suffix)
     for (const owner of [attacker, 0]) {
       const file = folder.put(`b.bak${suffix}`, bytes, owner)
-      const message = `Not restored: ${folder.path}/b.bak is no complete backup, because it has changes in ${file}`
+      const message = `Not restored: ${folder.path}/b.bak is not a complete backup, because it has changes in ${file}`
       const restored = await folder.run('restore b.bak --yes --store ./made.db')
       expect(restored).toMatchObject({ code: 2, err: expect.stringContaining(message) })
       expect(existsSync(join(folder.path, 'made.db'))).toBe(false)

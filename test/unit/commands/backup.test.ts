@@ -115,7 +115,7 @@ describe('backup', () => {
     const err = expect.stringContaining('is the store itself')
     expect(await user.run('backup link')).toMatchObject({ code: 2, err })
     await createPlant(await live(at('other.db')), { id: 2n, name: 'Ivy' })
-    const used = `${at('other.db')} is no complete backup, because it has changes in ${at('other.db')}-wal`
+    const used = `${at('other.db')} is not a complete backup, because it has changes in ${at('other.db')}-wal`
     expect(await user.run('backup other.db')).toEqual(
       refusal(`${at('other.db')} cannot be replaced by a backup: ${used}`, 'Choose another file for the backup'),
     )
@@ -209,7 +209,7 @@ describe('restore', () => {
     await createPlant(await live(other), { id: 6n, name: 'Elm' })
     const hint = 'Choose a file that plants backup has created'
     expect(await user.run('restore live.db --yes')).toEqual(
-      refusal(`Not restored: ${other} is no complete backup, because it has changes in ${other}-wal`, hint),
+      refusal(`Not restored: ${other} is not a complete backup, because it has changes in ${other}-wal`, hint),
     )
     expect(await listOf('local')).toBe(moss + fern)
     expect((await user.run('backup copy.bak --store ./live.db')).code).toBe(0)

@@ -76,7 +76,7 @@ test('settings that are broken are named, and no store is opened with them', asy
   const disk = new Disk()
   disk.save('{"version":2,"stores":[]}')
   const { ill, findings } = await disk.examine()
-  const message = `The settings in ${disk.file} were written by a newer plants (version 2)`
+  const message = `The settings in ${disk.file} were written by a newer version of plants (version 2)`
   const hint = 'Update plants, or set PLANTS_CONFIG_DIR to another directory'
   expect(ill).toEqual([{ check: 'settings', state: 'failed', message, hint }])
   expect(findings.map(({ check }) => check)).toEqual(['runtime', 'sqlite', 'settings'])

@@ -210,7 +210,7 @@ function sources(): string {
 }
 
 function exists(path: string): boolean {
-  return pages.has(path) || path === 'LICENSE' || (/^docs\/[^/]+\.svg$/.test(path) && existsSync(join(root, path)))
+  return pages.has(path) || path === 'LICENSE'
 }
 
 function read(path: string): string {

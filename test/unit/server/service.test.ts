@@ -31,7 +31,7 @@ describe('the admin port', () => {
     for (const target of ['/metrics', '/live', '/nope']) {
       const { status, text } = await ask(target, { Host })
       expect(status).toBe(expected === 200 && target === '/nope' ? 404 : expected)
-      if (status === 421) expect(text).toBe('421 The admin port is not at this Host')
+      if (status === 421) expect(text).toBe('421 This Host is not that of the admin port')
     }
   })
 

@@ -188,7 +188,7 @@ test.each([...first, ...others])(
     writeFileSync(join(folder, 'precious.txt'), 'water the fern')
     writeFileSync(join(folder, 'evil.db-journal'), journalOf(bytesOf('evil.db'), join(folder, 'precious.txt')))
     const why = line.startsWith('restore')
-      ? /evil\.db is no complete backup, because it has changes in .*evil\.db-journal/
+      ? /evil\.db is not a complete backup, because it has changes in .*evil\.db-journal/
       : /evil\.db is not a store of plants: .*evil\.db-journal names another file, which SQLite would delete/
     await expectRejected(line, why)
   },

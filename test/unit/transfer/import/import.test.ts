@@ -212,7 +212,7 @@ describe('--id-from next', () => {
 
   test('is none after the largest id', async () => {
     await user.run(`create --id ${largest} --name Z`)
-    const message = `There is no id after ${largest}, which a plant has`
+    const message = `No id is left: a plant has the largest one, ${largest}`
     const err = `plants: ${message}\n  Choose one with --id-from NUMBER\n`
     expect(await user.import('--id-from next', '{"name":"A"}\n')).toEqual({ code: 1, err })
   })
