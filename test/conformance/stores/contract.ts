@@ -193,7 +193,9 @@ export function describeCreates(open: Open<Store>): void {
   test('has no next id after the last one', async () => {
     const { store } = await open()
     await createPlant(store, { ...fern, id: largestId })
-    await expect(createNext(store, fern)).rejects.toThrow('No id is left: a plant has the largest one, 9223372036854775807')
+    await expect(createNext(store, fern)).rejects.toThrow(
+      'No id is left: a plant has the largest one, 9223372036854775807',
+    )
   })
 
   test('gives one next id after the other to those who want one at once', async () => {

@@ -27,7 +27,11 @@ describe('a broken settings file is named, and stays as it is:', () => {
     [Buffer.from('{"version":1,"a":"\xe9"}', 'latin1'), 'are not UTF-8'],
     ['[{"version":1}]', `${invalid}the document must be an object`],
     ['{"version":"1"}', `${invalid}version must be 1`],
-    ['{"version":2,"stores":[]}', 'were written by a newer version of plants (version 2)', `Update plants, or set ${elsewhere}`],
+    [
+      '{"version":2,"stores":[]}',
+      'were written by a newer version of plants (version 2)',
+      `Update plants, or set ${elsewhere}`,
+    ],
     [
       settings({ stores: { team: { address: team, 'token-command': 1, 'allow-http': 'yes' } } }),
       `${invalid}stores.team.allow-http must be true or false; stores.team.token-command must be a string`,

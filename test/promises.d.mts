@@ -1,0 +1,1 @@
+export function promises(page?: string): { rule: string; tests: string[]; wrongKeys: string[] }[]
