@@ -16,7 +16,7 @@ import {
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
-import { isOpenElsewhere, isOwn, syncFolder } from './files.js'
+import { isOpenElsewhere, isThisUser, syncFolder } from './files.js'
 
 /** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
 export function replaceFile(file: string, target: string): void {
@@ -112,5 +112,5 @@ export function descriptorOf(path: string, stats: Stats | undefined): number | u
 
 /** Throws `malformed`, with the hint, for a file of another user, to which nothing is written. */
 export function assertOwnFile(path: string, { uid }: Stats, hint: string): void {
-  if (!isOwn(uid)) throw malformed(`${path} belongs to another user (uid ${uid})`, hint)
+  if (!isThisUser(uid)) throw malformed(`${path} belongs to another user (uid ${uid})`, hint)
 }

@@ -37,10 +37,10 @@ export function isOpenElsewhere(error: unknown): boolean {
 // Trusted are root, this user, and the directories that plants is told to use. Windows has no user ids and no modes.
 
 export function isTrusted(uid: number): boolean {
-  return isOwn(uid) || uid === 0
+  return isThisUser(uid) || uid === 0
 }
 
-export function isOwn(uid: number): boolean {
+export function isThisUser(uid: number): boolean {
   return uid === (process.geteuid?.() ?? uid)
 }
 

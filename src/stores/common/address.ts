@@ -78,14 +78,20 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   const isBare = path === text
   if (path === '') throw addressError(source, 'is empty')
   const isRooted = /^(?:\.{0,2}\/(?!\/)|~)/.test(path) || (isWindows && /^(?:\.{0,2}\\|[a-z]:[\\/])/i.test(path))
-  // such as a URL with a typing error, or libpq's `host=… password=…`
-  const isMistake =
-    !isRooted &&
-    (isBare ? /\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i : /:\/\/|^\/\/|^:memory:$/).test(path)
-  if (isMistake || (isBare && !/[/\\]|^[.~]|\.(db|sqlite)$/.test(path)))
+  const isMistake = !isRooted && (isBare ? almostUrl : url).test(path)
+  if (isMistake || (isBare && !looksLikeFile.test(path)))
     throw addressError(source, 'does not name a store', /^[\w.-]+:\d+(\/|$)/.test(path) ? noScheme : addresses)
   return { scheme: 'file', name: resolvePath(path), isDefault: false }
 }
+
+/** also `:memory:`, which no other process could open */
+const url = /:\/\/|^\/\/|^:memory:$/
+
+/** such as `https//host`, `user:password@host`, or libpq's `host=… password=…` */
+const almostUrl = /\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i
+
+/** such as `garden.db`, `./garden` or `~/garden`; other words may be names of saved stores */
+const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/
 
 /** `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base` */
 export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {

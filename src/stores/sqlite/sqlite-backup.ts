@@ -8,7 +8,7 @@ import type { FileOptions } from '../common/store.js'
 import { countPlants } from './read.js'
 import { checkIntegrity } from './sqlite-check.js'
 import { Connection, immutable, openToRead, openToWrite } from './sqlite-connection.js'
-import { explainFailure, isFull, notOurs, unchanged } from './sqlite-errors.js'
+import { explainFailure, isFull, nothingChanged, notOurs } from './sqlite-errors.js'
 import { tables } from './sqlite-format.js'
 import { isStore } from './sqlite-schema.js'
 import { SqliteWriter } from './sqlite-writer.js'
@@ -23,7 +23,7 @@ export async function backUp(address: FileAddress, file: string, options: FileOp
     const store = await openToRead(path, options)
     return await store?.use(async () => copyStore(store, target, await replacedFile(target, options), options))
   } catch (error) {
-    throw explainFailure(unchanged(error, options.clock.signal), path)
+    throw explainFailure(nothingChanged(error, options.clock.signal), path)
   }
 }
 
@@ -152,7 +152,7 @@ export async function restoreStore(
   } catch (error) {
     const isUnknown = error instanceof PlantsError && error.type === 'unknownOutcome'
     if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
-    throw explainFailure(unchanged(error, options.clock.signal), path)
+    throw explainFailure(nothingChanged(error, options.clock.signal), path)
   }
 }
 

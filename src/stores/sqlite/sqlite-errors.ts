@@ -51,8 +51,8 @@ export function replacedStore(path: string): PlantsError {
   return notOurs(path, 'was deleted or replaced', 'Try again', true)
 }
 
-/** The reason of the signal, if it has stopped a change before it was made. */
-export function unchanged(error: unknown, signal: AbortSignal): unknown {
+/** The error; if it is the reason of the signal, which stopped a change before it was made, it says so. */
+export function nothingChanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
   return new PlantsError(error.type, `${error.message}, nothing was changed`, { cause: error })
 }

@@ -2,7 +2,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { FileOptions } from '../common/store.js'
 import type { Connection } from './sqlite-connection.js'
-import { explainFailure, notOurs, replacedStore, unchanged } from './sqlite-errors.js'
+import { explainFailure, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
 import { isStore, schemaStamp } from './sqlite-schema.js'
 import { identityOf } from './store-file.js'
 
@@ -110,7 +110,7 @@ export class SqliteWriter {
       this.#checked = stamp
     } catch (error) {
       this.#rollBack()
-      throw unchanged(error, this.#options.clock.signal)
+      throw nothingChanged(error, this.#options.clock.signal)
     }
   }
 

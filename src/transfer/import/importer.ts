@@ -178,7 +178,7 @@ export class Importer {
   }
 
   /** A store may call it again, when it repeats a transaction. */
-  #settle(part: Chunk, mapped: readonly Mapped[], outcomes: readonly Outcome[], reader: OpenInput): Settled {
+  #settle(chunk: Chunk, mapped: readonly Mapped[], outcomes: readonly Outcome[], reader: OpenInput): Settled {
     const { input, records, counts: old } = this.position
     const limit = this.#plan.maxErrors - this.rejected
     const failure = failureIn(outcomes, limit)
@@ -193,7 +193,7 @@ export class Importer {
       if (isOpen || rejections.length === limit) break
       settled += 1
       countOutcome(counts, outcome)
-      const line = must(part.lines[index])
+      const line = must(chunk.lines[index])
       if (outcome.type === 'created') createdLines?.set(outcome.plant.id, line)
       if (!('error' in outcome)) continue
       const id = !('error' in one) && isConflict(outcome) ? idOf(one) : undefined
@@ -201,7 +201,7 @@ export class Importer {
       rejections.push({
         line,
         element: reader.format === 'json' ? records + index : undefined,
-        raw: must(part.records[index]),
+        raw: must(chunk.records[index]),
         error: outcome.error.error,
         message: twin ? `The id ${id} is in the input twice, also in line ${twin}` : outcome.error.message,
       })
