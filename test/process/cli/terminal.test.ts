@@ -33,6 +33,13 @@ test.each<[what: string, given: string[], command: string, turns: Record<string,
     [moss(41), { id: 42, name: 'Fern', tag: 'shade' }],
   ],
   [
+    'proposes no id with an idempotency key, which belongs to one',
+    ['create --id 41 --name Moss'],
+    'create --name Fern --tag shade --idempotency-key k --no-color',
+    { '? id': '\r', 'an integer, but': '43\r' },
+    [moss(41), { id: 43, name: 'Fern', tag: 'shade' }],
+  ],
+  [
     'asks for no tag when --tag is empty',
     [],
     'create --id=1 --tag=',

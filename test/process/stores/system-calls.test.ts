@@ -170,6 +170,23 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
   })
 })
 
+test.runIf(canTrace)(
+  'a restore whose outcome is unknown keeps the contents before it (needs strace)',
+  patience,
+  async () => {
+    const [other, before] = [await withStore(3, 4, 5), await withStore(1, 2)]
+    await other.spawn(['backup', join(before.home, 'plants.bak')])
+    const faults = { fault: 'error=EIO+', calls: ['fsync,fdatasync'], before, args: 'restore plants.bak --yes' }
+    const codes = new Set<number | undefined>()
+    await faultAtEach(faults, async (world, { code }) => {
+      codes.add(code)
+      const copies = readdirSync(world.data).filter((name) => /\.before-restore-\w+$/.test(name))
+      expect(copies.map((name) => idsIn(join(world.data, name)))).toEqual(code === 0 || code === 5 ? [[1, 2]] : [])
+    })
+    expect(codes).toContain(5)
+  },
+)
+
 describe.runIf(canTrace)('interrupted before a write, each in its turn (needs strace):', () => {
   const faults = { fault: 'signal=INT', calls: ['pwrite64'] }
   // A signal that comes before anything is made ends the process at once.

@@ -162,6 +162,13 @@ describe('--id-from', () => {
     expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'C') + plant(10, 'B'))
   })
 
+  test('rejects a plant whose number another one has, also with --if-exists skip', async () => {
+    await user.run('create --id 2 --name Z')
+    const result = await user.import('--id-from 1 --if-exists skip', '{"name":"A"}\n{"name":"B"}\n')
+    expect(result).toMatchObject({ code: 6, created: 1, rejected: { 409: 1 } })
+    expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'Z'))
+  })
+
   test('and --map id= number JSON, whatever its ids are', async () => {
     expect(await user.import('--map id= --id-from 7', '{"id":"A-1","name":"Fern"}\n')).toMatchObject({ created: 1 })
     expect(await user.list()).toBe(plant(7, 'Fern'))
