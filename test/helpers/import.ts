@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createWriteStream, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { pipeIn } from './bash.js'
 import { DatabaseSync } from './database.js'
 import type { World } from './world.js'
 
@@ -39,6 +40,22 @@ export function writeLines(folder: string, lines: readonly string[], name = 'pla
   const path = join(folder, name)
   writeFileSync(path, `${lines.join('\n')}\n`)
   return path
+}
+
+/**
+ * Writes these lines into plants.ndjson, a pipe that has no end: who imports it cannot be done before it is stopped.
+ *
+ * @returns what removes it
+ */
+export function endlessLines({ home }: World, lines: readonly string[]): () => void {
+  const pipe = join(home, 'plants.ndjson')
+  renameSync(pipeIn(home), pipe)
+  const writer = createWriteStream(pipe)
+  writer.on('error', () => undefined).write(`${lines.join('\n')}\n`)
+  return () => {
+    writer.destroy()
+    rmSync(pipe)
+  }
 }
 
 export function countsOf(out: string): Counts {

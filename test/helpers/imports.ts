@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { rejectedIn } from './import.js'
@@ -31,10 +31,6 @@ export class Importer extends World {
     const { out, err } = await this.run('list')
     expect(err).toBe('')
     return out
-  }
-
-  bytes(path: string): Buffer {
-    return readFileSync(join(this.home, path))
   }
 
   /** The files of imports that are not done. */

@@ -42,13 +42,10 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
   })
 
-  test.each(['list', 'list --output text', 'get 1', '--help', '--version'])(
-    'ends "plants %s" with 74',
-    async (line) => {
-      const { user } = await storeOf(10)
-      expect(await bash(user, `"$plants" ${line} > /dev/full`)).toEqual(unwritten('Run it again'))
-    },
-  )
+  test.each(['list', 'get 1', '--help'])('ends "plants %s" with 74', async (line) => {
+    const { user } = await storeOf(10)
+    expect(await bash(user, `"$plants" ${line} > /dev/full`)).toEqual(unwritten('Run it again'))
+  })
 
   test.runIf(canMount)('is noticed in the middle of a list (a tmpfs, needs unshare)', async () => {
     const { user, text } = await storeOf(20_000)
@@ -95,11 +92,9 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
     for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
       const { process: writer } = intoPipe(user, 1, 'list', { before })
       await expect.poll(() => isFull(writer.pid), patience).toBe(true)
-      const sent = performance.now()
       writer.kill(name)
       const { exitCode, signal } = await writer
       expect(signal ?? exitCode).toBeOneOf([name, 128 + system.signals[name]])
-      expect(performance.now() - sent).toBeLessThan(2000)
     }
   })
 })
@@ -157,10 +152,8 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
   test.each([
     ['export --out /dev/stdout', plant],
     ['export --out >(cat)', plant],
-    ['export --out /dev/stdout | cat', plant],
     ['export --out /dev/fd/3 3>> out; cat out', plant],
     ['import -q two --rejects /dev/stderr 2>&1 > /dev/null', rejected],
-    ['import -q two --rejects >(cat) 2> /dev/null', rejected],
     ['import -q two --rejects /dev/fd/3 3>> out 2> /dev/null; cat out', rejected],
   ])('%s', async (line, text) => {
     const user = new World()
@@ -192,22 +185,10 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
   })
 })
 
-describe('stdin', () => {
-  test('that never ends holds up no error when flags were given', async () => {
-    const hint = 'Add --name. Stdin is read only without --id, --name and --tag'
-    const expected = refusal('name must be a string, but is missing', hint)
-    expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
-  })
-
-  test.each(['create --id $n --name Fern', 'list', 'delete $n --yes'])(
-    'is left alone by "%s" in a loop that reads lines',
-    async (line) => {
-      const user = new World()
-      user.write('lines', 'one\ntwo\nthree\n')
-      const script = `n=0; while read -r line; do "$plants" ${line} >&2; echo "$line"; n=$((n+1)); done < lines`
-      expect(await bash(user, script)).toMatchObject({ code: 0, out: 'one\ntwo\nthree\n' })
-    },
-  )
+test('a stdin that never ends holds up no error when flags were given', async () => {
+  const hint = 'Add --name. Stdin is read only without --id, --name and --tag'
+  const expected = refusal('name must be a string, but is missing', hint)
+  expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
 })
 
 function proc(pid: number | undefined, file: string): string {

@@ -5,7 +5,6 @@ import { connect, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bash, bashOptions, intoPipe, unblock } from '../../helpers/bash.js'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { isLinux } from '../../helpers/linux.js'
 import { bin } from '../../helpers/process.js'
 import { socketPath, token } from '../../helpers/remote.js'
@@ -47,17 +46,17 @@ describe('with --verbose', () => {
     expect({ last: request.split('\n').at(-3), rest }).toEqual({ last, rest: [] })
   })
 
-  test.runIf(isLinux).each(['text', 'json'] as const)(
-    'a slow reader gets every line whole and in order, and the error last, with --output %s (a full pipe)',
-    async (output) => {
+  test.runIf(isLinux)(
+    'a slow reader gets every line whole and in order, and the error last (a full pipe)',
+    async () => {
       const long = { 'X-Long': 'x'.repeat(9000) }
       const remote = await Hostile.listen({ posts: [busy(long), refusal(long)] })
-      const { process: child, reader, read } = intoFullPipe(remote, { output })
+      const { process: child, reader, read } = intoFullPipe(remote)
       readSync(reader, Buffer.alloc(8192)) // room for some of the first answer
       await expect.poll(() => remote.requests.length, { timeout: 10_000, interval: 5 }).toBe(2)
       let said = ''
       for await (const chunk of read(1000)) said += chunk
-      const lines = linesOf(said.replace(/^\0+/, ''), output)
+      const lines = said.replace(/^\0+/, '').trimEnd().split('\n')
       expect((await child).exitCode).toBe(1)
       const kinds = lines.flatMap((line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [])
       const exchange = ['> POST', expect.stringMatching(/^< \d/), `< x-long: ${long['X-Long']}`, 'plants: ']
@@ -68,7 +67,7 @@ describe('with --verbose', () => {
 
   describe.runIf(isLinux).each<[string, (remote: Hostile) => Promise<{ process: ChildProcess }>]>([
     ['a pipe', async (remote) => intoFullPipe(remote)],
-    ['a non-blocking pipe', async (remote) => intoFullPipe(remote, { before: unblock('stderr') })],
+    ['a non-blocking pipe', async (remote) => intoFullPipe(remote, unblock('stderr'))],
     ['a socket', intoFullSocket],
   ])('SIGINT ends a program whose stderr nobody reads, %s,', (_, begin) => {
     test('while it waits for an answer', async () => {
@@ -90,8 +89,8 @@ describe('with --verbose', () => {
 })
 
 /** Starts the program with a stderr that is full and that nobody reads. */
-function intoFullPipe(remote: Hostile, { output = 'text', before = '' } = {}) {
-  return intoPipe(new World(), 2, `${fern} ${remote.url} --output ${output}`, { before, env, isFull: true })
+function intoFullPipe(remote: Hostile, before = '') {
+  return intoPipe(new World(), 2, `${fern} ${remote.url} --output text`, { before, env, isFull: true })
 }
 
 /** Starts the program with such a stderr that is a socket. */
@@ -121,9 +120,4 @@ async function intoFullSocket(remote: Hostile): Promise<{ process: ChildProcess 
 async function endOf(child: ChildProcess): Promise<unknown> {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
   return child.signalCode ?? child.exitCode
-}
-
-function linesOf(stderr: string, output: 'text' | 'json'): string[] {
-  if (output === 'text') return stderr.trimEnd().split('\n')
-  return objectsOf(stderr).map(({ verbose, warning, message }) => `${verbose ?? `plants: ${warning ?? message}`}`)
 }

@@ -198,11 +198,8 @@ function reviewCalls(calls: Call[], directory: string, existing: Set<string>) {
   const isPublic = (path: string) => path.startsWith(`${directory}/`) && !isTemporary(path)
   /** An empty log of SQLite may be lost. */
   const isNeeded = (path: string) => isPublic(path) && (filled.has(path) || !path.endsWith('-wal'))
-  const isIn = (parent: string) => (path: string) => path === parent || path.startsWith(`${parent}/`)
   const forget = (gone: string) => {
-    for (const known of [data, entries, existing]) {
-      for (const path of [...known.keys()].filter(isIn(gone))) known.delete(path)
-    }
+    for (const known of [data, entries, existing]) known.delete(gone)
   }
   const tell = (stream: keyof typeof synced) => {
     told.push({ stream, synced: [...synced[stream]] })
@@ -215,7 +212,7 @@ function reviewCalls(calls: Call[], directory: string, existing: Set<string>) {
   const begin: Partial<Record<What, (call: Call) => void>> = {
     write: ({ path }) => (path.startsWith('/') ? data.set(path, Infinity) : isStream(path) && tell(path)),
     rename: ({ path, target }) => {
-      if (isPublic(target) && [...data.keys()].some(isIn(path))) early.add(`rename before the data of ${short(target)}`)
+      if (isPublic(target) && data.has(path)) early.add(`rename before the data of ${short(target)}`)
     },
     remove: ({ path }) => {
       const database = path.replace(/-(wal|journal)$/, '')
@@ -236,10 +233,10 @@ function reviewCalls(calls: Call[], directory: string, existing: Set<string>) {
       existing.add(call.path)
     },
     rename: (call) => {
-      const moved = [...data].filter(([path]) => isIn(call.path)(path))
+      const time = data.get(call.path)
       forget(call.target)
       forget(call.path)
-      for (const [path, time] of moved) data.set(call.target + path.slice(call.path.length), time)
+      if (time !== undefined) data.set(call.target, time)
       existing.add(call.target)
       entries.set(call.target, call.end)
     },

@@ -50,15 +50,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
     },
   )
 
-  test('a console shows letters that are not in its code page', async () => {
-    const user = await withFern()
-    const { code, screen } = await user.terminal('list', windowsOf(user)).ended
-    expect({ code, screen }).toEqual({ code: 0, screen: expect.stringContaining('Färn') })
-    const question = user.terminal('create --id 2 --no-color', windowsOf(user))
-    await question.answer(['name', 'Möhre\r'], ['tag', '\r'])
-    expect((await question.ended).screen).toContain('Planted Möhre (id 2)')
-  })
-
   test('what is open is neither renamed, replaced nor removed', async () => {
     const user = await withFern()
     user.write('more.ndjson', '{"id":4,"name":"Reed"}\r\n')
@@ -99,7 +90,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
 
   test.each([
     ['list --store C:\\a@b\\plants.db', 4, 'There is no store at .*C:\\\\a@b\\\\plants\\.db'],
-    ['list --store sqlite:C:/a@b?/plants.db', 4, 'There is no store at .*C:/a@b\\?/plants\\.db'],
     ['list --store unix:C:\\plants.sock', 2, 'names a Unix socket, which does not work on Windows'],
     ['serve --socket plants.sock', 2, '--socket does not work on Windows'],
   ])('%s: exit code %i', async (command, code, message) => {

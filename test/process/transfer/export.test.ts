@@ -4,28 +4,12 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { bash, pipeIn } from '../../helpers/bash.js'
+import { pipeIn } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { peakOf } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { World } from '../../helpers/world.js'
-
-test('an export is of one moment, and holds up no writer', async () => {
-  const world = await storeOf(100_000)
-  const before = (await world.spawn('list')).out
-  const { reader, stdout } = startReading(world, 'export')
-  await once(stdout, 'readable') // the pipe is full long before the end
-  for (const line of ['create --id 100001 --name New', 'create --id=-1 --name New', 'delete 99999 --yes'])
-    expect((await world.spawn(line)).code).toBe(0)
-  let out = ''
-  for await (const chunk of stdout.setEncoding('utf8')) out += chunk
-  expect((await reader).exitCode).toBe(0)
-  expect(out === before).toBe(true)
-  const after = (await world.spawn('export')).out
-  expect(after.split('\n').slice(0, -1)).toHaveLength(100_001)
-  expect(after === (await world.spawn('list')).out).toBe(true)
-})
 
 test.runIf(isLinux).each(['list', 'export --output json'])('%s needs the same memory for any number', async (line) => {
   const peaks: number[] = []
@@ -89,15 +73,6 @@ describe.skipIf(process.platform === 'win32')('an export to a pipe with a name',
   test('ends quietly when its reader leaves', async () => {
     const { result, read } = await pipeTo('head', '-n', '1')
     expect([result, read]).toEqual([{ code: 0, out: '', err: '' }, '{"id":1,"name":"Plant 1"}\n'])
-  })
-})
-
-test.runIf(isLinux)('an export to a descriptor goes behind what is there', async () => {
-  const script = 'echo before > log; "$plants" export --out /dev/fd/3 3>> log; cat log'
-  expect(await bash(await storeOf(1), script)).toEqual({
-    code: 0,
-    out: '{"file":"/dev/fd/3","plants":1,"bytes":26}\nbefore\n{"id":1,"name":"Plant 1"}\n',
-    err: '',
   })
 })
 

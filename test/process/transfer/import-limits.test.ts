@@ -1,4 +1,4 @@
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
@@ -21,7 +21,7 @@ import { World } from '../../helpers/world.js'
 
 const mebibyte = 1_048_576
 
-test('imports and a service write to one store, and no create waits long', async () => {
+test('imports and a service write to one store, and no create is refused', async () => {
   const world = new World()
   const size = isSoak ? 250_000 : 12_000
   const all = plantLines(size * 4)
@@ -36,18 +36,14 @@ test('imports and a service write to one store, and no create waits long', async
     isDone = true
   })
   const created: string[] = []
-  let longest = 0
   const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${testToken}` }
   for (let id = 1_000_001; !isDone; id += 1) {
-    const began = performance.now()
     const body = `{"id":${id},"name":"New"}`
     expect((await fetch(`${address}/plants`, { method: 'POST', headers, body })).status).toBe(200)
-    longest = Math.max(longest, performance.now() - began)
     created.push(body)
   }
   for (const { code, out, err } of await done)
     expect({ code, counts: countsOf(out), err }).toEqual({ code: 0, counts: allCreated(size), err: '' })
-  expect(longest).toBeLessThan(5000)
   const exported = (await world.run('export')).out.split('\n').slice(0, -1)
   const expected = [...all, '{"id":1,"name":"First"}', ...created]
   expect(digestOf(exported.toSorted().join())).toBe(digestOf(expected.toSorted().join()))
@@ -89,35 +85,23 @@ describe.runIf(isLinux)('needs the same memory', () => {
     expect(countOf(world.store)).toBe(2000)
   })
 
-  test.each([
-    ['stdin', 'first', '', '\n{"id":1,"name":"Fern"}'],
-    ['file', 'last', '{"id":1,"name":"Fern"}\n', ''],
-  ])('for a long line in %s that comes %s', async (source, _, before, behind) => {
+  test('for a long line, and a plant behind it', async () => {
     const world = new World()
-    function* input() {
-      yield Buffer.from(`${before}{"id":2,"name":"`)
+    const { code, counts, err } = await measured(world, 'import - --rejects rejects', function* () {
+      yield Buffer.from('{"id":2,"name":"')
       for (let mebibytes = isSoak ? 1024 : 64; mebibytes > 0; mebibytes -= 1) yield Buffer.alloc(mebibyte, 'x')
-      yield Buffer.from(`"}${behind}`)
-    }
-    const isFile = source === 'file'
-    if (isFile) for (const block of input()) appendFileSync(join(world.home, 'file'), block)
-    const line = `import ${isFile ? 'file' : '-'} --rejects rejects`
-    const { code, counts, err } = await measured(world, line, isFile ? undefined : input)
+      yield Buffer.from('"}\n{"id":1,"name":"Fern"}')
+    })
     expect([code, counts]).toEqual([6, { ...allCreated(1), rejected: 1, reasons: { 413: 1 } }])
-    const place = `${source}:${before === '' ? 1 : 2}`
-    expect(err).toMatch(RegExp(`^plants: ${place}: The record is larger than 1 MiB \\(1048576 bytes\\)\n`))
+    expect(err).toContain('plants: stdin:1: The record is larger than 1 MiB (1048576 bytes)\n')
     expect(countOf(world.store)).toBe(1)
-    expect(rejectedIn(world, 'rejects')).toMatchObject([{ line: before === '' ? 1 : 2, record: {} }])
+    expect(rejectedIn(world, 'rejects')).toMatchObject([{ line: 1, record: {} }])
   })
 
-  test.each([
-    ['commas', ',', 'The header of plants.csv cannot be read: The record is larger'],
-    ['rows in a quote that is not closed', '\n,', 'A quote in plants.csv is not closed'],
-  ])('for a table of nothing but %s, and makes no store', async (_, text, why) => {
+  test('for a table of nothing but rows in a quote that is not closed, and makes no store', async () => {
     const world = new World()
-    const head = text === ',' ? '' : '"'
-    writeFileSync(join(world.home, 'plants.csv'), head + text.repeat((60 * mebibyte) / text.length))
-    const err = expect.stringContaining(`plants: ${why}`)
+    writeFileSync(join(world.home, 'plants.csv'), `"${'\n,'.repeat(30 * mebibyte)}`)
+    const err = expect.stringContaining('plants: A quote in plants.csv is not closed')
     expect(await measured(world, 'import plants.csv')).toEqual({ code: 2, counts: undefined, err })
     expect(world.has('data')).toBe(false)
   })

@@ -113,15 +113,3 @@ test('Ctrl-C while the service is down changes nothing', async () => {
   const last = err.slice(err.lastIndexOf('plants: '))
   expect([code, last, journals]).toEqual([130, 'plants: Interrupted, nothing was changed\n', 0])
 })
-
-test('what is rejected is printed soon', async () => {
-  const service = await PlantService.listen()
-  const run = new RemoteImport(['bad', ...plantLines(6000)], service.url)
-  const child = run.startImport()
-  let before = NaN
-  child.stderr?.once('data', () => {
-    before = service.posts.length
-  })
-  expect((await child).exitCode).toBe(6)
-  expect(before).toBeLessThan(3000)
-})

@@ -1,13 +1,6 @@
 import { expect, test } from 'vitest'
 import { isObject, NumberText } from '../../../src/plant/exact-json.js'
-import {
-  acceptNewPlant,
-  type FieldName,
-  type Form,
-  isIdempotencyKey,
-  otherFieldsOf,
-  plantOf,
-} from '../../../src/plant/plant.js'
+import { acceptNewPlant, type FieldName, type Form, isIdempotencyKey, otherFieldsOf } from '../../../src/plant/plant.js'
 import { problemOf, problemsOf, schemas } from '../../../src/plant/plant-schema.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
@@ -20,11 +13,9 @@ test.each<[value: unknown, problems: string[], otherFields?: string[]]>([
   [{ ...fern, nmae: 1, toString: 2 }, [], ['nmae', 'toString']],
   [{ id: 1n, nmae: 'Fern' }, [noName], ['nmae']],
   [JSON.parse('{"__proto__":{"tag":"x"}}'), [`${wrongId} is missing`, noName], ['__proto__']],
-  [undefined, ['it must be an object, but is missing']],
   [null, ['it must be an object, but was null']],
-  [[fern], ['it must be an object, but was an array']],
   [
-    { tag: null, name: '\ud800', id: {} },
+    { tag: null, name: '\ud800\0', id: {} },
     [
       `${wrongId} was an object`,
       'name must be well-formed Unicode, but contains a lone surrogate',
@@ -36,15 +27,8 @@ test.each<[value: unknown, problems: string[], otherFields?: string[]]>([
   expect(isObject(value) ? otherFieldsOf(value) : []).toEqual(otherFields)
 })
 
-test('a new plant has no other fields', () => {
-  expect(acceptNewPlant({ ...fern, tag: 'shade', nmae: 1 })).toStrictEqual({ ...fern, tag: 'shade' })
-})
-
 test.each<[FieldName, unknown, string?]>([
-  ['id', -(2n ** 63n)],
-  ['id', 2n ** 63n - 1n],
   ['id', -(2n ** 63n) - 1n, `${outOfRange} was -9223372036854775809`],
-  ['id', 1, `${wrongId} was a number`],
   ['id', new NumberText('1.5'), `${wrongId} was 1.5`],
   ['id', 2n ** 63n, `${outOfRange} was 9223372036854775808`],
   ['id', new NumberText('9'.repeat(40)), `${outOfRange} was ${'9'.repeat(40)}`],
@@ -52,30 +36,17 @@ test.each<[FieldName, unknown, string?]>([
   ['id', '1', 'id must be an integer, not a string, but was "1"'],
   ['id', 'a"\n', 'id must be an integer, in digits only, but was "a\\"\\n"'],
   ['id', '🌱'.repeat(41), `id must be an integer, in digits only, but was "${'🌱'.repeat(39)}…"`],
-  ['name', ''],
-  ['name', '\u{1f331}\uffff\u0001'],
-  ['name', 5n, 'name must be a string, but was 5'],
   ['name', 'a\0', 'name must be text without U+0000, but contains it'],
   ['name', '\udf31\ud83c', 'name must be well-formed Unicode, but contains a lone surrogate'],
 ])('the problem of the %s %o: %s', (field, value, problem) => {
   expect(problemOf(field, value)).toBe(problem)
 })
 
-test('a plant has a name and a tag, in that order, and no id', () => {
-  expect(JSON.stringify(plantOf({ tag: '', name: '' }))).toBe('{"name":"","tag":""}')
-  expect(JSON.stringify(plantOf(fern))).toBe('{"name":"Fern"}')
-})
-
 const text = fc.string({ unit: 'binary' })
 
 test('an idempotency key is 1 to 255 visible ASCII characters', () => {
-  const almost = fc.string({ unit: fc.constantFrom(...'!~k \n\u007f\u0080\u00e9'), maxLength: 4 })
-  const long = fc.nat({ max: 300 }).map((length) => 'k'.repeat(length))
-  return check(2000, [fc.oneof(almost, long, text)], (key) => {
-    const codes = Array.from(key, (character) => character.codePointAt(0) ?? 0)
-    const isVisible = codes.every((code) => code > 0x20 && code < 0x7f)
-    expect(isIdempotencyKey(key)).toBe(codes.length >= 1 && codes.length <= 255 && isVisible)
-  })
+  expect(['!', '~', 'k'.repeat(255)].filter((key) => !isIdempotencyKey(key))).toEqual([])
+  expect(['', 'a b', 'a\n', '\u007f', 'é', 'k'.repeat(256)].filter(isIdempotencyKey)).toEqual([])
 })
 
 test.each(['newPlant', 'record', 'patch'] satisfies Form[])('the schema and the acceptor of a %s agree', (form) => {

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { backoff } from '../../../src/platform/clock.js'
 import { holdLock } from '../../../src/platform/file-lock.js'
 import { isLinux } from '../../helpers/linux.js'
 import { heldLock, leaveLock, silence } from '../../helpers/lock.js'
@@ -165,14 +164,4 @@ test('a lock that changes hands is waited for longer than the timeout', async ()
   leaveLock(path)
   const clock = { ...openOptions().clock, now: () => time, random }
   await holdLock(path, { clock, timeoutMs: 1000 }, async () => expect(time).toBe(3600))
-})
-
-test.each([
-  [0, 0, 5],
-  [0, 0.5, 7.5],
-  [3, 0, 40],
-  [9, 0, 50],
-  [5000, 1, 100],
-])('the backoff before attempt %i with the random number %d is %d ms', (attempt, random, milliseconds) => {
-  expect(backoff(attempt, { base: 10, max: 100, random: () => random })).toBe(milliseconds)
 })

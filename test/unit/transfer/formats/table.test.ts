@@ -1,13 +1,10 @@
 import { describe, expect, test } from 'vitest'
-import type { NewPlant } from '../../../../src/plant/plant.js'
-import { recordWriter } from '../../../../src/plant/records.js'
 import type { PlantsError } from '../../../../src/platform/errors.js'
 import { newPlant } from '../../../helpers/any-plant.js'
 import { check, fc } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
 
 const csv = { format: 'csv' } as const
-const texts = fc.oneof(fc.string({ unit: fc.constantFrom(...'a",\t\r\n é\u00a0') }), fc.string({ unit: 'grapheme' }))
 const notCsv =
   '400: Not CSV: a stray quote or a lone carriage return. Write the cell in quotes, and a quote in it as ""'
 const noPlant = (message: string) => `422: Invalid plant: ${message}`
@@ -26,23 +23,32 @@ test.each<[string, string, string[]]>([
     ['2: 1 a  b', '3: 2 \u00a0c/d', '4: 3  e / '],
   ],
   [
-    'zeros in front of an id and behind its point, and spaces around it, which do not count',
-    'id,name\n0007,007\n-08,b\n00,c\n "09",d\n"09",e\n1.0,f\n" 2.000 ",g\n',
-    ['2: 7 007', '3: -8 b', '4: 0 c', `5: ${notCsv}`, '6: 9 e', '7: 1 f', '8: 2 g'],
+    'ids with zeros and spaces around them, which do not count',
+    'id,name\n0007,007\n-08,b\n00,c\n "09",d\n" 2.000 ",g\n-9223372036854775808,h\n9223372036854775807,i\n',
+    [
+      '2: 7 007',
+      '3: -8 b',
+      '4: 0 c',
+      `5: ${notCsv}`,
+      '6: 2 g',
+      '7: -9223372036854775808 h',
+      '8: 9223372036854775807 i',
+    ],
   ],
   [
     'ids as spreadsheets and catalogues write them',
-    'id,name\n9.22E+18,a\n1E3,a\n1.000.000,a\n2026-03-01,a\n1.3.2026,a\n,a\n"",a\n1.5,a\n',
+    'id,name\n1E3,a\n1.000.000,a\n2026-03-01,a\n1.3.2026,a\n,a\n"",a\n1.5,a\n+1,a\n9223372036854775808,a\n',
     [
-      `2: ${noPlant('id must be an integer without an exponent, but was "9.22E+18"')}`,
-      `3: ${noPlant('id must be an integer without an exponent, but was "1E3"')}`,
-      `4: ${noPlant('id must be an integer, in digits only, but was "1.000.000"')}`,
-      `5: ${noPlant('id must be an integer, but was the date "2026-03-01"')}`,
-      `6: ${noPlant('id must be an integer, but was the date "1.3.2026"')}`,
-      `7: ${noPlant('id must be an integer, but is missing')}`,
-      `8: ${noPlant('id must be an integer, but was ""')}`,
-      `9: ${noPlant('id must be an integer, but was "1.5"')}`,
-    ],
+      '2: id must be an integer without an exponent, but was "1E3"',
+      '3: id must be an integer, in digits only, but was "1.000.000"',
+      '4: id must be an integer, but was the date "2026-03-01"',
+      '5: id must be an integer, but was the date "1.3.2026"',
+      '6: id must be an integer, but is missing',
+      '7: id must be an integer, but was ""',
+      '8: id must be an integer, but was "1.5"',
+      '9: id must be an integer, in digits only, but was "+1"',
+      '10: id must be an integer from -9223372036854775808 to 9223372036854775807, but was 9223372036854775808',
+    ].map((line) => line.replace(': ', ': 422: Invalid plant: ')),
   ],
   [
     'no tag, an empty tag and a tag; no name and an empty name',
@@ -58,22 +64,17 @@ test.each<[string, string, string[]]>([
     ],
   ],
   [
-    'a quote inside a cell, and text after one',
-    'id,name\n1,a"b"\n1,"a"b\n2,b\n',
-    [...['2', '3'].map((line) => `${line}: ${notCsv}`), '4: 2 b'],
+    'a quote inside a cell, text after one, and a carriage return alone, which take no other row with them',
+    'id,name\n1,a"b"\n1,"a"b\n1,"a"\r2,b\n3,c\rd\n4,e\n',
+    [...['2', '3', '4', '5'].map((line) => `${line}: ${notCsv}`), '6: 4 e'],
   ],
-  ['a carriage return alone', 'id,name\n1,"a"\r2,b\n3,c\rd\n4,e\n', [`2: ${notCsv}`, `3: ${notCsv}`, '4: 4 e']],
 ])('%s', async (_, input, records) => {
   expect(shown(await readRecords(input, csv))).toEqual(records)
 })
 
-test('an id is an int64 in decimal digits', async () => {
-  const ids = '-5 2.0 -9223372036854775808 9223372036854775807 1e3 +1 0x10 1.5 9223372036854775808'.split(' ')
-  const long = ['1'.repeat(1_000_000), `0${'9'.repeat(30)}`]
-  const rows = ['id,name', ...[...ids, ...long].map((id) => `${id},x`)].join('\n')
-  const { records } = await readRecords(rows, csv)
-  const exact = [-5n, 2n, -(2n ** 63n), 2n ** 63n - 1n]
-  expect(records.map(({ plant }) => plant?.id)).toEqual([...exact, ...Array(7)])
+test('an id of a million digits is rejected at once', async () => {
+  const { records } = await readRecords(`id,name\n${'1'.repeat(1_000_000)},a\n0${'9'.repeat(30)},a\n`, csv)
+  expect(records.map(({ plant }) => plant)).toEqual([undefined, undefined])
 })
 
 test('TSV has its own delimiter', async () => {
@@ -88,14 +89,6 @@ test.each<[string, string | Buffer, string]>([
 ])('the input ends where a row %s', async (_, input, message) => {
   for (const cuts of [[], [18, 19, 20, 21, 22]])
     await expect(readRecords(input, { ...csv, cuts })).rejects.toThrow(message)
-})
-
-test('a character may be cut by a block', async () => {
-  const input = Buffer.from(`id,name\n${Array.from({ length: 20 }, (_, id) => `${id},ü€🌵\n`).join('')}`)
-  const cuts = Array.from(input, (_, index) => index)
-  expect(shown(await readRecords(input, { ...csv, cuts }))).toEqual(
-    Array.from({ length: 20 }, (_, id) => `${id + 2}: ${id} ü€🌵`),
-  )
 })
 
 test('other columns are counted where they hold something', async () => {
@@ -113,7 +106,6 @@ const choose = 'Choose columns with --map id=COLUMN,name=COLUMN, and number plan
 const several = 'Choose one with --map name=COLUMN, or give each a different name'
 
 test.each<[message: string, hint: string, input: string, map?: Record<string, string>]>([
-  [`${noHeader(1)} no column for id, only "no", "Name"`, choose, 'no,Name\n'],
   [`${noHeader(1)} no column for name, only "No", "Nom"`, choose, 'No;Nom\n', { id: 'No' }],
   [
     `${noHeader(6)} no column for id and name, only "Nr.", "Nom"`,
@@ -121,28 +113,16 @@ test.each<[message: string, hint: string, input: string, map?: Record<string, st
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
   [`${noHeader(1)} no column for tag, only "id", "name"`, choose, 'id,name\n', { tag: 'Family' }],
-  ['Several columns of stdin may be the name: "name", "name"', several, 'id,name,name\n'],
   ['Several columns of stdin may be the name: "name", "Name"', several, 'id,name,Name\n'],
   [
     `${noHeader(1)} no column for name, only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more`,
     choose,
     'id,b,c,d,e,f,g,h,i,j\n',
   ],
-  [
-    'The header of stdin cannot be read: The record is larger than 1 MiB (1048576 bytes)',
-    choose,
-    'a'.repeat(1_100_000),
-  ],
-  [
-    'The header of stdin cannot be read: Not CSV: a stray quote or a lone carriage return. Write the cell in quotes, and a quote in it as ""',
-    choose,
-    'id;name\r1;"Acer"\r',
-  ],
+  [`The header of stdin cannot be read: ${notCsv.slice(5)}`, choose, 'id,name,a"b"\n1,Acer\n'],
 ])('a header is rejected: %s', async (message, hint, input, map = {}) => {
   const error = { type: 'malformed', message, hint } satisfies Partial<PlantsError>
-  await expect(readRecords(Buffer.from(input, 'latin1'), { ...csv, map })).rejects.toEqual(
-    expect.objectContaining(error),
-  )
+  await expect(readRecords(input, { ...csv, map })).rejects.toEqual(expect.objectContaining(error))
 })
 
 test('--map chooses between columns that differ in their case', async () => {
@@ -171,16 +151,17 @@ describe('a row larger than 1 MiB', () => {
   const tooLarge = '413: The record is larger than 1 MiB (1048576 bytes)'
   const cuts = Array.from({ length: 50 }, (_, index) => 65_521 * (index + 1))
 
-  test.each<[string, string]>([
-    ['is a problem of its own', `1,${'a'.repeat(limit - 1)}\n`],
-    ['is one that is longer', `1,${'a'.repeat(2 * limit)}\r\n`],
-    ['is one whose cells are large together', `1,"${'a'.repeat(limit / 2)}\n",${'a'.repeat(limit)}\r\n`],
-  ])('%s', async (_, long) => {
-    const next = 1 + long.split('\n').length
+  test.each<[string, string, string]>([
+    ['is a problem of its own', `1,${'a'.repeat(limit - 1)}\n`, tooLarge],
+    ['is one that is longer', `1,${'a'.repeat(2 * limit)}\r\n`, tooLarge],
+    ['is one whose cells are large together', `1,"${'a'.repeat(limit / 2)}\n",${'a'.repeat(limit)}\r\n`, tooLarge],
+    ['is not one of 1 MiB', `1,"${'a'.repeat(limit - 5)}"\r\n`, `1 ${'a'.repeat(limit - 5)}`],
+  ])('%s', async (_, row, record) => {
+    const next = 1 + row.split('\n').length
     for (const places of [[], cuts]) {
-      const read = await readRecords(`id,name\n${long}2,b\n`, { ...csv, cuts: places })
-      expect(shown(read)).toEqual([`2: ${tooLarge}`, `${next}: 2 b`])
-      expect(read.records[0]?.raw).toEqual([])
+      const read = await readRecords(`id,name\n${row}2,b\n`, { ...csv, cuts: places })
+      expect(shown(read)).toEqual([`2: ${record}`, `${next}: 2 b`])
+      if (record === tooLarge) expect(read.records[0]?.raw).toEqual([])
     }
   })
 
@@ -190,63 +171,24 @@ describe('a row larger than 1 MiB', () => {
     const message = 'A quote in stdin is not closed within 1 MiB: it is in the row that begins in line 2'
     await expect(readRecords(many(limit), { ...csv, cuts })).rejects.toThrow(message)
   })
-
-  test('is not one of 1 MiB', async () => {
-    const name = 'a'.repeat(limit - 4)
-    const { records } = await readRecords(`id,name\n1,"${name.slice(1)}"\r\n10,${name}a\n`, { ...csv, cuts })
-    expect(records.map(({ plant }) => plant?.name)).toEqual([name.slice(1), `${name}a`])
-  })
 })
 
 test('blocks of any size give what one block gives', () => {
   const someCuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
   return check(300, [nearCsv(), someCuts, fc.boolean()], async (input, places, isEach) => {
-    const cuts = isEach ? Array.from(input, (_, index) => index) : places
-    const outcome = (options: object) =>
-      readRecords(input, { ...csv, ...options }).catch(({ type }: PlantsError) => type)
-    expect(await outcome({ cuts })).toEqual(await outcome({}))
+    const outcome = (cuts: number[]) => readRecords(input, { ...csv, cuts }).catch(({ type }: PlantsError) => type)
+    expect(await outcome(isEach ? [...input.keys()] : places)).toEqual(await outcome([]))
   })
 })
 
-test('what was written is read', () => {
-  const plants = fc.array(newPlant(texts), { maxLength: 6 })
-  const delimiters = fc.constantFrom(',' as const, '\t' as const)
-  const breaks = fc.constantFrom('\n', '\r\n')
-  return check(400, [plants, delimiters, breaks, fc.boolean()], async (plants, delimiter, lineBreak, isQuoted) => {
-    const write = recordWriter(delimiter, ['tag', 'id', 'name'])
-    const inQuotes = ({ id, name, tag }: NewPlant) =>
-      [tag === undefined ? '' : quote(tag, true), String(id), quote(name, true)].join(delimiter)
-    const lines = plants.map((plant) => (isQuoted ? inQuotes(plant) : write(plant)) + lineBreak)
-    const input = ['tag', 'id', 'name'].join(delimiter) + lineBreak + lines.join('')
-    const { records } = await readRecords(input, { format: delimiter === ',' ? 'csv' : 'tsv' })
-    expect(records.map(({ plant }) => plant)).toEqual(plants)
-  })
-})
-
-test('a broken row takes no other with it', () => {
-  const broken = fc.string({ unit: fc.constantFrom(...'",a 1\r'), minLength: 1, maxLength: 12 })
-  const good = fc.nat({ max: 9 }).map((id) => `${id + 10},plant ${id}`)
-  return check(300, [fc.array(fc.oneof(good, broken), { minLength: 1, maxLength: 8 })], async (lines) => {
-    const read = await readRecords(`id,name\n${lines.join('\n')}`, csv).catch(() => undefined)
-    if (!read) return // a quote that is not closed ends the import
-    const survivors = read.records.flatMap(({ plant }) =>
-      plant?.name.startsWith('plant ') ? `${plant.id},${plant.name}` : [],
-    )
-    const isQuoted = read.records.some(
-      ({ raw }) => typeof raw !== 'string' && raw.some((cell) => /\n/.test(String(cell))),
-    )
-    if (!isQuoted) expect(survivors).toEqual(lines.filter((line) => line.includes('plant ')))
-  })
-})
-
-function quote(text: string, isQuoted: boolean): string {
-  return isQuoted || /["\t,\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-}
-
-/** A table with rows that are often right. */
+/** A table with rows that are often right, and now and then a byte that is not UTF-8. */
 function nearCsv(): fc.Arbitrary<Uint8Array> {
-  const piece = fc.constantFrom(...'",\r\na 1', '""', '\r\n', '\n1,', ',"', '"\n', '"\r\n', '\n\n', 'ü', '\xff', '\0')
-  const row = newPlant(texts).map(({ id, name }) => `\n${id},${quote(name, false)}`)
-  const cells = fc.array(fc.oneof({ weight: 3, arbitrary: piece }, row), { maxLength: 25 })
-  return cells.map((pieces) => Buffer.from(`id,name\n${pieces.join('')}`, 'latin1'))
+  const piece = fc.constantFrom(...'",\r\na 1', '""', '\r\n', '\n1,', ',"', '"\n', '"\r\n', '\n\n', 'ü€🌵', '\0')
+  const row = newPlant().map(({ id, name }) => `\n${id},"${name.replaceAll('"', '""')}"`)
+  const texts = fc.oneof({ weight: 30, arbitrary: piece }, { weight: 10, arbitrary: row })
+  const bytes = fc.oneof(
+    { weight: 50, arbitrary: texts.map((text) => Buffer.from(text)) },
+    fc.constant(Buffer.of(0xff)),
+  )
+  return fc.array(bytes, { maxLength: 25 }).map((parts) => Buffer.concat([Buffer.from('id,name\n'), ...parts]))
 }

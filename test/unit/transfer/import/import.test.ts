@@ -22,8 +22,7 @@ test('reads many blank lines, also compressed in parts, and stdin', async () => 
   expect(user.has('bad')).toBe(false)
 })
 
-test('warns of a byte order mark alone, and of compressed nothing', async () => {
-  expect((await user.import('', '\ufeff')).err).toBe('plants: warning: stdin contains no records\n')
+test('warns of compressed nothing', async () => {
   expect((await user.import('', zlib.gzipSync(''))).err).toBe('plants: warning: stdin contains no records\n')
 })
 
@@ -51,34 +50,11 @@ describe('damaged gzip', () => {
     const { code, out, err } = await user.run('import plants.gz')
     expect([code, err]).toEqual([2, expect.stringContaining('plants.gz is damaged')])
     expect(JSON.parse(out).created).toBe((await user.list()).split('\n').length - 1)
-    user.write('plants.gz', whole)
-    expect(await user.import('plants.gz')).toMatchObject({ code: 2 }) // another file
-    expect(await user.import('plants.gz --restart --if-exists same')).toMatchObject({ code: 0 })
-    expect((await user.list()) === all).toBe(true)
   })
 })
 
-test.each(['--store ./plants', '--rejects no/bad'])('leaves no journal if it could not begin: %s', async (flags) => {
-  user.write('plants', fern)
-  expect((await user.import(`plants ${flags}`)).code).not.toBe(0)
-  expect([user.journals, await user.list()]).toEqual([[], ''])
-})
-
-test.each(['', `\n${moss}`])('a line has at most 1 MiB: before %j', async (end) => {
-  const line = (length: number) => `{"id":1,"name":"${'x'.repeat(length - 18)}"}${end}`
-  const importOf = (stdin: string) => new Importer().import('--format ndjson -q', stdin)
-  expect(await importOf(line(1_048_576))).toMatchObject({ code: 0, created: end ? 2 : 1 })
-  expect(await importOf(line(1_048_577))).toMatchObject({ code: 6, rejected: { 413: 1 } })
-})
-
-test.each(['{"id":2,"name":"B"', '{"id":2,"name":"B'])('a carriage return is no part of %s', async (record) => {
-  const ends = ['\n', '\r\n'].map((end) => new Importer().import('--format ndjson', record + end))
-  const [unix, dos] = await Promise.all(ends)
-  expect(dos).toEqual(unix)
-})
-
 test.each([
-  ['--map', ['', 'name', 'name=', '=x', 'name=a,name=b', 'name=a,', 'Name=x']],
+  ['--map', ['', 'name=', '=x', 'name=a,name=b', 'Name=x']],
   ['--delimiter', ['', '"', '\n', '7', '\u00a7']],
   ['--encoding', ['', 'utf-32']],
 ])('%s rejects %j', async (flag, values) => {
@@ -97,24 +73,14 @@ test('the summary is text on a terminal, and groups digits', async () => {
   expect(err.match(/ignored unknown field/g)).toHaveLength(20)
 })
 
-test('the first twenty rejected records are shown', async () => {
+test('the first twenty rejected records are shown, and the first twenty changes of a dry run', async () => {
   const { err } = await user.import('', '{"id":2}\n'.repeat(21))
   expect(err.match(/stdin:/g)).toHaveLength(20)
   expect(err).toContain('plants: Only the first 20 rejected records are shown\n')
-})
-
-test('an article code is no id', async () => {
-  const stdin = 'id,name\n1E3,A\n2,B\n'
-  expect(await user.import('', stdin)).toMatchObject({ created: 1, rejected: { 422: 1 } })
-  expect(await user.import('', '{"id":1e3,"name":"A"}')).toMatchObject({ created: 1 })
-  expect(await user.list()).toBe(plant(2, 'B') + plant(1000, 'A'))
-})
-
-test('a dry run shows the first twenty changes', async () => {
   const stdin = Array.from({ length: 25 }, (_, id) => plant(id)).join('')
-  const { out, err } = await user.run('import --dry-run -o text', { stdin })
-  expect(out.match(/Would create Plant/g)).toHaveLength(20)
-  expect(err).toBe('plants: Only the first 20 changes are shown. For all: --output ndjson\n')
+  const dry = await user.run('import --dry-run -o text', { stdin })
+  expect(dry.out.match(/Would create Plant/g)).toHaveLength(20)
+  expect(dry.err).toBe('plants: Only the first 20 changes are shown. For all: --output ndjson\n')
 })
 
 const largest = '9223372036854775807'
@@ -129,7 +95,6 @@ test('ids are exact, also of another field', async () => {
 test.each([
   [' name = CommonName , tag = Family ', '{"id":1,"CommonName":"Fern","Family":"x"}'],
   ['name=tag,tag=name', '{"id":1,"name":"x","tag":"Fern"}'],
-  ['tag=a=b', '{"id":1,"name":"Fern","a=b":"x"}'],
   ['tag=__proto__', '{"id":1,"name":"Fern","__proto__":"x"}'],
   ['name=x,tag=x', '{"id":1,"x":"Fern"}', 'Fern'],
 ])('--map %s', async (map, record, tag = 'x') => {
@@ -137,29 +102,19 @@ test.each([
   expect(await user.list()).toBe(plant(1, 'Fern', tag))
 })
 
-test('--map of a field that a record lacks', async () => {
-  const stdin = '{"id":1,"name":"A"}'
-  expect(await user.import('--map name=x', stdin)).toMatchObject({ rejected: { 422: 1 } })
-  expect(await user.import('--map tag=x', stdin)).toEqual({ code: 0, created: 1, err: '' })
-})
-
 describe('--id-from', () => {
-  test.each([
-    ['-1', '-1', '0'],
-    ['1000', '1000', '1001'],
-    ['9223372036854775806', '9223372036854775806', largest],
-  ])('%s numbers plants', async (from, first, second) => {
+  test('numbers the plants of several inputs, up to the largest id', async () => {
     user.write('one', '{"name":"A"}\n\n')
-    const stdin = '{"name":"B"}\n{"name":"C"}\n'.slice(0, second === largest ? undefined : 13)
-    const rejected = second === largest ? { code: 6, rejected: { 422: 1 } } : { code: 0 }
-    expect(await user.import(`one - --id-from=${from}`, stdin)).toMatchObject({ ...rejected, created: 2 })
-    expect(await user.list()).toBe(plant(first, 'A') + plant(second, 'B'))
+    const flags = '--id-from=9223372036854775806'
+    const result = await user.import(`one - ${flags}`, '{"name":"B"}\n{"name":"C"}\n')
+    expect(result).toMatchObject({ code: 6, created: 2, rejected: { 422: 1 } })
+    expect(await user.list()).toBe(plant('9223372036854775806', 'A') + plant(largest, 'B'))
   })
 
   test('keeps ids of plants, and corrects no wrong ones', async () => {
     const stdin = '{"name":"A"}\n{"id":10,"name":"B"}\n{"name":"C"}\n{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n'
-    expect(await user.import('--id-from 1', stdin)).toMatchObject({ created: 3, rejected: { 422: 2 } })
-    expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'C') + plant(10, 'B'))
+    expect(await user.import('--id-from=-1', stdin)).toMatchObject({ created: 3, rejected: { 422: 2 } })
+    expect(await user.list()).toBe(plant(-1, 'A') + plant(0, 'C') + plant(10, 'B'))
   })
 
   test('rejects a plant whose number another one has, also with --if-exists skip', async () => {
@@ -167,11 +122,6 @@ describe('--id-from', () => {
     const result = await user.import('--id-from 1 --if-exists skip', '{"name":"A"}\n{"name":"B"}\n')
     expect(result).toMatchObject({ code: 6, created: 1, rejected: { 409: 1 } })
     expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'Z'))
-  })
-
-  test('and --map id= number JSON, whatever its ids are', async () => {
-    expect(await user.import('--map id= --id-from 7', '{"id":"A-1","name":"Fern"}\n')).toMatchObject({ created: 1 })
-    expect(await user.list()).toBe(plant(7, 'Fern'))
   })
 })
 
@@ -192,11 +142,6 @@ describe('--id-from next', () => {
     const result = await user.import('--id-from next --if-exists update', stdin)
     expect(result).toMatchObject({ code: 6, created: 3, updated: 1, rejected: { 422: 1 } })
     expect(await user.list()).toBe(plant(3, 'B') + plant(7, 'Z', 'new') + plant(8, 'A') + plant(9, 'C'))
-  })
-
-  test('is 1 in a new store', async () => {
-    expect((await user.import('--id-from next --atomic', '{"name":"A"}\n')).code).toBe(0)
-    expect(await user.list()).toBe(plant(1, 'A'))
   })
 
   test('stays the same when the import is resumed or restarted', async () => {

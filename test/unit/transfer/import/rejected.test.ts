@@ -1,14 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import {
-  chmodSync,
-  chownSync,
-  createWriteStream,
-  existsSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { createWriteStream, existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importer, plant } from '../../../helpers/imports.js'
@@ -30,23 +21,19 @@ test('records are rejected in their order', async () => {
   const large = `{"id":40,"name":"${'x'.repeat(limit)}"}\r\n`
   const bad = ['x\r\n', plant(1, 'Twice'), '{"id":1.5}\n', large, plant(99, 'Taken'), '[]\r\n', '"\xff"\n']
   const all = bad.flatMap((record, index) => [Buffer.from(plant(index + 1)), Buffer.from(record, 'latin1')])
-  user.write('mixed', Buffer.concat([Buffer.from('\ufeff'), ...all, Buffer.from('{}')]))
+  user.write('mixed', Buffer.concat([Buffer.from('\ufeff'), ...all, Buffer.from(' \t\r\n\n{}')]))
   const errors = [400, 409, 422, 413, 409, 422, 400, 422]
-  const expected = errors.map((error, index) => ({ error, line: index === 7 ? 15 : 2 * index + 2 }))
+  const expected = errors.map((error, index) => ({ error, line: index === 7 ? 17 : 2 * index + 2 }))
   const counts = { code: 6, created: 7, rejected: { 400: 2, 409: 2, 413: 1, 422: 3 } }
   const result = await user.import('mixed --rejects bad --output json')
   expect(result).toMatchObject({ ...counts, rejects: join(user.home, 'bad') })
   const hint = expect.stringMatching(/^Correct them in .*bad, and import that/)
   const end = { error: 422, message: '8 plants were rejected', hint }
   expect(objectsOf(result.err)).toEqual([...expected.map((one) => expect.objectContaining(one)), end])
-  const records = ['x\r', { id: 1, name: 'Twice' }, { id: 1.5 }, {}, { id: 99, name: 'Taken' }, '[]', '"\ufffd"', {}]
+  const records = ['x', { id: 1, name: 'Twice' }, { id: 1.5 }, {}, { id: 99, name: 'Taken' }, '[]', '"\ufffd"', {}]
   const lines = expected.map(({ line }) => line)
-  expect(user.rejected('bad').map(({ line, record }) => ({ line, record }))).toEqual(
-    records.map((record, index) => ({
-      line: lines[index],
-      record: typeof record === 'string' ? record.trim() : record,
-    })),
-  )
+  const kept = user.rejected('bad').map(({ line, record }) => ({ line, record }))
+  expect(kept).toEqual(records.map((record, index) => ({ line: lines[index], record })))
   expect(user.rejected('bad')[1]?.reason).toBe('The id 1 is in the input twice, also in line 1')
 })
 
@@ -71,35 +58,12 @@ describe('a rejects file', () => {
     expect(user.rejected('bad').map(({ line, record }) => [line, record])).toEqual([1, 2, 3].map((id) => [1, { id }]))
   })
 
-  test('has the line of a record that is too large', async () => {
-    const { err, ...result } = await user.import('--rejects bad', `{"id":1,"name":"${'x'.repeat(limit)}"}\n`)
-    expect(result).toMatchObject({ code: 6, rejected: { 413: 1 } })
-    const reason = 'The record is larger than 1 MiB (1048576 bytes)'
-    expect(user.rejected('bad')).toEqual([{ line: 1, reason, record: {} }])
-  })
-
-  test('is not overwritten', async () => {
-    user.write('bad', 'mine\n')
-    const err = `plants: ${join(user.home, 'bad')} already exists, and would be overwritten\n`
-    const hint = '  Choose another file with --rejects, or remove it\n'
-    expect(await user.import('--rejects bad', input)).toEqual({ code: 2, err: err + hint })
-    expect([user.read('bad'), await user.list()]).toEqual(['mine\n', ''])
-  })
-
   test('is not kept if it is empty, and readable for its user alone', async () => {
     user.write('plants', plant(2))
     expect(await user.import('plants --rejects bad')).toMatchObject({ code: 0 })
     expect(user.has('bad')).toBe(false)
     await user.import('--rejects bad', input)
     expect(statSync(join(user.home, 'bad')).mode & 0o777).toBe(0o600)
-  })
-
-  test.runIf(process.getuid?.() === 0)('of another user is rejected (needs root)', async () => {
-    user.write('bad', '')
-    chownSync(join(user.home, 'bad'), 65_534, 65_534)
-    const message = `${join(user.home, 'bad')} belongs to another user (uid 65534)`
-    const err = expect.stringContaining(`${message}\n  Choose another file with --`)
-    expect(await user.import('--rejects bad', input)).toEqual({ code: 2, err })
   })
 
   test('can have another name after a wrong one, also of an empty file', async () => {
@@ -109,38 +73,22 @@ describe('a rejects file', () => {
     expect(await user.import('plants --rejects bad')).toMatchObject({ code: 6, created: 1, rejected: { 422: 1 } })
     expect(user.rejected('bad')).toMatchObject([{ record: { id: 2 } }])
   })
-
-  test('may be a device', async () => {
-    symlinkSync('/dev/null', join(user.home, 'null'))
-    expect(await user.import('--rejects null', input)).toMatchObject({ code: 6, created: 1 })
-  })
 })
 
 describe('a corrected rejects file changes only what its records name:', () => {
-  const stored = plant(1, 'Fern', 'shade') + plant(2, 'Moss', 'bog')
-
-  test.each<[string, string, string, string, string]>([
-    ['a table', 'id;name;tag\nx;Ü;\n1;Fern 2;sun;é\n', '', ';x;|;é', ';3;|'],
-    ['a table without tags', 'id,name\nx,Moss 2\n', '', ',x,', ',2,'],
-    ['a table without a header', 'x,Moss 2\n', '--columns id,name', ',x,', ',2,'],
-    ['NDJSON', '{"id":"2","name":"Moss 2"}\n{"id":1,"nam', '', '"2"', '2'],
-    ['a JSON array', '[{"id":"2",\n"name":"Moss 2"}]', '', '"2"', '2'],
-  ])('%s', async (_, text, flags, wrong, right) => {
-    await user.import('', stored)
+  test.each<[string, string, Record<string, string>]>([
+    ['a table', 'id,name\nx,Moss 2\n1,Fern,é\n', { ',x,': ',2,', ',é': '' }],
+    ['NDJSON', '{"id":"2","name":"Moss 2"}\n', { '"2"': '2' }],
+    ['a JSON array', '[{"id":"2",\n"name":"Moss 2"}]', { '"2"': '2' }],
+  ])('%s', async (_, text, corrections) => {
+    await user.import('', plant(1, 'Fern', 'shade') + plant(2, 'Moss', 'bog'))
     user.write('plants', text)
-    const options = `--if-exists update ${flags}`
-    expect(await user.import(`plants ${options} --rejects bad`)).toMatchObject({ code: 6 })
-    const [wrongs, rights] = [wrong.split('|'), right.split('|')]
-    user.write(
-      'bad',
-      wrongs.reduce((all, one, index) => all.replace(one, rights[index] ?? ''), user.read('bad')),
-    )
-    const { rejected } = await user.import(`bad ${options}`)
-    expect(rejected).toEqual(text.endsWith('"nam') ? { 422: 1 } : undefined) // it was not corrected
-    const expected = text.includes('Ü')
-      ? plant(1, 'Fern 2', 'sun') + plant(2, 'Moss', 'bog') + plant(3, 'Ü')
-      : plant(1, 'Fern', 'shade') + plant(2, 'Moss 2', 'bog')
-    expect(await user.list()).toBe(expected)
+    expect(await user.import('plants --if-exists update --rejects bad')).toMatchObject({ code: 6 })
+    let corrected = user.read('bad')
+    for (const [wrong, right] of Object.entries(corrections)) corrected = corrected.replace(wrong, right)
+    user.write('bad', corrected)
+    expect(await user.import('bad --if-exists update')).toMatchObject({ code: 0, updated: 1 })
+    expect(await user.list()).toBe(plant(1, 'Fern', 'shade') + plant(2, 'Moss 2', 'bog'))
   })
 
   test('also as a spreadsheet saves it', async () => {
@@ -188,35 +136,13 @@ test.runIf(isLinux)('a rejects file is left alone once another process has taken
   expect(user.read('bad')).toBe(before)
 })
 
-test.each(['update', 'same'])('a table for --if-exists %s needs the columns', async (policy) => {
-  const stdin = policy === 'update' ? 'id,nmae\n1,x' : 'id,tag\n1,x'
-  expect(await user.import(`--if-exists ${policy}`, stdin)).toMatchObject({ code: 2 })
-})
-
-describe('all or nothing:', () => {
-  test.each(['--dry-run', '--atomic'])('%s finds an id that is twice in several inputs', async (flag) => {
-    user.write('one', plant(1) + plant(2))
-    user.write('other', plant(3) + plant(2))
-    const { err, ...counts } = await user.import(`one other ${flag} --rejects bad`)
-    expect(counts).toMatchObject({ code: 6, rejected: { 409: 1 } })
-    expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
-    expect(await user.list()).toBe('')
-    expect(user.has('bad')).toBe(flag === '--atomic') // a dry run writes nothing
-    if (flag === '--atomic') expect(user.rejected('bad')).toMatchObject([{ line: 2, record: { id: 2 } }])
-  })
-
-  test('--atomic creates all of several inputs', async () => {
-    user.write('one', plant(1) + plant(2))
-    expect(await user.import('one - --atomic', plant(3))).toEqual({ code: 0, created: 3, err: '' })
-    expect(await user.list()).toBe(plant(1) + plant(2) + plant(3))
-  })
-
-  test.runIf(process.getuid?.() !== 0)(
-    '--atomic reports at once that a store cannot be written (needs a user that is not root)',
-    async () => {
-      await user.import('', plant(7))
-      chmodSync(user.store, 0o400)
-      expect(await user.import('--atomic', '{"id":1}\n')).toMatchObject({ code: 4 })
-    },
-  )
+test.each(['--dry-run', '--atomic'])('%s finds an id that is twice in several inputs', async (flag) => {
+  user.write('one', plant(1) + plant(2))
+  user.write('other', plant(3) + plant(2))
+  const { err, ...counts } = await user.import(`one other ${flag} --rejects bad`)
+  expect(counts).toMatchObject({ code: 6, rejected: { 409: 1 } })
+  expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
+  expect(await user.list()).toBe('')
+  expect(user.has('bad')).toBe(flag === '--atomic') // a dry run writes nothing
+  if (flag === '--atomic') expect(user.rejected('bad')).toMatchObject([{ line: 2, record: { id: 2 } }])
 })

@@ -1,8 +1,10 @@
 import { renameSync, rmSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
+import { stripVTControlCharacters } from 'node:util'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { check, fc } from '../../../helpers/fast-check.js'
+import { countOf, grouped } from '../../../helpers/import.js'
 import { Importer, plant } from '../../../helpers/imports.js'
 import { query } from '../../../helpers/sqlite-file.js'
 
@@ -68,20 +70,15 @@ test('--max-errors in the last record ends the import', async () => {
     expect((await user.import('plants --max-errors 2')).err).not.toContain(end)
 })
 
-test('assigned ids go on in the second input', async () => {
-  user.write('one', '{"name":"A"}\n')
-  user.write('other', '{"nmae":"B"}\n{"name":"C"}\n')
-  expect((await user.import('one other --max-errors 1 --id-from 1')).err).toContain('plants: other:1: ')
-  expect(await user.import('one other --max-errors 1 --id-from 1')).toMatchObject({ created: 2, rejected: { 422: 1 } })
-  expect(await user.list()).toBe(plant(1, 'A') + plant(3, 'C'))
-})
-
-test('assigned ids go on after a record that the store rejected', async () => {
+test('assigned ids go on after a rejected record, in the second input', async () => {
   await user.run('create --id 2 --name Z')
-  user.write('plants', '{"name":"A"}\n{"name":"B"}\n{"name":"C"}\n')
-  expect(await user.import('plants --max-errors 1 --id-from 1')).toMatchObject({ created: 1, rejected: { 409: 1 } })
-  expect(await user.import('plants --max-errors 1 --id-from 1')).toMatchObject({ created: 2, rejected: { 409: 1 } })
-  expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'Z') + plant(3, 'C'))
+  user.write('one', '{"name":"A"}\n{"name":"B"}\n')
+  user.write('other', '{"nmae":"C"}\n{"name":"D"}\n')
+  const command = 'one other --max-errors 1 --id-from 1'
+  expect(await user.import(command)).toMatchObject({ created: 1, rejected: { 409: 1 } })
+  expect((await user.import(command)).err).toContain('plants: other:1: ')
+  expect(await user.import(command)).toMatchObject({ created: 2, rejected: { 409: 1, 422: 1 } })
+  expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'Z') + plant(4, 'D'))
 })
 
 test.each(['--dry-run', '--atomic'])('%s stops, too, and creates nothing', async (flag) => {
@@ -91,11 +88,56 @@ test.each(['--dry-run', '--atomic'])('%s stops, too, and creates nothing', async
 })
 
 test('a checkpoint with nothing created binds to no flags', async () => {
-  const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
+  user.write('plants', '[{"id":1,')
+  expect(await user.import('plants --rejects bad')).toMatchObject({ code: 2 })
+  expect(query(user.store, 'SELECT * FROM imports')).toHaveLength(1)
   user.write('plants', plant(1))
-  expect(await user.run('import plants --rejects bad', { signal })).toMatchObject({ code: 130 })
-  expect(await user.import('plants --if-exists skip')).toEqual({ code: 0, created: 1, err: '' })
+  expect(await user.import('plants')).toEqual({ code: 0, created: 1, err: '' })
 })
+
+test('an import that is interrupted in the middle of a file says how far it came, and draws over its progress', async () => {
+  const all = Array.from({ length: 100_000 }, (_, id) => plant(id)).join('')
+  user.write('plants', all)
+  const stop = new AbortController()
+  let seconds = 0
+  const now = () => {
+    if (countOf(user.store) > 0) stop.abort(new PlantsError('interrupted', 'Interrupted'))
+    return 1000 * seconds++
+  }
+  const { code, out, err } = await user.run('import plants', { signal: stop.signal, now, terminals: ['stderr'] })
+  const done = countOf(user.store)
+  expect(done).toBeLessThan(100_000)
+  const end = `plants: Interrupted after ${grouped(done)} plants\n  To resume, run the same command again\n`
+  expect([code, out, screen(err)]).toEqual([130, '', end])
+  expect(err).toContain(`${grouped(done)} done`)
+  const resumed = `plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`
+  expect(await user.import('plants')).toEqual({ code: 0, created: 100_000, err: resumed })
+  expect((await user.list()) === all).toBe(true)
+})
+
+test.each(['text', 'json'])('no progress stays between what was rejected, with --output %s', async (output) => {
+  const stdin = Array.from({ length: 50_000 }, (_, id) => (id % 10_000 === 0 ? 'bad\n' : plant(id))).join('')
+  let seconds = 0
+  const now = () => 1000 * seconds++ // so that progress is drawn each time
+  const { err } = await user.run(`import --format ndjson --no-color -o ${output}`, {
+    stdin,
+    now,
+    terminals: ['stdout', 'stderr'],
+  })
+  const isProgress = /\d %|done/
+  expect(isProgress.test(err)).toBe(output === 'text')
+  const lines = screen(err).trimEnd().split('\n')
+  expect(lines).toHaveLength(output === 'text' ? 7 : 6) // with the sentence at the end, and its hint
+  expect(lines.filter((line) => isProgress.test(line))).toEqual([])
+})
+
+/** What stays of lines that are drawn over from their start. */
+function screen(text: string): string {
+  return text
+    .split('\n')
+    .map((line) => stripVTControlCharacters(line.split('\r').at(-1) ?? ''))
+    .join('\n')
+}
 
 describe('an import that was stopped', () => {
   const stored = [1, 2, 3, 4].map((id) => plant(id)).join('')
@@ -108,11 +150,6 @@ describe('an import that was stopped', () => {
     user.write('plants', text)
     expect(await user.import(command)).toMatchObject({ code: 6, created: 2 })
   })
-
-  async function expectResumed(all = stored): Promise<void> {
-    expect((await user.import(command)).err).toContain('plants: Resuming an interrupted import: 3 plants are done\n')
-    expect(await user.list()).toBe(all)
-  }
 
   test('is rejected while its file is away, or differs before', async () => {
     const path = join(user.home, 'plants')
@@ -127,13 +164,8 @@ describe('an import that was stopped', () => {
     expect(await user.list()).toBe(plant(1) + plant(2))
     renameSync(`${path}.away`, path)
     utimesSync(path, 1, 1) // a new time alone does not matter
-    await expectResumed()
-  })
-
-  test('has nothing to do with one of another file', async () => {
-    user.write('other', plant(5))
-    expect(await user.import('other')).toEqual({ code: 0, created: 1, err: '' })
-    await expectResumed(stored + plant(5))
+    expect((await user.import(command)).err).toContain('plants: Resuming an interrupted import: 3 plants are done\n')
+    expect(await user.list()).toBe(stored)
   })
 
   test('begins again when the store was deleted', async () => {

@@ -57,24 +57,16 @@ describe('an import into a service', () => {
     expect(again).toMatchObject(rejected('GET /plants/{id}'))
   })
 
-  test('stops exactly at the first rejected record with --max-errors 1, and skips what is there', async () => {
+  test('stops exactly at the first rejected record with --max-errors 1, and keeps that', async () => {
     const service = await PlantService.listen()
     await new RemoteImport([lines[300] ?? ''], service.url).import()
-    await new RemoteImport(lines, service.url, '--max-errors 1').import()
+    const run = new RemoteImport(lines, service.url, '--rejects bad')
+    expect(await run.import('--max-errors 1')).toMatchObject({ code: 6, journals: 1 })
     expect(service.made).toEqual(eachOnce(lines.slice(0, 301)))
-    const result = await new RemoteImport(lines, service.url, '--if-exists skip').import()
-    expect(result).toEqual({ ...complete, counts: { ...allCreated(699), skipped: 301 }, err: '' })
+    const counts = { ...allCreated(999), rejected: 1, reasons: { 409: 1 } }
+    expect(await run.import()).toMatchObject({ code: 6, counts, journals: 0 })
+    expect(rejectedIn(run, 'bad')).toMatchObject([{ line: 301, record: JSON.parse(lines[300] ?? '') }])
     expect(service.made).toEqual(once)
-  })
-
-  test('stops soon after --max-errors, and resumes behind them', async () => {
-    const service = await PlantService.listen()
-    const many = plantLines(6000)
-    await new RemoteImport(many.slice(100, 200), service.url).import()
-    const run = new RemoteImport(many, service.url)
-    expect(await run.import('--max-errors 10')).toMatchObject({ code: 6, journals: 1 })
-    expect(service.posts.length).toBeLessThan(100 + 3000)
-    expect(await run.import('--max-errors 1000')).toMatchObject({ counts: { created: 5900, rejected: 100 } })
   })
 })
 
@@ -82,40 +74,29 @@ describe('an import into an ill service ends, and is resumed when that is mended
   const end = (code: number, err: RegExp) => ({ code, counts: undefined, err: expect.stringMatching(err), journals: 1 })
 
   test.each<[number, RegExp, Deed]>([
+    [1, /answered 404: /, { status: 404 }],
     [3, /Who\?.*\n {2}The token is from PLANTS_TOKEN/, { status: 401, body: { error: 401, message: 'Who?' } }],
     [5, /answered 200 with no Plant: \{"ok":true\}/, { status: 200, body: { ok: true } }],
     [5, /answered 500: Oh/, { status: 500, body: { error: 500, message: 'Oh' } }],
   ])('exit code %i, %s', async (code, words, deed) => {
     for (const start of [0, 700]) {
-      const { service, mended } = await illService(() => deed, { start })
+      // With keys, what has got a 500 would be sent again until the timeout is over.
+      const { service, mended } = await illService(() => deed, { start, isKeyed: code === 3 })
       const run = new RemoteImport(lines, service.url)
-      const journals = code === 3 && start === 0 ? 0 : 1 // nothing is stored
-      expect(await run.import('--timeout 1s')).toEqual({ ...end(code, words), journals })
+      const journals = code !== 5 && start === 0 ? 0 : 1 // nothing is stored
+      expect(await run.import()).toEqual({ ...end(code, words), journals })
       await mended(run)
     }
   })
 
-  test.each([
-    ['from the start', 0, 0, 4],
-    ['in the middle', 700, 1, 5], // some may be stored
-  ])('it is down %s', async (_, start, journals, code) => {
-    const { service, mended } = await illService(async () => void (await service.close()), { start })
-    if (start === 0) await service.close()
-    const run = new RemoteImport(lines, service.url, '--timeout 2s')
-    expect(await run.import()).toEqual({ ...end(code, /Could not reach .*the connection was refused/), journals })
+  test('it is not reached', async () => {
+    const service = await PlantService.listen()
+    await service.close()
+    const run = new RemoteImport(lines, service.url, '--retry 0s')
+    const refused = end(4, /Could not reach .*the connection was refused/)
+    expect(await run.import()).toEqual({ ...refused, journals: 0 })
     await service.comeBack()
-    await mended(run)
-  })
-
-  test.each([true, false])('nothing that was answered is unknown; it keeps keys: %s', async (isKeyed) => {
-    const rows = new Map(lines.map((line, row) => [idOf(line), row]))
-    const deed = ({ id }: Post): Deed => ((rows.get(id) ?? 0) < 700 ? undefined : { status: 404 })
-    const { service, mend } = await illService(deed, { isKeyed })
-    const run = new RemoteImport(lines, service.url)
-    expect(await run.import()).toEqual(end(1, RegExp(goOn)))
-    mend()
-    expect(await run.import()).toEqual({ ...complete, err: resuming })
-    expect(service.made).toEqual(once)
+    expect(await run.import()).toMatchObject(complete)
   })
 })
 
@@ -188,12 +169,9 @@ test('a journal that is broken is not believed', async () => {
   mend()
   const path = join(run.state, 'imports', journalsOf(run)[0] ?? '')
   const saved = readFileSync(path, 'utf8')
-  const restart = '  Start again with --restart\n'
-  for (const broken of ['', '{', 'null', '{"version":2}', saved.replace('"version":2', '"version":3')]) {
-    writeFileSync(path, broken)
-    const err = `plants: The checkpoint of this import is damaged\n${restart}`
-    expect(await run.import()).toMatchObject({ code: 2, err })
-  }
+  writeFileSync(path, saved.replace('"version":2', '"version":3'))
+  const damaged = 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n'
+  expect(await run.import()).toMatchObject({ code: 2, err: damaged })
   rmSync(path)
   symlinkSync(path, path)
   const err = expect.stringContaining(`plants: The journal ${path} could not be read: `)

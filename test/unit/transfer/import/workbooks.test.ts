@@ -53,12 +53,9 @@ test('a workbook of openpyxl', async () => {
   )
 })
 
-const codes = ['[Red]0 &quot;days&quot;', '[hh]:mm', '_-* #,##0.00\\ _R_S_D_-']
-const numFmts = codes.map((code, index) => `<numFmt numFmtId="${164 + index}" formatCode="${code}"/>`).join('')
-const cellXfs = [0, 14, 164, 165, 166].map((id) => `<xf numFmtId="${id}"/>`).join('')
-const styles = `<numFmts>${numFmts}</numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs>${cellXfs}</cellXfs>`
-const sharedStrings =
-  '<si><r><t>bold </t></r><r><t>plain</t></r></si><si><t>山</t><rPh sb="0" eb="1"><t>ヤマ</t></rPh></si>'
+const cellXfs = [0, 14, 164].map((id) => `<xf numFmtId="${id}"/>`).join('')
+const styles = `<numFmts><numFmt numFmtId="164" formatCode="[hh]:mm"/></numFmts><cellXfs>${cellXfs}</cellXfs>`
+const sharedStrings = '<si><r><t>bold </t></r><r><t>plain</t></r></si>'
 
 test('an id with an exponent is a number in a cell of a number, and none in a text', async () => {
   const number = (value: string) => `<row><c><v>${value}</v></c>${inline('a')}</row>`
@@ -73,28 +70,17 @@ test('values of cells', async () => {
   const number = (value: string, style = 0) => `<c s="${style}"><v>${value}</v></c>`
   const cells: [what: string, cell: string, name: string][] = [
     ['a whole number', number('7.0'), '7'],
-    ['a fraction of a binary number', number('0.10000000000000001'), '0.1'],
     ['a number that its XML writes with an exponent', number('1.0E7'), '10000000'],
     ['a number with many zeros', number('1e-7'), '0.0000001'],
-    ['a number with a unit', number('3', 2), '3'],
-    ['a number with a space as wide as a letter', number('1234.5', 4), '1234.5'],
     ['a date', number('46082', 1), '2026-03-01'],
     ['a date and a time', number('46082.604166666664', 1), '2026-03-01T14:30:00'],
-    ['a date before the first one', number('-1.5', 1), '1899-12-29T12:00:00'],
-    ['a day before the leap day that Excel invents', number('1', 1), '1900-01-01'],
-    ['a date as text', '<c t="d"><v>2026-03-01</v></c>', '2026-03-01'],
     ['a time', number('0.5', 1), '12:00:00'],
-    ['a duration', number('0.75', 3), '18:00:00'],
+    ['a duration', number('0.75', 2), '18:00:00'],
     ['false', '<c t="b"><v>0</v></c>', 'FALSE'],
-    ['true', '<c t="b"><v>true</v></c>', 'TRUE'],
     ['an error', '<c t="e"><v>#N/A</v></c>', '#N/A'],
     ['the value of a formula', '<c t="str"><f>A1&amp;"x"</f><v> x </v></c>', 'x'],
     ['characters that XML cannot have', inline('a_x000D_b_x005F_x0041_'), 'a\rb_x0041_'],
     ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
-    ['a text with a reading', '<c t="s"><v>1</v></c>', '山'],
-    ['a text in two parts', '<c t="inlineStr"><is><r><t>a </t></r><r><t>b</t></r></is></c>', 'a b'],
-    ['marked text', '<c t="inlineStr"><is><t><![CDATA[<b>]]></t></is></c>', '<b>'],
-    ['names with prefixes', '<x:c t="inlineStr"><x:is><x:t>a</x:t></x:is></x:c>', 'a'],
   ]
   const sheet = cells.map(([what, cell], id) => `<row><c><v>${id}</v></c>${cell}${inline(what)}</row>`).join('')
   const result = await user.import('', book(sheet, { sharedStrings, styles }))
@@ -104,7 +90,6 @@ test('values of cells', async () => {
 
 test.each([
   ['a number above 2^53', '<c><v>9007199254740993</v></c>', 'a number above 2^53 has lost digits in the workbook'],
-  ['a number that is too large', '<c><v>1e400</v></c>', 'a number above 2^53 has lost digits in the workbook'],
   ['a number that no date can be', '<c s="1"><v>1e300</v></c>', 'a date is not in the years 1800 to 9999'],
   ['a word for U+0000', inline('a_x0000_'), 'name must be text without U+0000'],
 ])('%s is rejected', async (_, cell, reason) => {
@@ -134,37 +119,12 @@ test('rows and cells that say where they are', async () => {
   expect(await user.list()).toBe(plant(1, 'Fern'))
 })
 
-test('line breaks in cells do not count as rows', async () => {
-  const { err } = await user.import('', book(rows(['1', 'a_x000D_\nb'], ['2', 'a&#13;&#10;b'], ['x', 'Fern'])))
-  expect(err).toContain('stdin:4: Invalid plant')
-})
-
-test('the rejects of a sheet are imported with the same options', async () => {
-  const stock = rows(['No', 'Name', 'Note'], ['x', 'Fern, wet', ''], ['2', 'Moss', 'beside', 'the table'])
-  user.write('stock.xlsx', workbook({ sheets: { Stock: stock, Notes: '' } }))
-  const options = '--sheet Stock --map id=No --if-exists update'
-  expect(await user.import(`stock.xlsx ${options} --rejects bad.csv`)).toMatchObject({ code: 6, created: 1 })
-  user.write('bad.csv', user.read('bad.csv').replace(',x,', ',1,'))
-  expect(await user.import(`bad.csv ${options}`)).toEqual({ code: 0, created: 1, err: '' })
-  expect(await user.list()).toBe(plant(1, 'Fern, wet') + plant(2, 'Moss'))
-})
-
-test('an import that was stopped resumes in the same workbook', async () => {
-  const version = (name: string) => book(rows(['1', 'Fern'], ['x', 'Moss'], ['3', name]))
-  user.write('stock.xlsx', version('Oak'))
-  expect(await user.import('stock.xlsx --max-errors 1')).toMatchObject({ created: 1, rejected: { 422: 1 } })
-  user.write('stock.xlsx', version('Elm'))
-  expect(await user.import('stock.xlsx --max-errors 1')).toMatchObject({ code: 2 })
-  user.write('stock.xlsx', version('Oak'))
-  expect((await user.import('stock.xlsx --max-errors 1')).err).toContain(': 2 plants are done\n')
-  expect(await user.list()).toBe(plant(1, 'Fern') + plant(3, 'Oak'))
-})
-
 describe('the sheet', () => {
-  const two = { 'Our notes': rows(['water on Mondays']), Plants: header + rows(['1', 'Fern', 'shade']) }
+  const plants = header + rows(['1', 'Fern', 'shade', 'beside the table'])
+  const two = { 'Our notes': rows(['water on Mondays']), Plants: plants }
   const three = { ...two, '2027': rows(['No', 'Name'], ['5', 'Rose']), Copy: header + rows(['9', 'Copy']) }
   const unsaved = '<row><c><f>1+1</f></c><c><f>2+2</f></c></row>'
-  const chart = { Chart: undefined, Sum: unsaved, Plants: two.Plants }
+  const chart = { Chart: undefined, Sum: unsaved, Plants: plants }
 
   test.each<[string, Parts['sheets'], string, number]>([
     ['that has the columns of --map', three, '--map id=No', 5],
@@ -177,14 +137,7 @@ describe('the sheet', () => {
     expect(await user.list()).toContain(`{"id":${id},`)
   })
 
-  test('with formulas whose saved values may be out of date', async () => {
-    const sheet = '<row><c r="A2"><v>1</v></c><c r="B2" t="str"><f>A1&amp;"x"</f><v>Fern</v></c></row>'
-    const stdin = book(sheet, { properties: '<calcPr fullCalcOnLoad="1"/>' })
-    expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
-    expect(await user.list()).toBe(plant(1, 'Fern'))
-  })
-
-  test.each(['<f>B1</f>', '<f>B1</f><v></v>', '<f t="shared" si="0"/>', '<f>B1</f><v/>'])(
+  test.each(['<f>B1</f>', '<f t="shared" si="0"/>', '<f>B1</f><v/>'])(
     'with a formula without a saved value: %s',
     async (formula) => {
       const row = (line: number, cell: string) =>
@@ -211,21 +164,12 @@ describe('the sheet', () => {
   })
 })
 
-/** Changes the checksum of a part in the directory of a workbook. */
-function flipped(bytes: Buffer, part = 'xl/worksheets/sheet1.xml'): Buffer {
-  const place = bytes.lastIndexOf(part) - 30
+/** Changes the checksum of a sheet in the directory of a workbook. */
+function flipped(bytes: Buffer): Buffer {
+  const place = bytes.lastIndexOf('xl/worksheets/sheet1.xml') - 30
   bytes.writeUInt32LE((bytes.readUInt32LE(place) ^ 1) >>> 0, place)
   return bytes
 }
-
-test('shared texts that are damaged are found', async () => {
-  const sheets = { Notes: rows(['x']), Plants: `${header}<row><c><v>1</v></c><c t="s"><v>0</v></c></row>` }
-  const stdin = flipped(workbook({ sheets, sharedStrings }), 'xl/sharedStrings.xml')
-  expect(await user.import('', stdin)).toEqual({
-    code: 2,
-    err: expect.stringContaining('mismatch for xl/sharedStrings.xml'),
-  })
-})
 
 const sheetOf = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: sheet }, ...parts })
 const many = (count: number, what: (index: number) => string = String) =>
@@ -239,7 +183,6 @@ const size = 'xl/worksheets/sheet1.xml has another size or checksum than the arc
 test.each<[message: string, stdin: Buffer]>([
   [`${unpacks} 50331648 bytes of xl/sharedStrings.xml`, sheetOf('', { sharedStrings: ' '.repeat(68_000_000) })],
   [`${unpacks} 536870912 bytes`, workbook({ sheets: { P: large, Q: large } })],
-  [`${unpacks} 536870912 bytes`, sheetOf('', { declared: 2 ** 30 })],
   [`${damagedSheet}: Decompressed size exceeds limit of 100 bytes`, sheetOf(' '.repeat(100_000), { declared: 100 })],
   [`${damaged}: ${size}`, sheetOf(rows(['id', 'name'], ['1', 'Fern']), { declared: 0 })],
   [
@@ -247,7 +190,6 @@ test.each<[message: string, stdin: Buffer]>([
     workbook({ sheets: Object.fromEntries(many(1001).map((name) => [name, ''])) }),
   ],
   [`${damaged}: Invalid XLSX: `, zip([['_rels/.rels', '<a/>']])],
-  [`${damaged}: Invalid XLSX: `, zip([['content.xml', '<a/>']])],
   ['stdin is a ZIP archive without a sheet of Excel', workbook({})],
   ['Sheet "Chart" of stdin is damaged: ', workbook({ sheets: { Chart: undefined } })],
   ['stdin is an OpenDocument file (.ods)', zip([['mimetype', 'application/vnd.oasis.opendocument.spreadsheet']])],

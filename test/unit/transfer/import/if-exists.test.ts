@@ -1,72 +1,6 @@
 import { expect, test } from 'vitest'
 import { check, fc } from '../../../helpers/fast-check.js'
 import { Importer } from '../../../helpers/imports.js'
-import { rounds } from '../../../helpers/rounds.js'
-
-/** Records, and the error of each; that all ways into a store say so: conformance/service/verdicts.test.ts. */
-const valid = [1, 2, 3, 4].flatMap((id) => [`{"id":${id},"name":"a"}`, ` {"name": "b", "tag":"}{", "id":${id}.0 }\t`])
-const broken = ['{', '{"id":5,"name":"a"},', '{"id":5,"name":"a"} {}', '"\xff"', 'id,name', '{"id":01,"name":"a"}']
-const invalid = [
-  '{}',
-  '[]',
-  'null',
-  '1',
-  '{"id":"5","name":"a"}',
-  '{"id":5,"name":"\\ud800"}',
-  '{"id":1e19,"name":"a"}',
-]
-
-test('an import creates each id once, and keeps what the others had', {
-  timeout: rounds(120_000),
-}, async () => {
-  const records = fc.oneof({ weight: 2, arbitrary: fc.constantFrom(...valid) }, fc.constantFrom(...broken, ...invalid))
-  const gaps = fc.constantFrom('\n', '\n', '\r\n', '\n\n', '\r\n\r\n', '\n \t\n', '\n\r\n\n')
-  const line = fc.tuple(
-    records.map((text) => Buffer.from(text, 'latin1')),
-    gaps,
-  )
-  const some = fc.array(line, { minLength: 1, maxLength: 10 })
-  await check(40, [some, fc.boolean(), fc.boolean()], async (lines, hasMark, hasEnd) => {
-    const user = new Importer()
-    const { input, places } = inputOf(lines, hasMark, hasEnd)
-    const errors = errorsOf(lines.map(([record]) => record.toString('latin1')))
-    const rejected = errors.flatMap((error, index) =>
-      error === 0 ? [] : { error, line: places[index], record: recordIn(lines[index]?.[0] ?? Buffer.of(), error) },
-    )
-    const counts: Record<number, number> = {}
-    for (const { error } of rejected) counts[error] = (counts[error] ?? 0) + 1
-    const created = errors.length - rejected.length
-    const expected = { ...(created > 0 && { created }), ...(rejected.length > 0 && { rejected: counts }) }
-
-    user.write('plants', input)
-    expect(await user.import('plants --format ndjson --dry-run')).toMatchObject({ dryRun: true, ...expected })
-    const code = rejected.length > 0 ? 6 : 0
-    expect(await user.import('plants --format ndjson --rejects bad')).toMatchObject({ code, ...expected })
-    expect(user.journals).toEqual([])
-    expect(user.has('bad')).toBe(code > 0)
-    if (code === 0) return
-
-    const kept = rejected.map(({ line, record }) => ({ line, record }))
-    expect(user.rejected('bad').map(({ line, record }) => ({ line, record }))).toEqual(kept)
-    expect(user.read('bad').split('\n')).toHaveLength(kept.length + 1)
-
-    const before = await user.list()
-    expect(await user.import('bad --format ndjson --rejects worse')).toMatchObject({ code })
-    expect(user.rejected('worse').map(({ record }) => record)).toEqual(kept.map(({ record }) => objectIn(record)))
-    expect(await user.list()).toBe(before)
-  })
-})
-
-/** The error of each record in its turn, or 0. */
-function errorsOf(records: string[]): number[] {
-  const ids = new Set<string>()
-  return records.map((record) => {
-    if (broken.includes(record)) return 400
-    if (invalid.includes(record)) return 422
-    const id = /"id":(\d)/.exec(record)?.[1] ?? ''
-    return ids.size === ids.add(id).size ? 409 : 0
-  })
-}
 
 test.each(['error', 'skip', 'same', 'update'])(
   'an import with --if-exists %s does what a model does',
@@ -148,29 +82,4 @@ function textOf(patches: Patch[], columns: string[] | undefined): string {
 function listOf(model: Map<number, Patch>): string {
   const plants = [...model.values()].toSorted((a, b) => a.id - b.id)
   return plants.map(({ id, name, tag }) => `${JSON.stringify({ id, name, tag: tag ?? undefined })}\n`).join('')
-}
-
-/** What a rejects file has of a record. */
-function recordIn(bytes: Buffer, error: number): unknown {
-  const text = bytes.toString().trim()
-  return error === 400 || !text.startsWith('{') ? text : JSON.parse(text)
-}
-
-/** A text that is no JSON object comes back as an object without fields. */
-function objectIn(record: unknown): unknown {
-  return typeof record === 'string' ? {} : record
-}
-
-/** An input of these lines, and the line of each record. */
-function inputOf(lines: [record: Buffer, gap: string][], hasMark: boolean, hasEnd: boolean) {
-  const places: number[] = []
-  let input = Buffer.from(hasMark ? '\ufeff' : '')
-  let line = 1
-  for (const [record, between] of lines) {
-    const gap = places.length < lines.length - 1 || hasEnd ? between : ''
-    places.push(line)
-    input = Buffer.concat([input, record, Buffer.from(gap)])
-    line += gap.split('\n').length - 1
-  }
-  return { input, places }
 }
