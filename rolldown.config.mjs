@@ -62,6 +62,7 @@ export default {
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
   transform: { define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined', navigator: '({ userAgent: "Node.js" })' } },
   logLevel: 'warn',
+  checks: { ineffectiveDynamicImport: false }, // what is in one chunk, another bundle may load later
   output: {
     dir: 'dist',
     cleanDir: true,

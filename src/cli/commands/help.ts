@@ -63,7 +63,7 @@ function optionsPage(width: number, command: PlantsCommand): string {
 const meanings: Record<ExitCode, string> = {
   0: 'success; also if the reader closed the pipe, and after plants serve drained',
   1: 'the store rejected the request: the id or the idempotency key exists, there is no plant with the id, or a service rejected the request for another reason; a setting is not set; plants doctor found a problem',
-  2: 'incorrect usage or invalid input; nothing was sent to a store',
+  2: 'incorrect usage or invalid input; nothing was stored, except what an import read before it',
   3: 'no token, or a token that was not accepted or does not have the required right',
   4: 'the store could not be opened, reached, read or written, or was busy for too long: the plant, or the rest of an import, was not stored',
   5: 'outcome unknown: the disk failed during a commit, or a service gave no usable response; the plant may be stored',
