@@ -35,15 +35,12 @@ describe('login on a terminal', () => {
     expect(user.saved).toMatchObject(saved)
   })
 
-  test.each(['\rs3cret-2\r', '\r\ns3cret-2\r\n', ' \r  \r'])(
-    'takes the first line of a paste, before %j',
-    async (rest) => {
-      const { typing, user, saved, accepted } = await asked()
-      typing.type(`${typed}${rest}`)
-      expect(await typing.ended).toEqual(accepted)
-      expect(user.saved).toMatchObject(saved)
-    },
-  )
+  test('takes the first line of a paste', async () => {
+    const { typing, user, saved, accepted } = await asked()
+    typing.type(`${typed} \r\ns3cret-2\r\n`)
+    expect(await typing.ended).toEqual(accepted)
+    expect(user.saved).toMatchObject(saved)
+  })
 
   test('takes a paste as long as a token may be', async () => {
     const { typing, accepted } = await asked()
@@ -56,7 +53,6 @@ describe('login on a terminal', () => {
 
   test.each<[string, (typing: Terminal) => void, number]>([
     ['Ctrl-C', (typing) => typing.type('s3cret\x03'), 130],
-    ['Ctrl-D', (typing) => typing.type('\x04'), 130],
     ['SIGTERM', (typing) => typing.kill('SIGTERM'), 143],
   ])('ends at %s, and saves nothing', async (_, leave, exitCode) => {
     const { typing, user } = await asked()
@@ -65,24 +61,12 @@ describe('login on a terminal', () => {
     expect(user.saved).toBeUndefined()
   })
 
-  test('ends at Ctrl-C while the token is checked, and saves nothing', async () => {
-    const user = new World()
-    const { url } = await Hostile.listen({ posts: [() => typing.type('\x03')] })
-    const typing = user.terminal(`auth login --store ${url}`)
-    await typing.answer([`token for ${url}`, `${typed}\r`])
-    expect((await typing.ended).code).toBe(130)
-    expect(user.saved).toBeUndefined()
-  })
-
   test.each([
     ['auth login --store open', 2, 'The token is not sent to http://192.0.2.1: without TLS others could read it'],
-    ['auth login --store team', 2, 'team gets its token from a command'],
     ['auth login --store bare --no-input', 2, 'Cannot prompt for the token'],
-    ['create --store bare', 3, 'There is no token for https://plants.example.com'],
   ])('asks nothing in vain: plants %s', async (line, code, message) => {
-    const address = 'https://plants.example.com'
-    const team = { address, 'token-command': '/bin/false' }
-    const user = new World({ stores: { open: { address: 'http://192.0.2.1' }, team, bare: { address } } })
+    const stores = { open: { address: 'http://192.0.2.1' }, bare: { address: 'https://plants.example.com' } }
+    const user = new World({ stores })
     const { code: found, screen } = await user.terminal(line).ended
     const text = linesOf(screen).join(' ').replaceAll(/ +/g, ' ') // it wraps
     expect([found, text]).toEqual([code, expect.stringMatching(RegExp(`^plants: ${message}.* \\S`))])
@@ -93,22 +77,16 @@ test('a terminal is not driven by an address, or by the path of the settings', a
   const user = new World()
   const config = `${user.home}/config\u001b[31m\u202e`
   const env = { PLANTS_CONFIG_DIR: config }
-  const wild = 'https://plants.example.com/tea\u001b[31mm\u001b]0;title\u0007\u202e'
-  const socket = 'unix:/nonexistent/\u001b[31mRED\u001b]0;title\u0007\u202e.sock'
-  const stores = { team: { address: socket }, wild: { address: wild } }
   mkdirSync(config, { mode: 0o700 })
+  const stores = { team: { address: 'unix:/nonexistent/\u001b[31mRED\u001b]0;title\u0007\u202e.sock' } }
   user.write('config\u001b[31m\u202e/settings.json', JSON.stringify({ version: 1, stores }))
   const typing = user.terminal('auth login --store team --timeout 10ms', env)
   await typing.answer(['token for', `${typed}\r`])
   const { screen } = await typing.ended
-  const shown = '/nonexistent/\\u{1b}[31mRED\\u{1b}]0;title\\u{7}\\u{202e}.sock'
-  const logout = 'auth logout --store team'
-  const screens = [stripVTControlCharacters(screen).replaceAll('\r\n', '')]
-  for (const line of [logout, logout, 'auth status', 'config path', 'stores list']) {
+  const screens = [screen]
+  for (const line of ['auth logout --store team', 'auth status', 'config path', 'stores list']) {
     const { out, err } = await user.run(line, { env, terminals: ['stdout', 'stderr'] })
     screens.push(out + err)
   }
-  for (const text of screens.slice(0, 3)) expect(text).toContain(shown)
-  for (const text of [screen, ...screens])
-    expect(text).not.toMatch(/\u001b\[31mRED|\u001b\]0|\u0007|\u202e|config\u001b/)
+  for (const text of screens) expect(text).not.toMatch(/\u001b\[31mRED|\u001b\]0|\u0007|\u202e|config\u001b/)
 })

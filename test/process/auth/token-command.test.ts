@@ -76,12 +76,4 @@ describe('a token command on a terminal', () => {
     expect(screen.trimEnd()).toMatch(/Planted Fern \(id 1\)$/)
     expect(remote.posts.map(({ headers }) => headers['authorization'])).toEqual(['Bearer s3cret-1234'])
   })
-
-  test('ends with the program at Ctrl-C', async () => {
-    const { typing, remote } = await asking('create --id 1 --name Fern')
-    typing.type('\x03')
-    const { code, screen } = await typing.ended
-    expect({ code, connections: remote.connections }).toEqual({ code: 130, connections: 0 })
-    expect(screen).toContain('plants: Interrupted')
-  })
 })

@@ -1,122 +1,64 @@
-import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { basename, join, sep } from 'node:path'
 import { execa } from 'execa'
-import { beforeAll, expect, test } from 'vitest'
-import { type Loads, loadsReader, recordTo } from '../../helpers/loads.mjs'
-import { PlantService } from '../../helpers/plant-service.js'
+import { expect, test } from 'vitest'
 import { ownService, token } from '../../helpers/remote.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const plants = join(import.meta.dirname, '../../../bin/plants.js')
+const root = join(import.meta.dirname, '../../..')
+const helpers = join(root, 'test/helpers')
 const always = ['main', 'rolldown-runtime', 'start']
 const parsing = [...always, 'create'].toSorted()
 const every = [...parsing, 'env-paths']
 const fern = ['create', '--id', '1', '--name', 'Fern']
-let read: (record: string) => Loads
-
-beforeAll(async () => {
-  read = await loadsReader()
-})
-
-const argued = ['commander', 'env-paths']
 
 test.each([
-  ['--version', always, []],
-  ['--help', always, []],
-  ['create --help', parsing, ['commander']],
-  ['config list', [...every, 'config'], argued],
-  ['__complete -- --store ', [...every, 'completion', 'help'], argued],
-])('plants %s loads its own chunk, without a store or what changes settings', async (line, chunks, packages) => {
-  expect(await loadsOf([line.split(' ')])).toMatchObject({ chunks: chunks.toSorted(), packages, drivers: [] })
-})
-
-test('the saved stores are listed without what changes them', async () => {
-  const { chunks, modules } = await loadsOf([['stores', 'list']])
-  expect(chunks).not.toContain('sqlite')
-  expect(modules).not.toContain('crypto')
+  ['--help', always],
+  ['create --help', parsing],
+  ['__complete -- --store ', [...every, 'completion', 'help']],
+])('plants %s loads its own chunk, without a store or what changes settings', async (line, chunks) => {
+  expect(await loadsOf([line.split(' ')])).toMatchObject({ chunks: chunks.toSorted(), drivers: [] })
 })
 
 test.each([
   ['create', [fern]],
-  ['create that is rejected', [fern, fern]],
-  ['get', [fern, ['get', '1']]],
   ['list', [fern, ['list']]],
 ])('%s loads besides what reads a command line, and the store', async (_, runs) => {
   const { drivers, ...loads } = await loadsOf(runs)
-  const chunks = [...every, 'sqlite'].toSorted()
-  expect(loads).toEqual({ chunks, packages: argued, modules: ['os', 'process', 'vm'] })
+  expect(loads).toEqual({ chunks: [...every, 'sqlite'].toSorted(), modules: ['os', 'process', 'vm'] })
   expect(drivers).toHaveLength(1)
 })
 
-test('a create with a service loads nothing of the embedded store', async () => {
+test.each(['remote', 'postgres'])('a create with a %s store loads nothing of the embedded one', async (scheme) => {
+  const served = join(temporaryFolder(), 'served.db')
+  const address =
+    scheme === 'remote' ? await ownService({ host: '127.0.0.1', port: 0 }, served) : 'postgres://ann@127.0.0.1:9/garden'
+  const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '1s']])
+  expect(chunks).toEqual(expect.arrayContaining([...every, `${scheme}-store`, 'store-access']))
+  expect([chunks.includes('sqlite'), drivers]).toEqual([false, []])
+})
+
+/** The chunks, drivers and modules of Node that the last of some runs loads, and an empty program does not. */
+async function loadsOf(runs: string[][]) {
   const folder = temporaryFolder()
-  const address = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
-  const { modules, ...loads } = await loadsOf([[...fern, '--store', address]], { PLANTS_TOKEN: token })
-  const { chunks, ...others } = loads
-  expect(others).toEqual({ packages: argued, drivers: [] })
-  expect(chunks).toEqual(expect.arrayContaining([...every, 'remote-store', 'store-access']))
-  expect(chunks).not.toContain('sqlite')
-})
-
-test('an import into a service, and what changes settings, load no driver of SQLite', async () => {
-  const { url } = await PlantService.listen()
-  const input = join(temporaryFolder(), 'plants.csv')
-  writeFileSync(input, 'id,name\n1,Fern\n')
-  const runs = [
-    ['config', 'set', 'timeout', '3s'],
-    ['import', input, '--store', url],
-  ]
-  for (const args of runs) expect(await loadsOf([args], { PLANTS_TOKEN: token })).toMatchObject({ drivers: [] })
-})
-
-test('a create with a database loads nothing of the others', async () => {
-  const address = 'postgres://ann@127.0.0.1:9/garden'
-  const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '10ms']])
-  expect(chunks).toEqual(expect.arrayContaining([...every, 'postgres-store', 'store-access']))
-  expect(chunks).not.toContain('sqlite')
-  expect(drivers).toEqual([])
-})
-
-test('a service loads its kind of store, and no other', async () => {
-  const folder = temporaryFolder()
-  const service = launch([plants, 'serve', '--port', '0'], folder, { PLANTS_SERVE_TOKEN: token })
-  await Promise.race([once(service.stdout, 'data'), service])
-  service.kill('SIGTERM')
-  await service
-  const { chunks } = read(join(folder, 'record.json'))
-  expect(chunks).toEqual(expect.arrayContaining(['service', 'sqlite']))
-  expect(chunks.filter((name) => name === 'postgres-store' || name === 'remote-store')).toEqual([])
-})
-
-/** What the last of some runs loads that an empty program does not. A driver is a package, or a module of Node. */
-async function loadsOf(runs: string[][], env: Record<string, string> = {}) {
-  const folder = temporaryFolder()
-  const empty = await record([join(import.meta.dirname, '../../helpers/empty.cjs')], folder, env)
-  const records: Loads[] = []
-  for (const args of runs) records.push(await record([plants, ...args], folder, env))
-  const last = records.at(-1) ?? empty
-  const drivers = [...last.packages, ...last.modules].filter(isDriver)
+  const empty = await record([join(helpers, 'empty.cjs')], folder)
+  let last = empty
+  for (const args of runs) last = await record([join(root, 'bin/plants.js'), ...args], folder)
+  const chunks = last.files.filter((file) => file.startsWith(join(root, 'dist', sep)))
+  const isDriver = (name: string) => /sqlite(?:$|[\\/].*\.node$)/.test(name)
+  const modules = last.modules.filter((name) => !empty.modules.includes(name))
   return {
-    chunks: last.chunks,
-    packages: last.packages.filter((name) => !isDriver(name)),
-    drivers,
-    modules: last.modules.filter((name) => !isDriver(name) && !empty.modules.includes(name)),
+    chunks: chunks.map((file) => basename(file).replace(/(-[\w-]{8})?\.js$/, '')).toSorted(),
+    drivers: [...last.files, ...modules].filter(isDriver),
+    modules: modules.filter((name) => !isDriver(name)).toSorted(),
   }
 }
 
-function isDriver(name: string): boolean {
-  return name === '@photostructure/sqlite' || name === 'sqlite'
-}
-
-async function record(args: string[], folder: string, variables: Record<string, string>): Promise<Loads> {
-  await launch(args, folder, variables)
-  return read(join(folder, 'record.json'))
-}
-
-/** Runs Node, and records what it has loaded at its end. */
-function launch(args: string[], folder: string, variables: Record<string, string>) {
-  const { args: first, env } = recordTo(join(folder, 'record.json'))
-  const all = { PATH: process.env['PATH'], HOME: folder, ...env, ...variables }
-  return execa(process.execPath, [...first, ...args], { extendEnv: false, reject: false, env: all })
+/** Runs Node, and reads what it has loaded at its end. */
+async function record(args: string[], folder: string): Promise<{ files: string[]; modules: string[] }> {
+  const file = join(folder, 'record.json')
+  const env = { PATH: process.env['PATH'], HOME: folder, PLANTS_TOKEN: token, LOADS_FILE: file }
+  const options = { extendEnv: false, reject: false, env } as const
+  await execa(process.execPath, ['--require', join(helpers, 'record-loads.cjs'), ...args], options)
+  return JSON.parse(readFileSync(file, 'utf8'))
 }

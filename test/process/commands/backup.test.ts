@@ -1,4 +1,3 @@
-import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
@@ -54,13 +53,4 @@ test('no plant that was acknowledged is lost while a restore replaces the store'
   const isNew = (id: number) => id >= 1_000_000
   expect([...idsIn(kept), ...idsIn(world.store)].filter(isNew)).toEqual(answered)
   expect(idsIn(world.store).filter((id) => !isNew(id))).toHaveLength(20_001)
-})
-
-test('two backups to one file at once leave one that is whole, and nothing else', async () => {
-  const world = new World()
-  for (const id of [1, 2]) await world.spawn(`create --id ${id} --name Fern`)
-  const results = await Promise.all(Array.from({ length: 6 }, () => world.spawn('backup plants.bak')))
-  expect(results).toEqual(results.map(() => expect.objectContaining({ code: 0, err: '' })))
-  expect(idsIn(join(world.home, 'plants.bak'))).toEqual([1, 2])
-  expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
 })

@@ -7,18 +7,12 @@ import { token } from '../../helpers/remote.js'
 import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
 import { World } from '../../helpers/world.js'
 
-test.each([
-  ['auth status', 2000],
-  ['doctor', 2004],
-])('%s of 2000 stores needs little memory', async (command, lines) => {
+test('a doctor of 2000 stores needs little memory', async () => {
   const address = (index: number) => `https://plants-${index}.example.com/v1`
-  const indices = Array.from({ length: 2000 }, (_, index) => index)
-  const stores = indices.map((index) => [`store-${index}`, { address: address(index) }])
-  const saved = { token, savedAt: '2026-01-02T03:04:05.678Z' }
-  const tokens = command === 'doctor' ? [] : indices.map((index) => [address(index + 1000), saved])
-  const world = new World({ stores: Object.fromEntries(stores), tokens: Object.fromEntries(tokens) })
-  const { code, out } = await world.spawn(command, { env: { NODE_OPTIONS: '--max-old-space-size=96' } })
-  expect([code, out.match(/^\{.*\}$/gm)?.length]).toEqual([0, lines])
+  const stores = Array.from({ length: 2000 }, (_, index) => [`store-${index}`, { address: address(index) }])
+  const world = new World({ stores: Object.fromEntries(stores) })
+  const { code, out } = await world.spawn('doctor', { env: { NODE_OPTIONS: '--max-old-space-size=96' } })
+  expect([code, findingsOf(out).length]).toEqual([0, 2004])
 })
 
 test('each finding comes at once, and Ctrl-C ends the wait for the next', async () => {

@@ -5,7 +5,6 @@ import { World } from '../../helpers/world.js'
 test.each([
   [100, 'create --id "$id" --name "$name"'],
   [3, 'get "$id"'],
-  [3, 'update "$id" --name "$name"'],
   [3, 'delete "$id" --yes'],
 ])(
   'a loop over %i lines leaves its stdin to the next turn: plants %s',

@@ -1,5 +1,3 @@
-import { execFileSync } from 'node:child_process'
-import { chmodSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { Hostile } from '../../helpers/hostile.js'
 import { posts, Team } from '../../helpers/team.js'
@@ -18,7 +16,6 @@ describe('a token command that fails', () => {
   test.each([
     ['echo s3cret; exit 7', 'ended with exit code 7', tryIt],
     ['echo s3cret; kill -KILL $$', 'was killed by SIGKILL', tryIt],
-    ['exec tail -f /dev/null', ...hangs],
     ["mkfifo fifo; trap '' TERM; echo s3cret; while :; do read x < fifo; done", ...hangs],
     ['tail -f /dev/null &\necho $! > pid; wait', ...hangs],
   ])('gives no token: %j', async (lines, why, hint) => {
@@ -28,24 +25,19 @@ describe('a token command that fails', () => {
     if (team.has('pid')) team.background()
   })
 
-  test('has no time with --timeout 0, and otherwise that of its store', async () => {
+  test('has the time of its store', async () => {
     const team = new Team().takes('tail -f /dev/null', undefined, { timeout: '200ms' })
-    const slow = (seconds: number) => failure('tail', hangs[0].replace('0.3', `${seconds}`), hangs[1])
-    expect(await team.run(`${auth} --timeout 0`)).toEqual(slow(0))
-    expect(await team.run(auth)).toEqual(slow(0.2))
+    expect(await team.run(auth)).toEqual(failure('tail', hangs[0].replace('0.3', '0.2'), hangs[1]))
   })
 
   test('because it cannot be started gives no token', async () => {
-    const team = new Team()
-    const plain = team.script('echo s3cret', 'plain', 0o600)
-    const env = { PATH: team.home } // one that this user may look through
-    for (const [program, why] of [
-      ['no-such-program-s', 'there is no such program'],
-      [plain, 'permission denied'],
-    ] as const) {
-      const failed = failure(program, `could not be started: ${why}`, 'Check its name, or use its full path')
-      expect(await team.takes(program).run(auth, { env })).toEqual(failed)
-    }
+    const failed = failure(
+      'no-such-program-s',
+      'could not be started: there is no such program',
+      'Check its name, or use its full path',
+    )
+    const env = { PATH: new World().home } // one that this user may look through
+    expect(await new Team().takes('no-such-program-s').run(auth, { env })).toEqual(failed)
   })
 
   test('stops everything with 3: nothing is sent, not even a saved token', async () => {
@@ -58,25 +50,16 @@ describe('a token command that fails', () => {
       expect(await team.run(line)).toMatchObject({ code: 3, out: '' })
     expect(remote.connections).toBe(0)
   })
-
-  test('because it waits for its own token is not run', async () => {
-    const team = new Team()
-    const program = team.script('touch ran; echo s3cret')
-    const env = { PLANTS_TOKEN_FOR: 'unix:/run/two.sock\nhttps://plants.example.com/v1' }
-    const hint = 'Make it read the token from another source'
-    const failed = failure(program, 'asks plants for the token that it must print', hint)
-    expect(await team.takes(program).run(auth, { env })).toEqual(failed)
-    expect(team.has('ran')).toBe(false)
-  })
 })
 
 describe('a token command is invalid', () => {
-  const quote = ['contains a quote, but no shell interprets it', 'Write a space within a word as "\\ ", or use a']
-
   test.each([
     ['', 'is empty', 'Give it a value'],
-    ['"HOME/my command" x', ...quote],
-    [`sh -c 'echo s3cret'`, ...quote],
+    [
+      `sh -c 'echo s3cret'`,
+      'contains a quote, but no shell interprets it',
+      'Write a space within a word as "\\ ", or use a',
+    ],
     ['echo s3cret\0b', 'contains U+0000', 'Remove that character'],
   ])('and not saved, or run: %j', async (command, why, hint) => {
     const settings = { version: 1, stores: { team: { address: 'https://plants.example.com' } } }
@@ -88,9 +71,7 @@ describe('a token command is invalid', () => {
     expect(user.saved).toEqual(settings)
     const team = new Team().takes(command)
     const message = expect.stringContaining(`plants: stores.team.token-command in ${team.file} ${why}\n`)
-    for (const line of [create, auth, 'auth status --store team'])
-      expect(await team.run(line)).toEqual({ code: 2, out: '', err: message })
-    expect(await team.run('doctor --store team')).toMatchObject({ code: 1, out: expect.stringContaining(why) })
+    expect(await team.run(auth)).toEqual({ code: 2, out: '', err: message })
   })
 })
 
@@ -101,10 +82,6 @@ describe('a token command', () => {
     const special = `$HOME \`id\` $(id) ; echo && rm -rf x | y > z < w & # q * ~ {a,b} a"b" c' caf\u00e9 \u{1f331}`
     expect(await team.takes(` ${program} a b  c d\\ e ${special} `).run(auth)).toEqual(printed('s3cret\n'))
     expect(team.read('words').trim().split('\n')).toEqual(['a', 'b', 'c', 'd e', ...special.split(' ')])
-  })
-
-  test('may take longer than a timer can', async () => {
-    expect(await new Team().takes('echo s3cret').run(`${auth} --timeout 30d`)).toEqual(printed('s3cret\n'))
   })
 
   test('may leave a process behind that holds its stdout open', async () => {
@@ -135,11 +112,12 @@ describe('a token command', () => {
     const team = new Team()
     const remote = await Hostile.listen({ posts })
     team.takes(team.script('touch ran; echo s3cret'), remote.url)
-    const lines = [
-      ...['create --id x --name Fern --store team', `create --id 1 --name Fern --store ${remote.url}`, 'stores list'],
-      ...['config list', 'auth login --with-token --store team', 'auth logout --store team', 'auth status'],
-    ]
-    for (const line of lines) {
+    for (const line of [
+      'create --id x --name Fern --store team',
+      `create --id 1 --name Fern --store ${remote.url}`,
+      'auth logout --store team',
+      'auth status',
+    ]) {
       await team.run(line, { env: { PLANTS_STORE: './plants.db' }, stdin: 's3cret-typed' })
       expect({ line, isRun: team.has('ran') }).toEqual({ line, isRun: false })
     }
@@ -147,30 +125,6 @@ describe('a token command', () => {
     expect(team.has('ran')).toBe(false)
   })
 })
-
-test.skipIf(process.platform === 'win32')(
-  'settings that others can change run no command, and send no saved token',
-  async () => {
-    const remote = await Hostile.listen({ posts })
-    const saved = { token: 's3cret-saved', savedAt: '2026-01-02T03:04:05.678Z' }
-    const team = new Team()
-    const command = { address: `${remote.url}/v1`, 'token-command': team.script('touch ran; echo s3cret') }
-    team.save({
-      stores: { team: command, own: { address: remote.url } },
-      tokens: { [remote.url]: saved },
-    })
-    const createAt = (store: string) => team.run(`create --id 1 --name Fern --timeout 1s --store ${store}`)
-    chmodSync(team.file, 0o602)
-    const mend = `chmod 600 ${team.file}`
-    const why = `The settings in ${team.file} are in a file that can be changed by others (mode 602)`
-    for (const store of ['team', 'own'])
-      expect(await createAt(store)).toEqual(refusal(why, `Check what it contains, then run: ${mend}`))
-    expect([remote.connections, team.has('ran')]).toEqual([0, false])
-    execFileSync('sh', ['-c', mend])
-    for (const store of ['team', 'own']) expect(await createAt(store)).toMatchObject({ code: 0, err: '' })
-    expect(team.has('ran')).toBe(true)
-  },
-)
 
 const longest = 's3cret'.padEnd(4096, 'x')
 
@@ -181,7 +135,6 @@ function prints(text: string): Team {
 }
 
 test.each([
-  ['A token', 's3cret-A.b_c~d+e/f==', 's3cret-A.b_c~d+e/f=='],
   ['A token in blanks, after a byte order mark', '\ufeff\n\n \ts3cret \r\n\n', 's3cret'],
   ['The longest token', longest, longest],
   ['64 KiB', 's3cret'.padEnd(65_536, '\n'), 's3cret'],
@@ -195,7 +148,6 @@ const notOne =
 
 test.each([
   ['blanks', ' \r\n', 'printed nothing'],
-  ['a header', 'Bearer s3cret', notOne],
   ['too long a token', `${longest}x`, 'printed text that is longer than 4096 characters'],
   ['JSON', '{"token":"s3cret"}', notOne],
 ])('%s from a token command is no token, and is not repeated', async (_, text, why) => {

@@ -1,12 +1,11 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
-import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
-import { closedAfterTest, createPlant, endConnections, fileAddress, openOptions } from '../../helpers/store.js'
+import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
 import { answer, refusal, World } from '../../helpers/world.js'
 
 // The messages about files that are no backups are in transcripts/backup.txt.
@@ -68,10 +67,10 @@ test('a damaged store is neither backed up nor replaced', async () => {
   for (const [line, err] of [
     ['backup plants.bak', `plants: The store ${damaged} is damaged: `],
     ['restore plants.bak --yes', '\n  Restore a backup, or copy what is readable to '],
-  ])
+  ] as const)
     expect(await user.run(`${line} --store ${damaged}`)).toMatchObject({
       code: 4,
-      err: expect.stringContaining(`${err}`),
+      err: expect.stringContaining(err),
     })
   expect([await listOf('./plants.bak'), names()]).toEqual([fern, before])
 })
@@ -90,28 +89,18 @@ describe('backup', () => {
     expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
   })
 
-  test('has what is in the log, and not what is just being written', async () => {
-    await createPlant(await live(user.store), { id: 2n, name: 'Ivy' })
-    open(user.store).exec("BEGIN IMMEDIATE; INSERT INTO plants (id, name) VALUES (3, 'Oak')")
-    expect((await user.run('backup plants.bak')).code).toBe(0)
-    expect(await listOf('./plants.bak')).toBe(`${fern}{"id":2,"name":"Ivy"}\n`)
-  })
-
-  test('replaces an older one, also through a link', async () => {
+  test('replaces an older one, also through a link, and keeps its mode', async () => {
     await user.run('backup plants.bak')
+    fs.chmodSync(at('plants.bak'), 0o640)
     await user.run('create --id=-9223372036854775808 --name Moss')
     fs.symlinkSync('plants.bak', at('latest'))
     expect((await user.run('backup latest')).code).toBe(0)
     expect(await listOf('./plants.bak')).toBe(moss + fern)
+    expect(fs.statSync(at('plants.bak')).mode & 0o777).toBe(0o640)
   })
 
-  test('does not replace what is no backup, the store itself, or another that is in use', async () => {
-    open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
+  test('does not replace the store itself, or another that is in use', async () => {
     fs.symlinkSync(user.store, at('link'))
-    const before = fs.readFileSync(at('songs.db'))
-    const why = expect.stringContaining('songs.db is an SQLite file of another program, not a store\n')
-    expect(await user.run('backup songs.db')).toMatchObject({ code: 2, err: why })
-    expect(fs.readFileSync(at('songs.db')).equals(before)).toBe(true)
     const err = expect.stringContaining('is the store itself')
     expect(await user.run('backup link')).toMatchObject({ code: 2, err })
     await createPlant(await live(at('other.db')), { id: 2n, name: 'Ivy' })
@@ -122,23 +111,12 @@ describe('backup', () => {
     expect([await listOf('local'), await listOf('./other.db')]).toEqual([fern, '{"id":2,"name":"Ivy"}\n'])
   })
 
-  test('keeps the mode of the file that it replaces', async () => {
-    await user.run('backup plants.bak')
-    fs.chmodSync(at('plants.bak'), 0o640)
-    expect((await user.run('backup plants.bak')).code).toBe(0)
-    expect(fs.statSync(at('plants.bak')).mode & 0o777).toBe(0o640)
-  })
-
   test.runIf(isRoot)('never replaces a file of another user (needs root)', async () => {
-    await user.run('backup plants.bak')
     user.write('empty', '')
-    for (const name of ['plants.bak', 'empty']) {
-      fs.chownSync(at(name), 65_534, 65_534)
-      const before = fs.readFileSync(at(name))
-      const why = `${at(name)} belongs to another user (uid 65534)`
-      expect(await user.run(`backup ${name}`)).toEqual(refusal(why, 'Choose another file for the backup'))
-      expect([fs.readFileSync(at(name)).equals(before), fs.statSync(at(name)).uid]).toEqual([true, 65_534])
-    }
+    fs.chownSync(at('empty'), 65_534, 65_534)
+    const why = `${at('empty')} belongs to another user (uid 65534)`
+    expect(await user.run('backup empty')).toEqual(refusal(why, 'Choose another file for the backup'))
+    expect([user.read('empty'), fs.statSync(at('empty')).uid]).toEqual(['', 65_534])
   })
 })
 
@@ -146,13 +124,6 @@ describe('restore', () => {
   beforeEach(async () => {
     await user.run('create --id=-9223372036854775808 --name Moss')
     await user.run('backup plants.bak')
-  })
-
-  test('creates a store that is the same', async () => {
-    fill(at('plants.bak'), 12_345)
-    expect((await user.run('restore plants.bak --store ./new.db')).out).toContain('"plants":12346')
-    expect(await listOf('./new.db')).toBe(await listOf('./plants.bak'))
-    expect(check('new.db')).toEqual({ journal_mode: 'wal', integrity_check: 'ok' })
   })
 
   test('replaces plants with --yes, and keeps what was there', async () => {
@@ -179,20 +150,7 @@ describe('restore', () => {
     await user.run('tokens create --note new --store ./other.db')
     const { kept } = JSON.parse((await user.run('restore plants.bak --store ./other.db')).out)
     expect((await user.run('tokens list --store ./other.db')).out).toBe('')
-    const withNew = { code: 0, out: expect.stringContaining('"note":"new"'), err: '' }
-    expect(await user.run(`tokens list --store ${kept}`)).toEqual(withNew)
-    await endConnections() // those of this process, which belong to other processes outside of a test
-    expect(await user.run(`restore ${kept} --store ./third.db`)).toMatchObject({ code: 0 })
-    expect(await user.run('tokens list --store ./third.db')).toEqual(withNew)
-  })
-
-  test('lets others go on who have the store open', async () => {
-    const other = await live(user.store)
-    await createPlant(other, { id: 2n, name: 'Ivy' })
-    expect((await user.run('restore plants.bak --yes')).code).toBe(0)
-    expect((await other.get([2n])).get(2n)).toBe(undefined)
-    await createPlant(other, { id: 3n, name: 'Oak' })
-    expect(await listOf('local')).toBe(`${moss}${fern}{"id":3,"name":"Oak"}\n`)
+    expect((await user.run(`tokens list --store ${kept}`)).out).toContain('"note":"new"')
   })
 
   test('waits for a writer, as long as --timeout says', async () => {
@@ -204,7 +162,7 @@ describe('restore', () => {
     expect(await listOf('local')).toBe(`${moss}${fern}{"id":2,"name":"Ivy"}\n`)
   })
 
-  test('takes no store with changes beside its file, but a copy of it', async () => {
+  test('takes no store with changes beside its file', async () => {
     const other = at('live.db')
     await createPlant(await live(other), { id: 6n, name: 'Elm' })
     const hint = 'Choose a file that plants backup has created'
@@ -212,19 +170,14 @@ describe('restore', () => {
       refusal(`Not restored: ${other} is not a complete backup, because it has changes in ${other}-wal`, hint),
     )
     expect(await listOf('local')).toBe(moss + fern)
-    expect((await user.run('backup copy.bak --store ./live.db')).code).toBe(0)
-    expect((await user.run('restore copy.bak --yes')).code).toBe(0)
-    expect(await listOf('local')).toBe('{"id":6,"name":"Elm"}\n')
   })
 
   test('rejects what is no backup or is damaged, and changes nothing', async () => {
     open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
     await damagedCopy()
-    fs.writeFileSync(at('my.gz'), gzipSync(fern))
     const reasons = {
       'songs.db': `${at('songs.db')} is an SQLite file of another program, not a store\n`,
       'damaged.db': `The store ${at('damaged.db')} is damaged: `,
-      'my.gz': `${at('my.gz')} is not a store: it is not an SQLite file\n`,
     }
     for (const [name, why] of Object.entries(reasons))
       for (const flag of ['--yes', '--dry-run']) {

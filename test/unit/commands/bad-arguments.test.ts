@@ -3,23 +3,15 @@ import { expect, test } from 'vitest'
 import { program, treeOf } from '../../helpers/helps.js'
 import { refusal, World } from '../../helpers/world.js'
 
-function hintFor(text: string): string {
-  if (/^\p{L}/u.test(text)) return 'To find plants by their texts: plants list --search TEXT'
-  return /^\d+,/.test(text) ? 'Separate ids by spaces: 1 2 3' : 'For example: 1'
-}
-
 // The messages about command lines are in transcripts/usage.txt.
 
 test.each([
   ['an integer from -9223372036854775808 to 9223372036854775807', ['9223372036854775808', '-9223372036854775809']],
-  ['an integer', ['1.5', '1.0000000000000000001', '']],
-  ['an integer without an exponent', ['1E3', '1e3', '1.5e+3', '0e0', '1e-999999999', '1e999999999']],
-  ['an integer without spaces', [' 1', '1\n', '1 000']],
+  ['an integer', ['1.5', '']],
+  ['an integer without an exponent', ['1E3', '1e999999999']],
+  ['an integer without spaces', ['1\n']],
   ['an integer without leading zeros', ['007', '-00']],
-  [
-    'an integer, in digits only',
-    ['7.0', '0x10', '+1', '1,000', '.5', '5.', '1e', '"1"', '\u0661', '\u22121', 'a\u001b[2J'],
-  ],
+  ['an integer, in digits only', ['7.0', '+1', '1,000', '\u0661', 'a\u001b[2J']],
 ])('an id must be %s', async (rule, texts) => {
   const user = new World()
   for (const text of texts) {
@@ -27,17 +19,23 @@ test.each([
     expect(await user.run(['create', `--id=${text}`, '--name', 'Fern'])).toEqual(
       refusal(`id ${message}`, 'Correct the options'),
     )
-    expect(await user.run(['get', text])).toEqual(refusal(`id ${message}`, hintFor(text)))
-    expect(await user.run(['list', `--after=${text}`])).toEqual(
-      refusal(`--after ${message}`, text === '1,000' ? hintFor(text) : 'For example: --after 1'),
-    )
+    const err = expect.stringContaining(`plants: --after ${message.replaceAll('\u001b', '\\u{1b}')}\n`)
+    expect(await user.run(['list', `--after=${text}`])).toMatchObject({ code: 2, err })
   }
   expect(user.has('data')).toBe(false)
 })
 
 test.each([
-  ['--timeout', 'a duration such as 30s, 500ms or 2m', '30s', 'x||-1|1e3|1 s|5w|1.2345|.5|+1|\u221e|9999999999'],
-  ['--limit', 'a whole number from 1 to 9007199254740991', '10', 'x||0|-1|1.5|1e3|01|9007199254740992'],
+  ['abc', 'To find plants by their texts: plants list --search TEXT'],
+  ['1,2', 'Separate ids by spaces: 1 2 3'],
+  ['1.5', 'For example: 1'],
+])('a hint says what may have been meant by the id %s', async (id, hint) => {
+  expect((await new World().run(`get ${id}`)).err).toContain(`\n  ${hint}\n`)
+})
+
+test.each([
+  ['--timeout', 'a duration such as 30s, 500ms or 2m', '30s', 'x||-1|1.2345|9999999999'],
+  ['--limit', 'a whole number from 1 to 9007199254740991', '10', 'x||0|1.5|01|9007199254740992'],
 ])('%s must be %s', async (flag, rule, example, texts) => {
   for (const text of texts.split('|'))
     expect(await new World().run(['list', flag, text])).toEqual(
@@ -61,33 +59,12 @@ test('an idempotency key is 1 to 255 visible ASCII characters', async () => {
   expect(user.has('data')).toBe(false)
 })
 
-test('a message shows at most 40 characters of a value, each whole', async () => {
-  const { err } = await new World().run(['list', '--output', `${'x'.repeat(38)}\u{1f331}\u{1f331}\u{1f331}`])
-  expect(err).toContain(`but was "${'x'.repeat(38)}\u{1f331}…"`)
-})
-
 const options = treeOf(program)
   .filter((command) => command.commands.length === 0 && command.name() !== 'help')
   .flatMap((command) => command.options.map(({ long = '', required }) => ({ words: wordsOf(command), long, required })))
 
 test('each option with a value is rejected when it is given twice, unless it is repeatable, and no switch', async () => {
-  const values = [
-    'x',
-    '1',
-    '1d',
-    'json',
-    'skip',
-    'info',
-    'continue',
-    'id',
-    'name',
-    'id=x',
-    'utf-8',
-    ';',
-    '/x',
-    'read',
-    '*',
-  ]
+  const values = 'x 1 1d json skip info continue id name id=x utf-8 ; /x read *'.split(' ')
   const wrong: string[] = []
   for (const { words, long, required: hasValue } of options) {
     const required = hasValue && long !== '--cors'

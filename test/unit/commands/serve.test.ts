@@ -1,7 +1,6 @@
 import { once } from 'node:events'
 import { chmodSync, chownSync, readdirSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { dirname } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { objectsOf } from '../../helpers/json-lines.js'
@@ -32,36 +31,24 @@ function messagesIn(err: string, wanted: string): unknown[] {
   return objectsOf(err).flatMap(({ level, msg }) => (level === wanted ? [msg] : []))
 }
 
-describe.runIf(hasOpenssl)('a warning of a file of secrets (needs openssl):', () => {
-  const warningsOf = async (...args: string[]) => {
-    const { code, err } = await serve(args)
-    return [code, ...messagesIn(err, 'warn')]
-  }
-
-  test.each([
-    [0o600, false],
-    [0o640, true],
-  ])('a --tls-key of mode %o that others can read: %s', async (mode, isWarned) => {
+test.runIf(hasOpenssl)(
+  'a --tls-key that others can read is warned of, and one that they can write is refused (needs openssl)',
+  async () => {
     const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
-    chmodSync(keyPath, mode)
-    const fix = `Fix it with: chmod 600 ${keyPath}`
-    const warning = `Other users can read the file ${keyPath} of --tls-key. ${fix}`
-    expect(await warningsOf('--tls-cert', path, '--tls-key', keyPath)).toEqual(isWarned ? [0, warning] : [0])
-  })
-})
-
-test.runIf(hasOpenssl)('a --tls-key that others can write is refused (needs openssl)', async () => {
-  const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
-  const refused = (why: string) =>
-    refusal(`The key ${keyPath} ${why}`, 'Use a key of your own, which only you can change: chmod 600')
-  const args = ['--tls-cert', path, '--tls-key', keyPath]
-  chmodSync(keyPath, 0o602)
-  expect(await serve(args)).toEqual(refused('can be changed by others (mode 602)'))
-  if (process.getuid?.() !== 0) return
-  chmodSync(keyPath, 0o600)
-  chownSync(keyPath, 65_534, 65_534)
-  expect(await serve(args)).toEqual(refused('belongs to another user (uid 65534)'))
-})
+    const refused = (why: string) =>
+      refusal(`The key ${keyPath} ${why}`, 'Use a key of your own, which only you can change: chmod 600')
+    const args = ['--tls-cert', path, '--tls-key', keyPath]
+    chmodSync(keyPath, 0o640)
+    const warning = `Other users can read the file ${keyPath} of --tls-key. Fix it with: chmod 600 ${keyPath}`
+    expect(messagesIn((await serve(args)).err, 'warn')).toEqual([warning])
+    chmodSync(keyPath, 0o602)
+    expect(await serve(args)).toEqual(refused('can be changed by others (mode 602)'))
+    if (process.getuid?.() !== 0) return
+    chmodSync(keyPath, 0o600)
+    chownSync(keyPath, 65_534, 65_534)
+    expect(await serve(args)).toEqual(refused('belongs to another user (uid 65534)'))
+  },
+)
 
 describe('a store that does not exist', () => {
   const hint = 'Check the address. To create a store, and a token for clients: plants tokens create'
@@ -70,9 +57,6 @@ describe('a store that does not exist', () => {
     const options: RunOptions = { env: { NO_COLOR: '1' } }
     const missing = refusal(`There is no store at ${user.home}/a.db`, `${hint} --store a.db`, 4)
     expect(await serve(['--store', 'a.db'], options)).toEqual(missing)
-    expect(
-      await serve(['--store', 'a.db'], { ...options, terminals: ['stdin', 'stdout', 'stderr'], columns: 200 }),
-    ).toEqual(missing)
     expect(await serve([], options)).toEqual(refusal(`There is no store at ${user.store}`, hint, 4))
     expect(readdirSync(user.home)).toEqual([])
   })
@@ -94,10 +78,9 @@ describe('a service does not start', () => {
     expect(await failureOf([flag, `${port}`])).toEqual({ code: 4, error: 503, message, hint, retryable: true })
   })
 
-  test.each(['x'.repeat(120), 'none/socket'])('at a socket that cannot be there: %s', async (name) => {
-    const path = `${user.home}/${name}`
-    const message = expect.stringContaining(dirname(path))
-    expect(await failureOf(['--socket', path])).toMatchObject({ code: 2, error: 400, message })
+  test('at a socket that cannot be there', async () => {
+    const message = expect.stringContaining(`${user.home}/none`)
+    expect(await failureOf(['--socket', `${user.home}/none/socket`])).toMatchObject({ code: 2, error: 400, message })
   })
 
   test('in the place of a file', async () => {
@@ -122,35 +105,29 @@ describe('a service does not start', () => {
     expect(await codeWith('--tls-key', one.keyPath)).toBe(0)
   })
 
-  const elsewhere = '192.0.2.1 is not an address of this machine'
-
   test.each([
     [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
     [
-      ['--admin-port', '0', '--admin-host', '192.0.2.1'],
-      elsewhere,
-      'Give --admin-host 127.0.0.1, or 0.0.0.0 for all of them',
+      ['--host', '192.0.2.1'],
+      '192.0.2.1 is not an address of this machine',
+      'Give --host 127.0.0.1, or 0.0.0.0 for all of them',
     ],
-    [['--host', '192.0.2.1'], elsewhere, 'Give --host 127.0.0.1, or 0.0.0.0 for all of them'],
   ])('where it cannot listen: %j', async (args, message, hint) => {
     expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })
   })
 })
 
-test.each([
-  ['text', 'unix:', '\u202e'],
-  ['json', '{"address":"unix:', '\\u202e'],
-])('the address is escaped on a terminal: --output %s', async (output, start, inPipe) => {
-  const args = ['--socket', `${user.home}/s\x1b[31m\x9b\u202e`, '--output', output]
-  const { code, out } = await serve(args, { terminals: ['stdout'] })
-  expect([code, out.startsWith(start)]).toEqual([0, true])
-  expect(out.trimEnd()).toMatch(/^[ -~]+$/)
-  expect((await serve(args)).out).toContain(inPipe)
+test('the address is escaped on a terminal', async () => {
+  const args = ['--socket', `${user.home}/s\x1b[31m\x9b\u202e`, '--output', 'text']
+  expect(await serve(args, { terminals: ['stdout'] })).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/^unix:[ -~]+\n$/),
+  })
+  expect((await serve(args)).out).toContain('\u202e')
 })
 
 test.each([
   [[], '127.0.0.1', []],
-  [['--host', '127.0.0.3'], '127.0.0.1', []],
   [['--admin-host', '127.0.0.2'], '127.0.0.2', []],
   [['--admin-host', '0.0.0.0'], '127.0.0.1', ['Other machines can reach the admin port, which needs no token']],
 ])('the admin port is on this machine alone, without --admin-host: %j', async (args, host, warnings) => {
@@ -169,13 +146,6 @@ test('the log is text on a terminal, and otherwise JSON', async () => {
 
 // What else these commands print is in transcripts/auth.txt.
 
-test('tokens create prints a new token each time, and nothing else', async () => {
-  const [first, second] = [await user.run('tokens create'), await user.run('tokens create --note laptop --expires 90d')]
-  for (const { code, out } of [first, second])
-    expect([code, out]).toEqual([0, expect.stringMatching(/^plants_[\w-]{43}\n$/)])
-  expect(first.out).not.toBe(second.out)
-})
-
 test('tokens create prints all about the token as JSON', async () => {
   const { out } = await user.run('tokens create --note laptop --expires 12h --output json')
   const { createdAt, expiresAt, ...token } = JSON.parse(out)
@@ -183,13 +153,10 @@ test('tokens create prints all about the token as JSON', async () => {
   expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(12 * 3_600_000)
 })
 
-test('tokens create says on a terminal until when the token is valid', async () => {
-  const { err } = await user.run('tokens create --expires 2m', { terminals: ['stdout', 'stderr'] })
-  expect(err).toMatch(/This is token 1, valid until [\d-]{10}T[\d:]{5}Z. It is not shown again/)
-})
-
 test('tokens list is a table that fits a terminal of 80 columns', async () => {
-  await user.run('tokens create --note continuous-integration --expires 90d')
+  const create = 'tokens create --note continuous-integration --expires 90d'
+  const { err } = await user.run(create, { terminals: ['stdout', 'stderr'] })
+  expect(err).toMatch(/This is token 1, valid until [\d-]{10}T[\d:]{5}Z. It is not shown again/)
   await user.run('tokens create --note laptop --expires 1ms')
   await user.run('tokens create --note ci --allow create,read,update,delete')
   await user.run('tokens revoke 3')

@@ -1,4 +1,4 @@
-import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, realpathSync, symlinkSync } from 'node:fs'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Hostile, json } from '../../helpers/hostile.js'
@@ -22,27 +22,13 @@ describe('while another process holds the lock', () => {
     await release()
     expect((await user.run('config set output json')).code).toBe(0)
   })
-
-  test('of two who add a store of one name, one succeeds, and its time-out is not that of the lock', async () => {
-    const user = new World({})
-    const { release } = await heldLock(`${user.file}.lock`)
-    const adding = [0, 1].map((n) => user.run(`stores add team /${n}.db --timeout 1ms`))
-    for (let turn = 0; turn < 100; turn += 1) await new Promise(setImmediate)
-    await release()
-    const codes = (await Promise.all(adding)).map(({ code }) => code)
-    expect(codes.toSorted()).toEqual([0, 2])
-    expect(user.saved).toMatchObject({ stores: { team: { address: `/${codes.indexOf(0)}.db`, timeout: '1ms' } } })
-  })
 })
 
 describe('a settings file that is a link', () => {
-  test.each([
-    ['relative', '../dotfiles/plants.json'],
-    ['to a link', 'step'],
-  ])('%s, stays one, and its target is created and changed', async (_, link) => {
+  test('stays one, also by another link, and its target is created and changed', async () => {
     const user = new World()
     for (const folder of [user.config, join(user.home, 'dotfiles')]) mkdirSync(folder, { mode: 0o700 })
-    symlinkSync(link, user.file)
+    symlinkSync('step', user.file)
     symlinkSync('../dotfiles/plants.json', join(user.config, 'step'))
     expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
     for (const timeout of ['1m', '2m']) {
@@ -51,20 +37,10 @@ describe('a settings file that is a link', () => {
       const target = join(user.home, 'dotfiles/plants.json')
       expect([lstatSync(target).isFile(), modeOf(target)]).toEqual([true, '600'])
     }
-    expect(readlinkSync(user.file)).toBe(link)
+    expect(readlinkSync(user.file)).toBe('step')
     expect([user.config, join(user.home, 'dotfiles')].flatMap((folder) => readdirSync(folder))).toEqual([
       ...['settings.json', 'step', 'plants.json'],
     ])
-  })
-
-  test('in a folder that is a link leads where the system says', async () => {
-    const user = new World()
-    mkdirSync(join(user.home, 'dotfiles/sub'), { recursive: true })
-    symlinkSync('dotfiles/sub', user.config)
-    symlinkSync('../plants.json', user.file)
-    expect((await user.run('config set timeout 1m')).code).toBe(0)
-    expect(await user.run('config get timeout')).toEqual(printed('1m\n'))
-    expect(realpathSync(user.file)).toBe(join(user.home, 'dotfiles/plants.json'))
   })
 
   test('to a folder that does not exist stays, and nothing is saved', async () => {
@@ -94,7 +70,6 @@ describe('unknown keys stay', () => {
   test.each<[string, (saved: typeof before) => unknown]>([
     ['config unset output', (saved) => Reflect.deleteProperty(saved, 'output')],
     ['stores set team --timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
-    ['stores add new /srv/new.db', ({ stores }) => Object.assign(stores, { new: { address: '/srv/new.db' } })],
     [
       'stores remove team',
       (saved) => [Reflect.deleteProperty(saved.stores, 'team'), Reflect.deleteProperty(saved.tokens, team)],
@@ -115,14 +90,13 @@ describe('unknown keys stay', () => {
     expect(user.saved).toEqual({ ...before, tokens })
   })
 
-  test.each([
-    '"__proto__":{"a":1}',
-    '"stores":{"__proto__":{"address":"/a.db"}}',
-    '"tokens":{"https://a":{"token":"a","savedAt":"b","__proto__":{"a":1}}}',
-  ])('also %s', async (text) => {
-    const user = new World()
-    user.save(`{"version":1,${text}}`)
-    expect((await user.run('config set timeout 3m')).code).toBe(0)
-    expect(readFileSync(user.file, 'utf8').replaceAll(/\s/g, '')).toContain(text)
-  })
+  test.each(['"__proto__":{"a":1}', '"tokens":{"https://a":{"token":"a","savedAt":"b","__proto__":{"a":1}}}'])(
+    'also %s',
+    async (text) => {
+      const user = new World()
+      user.save(`{"version":1,${text}}`)
+      expect((await user.run('config set timeout 3m')).code).toBe(0)
+      expect(readFileSync(user.file, 'utf8').replaceAll(/\s/g, '')).toContain(text)
+    },
+  )
 })

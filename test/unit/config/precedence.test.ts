@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
 import { defaultOf, type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
-import { Hostile, json } from '../../helpers/hostile.js'
 import { type Result, withUsual } from '../../helpers/run.js'
 import { World } from '../../helpers/world.js'
 
@@ -115,35 +114,12 @@ test.each(wrong)('an invalid $name as $source is rejected with its source', asyn
   else if (source !== 'variable' || name !== 'allow-http') expect(hint).toMatch(/^ {2}\S/)
 })
 
-test.each(wrong.filter(({ name, source }) => source !== 'flag' && flagOf(name)))(
-  'an invalid $name as $source does no harm below a flag',
-  async ({ name, source }) => {
-    const desk = new Desk(name)
-    const flags = { store: 'team', output: 'json', timeout: '5s', 'ca-cert': desk.user.file, 'allow-http': 'true' }
-    desk.give(name, source, invalid[name][0])
-    desk.give(name, 'flag', { ...flags, 'token-command': '' }[name])
-    const { code, err } = await desk.run()
-    expect({ code, err: err.replace(/^.*Created store .*\n/, '') }).toEqual({ code: 0, err: '' })
-  },
-)
-
 test.each(['flag', 'variable', 'saved'] as const)('output json as %s makes all errors JSON', async (source) => {
   const desk = new Desk('store')
   desk.give('output', source, 'json')
   const [error, message, hint] = [expect.any(Number), expect.any(String), expect.any(String)]
-  for (const flags of [['--timeout', 'soon'], ['--store', 'nope'], ['--nope'], ['--id', '1.5']]) {
+  for (const flags of [['--timeout', 'soon'], ['--nope']]) {
     const { err } = await desk.run(withUsual({ '--id': '1', '--name': 'Fern' }, ['create', ...flags]))
     expect(JSON.parse(err)).toEqual({ error, message, hint })
   }
-})
-
-test('what a store has saved counts only when the store is called by its name', async () => {
-  const desk = new Desk('store')
-  const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
-  Object.assign(desk.team, { address: remote.url, timeout: '2m', 'token-command': '/bin/echo of-command' })
-  const { code, err } = await desk.run(['create', '--id', '1', '--name', 'Fern', '--store', remote.url, '-v'])
-  expect([code, settingLine('timeout', err), settingLine('token-command', err)]).toEqual([
-    ...[0, '* timeout 30s (default)', '* token-command none (default)'],
-  ])
-  expect(remote.posts.map(({ headers }) => headers['authorization'])).toEqual(['Bearer s3cret-token'])
 })

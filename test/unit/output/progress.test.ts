@@ -1,6 +1,6 @@
-import { PassThrough, Readable } from 'node:stream'
+import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { progressLine, withProgress } from '../../../src/output/progress.js'
+import { progressLine } from '../../../src/output/progress.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { takeTime } from '../../helpers/plant-service.js'
 import { token } from '../../helpers/remote.js'
@@ -35,26 +35,6 @@ test('it is drawn after the delay, ten times a second, no wider than the termina
   expect(terminal.drawn).toEqual(['\r510 done\u001b[K', '\r630 done, 1\u001b[K', '\r\u001b[K'])
 })
 
-test('a copy has no plants, but a part', () => {
-  const terminal = screen()
-  const progress = progressLine(terminal.io, true, 0)
-  progress.show(() => ({ part: 0.1 }))
-  terminal.time = 10_000
-  progress.show(() => ({ part: 0.2 }))
-  expect(terminal.drawn).toEqual(['\r10 %\u001b[K', '\r20 %, 1 min 20 s left\u001b[K'])
-})
-
-test('nothing is drawn where it is not shown', async () => {
-  const terminal = screen()
-  const parts = withProgress(
-    Readable.from([[1], [2, 3]]),
-    ({ length }: number[]) => length,
-    progressLine(terminal.io, false, 0),
-  )
-  for await (const _ of parts) terminal.time += 1000
-  expect(terminal.drawn).toEqual([])
-})
-
 test('a pipe, JSON errors and --verbose are not told what is waited for', async () => {
   const created = json(200, { name: 'Fern' })
   const isShown = async (flags: string, terminals: RunOptions['terminals'] = []) => {
@@ -63,7 +43,6 @@ test('a pipe, JSON errors and --verbose are not told what is waited for', async 
     const { code, err } = await new World().run(create, { env: { PLANTS_TOKEN: token }, terminals })
     return { code, isShown: err.includes('Waiting') }
   }
-  const inPipe = ['', ' --output json', ' --verbose'].map((flags) => isShown(flags))
   const onTerminal = [' --output json', ' --verbose'].map((flags) => isShown(flags, ['stdout', 'stderr']))
-  expect(await Promise.all([...inPipe, ...onTerminal])).toEqual(Array(5).fill({ code: 0, isShown: false }))
+  expect(await Promise.all([isShown(''), ...onTerminal])).toEqual(Array(3).fill({ code: 0, isShown: false }))
 })

@@ -4,75 +4,48 @@ import { printed, World } from '../../helpers/world.js'
 
 // World.run itself fails when a password is shown: each holds "s3cret".
 
-const addresses = [
+test.each([
   '\t POSTGRES://U:S3CRETPW@127.0.0.1:1/DB \n',
   ...linesOf(`
-    user=u pass=s3cretPw host=127.0.0.1
-    PGPASS=s3cretPw host=127.0.0.1
-    password: s3cretPw host: 127.0.0.1
     host=127.0.0.1 password=s3cretPw dbname=x
-    host=127.0.0.1 password = 's3cret with \\' spaces' dbname=x
-    dbname=x PASSWORD=s3cretPw
     "postgres://u:s3cretPw@127.0.0.1:1/db"
-    pg://u:s3cretPw@127.0.0.1:1/db
     postgres+ssl://u:s3cretPw@127.0.0.1:1/db
-    mysql://127.0.0.1/db?user=u&password=s3cretPw
     jdbc:sqlserver://127.0.0.1;user=u;password=s3cretPw
     sqlite:sqlite:postgres://u:s3cretPw@127.0.0.1/db
-    unix:postgres://u:s3cretPw@127.0.0.1/db
-    https://u:s3cret/s3cret@127.0.0.1
     https://u:s3cret@s3cret@127.0.0.1
-    https://u:s3cret?s3cret#s3cret@127.0.0.1
     https://u:s3cret s3cret@127.0.0.1
-    https:/u:s3cret@127.0.0.1
     https:u:s3cret@127.0.0.1
-    https:\\\\u:s3cret@127.0.0.1
-    HTTP:///u:s3cret@127.0.0.1/@s3cret@/v1
-    https//u:s3cretPw@127.0.0.1
     https://s3cretToken@127.0.0.1
     postgres//u:s3cretPw@127.0.0.1/db
-    postgres:u:s3cretPw@127.0.0.1/db
-    postgres/u:s3cretPw@127.0.0.1/db
-    u:s3cretPw@127.0.0.1/db
     u:s3cret//Pw:s3cret@s3cret@127.0.0.1/db
-    postgres:////u:s3cretPw@127.0.0.1/db
-    postgres:\\\\u:s3cretPw@127.0.0.1/db
-    postgres%3A%2F%2Fu%3As3cretPw%40127.0.0.1/db
-    pg://u:s3cret%40%2FPw@127.0.0.1/db
-    pg://u:s3cret@s3cret/s3cret?s3cret#s3cret@127.0.0.1/db
-    PLANTS_STORE=postgres://u:s3cretPw@127.0.0.1/db
     https://127.0.0.1:1/?a=1&password=s3cretPw`),
-].map((address, index) => ({ address, index }))
-
-test.each(addresses)(
-  'what stands where an address belongs, and is none, is not repeated: $address',
-  async ({ address, index }) => {
-    // Each address in each kind of place, with one command of each kind in its turn.
-    const some = <Item>(...items: Item[]) => items.filter((_, at) => at === index % items.length)
-    const user = new World()
-    const env = { PLANTS_STORE: address, PLANTS_TIMEOUT: '50ms' }
-    const others = ['config list', 'config get store', 'doctor', 'stores list', 'auth status', 'tokens list', 'list']
-    for (const line of ['get 1', ...some(...others)]) await user.run(`${line} --verbose`, { env })
-    await user.run(['__complete', '--', '--store', ''], { env })
-    await user.run('doctor --output json', { env, terminals: ['stdout', 'stderr'] })
-    const adding = ['get 1 --store A', 'get 1 --store=A', 'stores add x A', 'stores init A', 'config set store A']
-    for (const line of some(...adding, 'stores use A')) {
-      const words = line.split(' ').map((word) => word.replace('A', () => address))
-      expect((await user.run([...words, '--verbose', '--timeout', '50ms'])).code).not.toBe(0)
-    }
-    expect(user.saved).toBe(undefined)
-    const asking = ['get 1', 'config list', 'stores list', 'doctor', 'auth status']
-    const changing = ['stores add team ./x.db', 'stores use team', 'stores set team --timeout 1s']
-    for (const line of some(...asking, ...changing, 'stores remove team')) {
-      user.save({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
-      await user.run(`${line} --verbose`)
-    }
-    await user.run('stores list', { terminals: ['stdout'] })
-    await user.run(['__complete', '--', 'stores', 'use', ''])
-    user.save({ store: address, timeout: '50ms' })
-    for (const line of some('get 1', 'config get store', 'stores list', 'doctor')) await user.run(`${line} --verbose`)
-  },
-)
+])('what stands where an address belongs, and is none, is not repeated: %s', async (address) => {
+  const user = new World()
+  const env = { PLANTS_STORE: address, PLANTS_TIMEOUT: '50ms' }
+  for (const line of [
+    'get 1',
+    'config list',
+    'config get store',
+    'doctor',
+    'stores list',
+    'auth status',
+    'tokens list',
+  ])
+    await user.run(`${line} --verbose`, { env })
+  await user.run(['__complete', '--', '--store', ''], { env })
+  for (const line of ['get 1 --store=A', 'stores add x A', 'stores init A', 'config set store A', 'stores use A']) {
+    const words = line.split(' ').map((word) => word.replace('A', () => address))
+    expect((await user.run([...words, '--verbose', '--timeout', '50ms'])).code).not.toBe(0)
+  }
+  expect(user.saved).toBe(undefined)
+  const ofTeam = ['get 1', 'config list', 'stores list', 'doctor', 'auth status', '__complete -- stores use ']
+  for (const line of [...ofTeam, 'stores add team ./x.db', 'stores set team --timeout 1s', 'stores remove team']) {
+    user.save({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
+    await user.run(line)
+  }
+  user.save({ store: address, timeout: '50ms' })
+  for (const line of ['get 1', 'config get store', 'stores list']) await user.run(`${line} --verbose`)
+})
 
 test('a message names where the text came from', async () => {
   const user = new World()
@@ -89,13 +62,9 @@ test('a message names where the text came from', async () => {
 
 test('a word that looks like a password or an address is shown where none belongs', async () => {
   const user = new World()
-  for (const name of ['a://b@c.csv', 'pass=herbs.csv', 'u:pw@h/herbs.csv']) {
-    const { code, err } = await user.run(['import', name])
-    expect({ code, line: err.split('\n')[0] }).toEqual({
-      code: 2,
-      line: `plants: Could not read ${name}: there is no such file`,
-    })
-  }
+  expect((await user.run(['import', 'a://u:pw@c.csv'])).err).toMatch(
+    /^plants: Could not read a:\/\/u:pw@c\.csv: there is no such file\n/,
+  )
   user.write('pass=herbs.csv', 'id,name\n1,Sage\nx,Dill\n')
   const { err } = await user.run(['import', 'pass=herbs.csv'])
   expect(err).toContain('pass=herbs.csv:3: Invalid plant')
@@ -104,19 +73,15 @@ test('a word that looks like a password or an address is shown where none belong
 
 test.each([
   ['postgres://u:s3cretPw@h/db', 'postgres://h:5432/db'],
-  ['postgres://u@h/db?password=s3cretPw&sslmode=require', 'postgres://h:5432/db'],
   ['postgres://me@db.example.com,h2:1/plants?sslmode=verify-full', 'postgres://db.example.com:5432,h2:1/plants'],
-  ['postgres://u%3As3cretPw@h/db', 'postgres://h:5432/db'],
   ['https://user:s3cret@h.example', '***'],
   ['https://h.example/?token=s3cret', '***'],
 ])('config and stores show an address without its user and its query: %s', async (address, shown) => {
   const user = new World()
   const env = { PLANTS_STORE: address }
   expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
-  await user.run('config list', { env })
   user.save({ stores: { team: { address } } })
   expect((await user.run('stores list')).out).toContain(JSON.stringify(shown))
-  await user.run('stores list')
   expect((await user.run('stores remove team')).out).toContain(`"address":"${shown}"`)
 })
 
@@ -125,17 +90,9 @@ test('any other address is shown as it is', async () => {
   for (const address of linesOf(`
     ./a:b@c.db
     /srv/plants@1/a:b@c.db
-    ~/x@y.db
-    me@home.db
-    a=b.db
-    stores/50%.db
     a:b.db
-    sqlite:me@home.db
     ./key=1/what?.db
-    data/plants#1.db
     https://key:4010/v1
-    unix:/run/secret:/v1
-    unix:/run/plants@1.sock
     unix:data@1.sock:/v1`))
     expect(await user.run('config get store', { env: { PLANTS_STORE: address } })).toEqual(printed(`${address}\n`))
 })

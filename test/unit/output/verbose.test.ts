@@ -1,11 +1,8 @@
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { forwardProxy } from '../../helpers/proxy.js'
-import { ownService, socketPath, token } from '../../helpers/remote.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
+import { token } from '../../helpers/remote.js'
 import { answer, connected, create, request, wire } from '../../helpers/traces.js'
 import { World } from '../../helpers/world.js'
 
@@ -40,45 +37,15 @@ describe('--verbose shows a request and its answer', () => {
     expect(times.at(-1)).toBeLessThan(30_000)
   })
 
-  test('over a Unix socket, below a path', async () => {
-    const url = await ownService({ path: socketPath() }, join(temporaryFolder(), 'plants.db'), '/v1')
-    const { err } = await create(url)
-    expect(wire(err, url)).toEqual(expect.arrayContaining([connected, ...request, '< 200', ...answer.slice(-3)]))
+  test('through a proxy, which is named without its password', async () => {
+    const proxy = await forwardProxy()
+    const remote = await Hostile.listen({ posts, place: { host: '0.0.0.0', port: 0 } })
+    const env = { HTTP_PROXY: proxy.url.replace('//', '//user:proxy-s3cret@') }
+    const { err } = await create(`http://0.0.0.0:${remote.port}`, ['--allow-http'], { env })
+    expect(proxy.passed).toHaveLength(1)
+    expect(err).not.toContain(Buffer.from('user:proxy-s3cret').toString('base64'))
+    expect(err).toContain(`\n* proxy ${new URL(proxy.url).host}\n`)
   })
-
-  test.each([false, true])('that has no end: its connection is closed: %j', async (isClosed) => {
-    const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"name"'
-    const remote = await Hostile.listen({
-      posts: [(socket) => void socket.write(head, () => isClosed && socket.destroy())],
-    })
-    const { code, err } = await create(remote.url, ['--timeout', '1s'])
-    expect(code).toBe(5)
-    expect(wire(err, remote.url)).toEqual(expect.arrayContaining(['< 200', '< content-length: 100']))
-  })
-
-  test('also of plants doctor', async () => {
-    const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
-    const { err } = await new World().run(`doctor -v --store ${remote.url}`, { env: { PLANTS_TOKEN: token } })
-    expect(err).toContain(`\n> POST ${remote.url}/plants\n> accept: application/json\n> authorization: Bearer ***\n`)
-    expect(err).toContain('\n> 2 bytes\n< 400\n')
-  })
-
-  test.runIf(hasOpenssl).each(['http', 'https'])(
-    'over %s through a proxy, which is named without its password (needs openssl)',
-    async (scheme) => {
-      const proxy = await forwardProxy()
-      const tls = certificate({ names: ['IP:0.0.0.0'] })
-      const place = { host: '0.0.0.0', port: 0 }
-      const remote = await Hostile.listen({ posts, place, ...(scheme === 'https' && { tls }) })
-      const url = `${scheme}://0.0.0.0:${remote.port}`
-      const env = { [`${scheme.toUpperCase()}_PROXY`]: proxy.url.replace('//', '//user:proxy-s3cret@') }
-      const { err } = await create(url, ['--allow-http', '--ca-cert', tls.path], { env })
-      expect(proxy.passed).toHaveLength(1)
-      expect(err).not.toContain(Buffer.from('user:proxy-s3cret').toString('base64'))
-      for (const line of [`* proxy ${new URL(proxy.url).host}`, `> POST ${url}/plants`])
-        expect(err).toContain(`\n${line}\n`)
-    },
-  )
 })
 
 describe('--verbose shows what is tried again', () => {
@@ -96,17 +63,6 @@ describe('--verbose shows what is tried again', () => {
     expect(new Set(remote.keys).size).toBe(1)
   })
 
-  test('with the reason why each try failed', async () => {
-    const { code, err } = await create('http://127.0.0.1:9', ['--timeout', '1s'])
-    const [first, warning, ...others] = wire(err, 'URL')
-    const failure = '* failed: connect ECONNREFUSED 127.0.0.1:9'
-    expect([code, first]).toEqual([4, failure])
-    expect(warning).toMatch(/^plants: .*refused\. Trying again for up to 1 s$/)
-    expect(others.length).toBeGreaterThan(3)
-    expect(new Set(others.slice(0, -2))).toEqual(new Set([failure]))
-    expect(others.at(-2)).toBe('plants: Could not reach http://127.0.0.1:9: the connection was refused')
-  })
-
   test('with --output json as one object a line', async () => {
     const remote = await Hostile.listen({ posts: [busy, json(400, { error: 400, message: 'No' })] })
     const { code, err } = await create(remote.url, ['--output', 'json'])
@@ -119,14 +75,6 @@ describe('--verbose shows what is tried again', () => {
 })
 
 describe('--verbose shows', () => {
-  test.each(['error', 'verbose'])('no *** in the names of JSON for the token %s', async (word) => {
-    const env = { PLANTS_TOKEN: word }
-    const { err } = await create('http://127.0.0.1:9', ['--timeout', '10ms', '--output', 'json'], { env })
-    const [first, ...others] = objectsOf(err)
-    expect(Object.keys(first ?? {})).toEqual(['verbose'])
-    expect(Object.keys(others.at(-1) ?? {})).toEqual(['error', 'message', 'hint', 'retryable'])
-  })
-
   test('the source of a token, but not the token', async () => {
     const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
     const user = new World()
@@ -153,19 +101,11 @@ describe('--verbose shows', () => {
     expect(err.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u)
   })
 
-  test.each(['config list', 'get 1', 'list', 'tokens list'])('nothing on stdout: plants %s', async (line) => {
+  test.each(['config list', 'list'])('nothing on stdout: plants %s', async (line) => {
     const user = new World()
     const [quiet, loud] = [await user.run(line), await user.run(`${line} -v`)]
     const settings = /^\* settings .*\n(\* .*\n)+/
     expect(loud.err).toMatch(settings)
     expect({ ...loud, err: loud.err.replace(settings, '') }).toEqual(quiet)
-  })
-
-  test('no setting twice', async () => {
-    const user = new World({ stores: { team: { address: 'https://plants.example.com' } } })
-    for (const line of ['stores use team', 'auth status', 'config set timeout 1m', 'stores remove team']) {
-      const { err } = await user.run(`${line} --verbose`)
-      expect({ line, count: err.match(/^\* timeout /gm)?.length }).toEqual({ line, count: 1 })
-    }
   })
 })
