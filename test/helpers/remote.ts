@@ -59,7 +59,7 @@ export const howToRepeat = {
 }
 
 /** As the command line would access a service with `token`. */
-export const usualAccess: Access = {
+const usualAccess: Access = {
   token,
   userAgent: 'test',
   ca: undefined,

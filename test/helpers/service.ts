@@ -122,7 +122,7 @@ export function created(change: Change): Outcome {
 /** Who has the token of a store that is put behind HTTP here. */
 export const testCaller: Caller = { name: 'test', rights }
 
-export interface ServedStore extends Service, Pick<RunningService, 'place' | 'token'> {
+interface ServedStore extends Service, Pick<RunningService, 'place' | 'token'> {
   log(): string
 }
 

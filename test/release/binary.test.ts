@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
@@ -7,26 +7,6 @@ import { temporaryFolder } from '../helpers/temporary.js'
 import { singleFile } from '../single-file.mjs'
 
 const root = join(import.meta.dirname, '../..')
-
-test('a build without the network says what it could not fetch', async ({ skip }) => {
-  const cached = join(root, 'node_modules/.cache/bun')
-  const target = ['windows-arm64', 'darwin-x64'].find(
-    (name) => !existsSync(cached) || !readdirSync(cached).some((entry) => entry.startsWith(name)),
-  )
-  if (target === undefined) return skip('Bun has been fetched for every other platform')
-  const env = {
-    npm_config_registry: 'http://127.0.0.1:1',
-    npm_config_cache: temporaryFolder(),
-    npm_config_fetch_retries: '0',
-  }
-  const script = [join(root, 'bin/build-binary.mjs'), '--target', target, '--out', temporaryFolder()]
-  const { exitCode, stdout, stderr } = await execa(process.execPath, script, { reject: false, env })
-  expect({ exitCode, stdout, stderr }).toEqual({
-    exitCode: 1,
-    stdout: '',
-    stderr: expect.stringMatching(/^Could not fetch @oven\/bun-\S+ [\d.]+ from the package registry\n.*npm ping$/),
-  })
-})
 
 describe('the single file', () => {
   const file = singleFile() ?? ''

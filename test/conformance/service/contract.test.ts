@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { differs } from '../../helpers/differences.js'
 import { exchange, type RawRequest } from '../../helpers/raw-http.js'
 import { type RunningService, serve, serveForAll, storedIn } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
@@ -27,9 +26,8 @@ describe('a create', () => {
   test.each<[string, plant: string, RawRequest]>([
     ['a body as large as the limit', '{"id":2,"name":"Fern"}', { body: '{"id":2,"name":"Fern"}'.padEnd(limit) }],
     ['chunks', '{"id":4,"name":"Fern"}', inChunks('{', '"id":4,"name":"Fern"}')],
-    ['a tab in its type', '{"id":6,"name":"Fern"}', { headers: { 'Content-Type': 'application/json\t; a=b' } }],
   ])('with %s is accepted', async (_, plant, request) => {
-    expect((await exchange(service(), { body: plant, ...request })).text).toBe(planted)
+    expect((await exchange(service(), request)).text).toBe(planted)
     expect(await storedIn(service())).toContain(plant)
   })
 
@@ -38,7 +36,6 @@ describe('a create', () => {
     [`(413) The body is larger than ${limit} bytes`, { body: fern.padEnd(limit + 1) }],
     [`(413) The body is larger than ${limit} bytes`, inChunks(' '.repeat(limit + 1))],
     ['The body is empty', {}],
-    ['The body is empty', inChunks()],
     ['The body is not UTF-8', { body: Buffer.from('{"id":1,"name":"gr\u00fcn"}', 'latin1') }],
     ['(422) Invalid plant: it must be an object, but was an array', { body: '['.repeat(1e5) + ']'.repeat(1e5) }],
   ])('is rejected: %s', async (text, request) => {
@@ -46,17 +43,6 @@ describe('a create', () => {
     expect(await storedIn(service())).not.toContain(fern)
   })
 })
-
-test.skipIf(differs('more than 200 headers'))(
-  'an Idempotency-Key counts, or is rejected, after any number of headers (needs Node as its runtime)',
-  async () => {
-    const service = await serve()
-    const headers = { a: Array.from({ length: 1500 }, () => 'b'), 'Idempotency-Key': 'late' }
-    const { status, body } = await exchange(service, { headers, body: fern })
-    expect(status).toBeOneOf([200, 431])
-    expect(await exchange(service, { headers, body: fern })).toMatchObject({ status, body })
-  },
-)
 
 describe('a service with --allow', () => {
   const requests = ['POST /plants', 'GET /plants', 'GET /plants/1', 'PATCH /plants/1', 'DELETE /plants/1']

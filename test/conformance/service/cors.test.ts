@@ -92,11 +92,8 @@ test('without --cors, there are no such headers', async () => {
   expect([status, shown({ headers })]).toEqual([405, []])
 })
 
-test.each(['https://garden.example/', 'garden.example', 'null', 'HTTPS://garden.example', ''])(
-  '--cors must be an origin, not "%s"',
-  async (origin) => {
-    const { code, err } = await new World().run(['serve', '--cors', origin])
-    const message = '--cors must be an origin without a path, or *, but was '
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`plants: ${message}`) })
-  },
-)
+test.each(['https://garden.example/', 'null', ''])('--cors must be an origin, not "%s"', async (origin) => {
+  const { code, err } = await new World().run(['serve', '--cors', origin])
+  const message = '--cors must be an origin without a path, or *, but was '
+  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`plants: ${message}`) })
+})

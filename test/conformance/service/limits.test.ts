@@ -49,13 +49,12 @@ describe('requests that wait on one connection', () => {
     log.split('\n').flatMap((line) => (line.includes('"outcome"') ? [JSON.parse(line)] : []))
 
   test.each([
-    ['of which a 17th is unanswered', 1, {}],
-    ['of which 1,500 more are unanswered', 1500, {}],
-    ['behind one whose response closes it', 1500, { headers: { Connection: 'Upgrade', Upgrade: 'h2c' } }],
-  ])('%s, close it after the response to the one that is with the store', async (_, more, first) => {
+    ['of which a 17th is unanswered', 1],
+    ['of which 1,500 more are unanswered', 1500],
+  ])('%s, close it after the response to the one that is with the store', async (_, more) => {
     const { service, creates } = await slowService()
     const connection = await connectTo(service.place)
-    connection.send(requestBytes(testToken, { body: fern, ...first }))
+    connection.send(create)
     await expect.poll(() => creates.waiting).toBe(1)
     for (let count = 0; count < 15; count += 1) connection.send(create)
     expect((await exchange(service, description)).status).toBe(200)
@@ -106,42 +105,6 @@ describe('requests that wait on one connection', () => {
       expect((await connection.answer())?.text).toBe('200 {"name":"Fern"}')
     expect((await connection.answer())?.text).toBe('400 (413) The body is larger than 1048576 bytes')
   })
-
-  test('may have bodies above 64 KiB, of which the rest is read when the token is accepted', async () => {
-    const { service, lookups } = await slowLookups()
-    const bodies = [[20, 66_000, 100_000, 20], Array<number>(16).fill(10_000)]
-    const connections = await Promise.all(
-      bodies.map(async (sizes) => {
-        const requests = sizes.map((size) => requestBytes(testToken, { body: fern.padEnd(size) }))
-        return (await connectTo(service.place)).send(requests.join(''))
-      }),
-    )
-    await expect.poll(() => lookups.waiting).toBe(2)
-    expect((await exchange(service, description)).status).toBe(200)
-    lookups.open()
-    for (const [at, sizes] of bodies.entries())
-      for (const _ of sizes) expect((await connections[at]?.answer())?.status).toBe(200)
-  })
-
-  test('may be larger once its token is accepted', async () => {
-    const { service, creates } = await slowService()
-    const connection = await connectTo(service.place)
-    connection.send(create)
-    await expect.poll(() => creates.waiting).toBe(1)
-    for (let count = 0; count < 15; count += 1) connection.send(requestBytes(testToken, { body: fern.padEnd(100_000) }))
-    creates.open()
-    for (let count = 0; count < 16; count += 1) expect((await connection.answer())?.status).toBe(200)
-  })
-
-  test('may end in a reset', async () => {
-    const { service, creates } = await slowService()
-    const connection = (await connectTo(service.place)).send(create)
-    await expect.poll(() => creates.waiting).toBe(1)
-    connection.socket.resetAndDestroy()
-    await connection.closed
-    creates.open()
-    expect((await exchange(service, { body: fern })).status).toBe(200)
-  })
 })
 
 describe('a client that does not read its response', () => {
@@ -163,7 +126,6 @@ describe('a client that does not read its response', () => {
 
   test.each<[string, (socket: Socket) => void]>([
     ['is silent', () => undefined],
-    ['has closed its side', (socket) => socket.end()],
     ['sends a byte now and then', (socket) => void socket.write(' ')],
   ])('and %s, loses its connection after the time-out', (_, act) => losesConnection(act))
 
@@ -172,8 +134,7 @@ describe('a client that does not read its response', () => {
   )
 
   test('at once, but goes on to read, is waited for', async () => {
-    const timeout = 500
-    const piece = Buffer.alloc(65_536)
+    const [timeout, piece] = [500, Buffer.alloc(65_536)]
     const inPieces: Handler = async (response) => {
       response.writeHead(200, { 'Content-Length': size })
       for (let sent = 0; sent < size; sent += piece.length) if (!response.write(piece)) await once(response, 'drain')
@@ -182,16 +143,15 @@ describe('a client that does not read its response', () => {
     const socket = connect((await serverOf(inPieces, timeout)).place)
     onTestFinished(() => void socket.destroy())
     socket.write(get)
-    let received = 0
     const start = performance.now()
+    let received = 0
     for await (const chunk of socket as AsyncIterable<Buffer>) {
       received += chunk.length
       if (received >= size) break
       const due = start + (2.5 * timeout * received) / size
       await once(AbortSignal.timeout(Math.max(1, Math.ceil(due - performance.now()))), 'abort')
     }
-    expect(received).toBeGreaterThanOrEqual(size)
-    expect(performance.now() - start).toBeGreaterThan(2 * timeout)
+    expect([received >= size, performance.now() - start > 2 * timeout]).toEqual([true, true])
   })
 })
 
@@ -200,23 +160,19 @@ describe('responses that are not read count together, up to 64 MiB', () => {
 
   test.each<[string, RawRequest, number]>([
     ['creates', { body: fern }, 8],
-    ['reads', { method: 'GET', target: '/plants/1' }, 7],
     ['lists', { method: 'GET' }, 7],
-    ['deletes', { method: 'DELETE', target: '/plants/1' }, 8],
   ])('of %s: above it nothing is done, and the response is 503', async (_, request, fitting) => {
     let asked = 0
     const plant = { id: 1n, name }
-    const counted = <T>(answer: T) => {
-      asked += 1
-      return answer
-    }
-    const get = async () => counted(new Map([[1n, plant]]))
     const read = async function* () {
-      yield counted([plant])
+      asked += 1
+      yield [plant]
     }
-    const write: Store['write'] = async ([change]) =>
-      counted([{ type: change?.type === 'delete' ? 'deleted' : 'created', plant }])
-    const service = await serveStore({ ...quick, get, read, write })
+    const write: Store['write'] = async () => {
+      asked += 1
+      return [{ type: 'created', plant }]
+    }
+    const service = await serveStore({ ...quick, read, write })
     const unread: RawConnection[] = []
     for (let count = 0; count < fitting; count += 1) {
       const connection = await connectTo(service.place)
@@ -272,27 +228,6 @@ describe('a body in chunks', () => {
     for (let turn = 0; turn < 20; turn += 1) await probe.send(get).answer()
     expect(used() - before).toBeLessThan(20_000_000)
     expect((await connection.send(inChunks(fern, 5)).answer())?.status).toBe(200)
-  })
-
-  test('that waits takes no more memory than its bytes either', async () => {
-    const { service, lookups } = await slowLookups()
-    const waiting = Buffer.from(requestBytes(testToken, { headers: chunked }) + '1\r\n \r\n'.repeat(60_000))
-    collectGarbage()
-    const before = process.memoryUsage().heapUsed
-    for (let count = 0; count < 10; count += 1) (await connectTo(service.place)).send(create).send(waiting)
-    await expect.poll(() => lookups.waiting).toBe(10)
-    for (let turn = 0; turn < 20; turn += 1) expect((await exchange(service, description)).status).toBe(200)
-    collectGarbage()
-    expect(process.memoryUsage().heapUsed - before).toBeLessThan(20_000_000)
-  })
-
-  test('may come while its token is looked up', async () => {
-    const { service, lookups } = await slowLookups()
-    const connection = await connectTo(service.place)
-    connection.send(requestBytes(testToken, { headers: chunked, body: inChunks(fern, 1) }))
-    await expect.poll(() => lookups.waiting).toBe(1)
-    lookups.open()
-    expect((await connection.answer())?.status).toBe(200)
   })
 })
 
@@ -365,13 +300,6 @@ test('32 unknown tokens are looked up at once; those after them get 503', async 
   expect(lookups.waiting).toBe(32)
   lookups.open()
   for (const { text } of await Promise.all(answers.slice(0, 32))) expect(text).toMatch(/^400 \(401\)/)
-})
-
-test('an idle connection is closed', async () => {
-  const handler: Handler = async (response) => respond(response, { status: 200, body: '{}' })
-  const { server, place } = await serverOf(handler, 10_000)
-  server.keepAliveTimeout = 300
-  expect(await (await connectTo(place)).send(get).answers()).toMatchObject([{ status: 200 }])
 })
 
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {

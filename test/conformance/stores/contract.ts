@@ -34,6 +34,19 @@ const keyUsed = '409 This idempotency key was used for a different plant'
 const missing = (id: bigint | number) => `404 No plant has id ${id}`
 const byId = (one: NewPlant, other: NewPlant) => (one.id < other.id ? -1 : 1)
 
+/** with what SQL, JSON, COPY and CSV take for something else */
+const texts = [
+  '',
+  ' Fern ',
+  'not composed: e\u0301 \u00e9',
+  '蕨 🌿 \u{10ffff} \uffff \ufffd',
+  '\u0001\b\f\v\u001b[31m\u007f\u009b\u2028',
+  `"'\\%_?;--,`,
+  '\t\r\n',
+  '\\N',
+  '\\.',
+]
+
 const plantsOf = (count: number, plant: (index: number) => Partial<NewPlant> = () => ({})): NewPlant[] =>
   Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...plant(index) }))
 
@@ -58,6 +71,11 @@ const updated = (store: Store, plant: NewPlant, before: NewPlant): Outcome => ({
   plant,
   ...(store.transaction && { before }),
 })
+
+const plantOf = (id: bigint, tag?: string): NewPlant => ({ id, name: 'Fern', ...(tag !== undefined && { tag }) })
+
+const firsts = <First>(pairs: readonly [First, unknown][]): First[] => pairs.map(([first]) => first)
+const seconds = <Second>(pairs: readonly [unknown, Second][]): Second[] => pairs.map(([, second]) => second)
 
 /** Such as `created`, or `409 A plant with id 1 already exists`. */
 function told(outcome: Outcome | undefined): string | undefined {
@@ -92,62 +110,15 @@ export function describeOwnStore(name: string, open: Open<OwnStore>): void {
 export function describeCreates(open: Open<Store>): void {
   test('keeps ids and texts exactly', async () => {
     const { store, look } = await open()
-    const texts = [
-      '',
-      '  Fern  ',
-      'not composed: e\u0301 \u00e9',
-      '蕨 🌿 \u{10ffff} \uffff \ufffd',
-      '\u0001\t\n\r\u001b[31m\u007f\u009b',
-      `"'\\%_?;--`,
-      '🌿'.repeat(50_000),
-    ]
-    const ids = [smallestId, -1n, 0n, 1n, 2n, 9007199254740993n, largestId]
-    for (const [index, text] of texts.entries()) {
-      const plant = { id: ids[index] ?? 0n, name: text, tag: text }
+    const ids = [smallestId, -1n, 0n, 1n, 9007199254740993n, largestId]
+    for (const [index, text] of ['🌿'.repeat(50_000), ...texts].entries()) {
+      const plant = { id: ids[index] ?? BigInt(index), name: text, tag: text }
       expect(await store.write([creation(plant)])).toStrictEqual([{ type: 'created', plant }])
       expect(await look(plant.id)).toStrictEqual(plant)
     }
-    expect(await store.write([creation(moss, { key })])).toStrictEqual([
+    expect(await store.write([creation(otherFern, { key })])).toStrictEqual([
       { type: 'rejected', error: expect.objectContaining({ type: 'conflict', error: 409 }) },
     ])
-  })
-
-  test('rejects an id that exists, with or without a key', async () => {
-    const { store, look } = await open()
-    await createPlant(store, fern, key)
-    for (const plant of [fern, otherFern])
-      for (const options of [{}, { key: 'another-key' }])
-        expect(await tell(store, creation(plant, options))).toEqual([idExists(1)])
-    expect(await look(1n)).toStrictEqual(fern)
-  })
-
-  test('accepts a repeated key for an equal plant only', async () => {
-    const { store, look } = await open()
-    for (const _ of [1, 2])
-      expect(await store.write([creation(fern, { key })])).toStrictEqual([{ type: 'created', plant: fern }])
-    for (const plant of [
-      { ...fern, id: 2n },
-      { ...fern, name: 'Moss' },
-      { ...fern, tag: 'sun' },
-      { id: 1n, name: 'Fern' },
-    ])
-      expect(await tell(store, creation(plant, { key }))).toEqual([keyUsed])
-    expect([await look(1n), await look(2n)]).toStrictEqual([fern, undefined])
-  })
-
-  test('leaves a key free when its plant was rejected', async () => {
-    const { store } = await open()
-    await createPlant(store, fern)
-    expect(await tell(store, creation(otherFern, { key }))).toEqual([idExists(1)])
-    expect(await tell(store, creation({ ...fern, id: 2n }, { key }))).toEqual(['created'])
-  })
-
-  test('gives an id to the first of many who want it', async () => {
-    const { store, look } = await open()
-    const plants = plantsOf(50, (index) => ({ id: BigInt(index % 2) }))
-    const outcomes = await Promise.all(plants.map((plant) => tell(store, creation(plant))))
-    expect(outcomes.flatMap(([outcome], index) => (outcome === 'created' ? [index] : []))).toEqual([0, 1])
-    expect([await look(0n), await look(1n)]).toStrictEqual(plants.slice(0, 2))
   })
 
   test('makes one plant of a key that comes twice at once', async () => {
@@ -156,32 +127,10 @@ export function describeCreates(open: Open<Store>): void {
     expect(await Promise.all([once(), once()])).toEqual([['created'], ['created']])
   })
 
-  test('shows no plant whose create is rejected, while many are in flight', async () => {
-    const { store } = await open()
-    const ids = plantsOf(40).map(({ id }) => id)
-    const seen = new Set<string | undefined>()
-    let isOver = false
-    const watch = async (look: () => Promise<Iterable<NewPlant>>) => {
-      for (; !isOver; await new Promise(setImmediate)) for (const plant of await look()) seen.add(plant.name)
-    }
-    const watching = [
-      watch(async () => (await store.get(ids)).values()),
-      watch(() => gathered(store.read({ limit: 100 }))),
-    ]
-    const creates = plantsOf(400, (index) => ({ id: BigInt(index % 40) }))
-    const outcomes = await Promise.all(creates.map((plant) => tell(store, creation(plant))))
-    isOver = true
-    await Promise.all(watching)
-    const stored = creates.filter((_, index) => outcomes[index]?.[0] === 'created').map(({ name }) => name)
-    expect(stored).toHaveLength(40)
-    expect(stored).toEqual(expect.arrayContaining([...seen]))
-  })
-
   test.each<[string, bigint[], bigint]>([
     ['nothing', [], 1n],
-    ['a negative id', [-5n, smallestId], -4n],
-    ['ids that are far apart', [1n, 4_000_000_000n, -3n], 4_000_000_001n],
-    ['the last id but one', [largestId - 1n], largestId],
+    ['negative ids', [-5n, smallestId], -4n],
+    ['the last id but one', [1n, largestId - 1n], largestId],
   ])('creates a plant with the greatest id plus 1: after %s', async (_, ids, next) => {
     const { store, look } = await open()
     for (const id of ids) await createPlant(store, { id, name: 'Fern' })
@@ -210,33 +159,27 @@ function describeReads(open: Open<Store>): void {
   test('gets plants by their ids, without those that do not exist', async () => {
     const { store } = await open()
     await store.write([fern, moss, ivy].map((plant) => creation(plant)))
-    expect([...(await store.get([3n, 9n, 1n, smallestId])).values()].toSorted(byId)).toStrictEqual([fern, ivy])
-    expect((await store.get([2n])).get(2n)).toStrictEqual(moss)
+    expect(await store.get([2n])).toStrictEqual(new Map([[2n, moss]]))
     expect([await store.get([]), await store.get([7n])]).toEqual([new Map(), new Map()])
     const many = plantsOf(300, (index) => ({ id: BigInt(100 + index) }))
     await store.write(many.map((plant) => creation(plant)))
-    const found = await store.get([...many.map(({ id }) => id), 99n])
-    expect([...found.values()].toSorted(byId)).toStrictEqual(many)
+    const found = await store.get([...many.map(({ id }) => id), 99n, 3n, smallestId])
+    expect([...found.values()].toSorted(byId)).toStrictEqual([ivy, ...many])
   })
 
   test('reads plants in the order of ids', async () => {
     const { store } = await open()
-    const ids = [10n, 9n, -2n, 0n, largestId, smallestId]
-    for (const id of ids)
-      await createPlant(store, { id, name: 'Fern', ...([10n, -2n].includes(id) && { tag: 'shade' }) })
+    for (const id of [10n, 9n, -2n, 0n, largestId, smallestId])
+      await createPlant(store, plantOf(id, [10n, -2n].includes(id) ? 'shade' : undefined))
     const queries: [ListQuery | undefined, bigint[]][] = [
       [undefined, [smallestId, -2n, 0n, 9n, 10n, largestId]],
-      [{ after: -2n }, [0n, 9n, 10n, largestId]],
       [{ after: 5n }, [9n, 10n, largestId]],
       [{ after: largestId }, []],
       [{ limit: 2 }, [smallestId, -2n]],
-      [{ tag: 'shade' }, [-2n, 10n]],
       [{ tag: 'shade', after: -2n, limit: 1 }, [10n]],
       [{ tag: '' }, []],
-      [{ tag: false }, [smallestId, 0n, 9n, largestId]],
       [{ tag: false, search: 'fern', after: 0n, limit: 1 }, [9n]],
       [{ search: 'HAD' }, [-2n, 10n]],
-      [{ search: 'fe', after: 0n, limit: 2 }, [9n, 10n]],
     ]
     for (const [query, expected] of queries) {
       expect({ query, ids: await idsOf(store, query) }).toEqual({ query, ids: expected })
@@ -247,52 +190,40 @@ function describeReads(open: Open<Store>): void {
 
   test('finds texts in any case, without the marks of Latin letters, composed or decomposed', async () => {
     const { store } = await open()
-    const latin = ['Fern', 'Röse', 'rosé', 'ETE\u0301', 'İ', 'ı', 'Straße', 'ſ', 'ﬁ', 'Ørsted', 'Việt']
-    const greek = ['ΟΔΟΣ', 'Αθήνα', 'ᾂ']
-    const others = ['Сосна', 'май', '🌿', '👩‍🌾', 'か\u3099', '한글', 'a%b_c', '[\\]', "'", 'x*?^-']
-    const names = [...latin, ...greek, ...others]
+    const names = [
+      'Fern',
+      'Röse',
+      'rosé',
+      'ETE\u0301',
+      'ı',
+      'Straße',
+      'Ørsted',
+      'ΟΔΟΣ',
+      'май',
+      '👩‍🌾',
+      'a%b_c',
+      "[\\]'*?^-",
+    ]
     await Promise.all(names.map((text, index) => createPlant(store, { id: BigInt(index), name: text })))
     await Promise.all(names.map((text, index) => createPlant(store, { id: BigInt(index + 30), name: '', tag: text })))
     const pairs: [search: string, found: string[]][] = [
       ['', names],
       ['fERN', ['Fern']],
-      ['Rose', ['Röse', 'rosé']],
-      ['RÖSÉ', ['Röse', 'rosé']],
+      ['RÖSE', ['Röse', 'rosé']],
       ['ro\u0308s', ['Röse', 'rosé']],
       ['ete', ['ETE\u0301']],
-      ['viet', ['Việt']],
-      ['vie\u0302t', ['Việt']],
-      ['i', ['İ', 'Việt']],
       ['ı', ['ı']],
       ['STRAẞE', ['Straße']],
       ['strasse', []],
       ['ſt', ['Straße', 'Ørsted']],
-      ['fi', []],
       ['orsted', []],
-      ['ørs', ['Ørsted']],
-      ['οδος', ['ΟΔΟΣ']],
       ['δοσ', ['ΟΔΟΣ']],
-      ['ΑΘΉ', ['Αθήνα']],
-      ['αθη\u0301', ['Αθήνα']],
-      ['αθη', []],
-      ['ᾊ', ['ᾂ']],
-      ['СОСна', ['Сосна']],
-      ['МАЙ', ['май']],
       ['маи\u0306', ['май']],
       ['маи', []],
-      ['🌿', ['🌿']],
       ['🌾', ['👩‍🌾']],
-      ['が', ['か\u3099']],
-      ['か', []],
-      ['한', ['한글']],
-      ['c', ['a%b_c']],
-      ['%', ['a%b_c']],
       ['A%B_', ['a%b_c']],
       ['f*n', []],
-      ['f[e]', []],
-      ['\\]', ['[\\]']],
-      ["'", ["'"]],
-      ['X*?^-', ['x*?^-']],
+      ["\\]'*?^-", ["[\\]'*?^-"]],
     ]
     for (const [search, expected] of pairs) {
       const found = await gathered(store.read({ search }))
@@ -320,6 +251,7 @@ function describeReads(open: Open<Store>): void {
     await Promise.all(plants.map((plant) => createPlant(store, plant)))
     expect(await idsOf(store, { search: 'fern' })).toEqual([5n, 705n, 1405n, 2105n, 2805n])
     expect(await idsOf(store, { tag: 'x', after: 9n, limit: 5 })).toEqual([1009n, 2009n, 3009n])
+    expect(await idsOf(store, { after: 499n, limit: 2000 })).toEqual(plants.slice(500, 2500).map(({ id }) => id))
     const parts: NewPlant[][] = []
     for await (const some of store.read()) parts.push(some)
     const pages: NewPlant[][] = []
@@ -330,49 +262,28 @@ function describeReads(open: Open<Store>): void {
     expect(Math.max(...[...parts, ...pages].map(sizeOf))).toBeLessThanOrEqual(1_200_000)
   })
 
-  test('reads many as it reads a few', async () => {
-    const { store } = await open()
-    await store.write(plantsOf(3000, (index) => (index % 3 === 0 ? { tag: 'x' } : {})).map((plant) => creation(plant)))
-    const ids = (count: number, first: number) => Array.from({ length: count }, (_, row) => BigInt(first + 3 * row))
-    expect(await idsOf(store, { after: 10n, limit: 1500, tag: 'x' })).toEqual(ids(996, 12))
-    expect(await idsOf(store, { limit: 900, search: 'X' })).toEqual(ids(900, 0))
-    expect(await idsOf(store, { search: 'nothing' })).toEqual([])
-    expect(await idsOf(store, { limit: 2000, after: 499n })).toEqual(
-      plantsOf(2500)
-        .slice(500)
-        .map(({ id }) => id),
-    )
-  })
-
   test('counts all plants, those with a tag, and those with a text', async () => {
     const { store } = await open()
     expect(await store.count()).toBe(0n)
     for (const [index, tag] of ['shade', 'SHADE', ''].entries())
       await createPlant(store, { id: BigInt(index), name: 'Fern', tag })
     await createPlant(store, { id: 3n, name: 'shady' })
-    const tags: CountQuery[] = [{ tag: 'shade' }, { tag: '' }, { tag: false }]
-    const queries: CountQuery[] = [{}, ...tags, { search: 'Shad' }, { tag: 'shade', search: 'fern' }, { search: 'x' }]
+    const queries: CountQuery[] = [{}, { tag: '' }, { tag: false }, { tag: 'shade', search: 'fern' }, { search: 'x' }]
     const counts = await Promise.all(queries.map((query) => store.count(query)))
-    expect(counts).toEqual([4n, 1n, 1n, 1n, 3n, 1n, 0n])
+    expect(counts).toEqual([4n, 1n, 1n, 1n, 0n])
   })
 
   test('counts plants by their texts', async () => {
     const { store } = await open()
-    const texts = [undefined, undefined, undefined, 'a', 'a', '🌿', '🌿', '\uffff', '\uffff', '']
-    for (const [index, tag] of texts.entries())
-      await createPlant(store, {
-        id: BigInt(index),
-        name: index % 2 ? 'Fern' : 'fern',
-        ...(tag !== undefined && { tag }),
-      })
+    const tags = [undefined, undefined, undefined, 'a', 'a', '🌿', '🌿', '\uffff', '\uffff', '']
+    for (const [index, tag] of tags.entries())
+      await createPlant(store, { ...plantOf(BigInt(index), tag), name: index % 2 ? 'Fern' : 'fern' })
     await createPlant(store, { id: 10n, name: '"é"' })
     const check = async (by: 'name' | 'tag', query: CountQuery, ...counts: [string | undefined, bigint][]) =>
       expect((await gathered(store.countBy(by, query))).map(({ text, count }) => [text, count])).toEqual(counts)
     await check('name', {}, ['Fern', 5n], ['fern', 5n], ['"é"', 1n])
     await check('tag', {}, [undefined, 4n], ['a', 2n], ['\uffff', 2n], ['🌿', 2n], ['', 1n])
-    await check('name', { tag: 'a' }, ['Fern', 1n], ['fern', 1n])
     await check('name', { search: '"É', tag: false }, ['"é"', 1n])
-    await check('tag', { search: 'none' })
   })
 
   test('shows each reader the plants of one moment, while others read and write', async () => {
@@ -400,43 +311,11 @@ function describeReads(open: Open<Store>): void {
 }
 
 function describeChanges(open: Open<Store>): void {
-  test('changes what a patch names, and nothing else', async () => {
-    const { store, look } = await open()
-    expect(await tell(store, patching({ id: 1n, name: 'Ivy' }))).toEqual([missing(1)])
-    await createPlant(store, fern)
-    const patches: [PlantPatch, NewPlant][] = [
-      [
-        { id: 1n, name: "it's" },
-        { id: 1n, name: "it's", tag: 'shade' },
-      ],
-      [
-        { id: 1n, tag: '' },
-        { id: 1n, name: "it's", tag: '' },
-      ],
-      [{ id: 1n }, { id: 1n, name: "it's", tag: '' }],
-      [
-        { id: 1n, tag: null },
-        { id: 1n, name: "it's" },
-      ],
-      [fern, fern],
-    ]
-    let before = fern
-    for (const [patch, plant] of patches) {
-      expect(await store.write([patching(patch)])).toStrictEqual([updated(store, plant, before)])
-      expect(await look(1n)).toStrictEqual(plant)
-      before = plant
-    }
-  })
-
   test('deletes only a plant that is as it should be', async () => {
     const { store, look } = await open()
     await createPlant(store, fern)
-    const others: NewPlant[] = [
-      { ...fern, name: 'fern' },
-      { ...fern, tag: '' },
-      { id: 1n, name: 'Fern' },
-    ]
-    for (const only of others) expect(await tell(store, deletion(1n, only))).toEqual([missing(1)])
+    for (const only of [{ ...fern, name: 'fern' }, { ...fern, tag: '' }, otherFern])
+      expect(await tell(store, deletion(1n, only))).toEqual([missing(1)])
     expect(await look(1n)).toStrictEqual(fern)
     expect(await store.write([deletion(1n, fern)])).toStrictEqual([{ type: 'deleted', plant: fern }])
   })
@@ -444,11 +323,8 @@ function describeChanges(open: Open<Store>): void {
   test('loses no change of many who change one plant at once', async () => {
     const { store, look } = await open()
     await createPlant(store, fern)
-    const patches: PlantPatch[] = [
-      { id: 1n, name: 'Moss' },
-      { id: 1n, tag: 'wet' },
-    ]
-    expect(await Promise.all(patches.map((patch) => tell(store, patching(patch))))).toEqual([['updated'], ['updated']])
+    const changes = [patching({ id: 1n, name: 'Moss' }), patching({ id: 1n, tag: 'wet' })]
+    expect(await Promise.all(changes.map((change) => tell(store, change)))).toEqual([['updated'], ['updated']])
     expect(await look(1n)).toStrictEqual({ id: 1n, name: 'Moss', tag: 'wet' })
   })
 
@@ -469,62 +345,33 @@ function describeChanges(open: Open<Store>): void {
       (plant, { id }) => [deletion(id), { type: 'deleted', plant }],
       (plant, { id }) => [deletion(id, plant), { type: 'deleted', plant }],
       (plant, moss) => [deletion(moss.id, moss), missing(moss.id), plant],
-      (plant, { id }) => [deletion(id + 1000n), missing(id + 1000n), plant],
       (plant) => [creation(plant), idExists(plant.id), plant],
-      (plant, { id }) => [patching({ id }), updated(store, plant, plant), plant],
     ]
-    const made = plants.map((plant, index) => must(changes[index % 10])(plant, { ...moss, id: plant.id }))
+    const made = plants.map((plant, index) => must(changes[index % 8])(plant, { ...moss, id: plant.id }))
     const outcomes = await Promise.all(made.map(([change]) => store.write([change])))
     const known = outcomes.flat().map((outcome) => ('error' in outcome ? told(outcome) : outcome))
     expect(known).toStrictEqual(made.map(([, outcome]) => outcome))
     expect(await gathered(store.read())).toStrictEqual(made.flatMap(([, , left]) => left ?? []))
   })
-
-  test('removes the key of a plant that it changes, but not for an empty patch', async () => {
-    const { store, look } = await open()
-    await createPlant(store, fern, key)
-    expect(await tell(store, patching({ id: 1n }))).toEqual(['updated'])
-    expect(await tell(store, creation(fern, { key }))).toEqual(['created'])
-    expect(await tell(store, patching({ id: 1n, name: 'Fern' }))).toEqual(['updated'])
-    expect(await tell(store, creation(fern, { key }))).toEqual([idExists(1)])
-    expect(await look(1n)).toStrictEqual(fern)
-  })
-
-  test('returns what it deletes, and frees its id and its key', async () => {
-    const { store, look } = await open()
-    await createPlant(store, fern, key)
-    expect(await store.write([deletion(1n)])).toStrictEqual([{ type: 'deleted', plant: fern }])
-    expect([await tell(store, deletion(1n)), await look(1n)]).toEqual([[missing(1)], undefined])
-    expect(await tell(store, creation(otherFern, { key }))).toEqual(['created'])
-    expect(await look(1n)).toStrictEqual(otherFern)
-  })
 }
+
+/** A write of several changes takes other ways than writes of one. */
+const ways: [string, (store: Store, changes: Change[]) => Promise<Outcome[]>][] = [
+  ['at once', (store, changes) => store.write(changes)],
+  [
+    'one by one',
+    async (store, changes) => {
+      const outcomes: Outcome[] = []
+      for (const change of changes) outcomes.push(...(await store.write([change])))
+      return outcomes
+    },
+  ],
+]
 
 function describeMany(open: Open<Store>): void {
   test('makes them all, whatever their texts and their order', async () => {
-    const plants = [
-      { id: largestId, name: '\u{1f33f}'.repeat(100), tag: '"\\,;\t\n' },
-      ivy,
-      { id: smallestId, name: '' },
-      moss,
-    ]
-    const odd = [
-      '',
-      ' ',
-      '"',
-      "'",
-      ',',
-      '\t',
-      '\r',
-      '\n',
-      '\\',
-      '\\N',
-      '\\.',
-      '\b\f\v',
-      '\u0001\u001b\u2028',
-      'é\u{10ffff}',
-    ]
-    const all = [...plants, ...odd.map((text, index) => ({ id: BigInt(10 + index), name: text, tag: text }))]
+    const odd = texts.map((text, index) => ({ id: BigInt(10 + index), name: text, tag: text }))
+    const all = [{ id: largestId, name: '\u{1f33f}'.repeat(100) }, ivy, { id: smallestId, name: '' }, moss, ...odd]
     const { store } = await open()
     expect(await store.write(all.map((plant) => creation(plant)))).toStrictEqual(
       all.map((plant) => ({ type: 'created', plant })),
@@ -541,136 +388,105 @@ function describeMany(open: Open<Store>): void {
   ])('creates ids that exist in the store or the changes with "%s"', async (ifExists, ...outcomes) => {
     const { store } = await open()
     await store.write([creation(fern), creation(moss)])
-    const [oak, wet] = [
-      { id: 4n, name: 'Oak' },
-      { ...moss, tag: 'wet' },
-    ]
-    const written = [
-      [fern, wet, ivy, ivy],
-      [oak, oak, oak],
-    ].map((plants) => tell(store, ...plants.map((plant) => creation(plant, { ifExists }))))
-    expect(await Promise.all(written)).toEqual(outcomes)
+    const [oak, wet] = [plantOf(4n), { ...moss, tag: 'wet' }]
+    const write = (...plants: NewPlant[]) => tell(store, ...plants.map((plant) => creation(plant, { ifExists })))
+    expect(await Promise.all([write(fern, wet, ivy, ivy), write(oak, oak, oak)])).toEqual(outcomes)
     expect(await gathered(store.read())).toStrictEqual([fern, moss, ivy, oak])
-    expect(await tell(store, creation(fern, { ifExists }))).toEqual([ifExists === 'error' ? idExists(1) : 'skipped'])
-    expect(await tell(store, creation(wet, { ifExists }))).toEqual(outcomes[0]?.slice(1, 2))
+    expect([...(await write(fern)), ...(await write(wet))]).toEqual(outcomes[0]?.slice(0, 2)) // without others
   })
 
-  test('makes changes of one id in their order, and removes the keys of what it updates', async () => {
+  test.each(ways)('makes changes of one id %s, and removes the keys of what it updates', async (_, write) => {
     const { store } = await open()
     await createPlant(store, moss, key)
-    const changes = [
-      patching(fern, { ifMissing: 'create' }),
-      patching({ ...moss, name: 'one' }),
-      patching({ id: 1n, name: 'two' }),
-      patching(moss),
-      patching({ id: 1n, tag: null }),
-      creation(otherFern),
-      patching({ id: 9n, name: 'none' }),
-      deletion(3n),
-      creation(ivy),
-      deletion(3n),
-      creation({ ...ivy, name: 'Oak' }),
-      deletion(2n),
-      creation({ ...moss, name: 'three' }),
+    const [two, three, oak] = [
+      { ...fern, name: 'two' },
+      { ...moss, name: 'three' },
+      { ...ivy, name: 'Oak' },
     ]
-    const two = { id: 1n, name: 'two' }
-    const outcomes = await store.write(changes)
-    expect(outcomes.map((outcome) => ('error' in outcome ? told(outcome) : outcome))).toStrictEqual([
-      { type: 'created', plant: fern },
-      updated(store, { ...moss, name: 'one' }, moss),
-      updated(store, { ...two, tag: 'shade' }, fern),
-      updated(store, moss, { ...moss, name: 'one' }),
-      updated(store, two, { ...two, tag: 'shade' }),
-      idExists(1),
-      missing(9),
-      missing(3),
-      { type: 'created', plant: ivy },
-      { type: 'deleted', plant: ivy },
-      { type: 'created', plant: { ...ivy, name: 'Oak' } },
-      { type: 'deleted', plant: moss },
-      { type: 'created', plant: { ...moss, name: 'three' } },
-    ])
-    const left = [two, { ...moss, name: 'three' }, { ...ivy, name: 'Oak' }]
-    expect(await gathered(store.read())).toStrictEqual(left)
-    expect(await tell(store, creation({ ...moss, name: 'three' }, { key }))).toEqual([idExists(2)])
+    const changes: [Change, Outcome | string][] = [
+      [patching(fern, { ifMissing: 'create' }), { type: 'created', plant: fern }],
+      [patching({ ...moss, name: 'one' }), updated(store, { ...moss, name: 'one' }, moss)],
+      [patching({ id: 1n, name: 'two' }), updated(store, two, fern)],
+      [patching(moss), updated(store, moss, { ...moss, name: 'one' })],
+      [patching({ id: 1n, tag: null }), updated(store, { id: 1n, name: 'two' }, two)],
+      [creation(otherFern), idExists(1)],
+      [patching({ id: 9n, name: 'none' }), missing(9)],
+      [deletion(3n), missing(3)],
+      [creation(ivy), { type: 'created', plant: ivy }],
+      [deletion(3n), { type: 'deleted', plant: ivy }],
+      [creation(oak), { type: 'created', plant: oak }],
+      [deletion(2n), { type: 'deleted', plant: moss }],
+      [creation(three), { type: 'created', plant: three }],
+    ]
+    const outcomes = await write(store, firsts(changes))
+    const known = outcomes.map((outcome) => ('error' in outcome ? told(outcome) : outcome))
+    expect(known).toStrictEqual(seconds(changes))
+    expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'two' }, three, oak])
+    expect(await tell(store, creation(three, { key }))).toEqual([idExists(2)])
   })
 
-  test('changes what patches name, and creates what is complete', async () => {
+  test.each(ways)('changes what patches name, and creates what is complete, %s', async (_, write) => {
     const { store } = await open()
     for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
-    const ifMissing = 'create'
-    const patches: PlantPatch[] = [
-      { id: 1n, name: 'Bracken' },
-      { id: 2n, tag: 'wet' },
-      { id: 4n, tag: 'tall' },
-      { id: 1n, tag: null },
-      { id: 5n, name: 'Oak', tag: null },
-      { id: 5n, tag: 'tall' },
-      { id: 3n },
-    ]
     const incomplete = '422 Invalid plant: name must be a string, but is missing, and no plant has id 4'
-    expect(await tell(store, ...patches.map((patch) => patching(patch, { ifMissing })))).toEqual([
-      ...['updated', 'updated', incomplete, 'updated', 'created', 'updated', 'updated'],
-    ])
-    expect(await tell(store, patching({ id: 4n, tag: 'tall' }, { ifMissing }))).toEqual([incomplete])
-    const now: NewPlant[] = [
-      { id: 1n, name: 'Bracken' },
-      { ...moss, tag: 'wet' },
-      ivy,
-      { id: 5n, name: 'Oak', tag: 'tall' },
+    const patches: [PlantPatch, string][] = [
+      [{ id: 1n, name: 'Bracken', tag: null }, 'updated'],
+      [{ id: 2n, tag: 'wet' }, 'updated'],
+      [{ id: 4n, tag: 'tall' }, incomplete],
+      [{ id: 5n, name: 'Oak', tag: null }, 'created'],
+      [{ id: 5n, tag: '' }, 'updated'],
+      [{ id: 3n }, 'updated'],
     ]
+    const changes = patches.map(([patch]) => patching(patch, { ifMissing: 'create' }))
+    expect((await write(store, changes)).map(told)).toEqual(seconds(patches))
+    const now = [{ id: 1n, name: 'Bracken' }, { ...moss, tag: 'wet' }, ivy, { id: 5n, name: 'Oak', tag: '' }]
     expect(await gathered(store.read())).toStrictEqual(now)
     expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
     for (const plant of [fern, moss])
       expect(await tell(store, creation(plant, { key: `key-${plant.id}` }))).toEqual([idExists(plant.id)])
-    expect(await gathered(store.read())).toStrictEqual(now)
-    expect(await tell(store, patching({ ...fern, id: 6n }, { ifMissing }))).toEqual(['created'])
   })
 
-  test('keeps keys', async () => {
+  test.each(ways)('keeps keys, %s', async (_, write) => {
     const { store } = await open()
-    await createPlant(store, fern, 'a')
-    const changes = [
-      creation(fern, { key: 'a' }),
-      creation(moss, { key: 'a' }),
-      creation(moss, { key: 'b' }),
-      creation(moss, { key: 'b' }),
-      creation({ ...moss, tag: 'wet' }, { key: 'b' }),
-      deletion(2n),
-      creation({ ...moss, tag: 'wet' }, { key: 'b' }),
-      creation(otherFern, { key: 'c' }),
-    ]
-    const outcomes = ['created', keyUsed, 'created', 'created', keyUsed, 'deleted', 'created', idExists(1)]
-    expect(await tell(store, ...changes)).toEqual(outcomes)
+    await createPlant(store, ivy, 'a')
     const wet = { ...moss, tag: 'wet' }
-    expect(
-      await tell(store, creation(wet, { key: 'b' }), creation(wet, { key: 'c' }), creation(ivy, { key: 'b' })),
-    ).toEqual(['created', idExists(2), keyUsed])
-    expect(await gathered(store.read())).toStrictEqual([fern, wet])
+    const changes: [Change, string][] = [
+      [creation(ivy, { key: 'a' }), 'created'],
+      [creation(fern), 'created'],
+      [creation(fern), idExists(1)],
+      [creation(otherFern, { key: 'b' }), idExists(1)],
+      [creation(moss, { key: 'a' }), keyUsed],
+      [creation(moss, { key: 'c' }), 'created'],
+      [creation(moss, { key: 'c' }), 'created'],
+      [creation(moss, { key: 'd' }), idExists(2)],
+      [creation({ ...moss, name: 'Ivy' }, { key: 'c' }), keyUsed],
+      [creation(wet, { key: 'c' }), keyUsed],
+      [deletion(2n), 'deleted'],
+      [creation(wet, { key: 'c' }), 'created'],
+    ]
+    const outcomes = await write(store, firsts(changes))
+    expect(outcomes.map(told)).toEqual(seconds(changes))
+    const again = [creation(wet, { key: 'c' }), creation(wet, { key: 'e' }), creation(plantOf(4n), { key: 'b' })]
+    expect(await tell(store, ...again)).toEqual(['created', idExists(2), 'created'])
+    expect(await gathered(store.read())).toStrictEqual([fern, wet, ivy, plantOf(4n)])
   })
 
-  test.each([1, 2, 100])('makes no change after %i are rejected', async (maxRejected) => {
+  test.each([1, 2])('makes no change after %i are rejected', async (maxRejected) => {
     const { store } = await open()
-    await createPlant(store, { id: 5n, name: 'Oak' })
-    // ids in no order; 5 and 9 are rejected
-    const ids = [8n, 5n, 1n, 7n, 5n, 3n, 9n, 2n]
-    const changes = ids.map((id): Change => (id === 9n ? deletion(9n) : creation({ id, name: 'Fern' })))
-    const rejections = [idExists(5), idExists(5), missing(9)]
-    let left = maxRejected
-    const expected = ids.map((id) => {
-      if (left === 0) return 'unsent'
-      if (id !== 5n && id !== 9n) return 'created'
-      left -= 1
-      return rejections[id === 9n ? 2 : 0]
-    })
+    await createPlant(store, plantOf(5n))
+    const changes = [8n, 5n, 1n, 9n, 2n].map((id) => (id === 9n ? deletion(9n) : creation(plantOf(id))))
     const outcomes = await store.write(changes, { maxRejected })
-    expect(outcomes.map(told)).toEqual(expected)
-    const created = ids.filter((_, index) => expected[index] === 'created')
-    const plants = [...created.map((id) => ({ id, name: 'Fern' })), { id: 5n, name: 'Oak' }]
-    expect(await gathered(store.read())).toStrictEqual(plants.toSorted(byId))
+    const all = [
+      'created',
+      idExists(5),
+      ...(maxRejected > 1 ? ['created', missing(9)] : ['unsent', 'unsent']),
+      'unsent',
+    ]
+    expect(outcomes.map(told)).toEqual(all)
+    expect(await idsOf(store)).toEqual(maxRejected > 1 ? [1n, 5n, 8n] : [5n, 8n])
   })
 
-  test.each([50, 51, 100])('makes no change after record %i of many is rejected', async (last) => {
+  test.each([50, 51])('makes no change after record %i of many is rejected', async (last) => {
     const { store } = await open()
     const plants = plantsOf(200)
     await createPlant(store, plants[last - 1] ?? fern)
@@ -707,7 +523,7 @@ function describeMany(open: Open<Store>): void {
 }
 
 function describeOrder(open: Open<OwnStore>): void {
-  const names = ['b', 'A', '', 'É', 'a', 'B', 'Z', 'ab', 'a,"b"', 'é', '\u009b蕨', '🌿']
+  const names = ['b', 'A', '', 'É', 'a', 'B', 'Z', 'ab', 'é', '\u009b蕨', '🌿']
   const plants = names.flatMap((text, index): NewPlant[] => [
     { id: BigInt(50 - index), name: text, ...(index % 3 > 0 && { tag: text }) },
     { id: BigInt(-index), name: 'Fern' },
@@ -715,17 +531,13 @@ function describeOrder(open: Open<OwnStore>): void {
   const keyOf = (text = '') => Buffer.from(text.replace(/[A-Z]/g, (letter) => letter.toLowerCase()))
 
   test.each<[FieldName, ReadQuery]>([
-    ['id', {}],
     ['name', {}],
     ['tag', {}],
     ['name', { limit: 5, after: 0n }],
     ['tag', { search: 'b', limit: 100 }],
-    ['name', { tag: 'B' }],
-    ['id', { desc: true }],
     ['id', { desc: true, search: 'b', limit: 2, after: 45n }],
     ['id', { desc: true, tag: false, after: 0n }],
     ['tag', { desc: true }],
-    ['tag', { tag: 'none' }],
   ])('by %s, then by id, with %o', async (sort, query) => {
     const { store } = await open()
     await store.write(plants.map((plant) => creation(plant)))
@@ -845,18 +657,13 @@ export function describeConstraints(name: string, open: () => Promise<{ store: S
       [creation({ id: 6n, name: 'Fern' }), forbidden(6, 'names')],
       [creation({ id: 7n, name: long }, { key: 'seven' }), forbidden(7, 'short')],
       [creation({ id: 1n, name: 'Elm' }), idExists(1)],
-      [creation({ id: 8n, name: 'Fern' }, { ifExists: 'skip', key: 'eight' }), forbidden(8, 'names')],
       [patching({ id: 2n, name: 'Fern' }), forbidden(2, 'names')],
-      [patching({ id: 2n, name: long }), forbidden(2, 'short')],
       [patching({ id: 9n, name: long }, { ifMissing: 'create' }), forbidden(9, 'short')],
       [patching({ id: 2n, tag: 'wet' }), 'updated'],
     ]
     for (const [change, outcome] of changes) expect((await store.write([change])).map(told)).toEqual([outcome])
     await deletePlant(store, 5n)
-    expect(await tell(store, ...changes.map(([change]) => change))).toEqual(changes.map(([, outcome]) => outcome))
-    await deletePlant(store, 5n)
-    const single = await Promise.all(changes.map(([change]) => tell(store, change)))
-    expect(single.flat()).toEqual(changes.map(([, outcome]) => outcome))
+    expect(await tell(store, ...firsts(changes))).toEqual(seconds(changes))
     expect(await gathered(store.read())).toStrictEqual([fern, { ...moss, tag: 'wet' }, { id: 5n, name: 'Oak' }])
     const creates = [creation({ id: 6n, name: 'Fern' }), creation({ id: 9n, name: 'Ash' })]
     const limited = await store.write(creates, { maxRejected: 1 })

@@ -99,16 +99,6 @@ describe('while it drains, a service', () => {
     expect(await idsIn(service)).toEqual(ids)
   })
 
-  test('does not wait beyond --drain-timeout for a store that is locked', async () => {
-    const service = await serve(['--drain-timeout', '500ms', '--timeout', '24d'])
-    const unlock = lockStore(service)
-    const connection = await sentTo(service, createOf(1))
-    const { code } = await service.stop()
-    unlock()
-    expect(code).toBe(0)
-    expect((await connection.answers()).map(({ status }) => status)).toEqual((await idsIn(service)).map(() => 200))
-  })
-
   test.runIf(isLinux)('ends, though nobody reads its log', async () => {
     const folder = temporaryFolder()
     const path = pipeIn(folder)

@@ -11,20 +11,18 @@ import { serve, testToken } from '../../helpers/service.js'
 type Certificate = ReturnType<typeof certificate>
 type Flood = [title: string, request: string, count: number, connections: number]
 
-const requestWith = (headerLines: number, target = '/openapi.json') =>
-  `GET ${target} HTTP/1.1\r\nHost: x\r\n${'a:\r\n'.repeat(headerLines - 1)}\r\n`
+const requestWith = (headerLines: number) =>
+  `GET /openapi.json HTTP/1.1\r\nHost: x\r\n${'a:\r\n'.repeat(headerLines - 1)}\r\n`
 const chunkedHeaders = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
 const inChunks = `${requestBytes('wrong', { headers: chunkedHeaders })}${'1\r\n \r\n'.repeat(200)}0\r\n\r\n`
 
 const tooMuch: Flood[] = [
   ['31 requests of 3,200 header lines', requestWith(3200), 31, 300],
-  ['31 requests of 90 header lines', requestWith(90), 31, 300],
   ['3,600 requests of 18 bytes', 'GET / HTTP/1.1\r\n\r\n', 3600, 100],
 ]
 
 const withinLimits: Flood[] = [
   ['16 requests for openapi.json', requestWith(1), 16, 300],
-  ['15 targets of 15,000 bytes', requestWith(1, `/${'x'.repeat(15_000)}`), 15, 300],
   ['16 bodies in chunks of a byte', inChunks, 16, 300],
 ]
 
@@ -34,13 +32,9 @@ describe.runIf(isLinux)('clients without a token cannot end a service that has a
     outlasts(flood),
   )
 
-  describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
-    const overTls = () => certificate({ names: ['IP:127.0.0.1'] })
-    test.each(tooMuch)('%s on each connection, and nothing is read', (_, ...flood) => closesAll(flood, overTls()))
-    test.each(withinLimits.slice(0, 1))('%s on each connection, again and again, and nothing is read', (_, ...flood) =>
-      outlasts(flood, overTls()),
-    )
-  })
+  test.runIf(hasOpenssl).each(tooMuch.slice(1))('%s over TLS (needs openssl), and nothing is read', (_, ...flood) =>
+    closesAll(flood, certificate({ names: ['IP:127.0.0.1'] })),
+  )
 })
 
 type FloodOfBytes = [request: string, count: number, connections: number]

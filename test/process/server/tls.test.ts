@@ -28,20 +28,13 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
       )
     }
     const agreed: Record<string, string> = {
-      'TLSv1.2': 'ECDHE-RSA-AES128-GCM-SHA256 ECDHE-RSA-AES256-GCM-SHA384 ECDHE-RSA-CHACHA20-POLY1305',
-      'TLSv1.3': 'TLS_AES_128_GCM_SHA256 TLS_AES_256_GCM_SHA384 TLS_CHACHA20_POLY1305_SHA256',
+      'TLSv1.2': 'ECDHE-RSA-AES128-GCM-SHA256 ECDHE-RSA-CHACHA20-POLY1305',
+      'TLSv1.3': 'TLS_AES_128_GCM_SHA256',
       // without forward secrecy, with CBC, and with DHE
       'handshake failure': 'AES256-SHA AES128-GCM-SHA256 ECDHE-RSA-AES256-SHA384 DHE-RSA-AES128-GCM-SHA256',
     }
     for (const [protocol, names] of Object.entries(agreed))
       for (const name of names.split(' ')) expect([name, await agree(name)]).toEqual([name, protocol])
-  })
-
-  test('closes on whoever speaks no TLS, and goes on', async () => {
-    const { service, isServed } = await serveSecurely()
-    const plain = await connectTo(service.place)
-    expect(await plain.send(requestBytes(testToken, { body: fern })).answers()).toEqual([])
-    await isServed()
   })
 
   test('does not wait, when it drains, for connections without a request, or even a hello', async () => {

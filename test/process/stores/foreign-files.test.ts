@@ -13,7 +13,6 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { journalOf, logOf } from '../../helpers/journal.js'
 import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
-import { serve } from '../../helpers/service.js'
 import { holderOf, query } from '../../helpers/sqlite-file.js'
 import { becomeStranger, canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -78,7 +77,6 @@ async function evilFile(suffix: string): Promise<Buffer> {
 describe.runIf(canBecome)('a file of another user beside a store (needs root and setpriv)', () => {
   test.each([
     ['-journal', 0],
-    ['-wal', 0],
     ['-shm', 0],
     ['-wal', stranger],
   ])('as %s is not used by user %i', async (suffix, victim) => {
@@ -103,65 +101,21 @@ describe.runIf(canBecome)('a file of another user beside a store (needs root and
     expect(readdirSync(folder.path).toSorted()).toEqual(['b.bak', 's.db', `s.db${suffix}`])
   })
 
-  test('or a backup, as -shm, is not used by restore', async () => {
+  test.each(['-journal', '-wal', '-shm'])('or a backup, as %s, is not used by restore', async (suffix) => {
     const folder = new SharedFolder()
     await folder.run(createFern)
     await folder.run('backup b.bak')
-    const file = folder.put('b.bak-shm', await evilFile('-shm'), attacker)
-    const message = `${folder.path}/b.bak cannot be used with ${file}, which belongs to another user (uid ${attacker})`
+    const file = folder.put(`b.bak${suffix}`, await evilFile(suffix), attacker)
+    const why = suffix === '-shm' ? 'cannot be used with' : 'is not a complete backup, because it has changes in'
     const restored = await folder.run('restore b.bak --yes --store ./made.db')
-    expect(restored).toMatchObject({ code: 2, err: expect.stringContaining(message) })
+    expect(restored).toMatchObject({ code: 2, err: expect.stringContaining(`${folder.path}/b.bak ${why} ${file}`) })
     expect(existsSync(join(folder.path, 'made.db'))).toBe(false)
-  })
-
-  test.each(['-journal', '-wal'])('or a backup, as %s, is not used by restore', async (suffix) => {
-    const folder = new SharedFolder()
-    await folder.run(createFern)
-    await folder.run('backup b.bak')
-    const bytes = await evilFile(suffix)
-    for (const owner of [attacker, 0]) {
-      const file = folder.put(`b.bak${suffix}`, bytes, owner)
-      const message = `Not restored: ${folder.path}/b.bak is not a complete backup, because it has changes in ${file}`
-      const restored = await folder.run('restore b.bak --yes --store ./made.db')
-      expect(restored).toMatchObject({ code: 2, err: expect.stringContaining(message) })
-      expect(existsSync(join(folder.path, 'made.db'))).toBe(false)
-    }
   })
 })
 
-describe.runIf(canBecome)('a store where other users can create files (needs root and setpriv)', () => {
-  test('is used with a warning, here by an ordinary user', async () => {
-    const folder = new SharedFolder(0o777)
-    const run = folder.as(becomeStranger)
-    const why = `${folder.path} can be changed by others (mode 777)`
-    const advice = 'Move it to a directory that only you can write to'
-    const warning = `plants: The store ${folder.store} is exposed to other users: ${why}. ${advice}`
-    const lines = [createFern, createMoss, 'update 2 --name Ivy', 'list', 'backup s.bak', 'delete 2 --yes']
-    for (const line of [...lines, 'restore s.bak --yes']) {
-      const { code, err } = await run(line)
-      const said = err.split('\n').filter((text) => !/^$|Created store/.test(text))
-      expect({ line, code, said }).toEqual({ line, code: 0, said: [warning] })
-    }
-    expect((await run('list')).out).toBe(`${fern}{"id":2,"name":"Ivy"}\n`)
-    const { code, out } = await run('doctor')
-    expect([code, out]).toEqual([0, expect.stringContaining(`${folder.store} is exposed to other users: ${why}`)])
-    // restore may leave its own log
-    const left = readdirSync(folder.path).filter((name) => !/before-restore|-wal$|-shm$/.test(name))
-    expect(left).toEqual(['s.bak', 's.db'])
-  })
-
-  test('is made by one of many processes, and gets the plants of all, also while it is served', async () => {
-    const folder = new SharedFolder()
-    const ids = Array.from({ length: 12 }, (_, index) => index)
-    const results = await Promise.all(ids.map((id) => folder.run(`create --id ${id} --name Fern`)))
-    expect(results).toEqual(ids.map(() => expect.objectContaining({ code: 0, out: '{"name":"Fern"}\n' })))
-    expect((await folder.run('count')).out).toBe('12\n')
-    await serve(['--store', folder.store])
-    expect((await folder.run('create --id 12 --name Fern')).code).toBe(0)
-    expect((await folder.run('count')).out).toBe('13\n')
-  })
-
-  test('is shared by a group: the log of its owner is used, that of another user is not', async () => {
+test.runIf(canBecome)(
+  'in the folder of a group, the log of the owner of a store is used, that of another user is not (needs root and setpriv)',
+  async () => {
     const folder = new SharedFolder(0o2770, 0, 7777)
     const member = (user: number) => ['--reuid', `${user}`, '--regid', `${user}`, '--groups', '7777']
     const [owner, other] = [folder.as(member(stranger)), folder.as(member(attacker))]
@@ -178,25 +132,24 @@ describe.runIf(canBecome)('a store where other users can create files (needs roo
     const err = expect.stringContaining('s.db-wal, which belongs to another user (uid 4321)')
     expect(await owner('list')).toMatchObject({ code: 4, err })
     expect(await other('list')).toMatchObject(all)
-  })
-})
+  },
+)
 
-describe.each(['-wal', '-shm', '-journal'])('a %s that is no regular file', (suffix) => {
-  test.each<[string, (path: string) => void]>([
-    ['a link', (path) => symlinkSync('/dev/null', path)],
-    ['a directory', (path) => mkdirSync(path)],
-  ])('is not used beside a store or a backup: %s', async (_, make) => {
-    const world = new World()
-    await world.spawn(createFern)
-    await world.spawn('backup b.bak')
-    for (const path of [world.store, join(world.home, 'b.bak')]) make(path + suffix)
-    const why = (path: string) => `${path} cannot be used with ${path}${suffix}, which is not a regular file`
-    const hint = `Remove it: rm ${world.store}${suffix}`
-    for (const line of ['list', createMoss]) expect(await world.run(line)).toEqual(refusal(why(world.store), hint, 4))
-    const restored = await world.run('restore b.bak --store ./new.db')
-    expect(restored).toMatchObject({ code: 2, err: expect.stringContaining(`${join(world.home, 'b.bak')}${suffix}`) })
-    expect(world.has('new.db')).toBe(false)
-  })
+test.each<[string, string, (path: string) => void]>([
+  ['-wal', 'a link', (path) => symlinkSync('/dev/null', path)],
+  ['-shm', 'a link', (path) => symlinkSync('/dev/null', path)],
+  ['-journal', 'a directory', (path) => mkdirSync(path)],
+])('a %s that is %s is not used beside a store or a backup', async (suffix, _, make) => {
+  const world = new World()
+  await world.spawn(createFern)
+  await world.spawn('backup b.bak')
+  for (const path of [world.store, join(world.home, 'b.bak')]) make(path + suffix)
+  const why = `${world.store} cannot be used with ${world.store}${suffix}, which is not a regular file`
+  const hint = `Remove it: rm ${world.store}${suffix}`
+  for (const line of ['list', createMoss]) expect(await world.run(line)).toEqual(refusal(why, hint, 4))
+  const restored = await world.run('restore b.bak --store ./new.db')
+  expect(restored).toMatchObject({ code: 2, err: expect.stringContaining(`${join(world.home, 'b.bak')}${suffix}`) })
+  expect(world.has('new.db')).toBe(false)
 })
 
 test.each(['-journal', '-wal'])('a %s of this user, in a folder of their own, is used', async (suffix) => {

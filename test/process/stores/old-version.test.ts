@@ -32,17 +32,7 @@ function oldStore(): World {
 test('a store of an older version has its plants and its idempotency keys', async () => {
   const world = oldStore()
   expect((await world.run('list')).out).toBe(plants.map((plant) => `${plant}\n`).join(''))
-  const create = (name: string) => [
-    'create',
-    '--id',
-    '7',
-    '--name',
-    name,
-    '--tag',
-    'shade',
-    '--idempotency-key',
-    'a-key-of-0.1.0',
-  ]
+  const create = (name: string) => `create --id 7 --name ${name} --tag shade --idempotency-key a-key-of-0.1.0`
   expect(await world.run(create('Keyed'))).toEqual({ code: 0, out: '{"name":"Keyed","tag":"shade"}\n', err: '' })
   expect(await world.run(create('Other'))).toMatchObject({ code: 1 })
   expect((await world.run('count')).out).toContain('7')

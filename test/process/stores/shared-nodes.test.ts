@@ -1,10 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { expect, onTestFinished, test } from 'vitest'
-import { Caller } from '../../helpers/caller.js'
-import { isLinux } from '../../helpers/linux.js'
+import { expect, test } from 'vitest'
 import { freshDatabase, ownServer } from '../../helpers/postgres.js'
 import { exchange } from '../../helpers/raw-http.js'
-import { isSoak } from '../../helpers/rounds.js'
 import { type RunningService, serve, testToken } from '../../helpers/service.js'
 
 const patience = { timeout: 30_000, interval: 20 }
@@ -23,33 +19,6 @@ test('a service says within two seconds that its database is away, and recovers 
   expect([await waiting, await create(service, 2)]).toEqual(['200', '200'])
   expect((await service.stop()).code).toBe(0)
 })
-
-test.runIf(isSoak && isLinux)(
-  '10,000 creates wait for a database that is away, again and again, and take no more memory each time (in a soak)',
-  async () => {
-    const database = await ownServer()
-    const service = await serve(['--store', database.url, '--admin-port', '0'])
-    const admin = adminOf(service)
-    const pool = new Caller(service.address, 10_000)
-    onTestFinished(() => pool.destroy())
-    const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
-    const resident: number[] = []
-    for (let round = 0; round < 8; round += 1) {
-      await database.stop('immediate')
-      const creates = Array.from({ length: 10_000 }, (_, at) => {
-        const body = `{"id":${at + 10_000 * round},"name":"Fern"}`
-        return pool.request({ method: 'POST', path: '/plants', headers, body })
-      })
-      await expect.poll(() => depthAt(admin), patience).toBe(10_000)
-      await database.start()
-      expect(new Set((await Promise.all(creates)).map(({ status }) => status))).toEqual(new Set([200]))
-      resident.push(memoryOf(service.pid))
-    }
-    process.stdout.write(`MiB after each round: ${resident}\n`)
-    // it is collected now and then
-    expect(Math.min(...resident.slice(-4))).toBeLessThan(1.3 * Math.max(...resident.slice(0, 4)))
-  },
-)
 
 test.each(['locked', 'away'])(
   'a service that is told to stop while its database is %s does not wait beyond --drain-timeout',
@@ -70,11 +39,6 @@ test.each(['locked', 'away'])(
   },
 )
 
-/** The memory of a process, in MiB. */
-function memoryOf(pid: number | undefined): number {
-  return Math.round(Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024)
-}
-
 /** The `error` value of the answer to a create, or "200". */
 async function create(service: Pick<RunningService, 'place' | 'token'>, id: number): Promise<string> {
   const { status, body } = await exchange(service, { body: `{"id":${id},"name":"Fern"}` })
@@ -82,14 +46,6 @@ async function create(service: Pick<RunningService, 'place' | 'token'>, id: numb
 }
 
 async function isReady(service: RunningService): Promise<boolean> {
-  return (await fetch(`${adminOf(service)}/ready`)).ok
-}
-
-async function depthAt(admin: unknown): Promise<number> {
-  const text = await (await fetch(`${admin}/metrics`)).text()
-  return Number(/^plants_queue_depth (\d+)$/m.exec(text)?.[1])
-}
-
-function adminOf(service: RunningService): unknown {
-  return service.log.find(({ msg }) => msg === 'listening')?.['admin']
+  const address = service.log.find(({ msg }) => msg === 'listening')?.['admin']
+  return (await fetch(`${address}/ready`)).ok
 }

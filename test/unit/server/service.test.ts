@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import { describe, expect, onTestFinished, test, vi } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
 import { Log } from '../../../src/server/log.js'
 import { exchange, type RawRequest } from '../../helpers/raw-http.js'
@@ -18,11 +18,8 @@ async function adminOf(host = '127.0.0.1') {
 describe('the admin port', () => {
   test.each([
     ['127.0.0.1', 'LOCALHOST:9090', 200],
-    ['127.0.0.1', '127.8.9.10', 200],
     ['127.0.0.1', '[::1]:9090', 200],
-    ['127.0.0.1', 'evil.example:9090', 421],
     ['127.0.0.1', '127.0.0.1.evil.example', 421],
-    ['127.0.0.1', '192.0.2.1', 421],
     ['127.0.0.1', 'user@127.0.0.1', 421],
     ['localhost', 'evil.example', 421],
     ['0.0.0.0', 'node1:9090', 200], // monitoring of another machine
@@ -59,37 +56,9 @@ function logOf(level: string, isTerminal: boolean) {
   return { log: new Log({ output: { ...output, isTerminal }, level, delay: 0 }), text: () => written.join('') }
 }
 
-test('lines of requests are written after 100 ms, 64 KiB, with another line, or at the end', () => {
-  vi.useFakeTimers()
-  try {
-    const written: string[] = []
-    const log = new Log({ ...logInto(async (lines) => void written.push(lines)), delay: 100 })
-    const count = () => written.map((lines) => lines.split('\n').length - 1)
-    for (let line = 0; line < 4; line += 1) log.record({ outcome: 'created' })
-    expect(count()).toEqual([])
-    vi.advanceTimersByTime(100)
-    expect(count()).toEqual([4])
-    log.record({ outcome: 'a'.repeat(65_536) })
-    expect(count()).toEqual([4, 1])
-    log.record({ outcome: 'created' })
-    log.info('draining')
-    expect(count()).toEqual([4, 1, 2])
-    log.record({ outcome: 'created' })
-    void log.flush()
-    expect(count()).toEqual([4, 1, 2, 1])
-    expect(JSON.parse(written.at(-1) ?? '')).toMatchObject({ level: 'info', outcome: 'created' })
-    vi.advanceTimersByTime(1000)
-    expect(count()).toEqual([4, 1, 2, 1])
-  } finally {
-    vi.useRealTimers()
-  }
-})
-
 test.each([
   ['info', ['created', 'warning', 'error']],
   ['warn', ['warning', 'error']],
-  ['error', ['error']],
-  ['silent', []],
 ])('a log of level %s has the same lines as text and as JSON', (level, expected) => {
   for (const isTerminal of [true, false]) {
     const { log, text } = logOf(level, isTerminal)
@@ -104,23 +73,15 @@ test.each([
 
 test('the log of a request on a terminal has what a person looks for', () => {
   const { log, text } = logOf('info', true)
-  const client = { method: 'GET', from: '127.0.0.1' }
-  log.record({
-    requestId: 'r-1',
-    status: 404,
-    outcome: '404',
-    milliseconds: 1.234,
-    path: '/nope',
-    token: '7',
-    ...client,
-  })
+  const request = { requestId: 'r-1', status: 404, outcome: '404', milliseconds: 1.234, path: '/nope', token: '7' }
+  log.record({ ...request, method: 'GET', from: '127.0.0.1' })
   log.record({ outcome: 'closed', reason: 'Too much', from: '127.0.0.1' })
   log.info('listening', { address: 'http://127.0.0.1:1', admin: undefined })
   log.error(new Error('The disk is gone'), 'r-2')
-  const [request, closed, listening, failed, first, second] = text()
+  const [answered, closed, listening, failed, first, second] = text()
     .replaceAll(/\d\d:\d\d:\d\d/g, 'TIME')
     .split('\n')
-  expect([request, closed, listening, failed, first]).toEqual([
+  expect([answered, closed, listening, failed, first]).toEqual([
     'TIME 404 404 GET /nope 1 ms token 7',
     'TIME closed Too much 127.0.0.1',
     'TIME listening address=http://127.0.0.1:1',

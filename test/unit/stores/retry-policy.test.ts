@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest'
-import { PlantsError } from '../../../src/platform/errors.js'
-import { nextPause, patienceOf, retrying, tryingAgain } from '../../../src/stores/common/retry-policy.js'
+import { nextPause, patienceOf } from '../../../src/stores/common/retry-policy.js'
 
 test('a store is tried for two seconds before its first answer, and then until the timeout', () => {
   const patience = (timeout: number, retry?: number) =>
@@ -22,35 +21,4 @@ test('pauses grow to a maximum, with jitter, and the last one leaves time for a 
   expect([4400, 4450, 4500].map((elapsed) => pause({ elapsed }))).toEqual([100, 50, undefined])
   expect([58_950, 59_000].map((elapsed) => pause({ elapsed, patience: 60_000 }))).toEqual([50, undefined])
   expect(pause({ patience: 0 })).toBeUndefined()
-})
-
-test('an action is repeated until it succeeds or must not be repeated, and a signal ends the pause', async () => {
-  const failures = [1, 2, 3].map((index) => new Error(`Failure ${index}`))
-  const seen: unknown[] = []
-  const run = (last: number, pause: number, signal = new AbortController().signal) => {
-    const left = failures.slice(0, last)
-    const action = async () => {
-      const failure = left.shift()
-      if (failure) throw failure
-      return 'done'
-    }
-    const pauseAfter = (error: unknown, tries: number) => {
-      seen.push([error, tries])
-      return tries === 3 ? undefined : pause
-    }
-    return retrying(action, pauseAfter, [signal])
-  }
-  expect(await run(2, 0)).toBe('done')
-  expect(seen).toEqual([failures[0], failures[1]].map((failure, index) => [failure, index + 1]))
-  await expect(run(3, 0)).rejects.toBe(failures[2])
-  const reason = new Error('stopped')
-  await expect(run(1, 60_000, AbortSignal.abort(reason))).rejects.toBe(reason)
-})
-
-test('a person is told what failed, and for how long it is tried again', () => {
-  const failure = new PlantsError('unavailable', 'Not now')
-  expect([1, 1600].map((left) => tryingAgain(failure, left))).toEqual([
-    'Not now. Trying again for up to 1 s',
-    'Not now. Trying again for up to 2 s',
-  ])
 })

@@ -108,7 +108,6 @@ describe('SCRAM', () => {
 
   test.each([
     ["with another's nonce", { nonce: () => 'another' }, 'server nonce does not start with client nonce', 1],
-    ['with our nonce alone', { nonce: (own: string) => own }, 'server nonce is too short', 1],
     ['with 4095 iterations', { iterations: 4095 }, 'it requests 4095 SCRAM iterations, but the minimum is 4096', 1],
     ['with 2147483647 iterations', { iterations: 2_147_483_647 }, 'iteration count 2147483647 exceeds', 1],
     ['with a wrong signature', { signs: false }, 'server signature does not match', 2],
@@ -164,51 +163,35 @@ async function openAt(onConnect: (socket: Socket) => void, parameters: string, t
   return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, timeout)
 }
 
-const late = /: no answer in time$/
-const reset =
-  /: (Client network socket disconnected before secure TLS connection was established|(?:read|write) E[A-Z]+)$/
+const late = /^unavailable: Could not reach postgres:.*: no answer in time$/
+const noProtocol = /: the server does not speak the PostgreSQL protocol$/
+const writes = (text: string) => (socket: Socket) => void socket.write(text, 'latin1')
 
 describe('fails in time at a server that', () => {
-  test.each<[string, (socket: Socket) => unknown, RegExp]>([
+  test.each<[string, (socket: Socket) => void, RegExp, string?]>([
     ['closes at once', (socket) => socket.end(), /: (Connection terminated unexpectedly|read ECONNRESET|write EPIPE)$/],
-    ['has TLS, and closes', (socket) => socket.end('S'), reset],
-    ['has no TLS, and says nothing more', (socket) => socket.write('N'), late],
-    ['says nothing', () => undefined, late],
+    ['has no TLS, and says nothing more', writes('N'), late, 'sslmode=prefer'],
     [
       'speaks HTTP',
-      (socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
+      writes('HTTP/1.1 400 Bad Request\r\n\r\n'),
       / error establishing an SSL connection$/,
+      'sslmode=prefer',
     ],
-  ])('%s', async (_, answer, message) => {
-    const start = performance.now()
-    const told = await openAt((socket) => socket.once('data', () => answer(socket)), '', 1200)
-    expect(told).toMatch(/^unavailable: Could not reach postgres:/)
-    expect(told).toMatch(message)
-    expect(performance.now() - start).toBeLessThan(2300)
-  })
-})
-
-const noProtocol = /: the server does not speak the PostgreSQL protocol$/
-
-/** The answer to the first message behind "no TLS", which the driver would trust. */
-describe('outlives a server that', () => {
-  test.each<[string, string, RegExp]>([
-    ['asks for an unknown login', message('R', '\0\0\0\x07'), /: Unknown authenticationOk message type 7$/],
-    ['begins a message of 4 GiB', 'R\xff\xff\xff\xff\0', late],
-    ['sends more than a login can be', `N\x10\0\0\0${'a'.repeat(2 ** 20)}`, /: its response is too large$/],
-    ['ends a message too early', message('R', ''), noProtocol],
+    // what the driver would trust
+    ['begins a message of 4 GiB', writes('R\xff\xff\xff\xff\0'), late],
+    ['sends more than a login can be', writes(`N\x10\0\0\0${'a'.repeat(2 ** 20)}`), /: its response is too large$/],
+    ['ends a message too early', writes(message('R', '')), noProtocol],
     [
       'accepts a password without proof',
-      says.scram + says.accepted + says.ready,
+      writes(says.scram + says.accepted + says.ready),
       /has not proved that it knows the password$/,
     ],
-    ["challenges with another's nonce", says.scram + says.challenge('r=abc,s=YWJj,i=4096'), noProtocol],
-    ['asks for rows to copy', message('G', '\0\0\0'), /: Received unexpected copyInResponse message from backend\.$/],
-    ['describes endless columns', says.accepted + says.ready + message('T', '\xff\xffabc'), noProtocol],
-    ['sends an unknown state', message('E', 'SFATAL\0C__proto__\0Mgone\0\0'), /: gone$/],
-  ])('%s', async (_, answer, told) => {
-    const join = (socket: Socket) => socket.once('data', () => socket.write(answer, 'latin1'))
-    expect(await openAt(join, 'sslmode=disable', 1500)).toMatch(told)
+    ['describes endless columns', writes(says.accepted + says.ready + message('T', '\xff\xffabc')), noProtocol],
+    ['sends an unknown state', writes(message('E', 'SFATAL\0C__proto__\0Mgone\0\0')), /: gone$/],
+  ])('%s', async (_, answer, told, parameters = 'sslmode=disable') => {
+    const start = performance.now()
+    expect(await openAt((socket) => socket.once('data', () => answer(socket)), parameters, 1200)).toMatch(told)
+    expect(performance.now() - start).toBeLessThan(2300)
   })
 })
 
@@ -216,7 +199,6 @@ describe('outlives a server that', () => {
 describe('hangs up on a server that floods it after the login with', () => {
   test.each<[string, string, string?]>([
     ['a row', 'D\x10\0\0\0\0\x01\x0f\xff\xff\xf6'],
-    ['rows', message('T', `\0\x01a\0${'\0'.repeat(18)}`), message('D', `\0\x01\0\0\x03\xe8${'b'.repeat(1000)}`)],
     ['notices', '', message('N', `SNOTICE\0M${'c'.repeat(990)}\0\0`)],
   ])('%s', async (_, first, repeated = 'a') => {
     const block = Buffer.from(repeated.repeat(2 ** 20 / repeated.length), 'latin1')

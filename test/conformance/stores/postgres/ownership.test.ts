@@ -72,51 +72,28 @@ test('a store is used by those who trust its owner, and not by a superuser who d
 })
 
 /**
- * What the program calls, by the types that it calls it with: an exact match in any schema wins over a match by a cast
- * in pg_catalog. Those that return numeric are aggregates.
+ * In the place of some of what the program calls, by the types that it calls it with: an exact match in any schema wins
+ * over a match by a cast in pg_catalog.
  */
-const signatures = `
-  to_json(text) json; octet_length(text) int; current_setting(text) text; current_setting(text, boolean) text;
-  current_database() name; strpos(text, text) int; replace(text, text, text) text; chr(int) text; length(text) int;
-  unnest(bigint[]) bigint; unnest(text[]) text; has_table_privilege(text, text) boolean; to_regclass(text) regclass;
-  pg_advisory_xact_lock(int) int; pg_advisory_xact_lock(bigint) int; concat(text, bigint) text;
-  coalesce(text, text) text;
-  lag(bigint, int, numeric) numeric; sum(int) numeric; sum(bigint) numeric; max(int) numeric; max(bigint) numeric;
-  = (text, text) boolean; = (bigint, bigint) boolean; = (bigint, int) boolean; > (bigint, int) boolean;
-  = (bigint, numeric) boolean; > (bigint, numeric) boolean; = (numeric, int) boolean; < (numeric, int) boolean;
-  <= (bigint, int) boolean; <= (numeric, int) boolean; = (bigint, text) boolean; > (int, int) boolean;
-  <> (text, text) boolean; = (bytea, bytea) boolean; = (numeric, bigint) boolean; < (numeric, bigint) boolean;
-  = (int, bigint) boolean; || (text, bigint) text; || (bigint, text) text; || (text, text) text`
-  .trim()
-  .split(/;\s*/)
-const tables = ['plants', 'tokens', 'imports', 'schema_version', 'page', 'sized', 'sizes', 'sums', 'excluded', 'new']
-
-function noting(name: string, types: string, result: string): string {
-  return `CREATE FUNCTION public."${name}"(${types}) RETURNS ${result} LANGUAGE plpgsql AS $$
-    BEGIN INSERT INTO public.loot VALUES (current_user, '${name}(${types})'); RETURN NULL; END $$`
-}
-
-/** What makes a function, an aggregate or an operator of such a signature. */
-function madeAs(signature: string, index: number): string {
-  const [, name = '', types = '', result = ''] = /^([^ (]+) ?\((.*)\) (\w+)$/.exec(signature) ?? []
-  const isOperator = /^\W/.test(name)
-  if (!isOperator && result !== 'numeric') return noting(name, types, result)
-  const own = `called_${index}`
-  if (!isOperator)
-    return `${noting(own, `numeric, ${types}`, 'numeric')};
-      CREATE AGGREGATE public."${name}"(${types}) (SFUNC = public.${own}, STYPE = numeric, INITCOND = '0')`
-  const [left, right] = types.split(', ')
-  return `${noting(own, types, result)};
-    CREATE OPERATOR public.${name} (FUNCTION = public.${own}, LEFTARG = ${left}, RIGHTARG = ${right})`
-}
+const hijacked = ['octet_length(text)', 'strpos(text, text)', 'pg_advisory_xact_lock(bigint)', 'unnest(bigint[])']
+const operators = ['= (text, text)', '= (bigint, bigint)', '> (bigint, int)', '<= (bigint, int)', '|| (text, text)']
+const tables = ['plants', 'tokens', 'imports', 'schema_version', 'page', 'sized', 'sums', 'excluded', 'new', 'old']
 
 /** Lets a role that owns nothing make whatever could be called in the place of PostgreSQL's own. */
 async function hijack(database: Database): Promise<void> {
   const { role } = await asRole(database, 'mallory')
+  const noting = (signature: string) => `CREATE FUNCTION public.${signature} RETURNS bigint LANGUAGE plpgsql AS $$
+    BEGIN INSERT INTO public.loot VALUES (current_user, '${signature}'); RETURN 1; END $$`
+  const operator = (signature: string, index: number) => {
+    const [, name, left, right] = /^(\S+) \((\w+), (\w+)\)$/.exec(signature) ?? []
+    const rest = `(FUNCTION = public.called_${index}, LEFTARG = ${left}, RIGHTARG = ${right})`
+    return `${noting(`called_${index}(${left}, ${right})`)}; CREATE OPERATOR public.${name} ${rest}`
+  }
   const made = [
     'CREATE TABLE public.loot (who text, what text); GRANT ALL ON public.loot TO PUBLIC',
     ...tables.map((table) => `CREATE TABLE public.${table} (id bigint, name text, tag text, version int)`),
-    ...signatures.map(madeAs),
+    ...hijacked.map(noting),
+    ...operators.map(operator),
   ]
   await database.admin(`GRANT CREATE ON SCHEMA public TO PUBLIC; SET ROLE ${role}; ${made.join(';\n')}`)
 }
@@ -139,13 +116,11 @@ test.each(['"$user", public', 'public, pg_catalog'])(
       ['create --id 3 --name Ivy --dry-run'],
       ['import', more],
       ['import --if-exists same', more + plant(8)],
-      ['import --if-exists skip --max-errors 1', more + plant(9)],
       ['import --dry-run', more.replaceAll('"id":', '"id":1')],
-      ['import --atomic --if-exists skip', more + plant(10)],
-      ['list'],
-      ['list --tag green --after 0 --limit 5'],
-      ...['ndjson', 'csv', 'tsv', 'json'].map((format): [string] => [`export --output ${format}`]),
-      ['export --after 1 --tag a,b'],
+      ['import --atomic --if-exists skip', more + plant(9)],
+      ['list --tag green --after 0 --limit 5 --search e'],
+      ['export --tag a,b'],
+      ['count --by tag'],
       ['get 1'],
       ['delete 1 --yes'],
       ['tokens create --note a'],
@@ -160,6 +135,6 @@ test.each(['"$user", public', 'public, pg_catalog'])(
       codes.push([line, (await user.run(line, { ...world, ...(stdin && { stdin }) })).code])
     expect(await admin('SELECT DISTINCT who, what FROM public.loot ORDER BY what')).toEqual([])
     expect(codes).toEqual(runs.map(([line]) => [line, 0]))
-    expect((await user.run('list', world)).out).toBe(plant(2, 'Moss') + more + plant(8) + plant(9) + plant(10))
+    expect((await user.run('list', world)).out).toBe(plant(2, 'Moss') + more + plant(8) + plant(9))
   },
 )

@@ -20,7 +20,6 @@ describe('a base url', () => {
   test.each([
     ['/a/../b/.', '/b/plants'],
     ['/caf\u00e9 1/a%2Fb', '/caf%C3%A9%201/a%2Fb/plants'],
-    ['/plants', '/plants/plants'],
   ])('with the path %j', async (path, target) => {
     const remote = await Hostile.listen({ posts })
     const outcome = await createAt(remote, ['--store', `${remote.url}${path}`])
@@ -87,18 +86,11 @@ test('a socket with a path that the system would cut gets nothing', async () => 
   expect({ code, out, connections: other.connections }).toEqual({ code: 2, out: '', connections: 0 })
 })
 
-test.each([
-  [2, ['--timeout', '30s'], 1500],
-  [1, ['--timeout', '30s', '--retry', '500ms'], 0],
-  [undefined, ['--timeout', '30s', '--retry', '0'], 0],
-  [1, ['--timeout', '100ms', '--retry', '1s'], 0],
-])('a service that refuses connections is retried for %s s: %j', async (seconds, flags, least) => {
+test('a service that refuses connections is retried for two seconds', async () => {
   const start = performance.now()
-  const { code, said } = await saidAt(`http://127.0.0.1:${closedPort}`, flags)
-  const time = performance.now() - start
-  expect([code, time >= least, time < 10_000]).toEqual([4, true, true])
-  const warning = expect.stringMatching(new RegExp(`Trying again for up to ${seconds} s$`))
-  expect(said.slice(0, -1)).toEqual(seconds === undefined ? [] : [{ warning }])
+  const { code, said } = await saidAt(`http://127.0.0.1:${closedPort}`, ['--timeout', '30s'])
+  expect([code, performance.now() - start < 10_000]).toEqual([4, true])
+  expect(said[0]).toEqual({ warning: expect.stringMatching(/Trying again for up to 2 s$/) })
 })
 
 describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
@@ -121,7 +113,6 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   // the words of Node and of Bun
   test.each<[string, () => [tls: Certificate, ca?: Certificate], RegExp, string]>([
     ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))], /unable to verify/, giveCa],
-    ['has another issuer', () => [certificate({ names }), certificate({ names })], /self.signed/, giveCa],
     ['is for another name', () => own(certificate({ names: ['DNS:a.example'] })), /altnames/, 'Check the address'],
     ['has expired', () => own(certificate({ names, isExpired: true })), /certificate has expired/, checkAll],
   ])('a service gets nothing if its certificate %s', async (_, show, why, hint) => {
@@ -140,14 +131,6 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const { code, said, requests } = await createAt(remote, ['--ca-cert', issuer.path, '--timeout', '1s'])
     const message = expect.stringMatching(/^Could not reach URL: .*certificate/)
     expect([code, requests, said.at(-1)]).toMatchObject([4, [], { error: 503, message }])
-  })
-
-  // What else is wrong with such files is in transcripts/config.txt.
-  test('a file without certificates is wrong usage', async () => {
-    const path = join(temporaryFolder(), 'ca.pem')
-    writeFileSync(path, 'hello')
-    const said = [expect.objectContaining({ error: 400, message: `${path} contains no PEM certificate` })]
-    expect(await saidAt('https://plants.example.com', ['--ca-cert', path])).toEqual({ code: 2, said })
   })
 
   test('a service with TLS gets no token without it', async () => {

@@ -61,13 +61,17 @@ describe('the address of a database', () => {
     ['POSTGRESQL://ann@H1/garden', garden],
     ['postgres://ann@[::1]:5433,[FE80::1]/garden', 'postgres://ann@[::1]:5433,[fe80::1]:5432/garden'],
     ['postgres:///garden?host=/tmp/&user=ann&port=5433', 'postgres://ann@%2Ftmp:5433/garden'],
-    ['postgres://ann@ignored:1/garden?host=h1,::1&port=5433', 'postgres://ann@h1:5433,[::1]:5433/garden'],
-    ['postgres://ann@h1/ignored?dbname=garden', garden],
+    [
+      'postgres://ann@ignored:1/ignored?dbname=garden&host=h1,::1&port=5433',
+      'postgres://ann@h1:5433,[::1]:5433/garden',
+    ],
     ['postgres://a%40b%3Ac@h1/my%20garden%2F2#3', 'postgres://a%40b%3Ac@h1:5432/my%20garden%2F2%233'],
     ['postgres://ann@h1/garden?sslmode=prefer&max=4', `${garden}?max=4&sslmode=prefer`],
     [`postgres://ann@h1/garden?sslrootcert=ca.pem&${others}`, `${garden}?${others}&sslrootcert=/home/ann/ca.pem`],
   ])('%s is %s', async (address, complete) => {
-    const { href, login, name } = await parse(address)
+    const found = await parse(address)
+    expect(await parse(found.href)).toEqual(found) // as it is saved
+    const { href, login, name } = found
     expect([href, login, name]).toEqual([complete, complete.replace(/\?.*/, ''), login.replace(/[^/]*@/, '')])
   })
 
@@ -75,21 +79,14 @@ describe('the address of a database', () => {
   const unsupported = 'contains a parameter that is not supported'
   const ofNames = expect.stringContaining('The parameters are: host, port')
   const ofTimeout = 'Leave it out. How long the database is waited for is --timeout'
-  const ofAttributes = 'Leave it out: the first server that accepts writes is used'
   const system = 'has sslrootcert=system without sslmode=verify-full'
 
   test.each<[address: string, why: string, hint?: string]>([
-    ['postgres:garden', not],
     ['postgres://h1:x/g', not],
-    ['postgres://h%2F1/g', not],
     ['postgres://h1:0/g', not],
     ['postgres://h1,h2/g?port=1,2,3', not],
-    ['postgres://h1/g?host=%00', not],
-    ['postgres://h1/g?max=', not],
     ['postgres://h1/g?requirepeer=none', unsupported, ofNames],
     ['postgres://h1/g?connect_timeout=5', unsupported, ofTimeout],
-    ['postgres://h1/g?target_session_attrs=any', unsupported, ofAttributes],
-    ['postgres://h1/g?sslrootcert=system', system, 'Add sslmode=verify-full'],
     ['postgres://h1/g?sslrootcert=system&sslmode=require', system, 'Add sslmode=verify-full'],
     [
       `postgres:///g?host=/${'x'.repeat(100)}`,
@@ -127,18 +124,6 @@ describe('the address of a database', () => {
     },
   )
 
-  test('is the same when its complete form is read again', async () => {
-    await fc.assert(
-      fc.asyncProperty(anyAddress(), anyVariables, async (address, env) => {
-        const found = await parse(address, { env })
-        const { login, hosts, user } = found
-        expect(await parse(found.href, { env })).toEqual(found)
-        expect(await parse(login, { env })).toMatchObject({ login, hosts, user })
-      }),
-      { numRuns: rounds(300) },
-    )
-  })
-
   test('never shows a password, whatever is wrong with it', async () => {
     const part = fc.stringMatching(/^[\w@:/?#&=%.,[\]-]{0,8}$/)
     await fc.assert(
@@ -153,41 +138,3 @@ describe('the address of a database', () => {
     )
   })
 })
-
-function anyAddress(): fc.Arbitrary<string> {
-  const word = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 8 }).filter((text) => !text.includes('\0'))
-  const encoded = word.map(encodeURIComponent)
-  const name = fc.constantFrom('h1', 'DB.example.com', '[::1]', '[fe80::2]', '127.0.0.1', '%2Ftmp', '%2Frun%2Fa%20b')
-  const port = fc.option(fc.integer({ min: 1, max: 65_535 }).map((number) => `:${number}`))
-  const host = fc.tuple(name, port).map(([text, number]) => `${text}${number ?? ''}`)
-  const hosts = fc.array(host, { maxLength: 3 }).map(String)
-  const parameters = fc.record(
-    {
-      ...{ sslmode: fc.constantFrom(...sslModes), max: fc.integer({ min: 1, max: 100 }) },
-      ...{ sslrootcert: fc.constantFrom('ca.pem', '/a%20b'), sslcert: encoded.map((text) => `/${text}`) },
-      ...{ sslkey: fc.constant('own.key'), user: encoded, dbname: encoded },
-      application_name: fc.stringMatching(/^[\x20-\x7e]{1,63}$/).map(encodeURIComponent),
-    },
-    { requiredKeys: [] },
-  )
-  const query = parameters.map((all) => Object.entries(all).map(([key, value]) => `${key}=${value}`))
-  return fc
-    .tuple(fc.option(encoded), hosts, fc.option(encoded), query)
-    .map(
-      ([user, all, database, rest]) =>
-        `postgres://${user === null ? '' : `${user}@`}${all}/${database ?? ''}${rest.length > 0 ? '?' : ''}${rest.join('&')}`,
-    )
-}
-
-const anyVariables = fc.record(
-  {
-    PGHOST: fc.constantFrom('h3', '/tmp', '::1'),
-    PGPORT: fc.constantFrom('1', '5432'),
-    PGUSER: fc.constant('bob'),
-    PGDATABASE: fc.constant('beds'),
-    PGSSLMODE: fc.constantFrom(...sslModes),
-    PGSSLROOTCERT: fc.constant('root.pem'),
-    PGSSLCERT: fc.constant('own.pem'),
-  },
-  { requiredKeys: [] },
-)

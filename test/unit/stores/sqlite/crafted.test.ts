@@ -76,11 +76,6 @@ function bytesOf(name: string): Buffer {
   return readFileSync(join(folder, name))
 }
 
-async function openEvil() {
-  const path = join(folder, 'evil.db')
-  return { path, store: closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions())) }
-}
-
 async function expectRejected(line: string, why: RegExp): Promise<void> {
   const before = contents()
   const start = process.cpuUsage()
@@ -116,11 +111,6 @@ test.each([
     [plants, keys, tokens, `CREATE TABLE imports (${hostile} TEXT)`, fern],
     flaw('s table imports was changed'),
   ],
-  [
-    'tokens',
-    [plants, keys, `CREATE TABLE tokens (${hostile} TEXT)`, imports, fern],
-    flaw('s table tokens was changed'),
-  ],
   ['plants', [`CREATE TABLE plants (${columnsOfPlants}, ${hostile})`, fern], flaw('s table plants was changed')],
   ['an endless view', [endless('plants'), tokens, imports], flaw('s table plants was changed')],
 ])('no command runs what is in a file with a hostile %s, whatever its version', async (_, statements, why) => {
@@ -143,9 +133,6 @@ test.each<[what: string, statements: string[], why: RegExp, version?: number]>([
   ['a trigger whose type is a BLOB', [...exact, trigger, rename("type = CAST('trigger' AS BLOB)")], triggered],
   ['a trigger whose type goes on after U+0000', [...exact, trigger, rename("type = 'trigger' || char(0)")], triggered],
   ['a trigger that is called a table', [...exact, trigger, rename("type = 'table', name = 'sqlite_stat1'")], damaged],
-  ['a trigger that is called a view', [...exact, trigger, rename("type = 'view'")], damaged],
-  ['a trigger whose name goes on after U+0000', [...exact, trigger, rename("name = 'plants' || char(0)")], damaged],
-  ['a trigger whose type is a number', [...exact, trigger, rename("type = 7, name = x'00'")], damaged],
   [
     'a view that is called sqlite_stat1',
     [...exact, endless('evil'), rename("name = 'sqlite_stat1', sql = replace(sql, 'evil', 'sqlite_stat1')")],
@@ -156,8 +143,6 @@ test.each<[what: string, statements: string[], why: RegExp, version?: number]>([
     [plants.replace('tag TEXT', "tag TEXT AS (name || 'x')"), keys, tokens, imports],
     flaw('s table plants was changed'),
   ],
-  ['a column more', [...exact, 'ALTER TABLE plants ADD COLUMN photo TEXT'], flaw('s table plants was changed')],
-  ['a table in capitals', [plants.replace('plants', 'PLANTS'), keys, tokens, imports], flaw(' has no table plants')],
   ['an index that is not there', [plants, tokens, imports], flaw(' has no index plants_idempotency_key')],
   [
     'an index of another name for it',
@@ -165,11 +150,6 @@ test.each<[what: string, statements: string[], why: RegExp, version?: number]>([
     flaw('s index plants_idempotency_key was changed'),
   ],
   ['another version', exact, flaw(' has the user_version 4, not 5'), 4],
-  [
-    'the tables of another version',
-    [plants, keys, tokens.replace(',\n  last_used_at INTEGER', ''), imports, fern],
-    flaw('s table tokens was changed'),
-  ],
   [
     'texts in UTF-16',
     ["PRAGMA encoding = 'UTF-16le'", ...exact],
@@ -205,7 +185,6 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   test.each([
     ["name that is x'00ff'", "x'00ff', NULL", [...commands, 'export']],
     ['name that is NULL', 'NULL, NULL', commands],
-    ['name that is 7', '7, NULL', commands],
     ['tag that is 7', "'Fern', 7", [...commands, 'export']],
   ])('a %s', async (_, values, lines) => {
     const row = `INSERT INTO plants (id, name, tag, idempotency_key) VALUES (1, ${values}, 'k')`
@@ -214,14 +193,11 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     expect((await plantsIn('restore evil.db --yes --store ./mine.db')).code).toBe(2)
   })
 
-  test.each([
-    ['7', ['tokens list', 'serve --port 0']],
-    ["x'00'", ['tokens list', 'serve --port 0']],
-  ])('a note of a token that is %s', async (note, lines) => {
+  test('a note of a token that is a blob', async () => {
     const looseTokens = tokens.replace(' STRICT', '').replace('note TEXT', 'note')
-    const token = `INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', ${note}, 1, 'create')`
+    const token = "INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', x'00', 1, 'create')"
     craft('evil.db', [plants, keys, looseTokens, imports, fern, token, pretend('tokens', tokens)])
-    for (const line of lines) expect(await plantsIn(line), line).toMatchObject(isDamaged)
+    for (const line of ['tokens list', 'serve --port 0']) expect(await plantsIn(line), line).toMatchObject(isDamaged)
   })
 
   test('a page that comes twice, as in a tree that never ends', async () => {
@@ -255,7 +231,7 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     expect(Math.ceil(at / size)).toBe(rootpage)
     bytes.set(shown, at)
     writeFileSync(path, bytes)
-    const { store } = await openEvil()
+    const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
     expect(await store.tokens.find(honest)).toMatchObject({ id: 2n, note: 'for the shop' })
     expect([await store.tokens.find(hidden), await store.tokens.find(shown)]).toEqual([undefined, undefined])
   })
@@ -267,31 +243,17 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     const out = expect.stringContaining('+275760-09-13T00:00:00')
     expect(await plantsIn('tokens list')).toEqual({ code: 0, err: '', out })
   })
-
-  test('a plant that cannot be read, which does not affect those that are read at the same time', async () => {
-    const blob = "INSERT INTO plants (id, name) VALUES (2, x'00')"
-    craft('evil.db', [loose, keys, tokens, imports, fern, blob, pretend('plants', plants)])
-    const { path, store } = await openEvil()
-    const message = `The store ${path} is damaged: plant 2 has a value that is not text`
-    expect(await Promise.allSettled([1n, 2n, 3n].map(async (id) => (await store.get([id])).get(id)))).toEqual([
-      { status: 'fulfilled', value: { id: 1n, name: 'Fern' } },
-      { status: 'rejected', reason: expect.objectContaining({ message }) },
-      { status: 'fulfilled', value: undefined },
-    ])
-  })
 })
 
 const statistics = "UPDATE sqlite_schema SET sql = replace(sql, ')', ',x)') WHERE name = 'sqlite_stat1'"
 
 test.each([
-  ['statistics of SQLite', ['ANALYZE', 'CREATE TABLE t (x INTEGER PRIMARY KEY AUTOINCREMENT)', 'DROP TABLE t']],
   ['statistics with a column more', ['ANALYZE', rewrite(statistics)]],
   [
     'a virtual table of a module that is not there',
     ['CREATE TABLE evil (x)', rename("rootpage = 0, sql = 'CREATE VIRTUAL TABLE evil USING evil (x)'")],
   ],
   ['an endless view', [endless('evil')]],
-  ['many tables', ['BEGIN', ...Array.from({ length: 3000 }, (_, index) => `CREATE TABLE t${index} (x)`), 'COMMIT']],
 ])('beside the tables of a store, nothing is read: %s', async (_, statements) => {
   craft('evil.db', [...exact, ...statements])
   const moss = '{"id":2,"name":"Moss"}\n'
