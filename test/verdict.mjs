@@ -12,7 +12,7 @@ import { print } from '../bench/common.mjs'
 const reasons = [
   'in a soak',
   'needs a user that is not root',
-  'needs Node 22.1', // keeps what it has compiled
+  'needs Node 22.1', // keeps the digits of a number in JSON
   'needs Node 24.15', // has the SQLite that is used
   'needs Node as its runtime', // and not the one of the single file
   'needs both in the hosts file',

@@ -19,7 +19,7 @@ function start(user: World, command: string, env: Record<string, string> = {}) {
 
 const version = (user: World, env?: Record<string, string>) => start(user, '--version', env)
 
-describe.skipIf(process.env['PLANTS_BIN'] !== undefined)('what V8 has compiled (needs Node)', () => {
+describe.skipIf(process.env['PLANTS_BIN'] !== undefined)('what V8 has compiled (needs Node as its runtime)', () => {
   test('is kept for the next start, for the user alone', async () => {
     const user = new World()
     expect((await version(user)).code).toBe(0)
