@@ -165,10 +165,13 @@ test('a terminal is told what is waited for, in a line that goes before any othe
   expect(screen).toMatch(/ s\)\u001b\[K\r\u001b\[KPlanted Fern \(id 1\)\r\n$/)
 })
 
-test('delete deletes nothing that came while it asked', async () => {
+test.each([
+  ['delete --tag wet', 'Delete 1 plant with the tag "wet"'],
+  ['delete 1 2', 'Delete Moss (id 1, tag wet)'],
+])('%s deletes nothing that came while it asked', async (line, question) => {
   const user = await after('create --id 1 --name Moss --tag wet')
-  const session = user.terminal('delete --tag wet --no-color')
-  await session.see('Delete 1 plant with the tag "wet"')
+  const session = user.terminal(`${line} --no-color`)
+  await session.see(question)
   await user.run('create --id 2 --name Moss --tag wet')
   session.type('y\r')
   await session.ended
