@@ -34,8 +34,9 @@ async function startWith(cache) {
   /** `require`, for the files in dist. */
   function load(id) {
     if (!id.startsWith('./')) return require(id)
-    const module = modules.get(id) ?? { exports: {} }
-    if (modules.has(id)) return module.exports
+    const known = modules.get(id)
+    if (known) return known.exports
+    const module = { exports: {} }
     modules.set(id, module)
     try {
       const filename = join(dist, id)
