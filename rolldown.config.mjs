@@ -14,10 +14,9 @@ const chunks = {
     'cli/program/program.ts',
     ...['create', 'list'].map((name) => `cli/commands/${name}.ts`),
     ...['files', 'growing-buffer'].map((name) => `platform/${name}.ts`),
-    ...['plan', 'store', 'search', 'retry-policy'].map((name) => `stores/common/${name}.ts`),
+    ...['plan', 'store', 'search'].map((name) => `stores/common/${name}.ts`),
   ],
-  // with what it imports later: a service that runs may be updated meanwhile, and would miss its old files
-  sqlite: ['sqlite-store', 'read'].map((name) => `stores/sqlite/${name}.ts`),
+  sqlite: ['stores/sqlite/sqlite-store.ts'],
 }
 
 const root = import.meta.dirname
@@ -62,7 +61,6 @@ export default {
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
   transform: { define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined', navigator: '({ userAgent: "Node.js" })' } },
   logLevel: 'warn',
-  checks: { ineffectiveDynamicImport: false }, // what is in one chunk, another bundle may load later
   output: {
     dir: 'dist',
     cleanDir: true,

@@ -12,6 +12,7 @@ import { mayColor, warn, warnMeanwhile } from '../output/output.js'
 import { PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } from '../platform/values.js'
+import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Access, Login, OpenOptions } from '../stores/common/store.js'
 import type { GlobalOptions } from './command.js'
 import type { Preferences, Settings } from './settings.js'
@@ -45,7 +46,6 @@ export async function resolveSettings(options: GlobalOptions, io: Io, resolve: R
       (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, settings, io))),
     onAway: async (failure, patience = timeout) => {
       if (!failure) return
-      const { tryingAgain } = await import('../stores/common/retry-policy.js')
       await warnMeanwhile(io, tryingAgain(failure, patience), settings)
     },
     onCreated: (path) => warn(`Created store ${path}`),

@@ -19,6 +19,7 @@ import {
   type WriteOptions,
 } from '../common/store.js'
 import { applyChanges } from './apply.js'
+import { countPlants, countTexts, readPlants } from './read.js'
 import { assertOrder, belowAll, findPlant } from './rows.js'
 import { type Connection, openToRead, openToWrite } from './sqlite-connection.js'
 import { DamageError, isWritable, replacedStore } from './sqlite-errors.js'
@@ -98,18 +99,15 @@ export class SqliteStore implements OwnStore {
   }
 
   async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
-    const { readPlants } = await reading()
     if (query.inPages) yield* readPlants(this.#connection, query)
     else yield* this.#inSnapshot((connection) => readPlants(connection, query))
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {
-    const { countPlants } = await reading()
     return this.#connection.run(() => countPlants(this.#connection, query))
   }
 
   async *countBy(by: TextName, query: CountQuery = {}): AsyncGenerator<TextCount[]> {
-    const { countTexts } = await reading()
     yield* this.#inSnapshot((connection) => countTexts(connection, by, query))
   }
 
@@ -138,9 +136,6 @@ export class SqliteStore implements OwnStore {
     this.#connection.close()
   }
 }
-
-/** A create does not need it. */
-const reading = () => import('./read.js')
 
 /** from which a write is of an import */
 const manyChanges = 1000
