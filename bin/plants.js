@@ -72,7 +72,8 @@ function cacheFolder() {
   const base = env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache'))
   const folder = join(base ?? '', 'plants')
   if (env.NODE_DISABLE_COMPILE_CACHE || !isAbsolute(folder)) return undefined
-  const isOurs = ({ uid }) => process.getuid === undefined || uid === process.getuid()
+  const user = process.getuid?.() // not on Windows
+  const isOurs = ({ uid }) => user === undefined || uid === user
   try {
     for (const path of [dirname(folder), folder]) {
       if (existsSync(path)) continue
@@ -80,7 +81,7 @@ function cacheFolder() {
       mkdirSync(path, { mode: 0o700 })
     }
     const stats = lstatSync(folder)
-    const isPrivate = process.getuid === undefined || (stats.mode & 0o022) === 0
+    const isPrivate = user === undefined || (stats.mode & 0o022) === 0
     return isPrivate && isOurs(stats) && stats.isDirectory() ? folder : undefined
   } catch {
     return undefined // the cache is optional

@@ -41,8 +41,8 @@ type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
  * with the same API. Before Node 24.15, `node:sqlite` prints an ExperimentalWarning.
  */
 function loadDriver(): Driver {
-  const builtin = isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined
-  driver ??= builtin ?? loadPackage()
+  driver ??=
+    (isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined) ?? loadPackage()
   return driver
 }
 

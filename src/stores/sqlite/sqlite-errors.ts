@@ -51,7 +51,7 @@ export function replacedStore(path: string): PlantsError {
   return notOurs(path, 'was deleted or replaced', 'Try again', true)
 }
 
-/** The error; if it is the reason of the signal, which stopped a change before it was made, it says so. */
+/** The error. Where the signal stopped a change before it was made, it says that nothing was changed. */
 export function nothingChanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
   return new PlantsError(error.type, `${error.message}, nothing was changed`, { cause: error })
