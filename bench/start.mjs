@@ -13,8 +13,8 @@ import { existsSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { findExecutable } from '../test/executable.mjs'
 import { fetchNode, versions } from '../test/nodes.mjs'
-import { singleFile } from '../test/single-file.mjs'
 import { end, environmentIn, print, temporaryFolder } from './common.mjs'
 import { machineOf, momentNow, ratioText, report, spread } from './report.mjs'
 import { start } from './server.mjs'
@@ -104,7 +104,7 @@ function onNode(node) {
 }
 
 function executables() {
-  const own = singleFile()
+  const own = findExecutable()
   if (own === undefined) {
     print('The executable is left out. Make it with: npm run build:binary')
     return []

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 const root = join(import.meta.dirname, '..')
 const files = sourceFiles('src')
 
-/** Who may import a package: one door each, so that a change of package is a change of one file or room. */
+/** Who may import a package: one door each, so that a change of package is a change of one file or module. */
 const doors: Record<string, RegExp> = {
   '@inquirer/prompts': /^src\/cli\/prompts\.ts$/,
   '@photostructure/sqlite': /^src\/platform\/sqlite\.ts$/,
@@ -25,8 +25,8 @@ const doors: Record<string, RegExp> = {
   zod: /^src\/(plant|config|transfer)\//,
 }
 
-/** What each room may import; docs/architecture.md has the same table. */
-const rooms: Record<string, string[]> = {
+/** What each module may import; docs/architecture.md has the same table. */
+const modules: Record<string, string[]> = {
   main: ['cli', 'platform'],
   cli: ['config', 'auth', 'output', 'transfer', 'server', 'stores', 'plant', 'platform'],
   config: ['stores', 'plant', 'platform'],
@@ -39,21 +39,21 @@ const rooms: Record<string, string[]> = {
   platform: [],
 }
 
-test('rooms import what is below them, and the kinds of stores not each other', () => {
+test('modules import what is below them, and the kinds of stores not each other', () => {
   const wrong = imports().filter(({ file, target }) => {
     if (!target.startsWith('src/')) return false
     const kinds = [file, target].map((path) => /^src\/stores\/(\w+)\//.exec(path)?.[1])
     if (kinds[0] && kinds[1] && kinds[0] !== kinds[1] && kinds[1] !== 'common') return true
-    return roomOf(file) !== roomOf(target) && !rooms[roomOf(file)]?.includes(roomOf(target))
+    return moduleOf(file) !== moduleOf(target) && !modules[moduleOf(file)]?.includes(moduleOf(target))
   })
   expect(wrong).toEqual([])
 })
 
-test('docs/architecture.md lists what each room may import', () => {
+test('docs/architecture.md lists what each module may import', () => {
   const rows = read('docs/architecture.md').matchAll(/^\| `src\/(\w+)(?:\.ts)?` \|[^|]*\|([^|]*)\|$/gm)
   const names = (cell: string) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name)
-  const listed = Array.from(rows, ([, room, imported = '']) => [room, names(imported)])
-  expect(Object.fromEntries(listed)).toEqual(rooms)
+  const listed = Array.from(rows, ([, module, imported = '']) => [module, names(imported)])
+  expect(Object.fromEntries(listed)).toEqual(modules)
 })
 
 test('no files import each other in a circle, not even types', () => {
@@ -124,7 +124,7 @@ function read(file: string): string {
   return readFileSync(join(root, file), 'utf8')
 }
 
-function roomOf(file: string): string {
+function moduleOf(file: string): string {
   return file.split(/[/.]/)[1] ?? ''
 }
 

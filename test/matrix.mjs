@@ -1,10 +1,10 @@
 // Runs the tests on each runtime that the program is for, and tells in one table what passed where:
 // npm run test:matrix [-- --only RUNTIME,…] [-- PATTERN…]
-//   --only 20.19,22,24,26,file   some of them; "own" is the Node that runs this, "file" the single file, "arm64" Node and
-//                                "arm64-file" the single file for arm64, emulated, and "musl" the single file for musl
+//   --only 20.19,22,24,26,executable   some of them; "own" is the Node that runs this, "arm64" an emulated one,
+//       "arm64-executable" the executable for it, and "musl" the executable for musl
 //   PATTERN                      the tests of a name alone
 // Without --only, these are all for which the tools are installed. Each Node is fetched from the registry when it is
-// asked for; the single file is what npm run build:binary has made, or what PLANTS_BIN names. The exit code is 1 when a
+// asked for; the executable is what npm run build:binary has made, or what PLANTS_BIN names. The exit code is 1 when a
 // test failed, or did not get to run.
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,8 +14,8 @@ import { delimiter, dirname, join, relative } from 'node:path'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
 import { end, print, printColumns, temporaryFolder, textOf, track } from '../bench/common.mjs'
 import { hostTarget } from '../bin/build/targets.mjs'
+import { builtExecutable } from './executable.mjs'
 import { fetchNode, versions } from './nodes.mjs'
-import { builtFile } from './single-file.mjs'
 
 const root = join(import.meta.dirname, '..')
 const emulator = '/usr/bin/qemu-aarch64-static'
@@ -27,16 +27,16 @@ const onArm64 = {
   areHere: [emulator, join(arm64Libraries, 'lib/libstdc++.so.6')].every(existsSync),
 }
 const armNode = (folder) => emulated('arm64', folder, fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js'))
-const armFile = (folder) => emulated('arm64-file', folder, builtFile('linux-arm64'))
+const armExecutable = (folder) => emulated('arm64-executable', folder, builtExecutable('linux-arm64'))
 /** The platforms that this machine can run: Debian's packages for them, and what makes a script that runs there. */
 const foreign = new Map([
   ['arm64', { ...onArm64, make: armNode }],
-  ['arm64-file', { ...onArm64, make: armFile }],
+  ['arm64-executable', { ...onArm64, make: armExecutable }],
   ['musl', { packages: 'musl gcc', areHere: [muslLoader, '/usr/bin/gcc'].every(existsSync), make: onMusl }],
 ])
 const runtimes = new Map([
   ...versions.map((version) => [version, () => onNode(fetchNode(version))]),
-  ['file', onFile],
+  ['executable', onExecutable],
   ...[...foreign].map(([name, platform]) => [name, () => onForeign(name, platform)]),
   ['own', () => onNode(process.execPath)],
 ])
@@ -75,7 +75,7 @@ report(results)
 process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
 
 function readArguments() {
-  const always = [...versions, 'file']
+  const always = [...versions, 'executable']
   const others = [...foreign].filter(([, { areHere }]) => areHere).map(([name]) => name)
   const only = { type: 'string', default: [...always, ...others].join() }
   try {
@@ -94,8 +94,8 @@ function onNode(node) {
   }
 }
 
-function onFile() {
-  return onProgram(process.env.PLANTS_BIN || builtFile(hostTarget()))
+function onExecutable() {
+  return onProgram(process.env.PLANTS_BIN || builtExecutable(hostTarget()))
 }
 
 function onForeign(name, { packages, areHere, make }) {
@@ -132,7 +132,7 @@ function onMusl(folder) {
     )
   return script(
     join(folder, 'musl'),
-    `LD_LIBRARY_PATH=${quoted([libraries])} exec ${quoted([builtFile('linux-x64-musl')])} "$@"`,
+    `LD_LIBRARY_PATH=${quoted([libraries])} exec ${quoted([builtExecutable('linux-x64-musl')])} "$@"`,
   )
 }
 

@@ -14,7 +14,7 @@ const reasons = [
   'needs a user that is not root',
   'needs Node 22.1', // keeps the digits of a number in JSON
   'needs Node 24.15', // has the SQLite that is used
-  'needs Node as its runtime', // and not the one of the single file
+  'needs Node as its runtime', // and not that of the executable
   'needs both in the hosts file',
 ]
 

@@ -1,7 +1,7 @@
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/values.js'
-import type { RemoteAddress } from '../stores/common/address.js'
+import type { HttpAddress } from '../stores/common/address.js'
 import { parseToken } from './token.js'
 
 export interface CredentialContext {
@@ -32,7 +32,7 @@ export interface Credential {
 
 /** In order: PLANTS_TOKEN for the store of this run, its token command, the one saved for exactly its address. */
 export async function findToken(
-  store: RemoteAddress,
+  store: HttpAddress,
   context: CredentialContext,
   io: Io,
 ): Promise<Credential | undefined> {
@@ -47,7 +47,7 @@ export async function findToken(
 
 /** Finds the token, or the command that prints it, without running it. */
 export function locateToken(
-  { name }: RemoteAddress,
+  { name }: HttpAddress,
   { isOfRun, tokenCommand, storeName, file }: CredentialContext,
   io: Io,
 ): (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string } | undefined {
@@ -69,19 +69,19 @@ export function tokenVariable({ env }: Io): string | undefined {
   return env['PLANTS_TOKEN']?.trim() || undefined
 }
 
-export function noToken({ name }: RemoteAddress, storeFlag: string): PlantsError {
+export function noToken({ name }: HttpAddress, storeFlag: string): PlantsError {
   const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
 }
 
 /** Throws `malformed` when the token could be read in transit. */
-export function assertNotExposed(address: RemoteAddress, storeName: string | undefined, allowHttp: boolean): void {
+export function assertNotExposed(address: HttpAddress, storeName: string | undefined, allowHttp: boolean): void {
   if (allowHttp || !isOpenToAll(address)) return
   const always = storeName === undefined ? '' : `, or for good: plants stores set ${storeName} --allow-http`
   const hint = `Use https://, or on a network that only you use, add --allow-http${always}`
   throw malformed(`The token is not sent to ${address.name}: without TLS others could read it`, hint)
 }
 
-export function isOpenToAll({ url, socketPath }: RemoteAddress): boolean {
+export function isOpenToAll({ url, socketPath }: HttpAddress): boolean {
   return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
 }

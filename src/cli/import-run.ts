@@ -90,7 +90,7 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
     ...{ inputs, format, sheet, encoding, delimiter, ifExists, maxErrors },
     rules: { map, columns, idFrom, isPartial: ifExists === 'update' },
     maxRecords: isOwn(store) ? Infinity : recordsAtOnce,
-    readsAhead: store.scheme !== 'file',
+    readsAhead: store.scheme !== 'sqlite',
   }
   const progress = progressLine(io, showsProgress, 0)
   const startTime = io.now()

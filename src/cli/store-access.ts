@@ -12,7 +12,7 @@ import { warnMeanwhile } from '../output/output.js'
 import { waitingLine } from '../output/progress.js'
 import type { Io } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
-import type { Address, PostgresAddress, RemoteAddress } from '../stores/common/address.js'
+import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
 import type { Access, Login } from '../stores/common/store.js'
 import { takesPassword } from '../stores/registry.js'
 import type { Preferences, Settings } from './settings.js'
@@ -23,7 +23,7 @@ export function credentialContext(settings: Preferences): CredentialContext {
 }
 
 /** Throws `malformed` when others could read the token in transit. */
-export function assertSafe(address: RemoteAddress, settings: Preferences): void {
+export function assertSafe(address: HttpAddress, settings: Preferences): void {
   assertNotExposed(address, settings.storeName, settings.value('allow-http') ?? false)
 }
 
@@ -31,12 +31,7 @@ export function assertSafe(address: RemoteAddress, settings: Preferences): void 
  * @param given a token that is not saved yet
  * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
  */
-export async function accessTo(
-  address: RemoteAddress,
-  settings: Settings,
-  io: Io,
-  given?: Credential,
-): Promise<Access> {
+export async function accessTo(address: HttpAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
   const { isVerbose, showsProgress, storeFlag } = settings
   const context = credentialContext(settings)
   const found = given ?? (await findToken(address, context, io))
@@ -74,7 +69,7 @@ export async function accessTo(
 }
 
 /** Throws what `accessTo` does, without running a token command. */
-export async function assertAccess(address: RemoteAddress, settings: Settings, io: Io): Promise<void> {
+export async function assertAccess(address: HttpAddress, settings: Settings, io: Io): Promise<void> {
   if (!locateToken(address, credentialContext(settings), io)) throw noToken(address, settings.storeFlag)
   assertSafe(address, settings)
   await authoritiesOf(settings, io)

@@ -4,14 +4,14 @@ const errorTypes = {
   tooLarge: { error: 413, exitCode: 2 },
   invalid: { error: 422, exitCode: 2 }, // JSON or flags, but not a NewPlant
   unauthorized: { error: 401, exitCode: 3 },
-  rejected: { error: 400, exitCode: 1 }, // a remote store rejected the request
+  rejected: { error: 400, exitCode: 1 }, // a service rejected the request
   notFound: { error: 404, exitCode: 1 },
   conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
   unwell: { error: 500, exitCode: 1 }, // `doctor` found a problem
   unavailable: { error: 503, exitCode: 4 }, // nothing was stored
   unknownOutcome: { error: 500, exitCode: 5 }, // of a commit
   unusable: { error: 502, exitCode: 5 }, // a response that does not match the specification
-  unanswered: { error: 504, exitCode: 5 }, // a remote store received the plant and did not respond
+  unanswered: { error: 504, exitCode: 5 }, // a service received the plant and did not respond
   incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
   defect: { error: 500, exitCode: 70 },
   unwritable: { error: 500, exitCode: 74 },
@@ -42,12 +42,12 @@ interface Details {
   /** whether the same call can succeed later, unchanged */
   retryable?: boolean
   cause?: unknown
-  /** the `error` of a remote store, where it differs from that of the type */
+  /** the `error` of a service, where it differs from that of the type */
   error?: number
   status?: number | undefined
-  /** the id of the request in the log of a remote store */
+  /** the id of the request in the log of a service */
   requestId?: string | undefined
-  /** milliseconds after which a remote store wants to be asked again */
+  /** milliseconds after which a service wants to be asked again */
   retryAfter?: number | undefined
 }
 

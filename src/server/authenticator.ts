@@ -65,7 +65,7 @@ export function tokensOfStore(store: TokenStore, now: () => number, time: () => 
     const found = store.find(digest).finally(() => {
       pending -= 1
     })
-    lookups.set(key, { found, until: now() + freshness }) // from the start of the lookup: a remote store may be slow
+    lookups.set(key, { found, until: now() + freshness }) // from the start of the lookup: a database may be slow
     if (!(await found.catch(() => undefined))) lookups.delete(key)
     return found
   }

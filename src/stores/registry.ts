@@ -6,12 +6,12 @@ import {
   type Address,
   type AddressContext,
   addressError,
-  type FileAddress,
+  type HttpAddress,
   type OwnAddress,
   type PostgresAddress,
-  parseFile,
-  parseService,
-  type RemoteAddress,
+  parseHttp,
+  parseSqlite,
+  type SqliteAddress,
 } from './common/address.js'
 import { changedBy } from './common/change.js'
 import type { CheckOptions, CheckReport, OpenOptions, OwnStore, Store } from './common/store.js'
@@ -35,15 +35,15 @@ interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   check(address: A, options: OpenOptions, check: CheckOptions): Promise<CheckReport | undefined>
 }
 
-const openRemote = async (address: RemoteAddress, options: OpenOptions) =>
-  (await import('./http/remote-store.js')).RemoteStore.open(address, options)
+const openHttp = async (address: HttpAddress, options: OpenOptions) =>
+  (await import('./http/http-store.js')).HttpStore.open(address, options)
 
-const remote: StoreScheme<RemoteAddress> = {
+const http: StoreScheme<HttpAddress> = {
   noun: 'a service',
   scheme: /^(https?|unix):/i,
-  parse: parseService,
-  open: openRemote,
-  openExisting: openRemote,
+  parse: parseHttp,
+  open: openHttp,
+  openExisting: openHttp,
 }
 
 const postgresStore = async () => (await import('./postgres/postgres-store.js')).PostgresStore
@@ -59,16 +59,16 @@ const postgres: OwnStoreScheme<PostgresAddress> = {
 
 const sqliteStore = async () => (await import('./sqlite/sqlite-store.js')).SqliteStore
 
-const file: OwnStoreScheme<FileAddress> = {
+const sqlite: OwnStoreScheme<SqliteAddress> = {
   noun: 'a file',
   scheme: undefined,
-  parse: parseFile,
+  parse: parseSqlite,
   open: async (...store) => (await sqliteStore()).open(...store),
   openExisting: async (...store) => (await sqliteStore()).openExisting(...store),
   check: async (...store) => (await import('./sqlite/sqlite-check.js')).check(...store),
 }
 
-export const schemes = { remote, postgres, file }
+export const schemes = { http, postgres, sqlite }
 
 export function schemeOf(address: Address): StoreScheme<Address> {
   return schemes[address.scheme] as StoreScheme<Address> // an entry gets only addresses of its scheme
@@ -76,7 +76,7 @@ export function schemeOf(address: Address): StoreScheme<Address> {
 
 export function schemeOfText(text: string): Address['scheme'] {
   const names = Object.keys(schemes) as Address['scheme'][] // as its type says
-  return names.find((name) => schemes[name].scheme?.test(text)) ?? 'file'
+  return names.find((name) => schemes[name].scheme?.test(text)) ?? 'sqlite'
 }
 
 export function loginAddress(address: Address): string {
@@ -89,19 +89,19 @@ export function completeAddress(address: Address): string {
 }
 
 export function isOwn(address: Address): address is OwnAddress {
-  return address.scheme !== 'remote'
+  return address.scheme !== 'http'
 }
 
 export function isDefaultStore(address: Address): boolean {
   return 'isDefault' in address && address.isDefault
 }
 
-export function takesCredential(address: Address): address is RemoteAddress | PostgresAddress {
+export function takesCredential(address: Address): address is HttpAddress | PostgresAddress {
   return takesToken(address) || takesPassword(address)
 }
 
-export function takesToken(address: Address): address is RemoteAddress {
-  return address.scheme === 'remote'
+export function takesToken(address: Address): address is HttpAddress {
+  return address.scheme === 'http'
 }
 
 export function takesPassword(address: Address): address is PostgresAddress {
@@ -114,7 +114,7 @@ const maxAddress = 4096
 export async function parseAddress(text: string, source: string, place: AddressContext): Promise<Address> {
   if (text.includes('\0')) throw addressError(source, 'contains U+0000, which is not allowed in an address')
   if (text.length > maxAddress) throw addressError(source, `is longer than ${maxAddress} characters`)
-  if (text === 'local') return { scheme: 'file', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
+  if (text === 'local') return { scheme: 'sqlite', name: join(await place.dataFolder(), 'plants.db'), isDefault: true }
   if (text.includes('\uFFFD')) throw addressError(source, 'is a path that is not UTF-8, or holds U+FFFD')
   return schemes[schemeOfText(text)].parse(text, source, place)
 }
@@ -183,7 +183,7 @@ export async function openToCompare(
 ): Promise<{ store: Store | undefined; isReadable: boolean }> {
   if (isOwn(address)) return { store: await schemeOf(address).openExisting(address, options), isReadable: true }
   try {
-    const store = await openRemote(address, options)
+    const store = await openHttp(address, options)
     if (await store.isReadable()) return { store, isReadable: true }
     await store.close()
   } catch (error) {
@@ -195,7 +195,7 @@ export async function openToCompare(
 
 /** Also for the files that SQLite keeps beside a store. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
-  if (address.scheme !== 'file') return false
+  if (address.scheme !== 'sqlite') return false
   const { isPartOf, realPathOf } = await import('./sqlite/store-file.js')
   return isPartOf(realPathOf(address.name), realPathOf(path))
 }
@@ -212,8 +212,8 @@ function checkOwn(address: Address): asserts address is OwnAddress {
 }
 
 /** `instead` is the hint for a database. */
-export function fileOf(address: Address, instead: string): FileAddress {
+export function fileOf(address: Address, instead: string): SqliteAddress {
   checkOwn(address)
-  if (address.scheme === 'file') return address
+  if (address.scheme === 'sqlite') return address
   throw malformed(`${address.name} is a database, which has backups of its own`, instead)
 }

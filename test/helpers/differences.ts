@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { bin } from './process.js'
 
-/** Whether the program under test is the single file, or another that runs on Bun. */
-const isSingleFile = / on Bun /.test(
+/** Whether the program under test is the standalone executable, or another that runs on Bun. */
+const isExecutable = / on Bun /.test(
   spawnSync(bin, ['doctor', '--output', 'ndjson'], { env: { PATH: process.env['PATH'] } }).stdout.toString(),
 )
 
@@ -12,8 +12,8 @@ export const oddSurroundings = ofProgram({
   'no /proc on Linux': ['0', '134 or 4'],
 })
 
-function ofProgram(table: Record<string, [ofPackage: string, ofSingleFile: string]>): ReadonlyMap<string, string> {
+function ofProgram(table: Record<string, [ofPackage: string, ofExecutable: string]>): ReadonlyMap<string, string> {
   return new Map(
-    Object.entries(table).map(([name, [ofPackage, ofSingleFile]]) => [name, isSingleFile ? ofSingleFile : ofPackage]),
+    Object.entries(table).map(([name, [ofPackage, ofExecutable]]) => [name, isExecutable ? ofExecutable : ofPackage]),
   )
 }

@@ -1,8 +1,8 @@
 import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { ownService } from './http-store.js'
 import type { ProcessResult } from './process.js'
-import { ownService } from './remote.js'
 import { temporaryFolder } from './temporary.js'
 import { World } from './world.js'
 

@@ -24,10 +24,10 @@ export function recorder(...posts: Answer[]): Promise<Hostile> {
 }
 
 /** A proxy whose tunnels all lead to one server, whatever was asked for. */
-export function tunnelTo(remote: Hostile): Promise<Hostile> {
+export function tunnelTo(service: Hostile): Promise<Hostile> {
   return Hostile.listen({
     openapi: (socket) => {
-      const onward = connect(remote.port, '127.0.0.1', () => socket.write('HTTP/1.1 200 Connected\r\n\r\n'))
+      const onward = connect(service.port, '127.0.0.1', () => socket.write('HTTP/1.1 200 Connected\r\n\r\n'))
       onward.on('error', () => socket.destroy()).pipe(socket)
       socket.removeAllListeners('close').pipe(onward)
     },

@@ -2,14 +2,14 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
-import type { AddressContext, FileAddress } from '../../src/stores/common/address.js'
+import type { AddressContext, SqliteAddress } from '../../src/stores/common/address.js'
 import { writeOne } from '../../src/stores/common/change.js'
 import type { OpenOptions, Store } from '../../src/stores/common/store.js'
 
 /** What a store needs to wait, with a time-out that a test can outlast. */
 export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
-  const access = () => Promise.reject(new Error('No remote store is expected here'))
+  const access = () => Promise.reject(new Error('No service store is expected here'))
   const login = () => Promise.reject(new Error('No database is expected here'))
   return { timeout: 10_000, clock, access, login, ...options }
 }
@@ -29,8 +29,8 @@ export function place(options: Partial<AddressContext> = {}): AddressContext {
 }
 
 /** The address of a file that is not the program's own. */
-export function fileAddress(path: string): FileAddress {
-  return { scheme: 'file', name: path, isDefault: false }
+export function fileAddress(path: string): SqliteAddress {
+  return { scheme: 'sqlite', name: path, isDefault: false }
 }
 
 /** Closes a store when the test is over. */

@@ -1,6 +1,6 @@
 import { version } from '../../package.json'
 import { settingNames } from '../../src/config/setting-table.js'
-import { token } from './remote.js'
+import { token } from './http-store.js'
 import { type Result, type RunOptions, runPlants } from './run.js'
 
 /** Creates a plant with --verbose. */

@@ -7,8 +7,8 @@ import { man } from '../../package.json'
 import { PlantsCommand } from '../../src/cli/command.js'
 import { blocksOf, pages, placeholders } from '../helpers/documents.js'
 import { commandNames, program } from '../helpers/helps.js'
+import { ownService, token } from '../helpers/http-store.js'
 import { isHere } from '../helpers/programs.js'
-import { ownService, token } from '../helpers/remote.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')

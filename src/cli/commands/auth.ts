@@ -7,7 +7,7 @@ import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { type Address, isLoginAddress, type RemoteAddress } from '../../stores/common/address.js'
+import { type Address, type HttpAddress, isLoginAddress } from '../../stores/common/address.js'
 import { loginAddress, schemeOf, schemeOfText, takesPassword, takesToken } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
@@ -130,9 +130,9 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
 }
 
 /** Throws `malformed` for a store without tokens. */
-function serviceOf({ store, file: { saved } }: Settings): RemoteAddress {
+function serviceOf({ store, file: { saved } }: Settings): HttpAddress {
   if (takesToken(store)) return store
-  const [name] = namedStores(saved).find(([, { address }]) => schemeOfText(address) === 'remote') ?? []
+  const [name] = namedStores(saved).find(([, { address }]) => schemeOfText(address) === 'http') ?? []
   const hint = takesPassword(store)
     ? 'If it requires a password: set PGPASSWORD, or write it to ~/.pgpass'
     : `Select a store: --store ${name ?? 'https://plants.example.com'}`
@@ -141,7 +141,7 @@ function serviceOf({ store, file: { saved } }: Settings): RemoteAddress {
 
 async function readToken(
   fromStdin: boolean,
-  store: RemoteAddress,
+  store: HttpAddress,
   { storeFlag, mayAsk, colors }: Settings,
   io: Io,
 ): Promise<string> {

@@ -7,7 +7,7 @@ import { progressLine } from '../../output/progress.js'
 import { PlantsError } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import type { FileAddress, OwnAddress, PostgresAddress, RemoteAddress } from '../../stores/common/address.js'
+import type { HttpAddress, OwnAddress, PostgresAddress, SqliteAddress } from '../../stores/common/address.js'
 import { rights as allRights, type OpenOptions, type Right } from '../../stores/common/store.js'
 import { isDefaultStore, isOwn, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
@@ -128,7 +128,7 @@ async function examineOwn(address: OwnAddress, { storeOptions }: Settings): Prom
       exposure = { state: 'warning', message, hint }
     },
   }
-  const rights = await (address.scheme === 'file' ? inspectFile(address, options) : rightsIn(address, options))
+  const rights = await (address.scheme === 'sqlite' ? inspectFile(address, options) : rightsIn(address, options))
   if (exposure) return exposure
   if (!rights) return ok(`${address.name} (not created yet)`)
   if (rights.includes('create')) return ok(address.name)
@@ -137,7 +137,7 @@ async function examineOwn(address: OwnAddress, { storeOptions }: Settings): Prom
 }
 
 /** Undefined if there is no store. A file that cannot be written is opened to be read. */
-async function inspectFile(address: FileAddress, options: OpenOptions): Promise<readonly Right[] | undefined> {
+async function inspectFile(address: SqliteAddress, options: OpenOptions): Promise<readonly Right[] | undefined> {
   const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
   return (await inspect(address, options)) ? allRights : undefined
 }
@@ -151,7 +151,7 @@ async function rightsIn(address: PostgresAddress, options: OpenOptions): Promise
   }
 }
 
-async function examineService(address: RemoteAddress, settings: Settings, io: Io): Promise<CheckResult> {
+async function examineService(address: HttpAddress, settings: Settings, io: Io): Promise<CheckResult> {
   const { isOfRun, storeFlag, storeOptions } = settings
   if (!isOfRun && settings.value('token-command') !== undefined) {
     const how = `Check it with: plants doctor${storeFlag}`

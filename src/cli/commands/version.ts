@@ -3,8 +3,7 @@ import { writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { commonFormats, parseBasePath, parseOutput } from '../../platform/values.js'
-import { rights } from '../../stores/common/store.js'
+import { commonFormats, parseOutput } from '../../platform/values.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 
 export function defineVersion(command: PlantsCommand, io: Io): void {
@@ -26,21 +25,4 @@ export async function version({ output }: GlobalOptions, io: Io): Promise<void> 
   const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
   const fields = { version: ownVersion, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform }
   await writeAnswer(io, `${toJson(fields)}\n`)
-}
-
-export interface OpenapiOptions extends GlobalOptions {
-  basePath?: string
-}
-
-export function defineOpenapi(command: PlantsCommand, io: Io): void {
-  command
-    .description('Print the OpenAPI 3.1 description of the HTTP API, which plants serve returns at /openapi.json.')
-    .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
-    .addExamples('plants openapi > openapi.json')
-    .handler((options: OpenapiOptions) => openapi(options, io))
-}
-
-export async function openapi({ basePath = '' }: OpenapiOptions, io: Io): Promise<void> {
-  const { openApi } = await import('../../server/openapi.js')
-  await writeAnswer(io, `${openApi(basePath, rights)}\n`)
 }

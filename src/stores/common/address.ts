@@ -15,20 +15,20 @@ export interface AddressContext {
   isArgument: boolean
 }
 
-export type Address = FileAddress | PostgresAddress | RemoteAddress
+export type Address = SqliteAddress | PostgresAddress | HttpAddress
 
 /** Not of a service. */
-export type OwnAddress = FileAddress | PostgresAddress
+export type OwnAddress = SqliteAddress | PostgresAddress
 
-export interface FileAddress {
-  scheme: 'file'
+export interface SqliteAddress {
+  scheme: 'sqlite'
   name: string
   /** the store `local`, whose folder is created if it is missing */
   isDefault: boolean
 }
 
-export interface RemoteAddress {
-  scheme: 'remote'
+export interface HttpAddress {
+  scheme: 'http'
   /** the address as written, without a trailing slash; tokens are saved under it */
   name: string
   /** the specification's base_url, without a trailing slash */
@@ -73,7 +73,7 @@ export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-fu
 export const maxSocketPathBytes = 107
 
 /** With or without `sqlite:`. */
-export function parseFile(text: string, source: string, { resolvePath }: AddressContext): FileAddress {
+export function parseSqlite(text: string, source: string, { resolvePath }: AddressContext): SqliteAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
   if (path === '') throw addressError(source, 'is empty')
@@ -81,7 +81,7 @@ export function parseFile(text: string, source: string, { resolvePath }: Address
   const isMistake = !isRooted && (isBare ? almostUrl : url).test(path)
   if (isMistake || (isBare && !looksLikeFile.test(path)))
     throw addressError(source, 'does not name a store', /^[\w.-]+:\d+(\/|$)/.test(path) ? noScheme : addresses)
-  return { scheme: 'file', name: resolvePath(path), isDefault: false }
+  return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 
 /** also `:memory:`, which no other process could open */
@@ -94,7 +94,7 @@ const almostUrl = /\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite
 const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/
 
 /** `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base` */
-export function parseService(text: string, source: string, { resolvePath }: AddressContext): RemoteAddress {
+export function parseHttp(text: string, source: string, { resolvePath }: AddressContext): HttpAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
   if (isWindows)
@@ -107,7 +107,7 @@ export function parseService(text: string, source: string, { resolvePath }: Addr
   const why = 'has a socket path that contains ":/", where a base path would begin'
   if (socketPath.includes(':/')) throw addressError(source, why, 'Give it another path')
   const basePath = url.pathname.replace(/\/$/, '')
-  return { scheme: 'remote', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
+  return { scheme: 'http', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
 }
 
 export function assertShort(socketPath: string, source: string): void {
@@ -116,7 +116,7 @@ export function assertShort(socketPath: string, source: string): void {
   throw addressError(source, why, 'Sockets need shorter ones')
 }
 
-function parseUrl(address: string, source: string): RemoteAddress {
+function parseUrl(address: string, source: string): HttpAddress {
   const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
   if (!url) throw addressError(source, 'is not a valid URL')
   if (url.username || url.password)
@@ -124,7 +124,7 @@ function parseUrl(address: string, source: string): RemoteAddress {
   if (url.search || url.hash || /[?#]/.test(address))
     throw addressError(source, 'must be a base URL, without "?" and "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
-  return { scheme: 'remote', name: url.href.replace(/\/$/, ''), url }
+  return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }
 
 const noScheme = 'The address of a service begins with https:// or http://'

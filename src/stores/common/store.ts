@@ -1,7 +1,7 @@
 import type { FieldName, NewPlant, TextName } from '../../plant/plant.js'
 import type { Clock } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-import type { PostgresAddress, PostgresHost, RemoteAddress } from './address.js'
+import type { HttpAddress, PostgresAddress, PostgresHost } from './address.js'
 import type { Change, Outcome } from './change.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
@@ -168,7 +168,7 @@ export interface OpenOptions extends FileOptions {
   login(address: PostgresAddress): Promise<Login>
   /** A database is unavailable, and retried for `patience` milliseconds; with undefined, it is available again. */
   onAway?(failure: PlantsError | undefined, patience?: number): void
-  access(address: RemoteAddress): Promise<Access>
+  access(address: HttpAddress): Promise<Access>
   concurrency?: number | undefined
   /** see `patienceOf` */
   retry?: number | undefined

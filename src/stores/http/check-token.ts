@@ -1,6 +1,6 @@
 import type { Plant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { RemoteAddress } from '../common/address.js'
+import type { HttpAddress } from '../common/address.js'
 import type { Access, OpenOptions } from '../common/store.js'
 import { lacksRight, resultOf } from './failures.js'
 import { HttpClient, type HttpRequest } from './http-client.js'
@@ -11,7 +11,7 @@ type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; 
 
 /** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
 export async function verifyToken(
-  address: RemoteAddress,
+  address: HttpAddress,
   access: Access,
   options: OpenOptions,
 ): Promise<CredentialCheck> {

@@ -4,7 +4,7 @@ import type { Socket } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
-import type { RemoteAddress } from '../common/address.js'
+import type { HttpAddress } from '../common/address.js'
 import { type Access, defaultConcurrency, type OpenOptions } from '../common/store.js'
 
 export interface HttpRequest<T> {
@@ -50,7 +50,7 @@ export interface NoResponse {
 
 /** Does not follow redirects or decompress bodies. Connects with the first request. */
 export class HttpClient {
-  readonly address: RemoteAddress
+  readonly address: HttpAddress
   readonly options: OpenOptions
   access: Access
   /** of the first connection, on the clock */
@@ -62,7 +62,7 @@ export class HttpClient {
   readonly #ready = new WeakSet<Socket>()
   readonly #warned = new Set<string>()
 
-  private constructor(address: RemoteAddress, access: Access, options: OpenOptions, transport: Transport) {
+  private constructor(address: HttpAddress, access: Access, options: OpenOptions, transport: Transport) {
     this.address = address
     this.access = access
     this.options = options
@@ -70,7 +70,7 @@ export class HttpClient {
     this.#watchConnections()
   }
 
-  static async open(address: RemoteAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
+  static async open(address: HttpAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
     return new HttpClient(address, access, options, await transportTo(address, access, options.concurrency))
   }
 
@@ -173,7 +173,7 @@ export class HttpClient {
 
 type Transport = Awaited<ReturnType<typeof transportTo>>
 
-async function transportTo({ url, socketPath }: RemoteAddress, { ca, proxy }: Access, maxSockets = defaultConcurrency) {
+async function transportTo({ url, socketPath }: HttpAddress, { ca, proxy }: Access, maxSockets = defaultConcurrency) {
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
   const request = https?.request ?? httpRequest
   const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }

@@ -3,7 +3,7 @@ import { AtomicFile, assertOwnFile, unwritable } from '../../platform/atomic-fil
 import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { isSqliteError, uriOf } from '../../platform/sqlite.js'
-import type { FileAddress } from '../common/address.js'
+import type { SqliteAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
 import { countPlants } from './read.js'
 import { checkIntegrity } from './sqlite-check.js'
@@ -15,7 +15,7 @@ import { SqliteWriter } from './sqlite-writer.js'
 import { assertUnchanged, fileVersion, isInWalMode, isPartOf, realPathOf, unmergedChanges } from './store-file.js'
 
 /** Copies a snapshot into a file that is a store itself, as a whole or not at all. Undefined if there is no store. */
-export async function backUp(address: FileAddress, file: string, options: FileOptions) {
+export async function backUp(address: SqliteAddress, file: string, options: FileOptions) {
   const path = realPathOf(address.name)
   const target = realPathOf(file)
   assertApart(path, target, anotherTarget)
@@ -111,7 +111,7 @@ export interface Backup {
   plants: bigint
 }
 
-export async function checkBackup(address: FileAddress, file: string, options: FileOptions): Promise<Backup> {
+export async function checkBackup(address: SqliteAddress, file: string, options: FileOptions): Promise<Backup> {
   const path = realPathOf(file)
   const hint = 'Choose a file that plants backup has created'
   assertApart(realPathOf(address.name), path, hint)
@@ -125,7 +125,7 @@ export async function checkBackup(address: FileAddress, file: string, options: F
  * store with the previous contents, if there were any.
  */
 export async function restoreStore(
-  address: FileAddress,
+  address: SqliteAddress,
   backup: Backup,
   at: Date,
   options: FileOptions,

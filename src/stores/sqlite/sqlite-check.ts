@@ -5,7 +5,7 @@ import { largestId, plantCount, smallestId } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
 import type { Database } from '../../platform/sqlite.js'
 import { grouped } from '../../platform/values.js'
-import type { FileAddress } from '../common/address.js'
+import type { SqliteAddress } from '../common/address.js'
 import type { CheckOptions, CheckReport, FileOptions } from '../common/store.js'
 import { countPlants, type IdRange, rangeThatFits } from './read.js'
 import { type Connection, openToRead } from './sqlite-connection.js'
@@ -13,13 +13,13 @@ import { DamageError, explained } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
 /** Whether there is a store. */
-export function inspect(address: FileAddress, options: FileOptions): Promise<boolean> {
+export function inspect(address: SqliteAddress, options: FileOptions): Promise<boolean> {
   return usingStore(address, options, 'immutable', async (store) => store !== undefined)
 }
 
 /** Reads each range of ids in a transaction of its own: no writer waits, and the log can be checkpointed. */
 export function check(
-  address: FileAddress,
+  address: SqliteAddress,
   options: FileOptions,
   { timeout, onProgress }: CheckOptions,
 ): Promise<CheckReport | undefined> {
@@ -51,7 +51,7 @@ export function check(
 
 /** @param mode if there is no log, which SQLite would create, and remove at the end */
 function usingStore<T>(
-  address: FileAddress,
+  address: SqliteAddress,
   options: FileOptions,
   mode: 'immutable' | undefined,
   action: (store: Connection | undefined, path: string) => Promise<T>,

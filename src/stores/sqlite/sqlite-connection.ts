@@ -1,7 +1,7 @@
 import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Database, isBusy, type Statement, uriOf } from '../../platform/sqlite.js'
-import type { FileAddress } from '../common/address.js'
+import type { SqliteAddress } from '../common/address.js'
 import type { FileOptions } from '../common/store.js'
 import { explained, explainFailure, isFull, isWritable } from './sqlite-errors.js'
 import { isStore, prepareStore } from './sqlite-schema.js'
@@ -101,7 +101,7 @@ export class Connection {
 export const immutable = 'mode=ro&immutable=1'
 
 /** Creates the store if there is none. */
-export function openToWrite({ name, isDefault }: FileAddress, options: FileOptions): Promise<Connection> {
+export function openToWrite({ name, isDefault }: SqliteAddress, options: FileOptions): Promise<Connection> {
   const path = realPathOf(name)
   return explained(path, async () => {
     const isNew = makeFile(path, isDefault)

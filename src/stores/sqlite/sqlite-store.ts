@@ -1,6 +1,6 @@
 import type { NewPlant, TextName } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
-import type { FileAddress } from '../common/address.js'
+import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import {
   type CountQuery,
@@ -40,11 +40,11 @@ export class SqliteStore implements OwnStore {
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
-  static async open(address: FileAddress, options: FileOptions): Promise<SqliteStore> {
+  static async open(address: SqliteAddress, options: FileOptions): Promise<SqliteStore> {
     return new SqliteStore(await openToWrite(address, options), options)
   }
 
-  static async openExisting({ name }: FileAddress, options: FileOptions): Promise<SqliteStore | undefined> {
+  static async openExisting({ name }: SqliteAddress, options: FileOptions): Promise<SqliteStore | undefined> {
     const connection = await openToRead(name, options)
     return connection && new SqliteStore(connection, options)
   }

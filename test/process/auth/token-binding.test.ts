@@ -63,16 +63,16 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
 
   test('what a login makes is private from the first, and no token is an argument', async () => {
     const user = new Sender()
-    const remote = await recorder(accepts, created)
-    const login = `auth login --with-token --store ${remote.url}`
+    const service = await recorder(accepts, created)
+    const login = `auth login --with-token --store ${service.url}`
     const { made, tokens } = await traced(user, login, token)
     const folders = made.filter(({ flags }) => flags === 'folder')
     const files = made.filter(({ flags }) => flags !== 'folder')
     const modesOf = (entries: typeof made) => [...new Set(entries.map(({ mode }) => mode))]
     expect({ tokens, modes: [modesOf(folders), modesOf(files)] }).toEqual({ tokens: [], modes: [['700'], ['600']] })
     expect(files.filter(({ path }) => !path.startsWith(`${user.config}/`))).toEqual([])
-    expect(user.saved).toMatchObject({ tokens: { [remote.url]: { token } } })
-    expect(await traced(user, `create --id 1 --name Fern --store ${remote.url}`)).toEqual({ made: [], tokens: [] })
+    expect(user.saved).toMatchObject({ tokens: { [service.url]: { token } } })
+    expect(await traced(user, `create --id 1 --name Fern --store ${service.url}`)).toEqual({ made: [], tokens: [] })
     expect(readdirSync(user.config)).toEqual(['settings.json'])
   })
 })

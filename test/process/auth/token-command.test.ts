@@ -10,13 +10,13 @@ const fern = 'create --id 1 --name Fern --store team'
 
 test('a token command runs in the folder of the program, and reads none of its stdin', async () => {
   const team = new Team()
-  const remote = await Hostile.listen({ posts })
+  const service = await Hostile.listen({ posts })
   team.script('cat > eaten; echo s3cret')
-  const writer = team.takes('./command', remote.url).start('create --store team', { stdin: 'pipe' })
+  const writer = team.takes('./command', service.url).start('create --store team', { stdin: 'pipe' })
   writer.stdin?.write('{"id":1,')
   writer.stdin?.end('"name":"Fern"}')
   expect(await writer).toMatchObject({ exitCode: 0, stdout: '{"name":"Fern"}\n', stderr: '' })
-  expect(remote.posts.map(({ body }) => body)).toEqual(['{"id":1,"name":"Fern"}'])
+  expect(service.posts.map(({ body }) => body)).toEqual(['{"id":1,"name":"Fern"}'])
   expect(team.read('eaten')).toBe('')
 })
 
@@ -60,20 +60,20 @@ test.each([
 describe('a token command on a terminal', () => {
   async function asking(line: string) {
     const team = new Team()
-    const remote = await Hostile.listen({ posts })
-    team.takes(team.script("printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"), remote.url)
+    const service = await Hostile.listen({ posts })
+    team.takes(team.script("printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"), service.url)
     const typing = team.terminal(`${line} --store team --no-color`)
     await typing.see('PIN: ')
-    return { typing, remote }
+    return { typing, service }
   }
 
   test('may ask the user, once, before the questions for the plant', async () => {
-    const { typing, remote } = await asking('create')
+    const { typing, service } = await asking('create')
     typing.type('1234\r')
     await typing.answer(['id', '1\r'], ['name', 'Fern\r'], ['tag', '\r'])
     const { code, screen } = await typing.ended
     expect([code, screen.match(/PIN/g)]).toEqual([0, ['PIN']])
     expect(screen.trimEnd()).toMatch(/Planted Fern \(id 1\)$/)
-    expect(remote.posts.map(({ headers }) => headers['authorization'])).toEqual(['Bearer s3cret-1234'])
+    expect(service.posts.map(({ headers }) => headers['authorization'])).toEqual(['Bearer s3cret-1234'])
   })
 })

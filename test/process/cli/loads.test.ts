@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { basename, join, sep } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
-import { ownService, token } from '../../helpers/remote.js'
+import { ownService, token } from '../../helpers/http-store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../../..')
@@ -29,10 +29,10 @@ test.each([
   expect(drivers).toHaveLength(1)
 })
 
-test.each(['remote', 'postgres'])('a create with a %s store loads nothing of the embedded one', async (scheme) => {
+test.each(['http', 'postgres'])('a create with a %s store loads nothing of the embedded one', async (scheme) => {
   const served = join(temporaryFolder(), 'served.db')
   const address =
-    scheme === 'remote' ? await ownService({ host: '127.0.0.1', port: 0 }, served) : 'postgres://ann@127.0.0.1:9/garden'
+    scheme === 'http' ? await ownService({ host: '127.0.0.1', port: 0 }, served) : 'postgres://ann@127.0.0.1:9/garden'
   const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '1s']])
   expect(chunks).toEqual(expect.arrayContaining([...every, `${scheme}-store`, 'store-access']))
   expect([chunks.includes('sqlite'), drivers]).toEqual([false, []])

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { stripVTControlCharacters } from 'node:util'
 import { expect, test } from 'vitest'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
-import { token } from '../../helpers/remote.js'
+import { token } from '../../helpers/http-store.js'
 import { answer, printed, World } from '../../helpers/world.js'
 
 const fern = 'create --id 1 --name Fern'
@@ -151,9 +151,9 @@ function held(response: Buffer): { answer: Answer; letGo(): void } {
 test('a terminal is told what is waited for, in a line that goes before any other', async () => {
   const busy = held(json(503, { error: 503, message: 'Busy' }))
   const done = held(json(200, { name: 'Fern' }))
-  const remote = await Hostile.listen({ posts: [busy.answer, done.answer] })
-  const session = new World().terminal(`${fern} --no-color --store ${remote.url}`, { PLANTS_TOKEN: token })
-  const waiting = (seconds: number) => `\rWaiting for 127.0.0.1:${remote.port}\u2026 (${seconds} s)\u001b[K`
+  const service = await Hostile.listen({ posts: [busy.answer, done.answer] })
+  const session = new World().terminal(`${fern} --no-color --store ${service.url}`, { PLANTS_TOKEN: token })
+  const waiting = (seconds: number) => `\rWaiting for 127.0.0.1:${service.port}\u2026 (${seconds} s)\u001b[K`
   await session.see(waiting(1) + waiting(2))
   busy.letGo()
   await session.see('plants: Busy. Trying again')

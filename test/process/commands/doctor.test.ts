@@ -2,8 +2,8 @@ import { chmodSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { Disk, findingsOf } from '../../helpers/doctor.js'
 import { Hostile } from '../../helpers/hostile.js'
+import { token } from '../../helpers/http-store.js'
 import { resultOf } from '../../helpers/process.js'
-import { token } from '../../helpers/remote.js'
 import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
 import { World } from '../../helpers/world.js'
 
@@ -16,8 +16,8 @@ test('a doctor of 2000 stores needs little memory', async () => {
 })
 
 test('each finding comes at once, and Ctrl-C ends the wait for the next', async () => {
-  const remote = await Hostile.listen({ posts: [() => child.kill('SIGINT')] })
-  const disk = await Disk.build({ stores: { team: { address: remote.url } } })
+  const service = await Hostile.listen({ posts: [() => child.kill('SIGINT')] })
+  const disk = await Disk.build({ stores: { team: { address: service.url } } })
   const child = disk.start('doctor --store team', { env: { PLANTS_TOKEN: token } })
   const { exitCode, stdout, stderr } = await child
   const checks = findingsOf(String(stdout)).map(({ check }) => check)

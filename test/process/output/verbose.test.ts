@@ -5,9 +5,9 @@ import { connect, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bash, bashOptions, intoPipe, unblock } from '../../helpers/bash.js'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
+import { socketPath, token } from '../../helpers/http-store.js'
 import { isLinux } from '../../helpers/linux.js'
 import { bin } from '../../helpers/process.js'
-import { socketPath, token } from '../../helpers/remote.js'
 import { printed, World } from '../../helpers/world.js'
 
 const env = { PLANTS_TOKEN: token }
@@ -23,26 +23,26 @@ describe('with --verbose', () => {
     ['is closed', '2>&-'],
     ...(isLinux ? [['takes nothing', '2> /dev/full'] as [string, string]] : []),
   ])('a stderr that %s changes nothing', async (_, redirection) => {
-    const remote = await Hostile.listen({ posts: [busy({ 'X-Long': 'x'.repeat(8000) }), ...done] })
+    const service = await Hostile.listen({ posts: [busy({ 'X-Long': 'x'.repeat(8000) }), ...done] })
     const user = new World()
-    const create = `"$plants" ${fern} ${remote.url} ${redirection}`
+    const create = `"$plants" ${fern} ${service.url} ${redirection}`
     expect(await bash(user, create, env)).toEqual(printed('{"name":"Fern"}\n'))
     expect(await bash(user, `"$plants" get 1 -v ${redirection}`)).toEqual({ code: 1, out: '', err: '' })
   })
 
   test.runIf(isLinux)('a stderr that nobody reads delays nothing (a full pipe)', async () => {
-    const remote = await Hostile.listen({ posts: done })
-    const { exitCode, stdout } = await intoFullPipe(remote).process
+    const service = await Hostile.listen({ posts: done })
+    const { exitCode, stdout } = await intoFullPipe(service).process
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: 'Planted Fern (id 1)\n' })
   })
 
   test('a signal is reported last', async () => {
-    const remote = await Hostile.listen({ posts: [() => child.kill('SIGINT')] })
-    const child = new World().start(`${fern} ${remote.url}`, { env })
+    const service = await Hostile.listen({ posts: [() => child.kill('SIGINT')] })
+    const child = new World().start(`${fern} ${service.url}`, { env })
     const { exitCode, stdout, stderr } = await child
     expect({ exitCode, stdout }).toEqual({ exitCode: 130, stdout: '' })
     const [request = '', ...rest] = String(stderr).split('\n> POST ').slice(1)
-    const last = `plants: Interrupted before ${remote.url} answered`
+    const last = `plants: Interrupted before ${service.url} answered`
     expect({ last: request.split('\n').at(-3), rest }).toEqual({ last, rest: [] })
   })
 
@@ -50,10 +50,10 @@ describe('with --verbose', () => {
     'a slow reader gets every line whole and in order, and the error last (a full pipe)',
     async () => {
       const long = { 'X-Long': 'x'.repeat(9000) }
-      const remote = await Hostile.listen({ posts: [busy(long), refusal(long)] })
-      const { process: child, reader, read } = intoFullPipe(remote)
+      const service = await Hostile.listen({ posts: [busy(long), refusal(long)] })
+      const { process: child, reader, read } = intoFullPipe(service)
       readSync(reader, Buffer.alloc(8192)) // room for some of the first answer
-      await expect.poll(() => remote.requests.length, { timeout: 10_000, interval: 5 }).toBe(2)
+      await expect.poll(() => service.requests.length, { timeout: 10_000, interval: 5 }).toBe(2)
       let said = ''
       for await (const chunk of read(1000)) said += chunk
       const lines = said.replace(/^\0+/, '').trimEnd().split('\n')
@@ -65,15 +65,15 @@ describe('with --verbose', () => {
     },
   )
 
-  describe.runIf(isLinux).each<[string, (remote: Hostile) => Promise<{ process: ChildProcess }>]>([
-    ['a pipe', async (remote) => intoFullPipe(remote)],
-    ['a non-blocking pipe', async (remote) => intoFullPipe(remote, unblock('stderr'))],
+  describe.runIf(isLinux).each<[string, (service: Hostile) => Promise<{ process: ChildProcess }>]>([
+    ['a pipe', async (service) => intoFullPipe(service)],
+    ['a non-blocking pipe', async (service) => intoFullPipe(service, unblock('stderr'))],
     ['a socket', intoFullSocket],
   ])('SIGINT ends a program whose stderr nobody reads, %s,', (_, begin) => {
     test('while it waits for an answer', async () => {
-      const remote = await Hostile.listen({ posts: [() => undefined] })
-      const request = once(remote, 'request')
-      const { process: child } = await begin(remote)
+      const service = await Hostile.listen({ posts: [() => undefined] })
+      const request = once(service, 'request')
+      const { process: child } = await begin(service)
       await request
       child.kill('SIGINT')
       expect(await endOf(child)).toBeOneOf(['SIGINT', 130])
@@ -81,20 +81,20 @@ describe('with --verbose', () => {
 
     test('while its error waits', async () => {
       const answer: Answer = (socket) => void socket.write(refusal(), () => child.kill('SIGINT'))
-      const remote = await Hostile.listen({ posts: [answer] })
-      const { process: child } = await begin(remote)
+      const service = await Hostile.listen({ posts: [answer] })
+      const { process: child } = await begin(service)
       expect(await endOf(child)).toBeOneOf(['SIGINT', 130])
     })
   })
 })
 
 /** Starts the program with a stderr that is full and that nobody reads. */
-function intoFullPipe(remote: Hostile, before = '') {
-  return intoPipe(new World(), 2, `${fern} ${remote.url} --output text`, { before, env, isFull: true })
+function intoFullPipe(service: Hostile, before = '') {
+  return intoPipe(new World(), 2, `${fern} ${service.url} --output text`, { before, env, isFull: true })
 }
 
 /** Starts the program with such a stderr that is a socket. */
-async function intoFullSocket(remote: Hostile): Promise<{ process: ChildProcess }> {
+async function intoFullSocket(service: Hostile): Promise<{ process: ChildProcess }> {
   const path = socketPath()
   const server = createServer({ pauseOnConnect: true }).listen(path)
   await once(server, 'listening')
@@ -108,7 +108,7 @@ async function intoFullSocket(remote: Hostile): Promise<{ process: ChildProcess 
   const stdio = ['ignore' as const, 'ignore' as const, socket]
   const { env: variables } = bashOptions(new World(), env)
   return {
-    process: spawn(bin, `${fern} ${remote.url}`.split(' '), {
+    process: spawn(bin, `${fern} ${service.url}`.split(' '), {
       stdio,
       env: variables,
       timeout: 20_000,

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { socketPath } from '../../helpers/http-store.js'
 import {
   allCreated,
   countOf,
@@ -12,7 +13,6 @@ import {
   writeLines,
 } from '../../helpers/import.js'
 import { freshDatabase } from '../../helpers/postgres.js'
-import { socketPath } from '../../helpers/remote.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'

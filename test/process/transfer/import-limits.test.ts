@@ -53,7 +53,7 @@ type Run = ReturnType<World['start']>
 
 /** Runs an import, with what it reads from stdin, and judges the most memory that it has had. */
 async function measured(world: World, line: string, input?: (run: Run) => Iterable<Buffer>) {
-  // How much garbage V8 and JavaScriptCore (of the single file) keep before they collect it depends on their versions
+  // How much garbage V8 and JavaScriptCore (of the executable) keep before they collect it depends on their versions
   // and on the machine, and would count as memory.
   const env = { NODE_OPTIONS: '--max-semi-space-size=8', BUN_JSC_forceRAMSize: `${256 * mebibyte}` }
   const run = world.start(line, { env, stdin: input ? 'pipe' : 'ignore' })

@@ -5,8 +5,8 @@ import { allCreated, plantLines, rejectedIn } from '../../helpers/import.js'
 import { canMount } from '../../helpers/linux.js'
 import { silence } from '../../helpers/lock.js'
 import { type Deed, PlantService } from '../../helpers/plant-service.js'
-import { eachOnce, RemoteImport } from '../../helpers/remote-import.js'
 import { gate } from '../../helpers/service.js'
+import { eachOnce, ServiceImport } from '../../helpers/service-import.js'
 
 const lines = plantLines(1000)
 const allOnce = eachOnce(lines)
@@ -17,7 +17,7 @@ const soon = { interval: 5 }
 async function stuckImport(isContained = false) {
   const answers = gate()
   const service = await PlantService.listen({ deed: ({ index }) => (index < 500 ? undefined : answers.wait()) })
-  const run = new RemoteImport(lines, service.url, '--concurrency 4 --timeout 1h')
+  const run = new ServiceImport(lines, service.url, '--concurrency 4 --timeout 1h')
   const child = isContained ? run.startContained() : run.startImport()
   await expect.poll(() => service.posts.length, soon).toBe(504)
   return { answers, service, run, child }
@@ -40,7 +40,7 @@ describe('the journal of an import that does not run on', () => {
   const resumed = { code: 0, err: expect.stringMatching(/^(plants: Resuming an interrupted import: .*\n)?$/) }
 
   /** Makes the lock of an import as old as one whose holder does not run. */
-  function age(run: RemoteImport): void {
+  function age(run: ServiceImport): void {
     const imports = join(run.state, 'imports')
     const [lock = ''] = readdirSync(imports).filter((name) => name.endsWith('.lock'))
     silence(join(imports, lock), 10.5)
@@ -82,7 +82,7 @@ describe('the journal of an import that does not run on', () => {
 test('after kill -9, what a service without keys has stored unconfirmed is rejected, line by line', async () => {
   let deed: Deed = 'keep'
   const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : deed) })
-  const run = new RemoteImport(lines, service.url, '--rejects rejects')
+  const run = new ServiceImport(lines, service.url, '--rejects rejects')
   const child = run.startImport()
   await expect.poll(() => service.posts.length, soon).toBeGreaterThan(503)
   child.kill('SIGKILL')
@@ -103,7 +103,7 @@ test('after kill -9, what a service without keys has stored unconfirmed is rejec
 test('Ctrl-C while the service is down changes nothing', async () => {
   const service = await PlantService.listen()
   await service.close()
-  const run = new RemoteImport(lines, service.url)
+  const run = new ServiceImport(lines, service.url)
   const child = run.startImport('--verbose --retry 1h')
   let isStopped = false // a second signal would end the process at once
   child.stderr?.on('data', (chunk: Buffer) => {

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { resolveSettings } from '../../../src/cli/context.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
-import { RemoteStore } from '../../../src/stores/http/remote-store.js'
+import { HttpStore } from '../../../src/stores/http/http-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { ioOf } from '../../helpers/run.js'
@@ -19,23 +19,23 @@ async function openTeam(
   let past = 0
   const world = ioOf({ env: { ...team.env, ...env } })
   const io = { ...world, now: () => performance.now() + past * 60_000 }
-  const { store, storeOptions } = await resolveSettings({ store: 'team' }, io)
-  if (store.scheme !== 'remote') throw new Error('Only services are expected here')
-  const remote = closedAfterTest(await RemoteStore.open(store, storeOptions))
+  const { store: service, storeOptions } = await resolveSettings({ store: 'team' }, io)
+  if (service.scheme !== 'http') throw new Error('Only services are expected here')
+  const store = closedAfterTest(await HttpStore.open(service, storeOptions))
   const letPass = (minutes: number) => {
     past += minutes
   }
-  return { remote, secrets: io.secrets, letPass }
+  return { store, secrets: io.secrets, letPass }
 }
 
 /** Creates plants as an import does, and gives the outcomes that there are. */
-async function create(remote: RemoteStore, first: number, count: number): Promise<Set<string>> {
+async function create(store: HttpStore, first: number, count: number): Promise<Set<string>> {
   const changes = Array.from({ length: count }, (_, index): Change => {
     const id = BigInt(first + index)
     return { type: 'create', plant: { id, name: 'Fern' }, key: `import-${id}` }
   })
   const told = (outcome: Outcome) => ('error' in outcome ? `${outcome.type}: ${outcome.error.message}` : outcome.type)
-  return new Set((await remote.write(changes)).map(told))
+  return new Set((await store.write(changes)).map(told))
 }
 
 const message = 'This token has expired'
@@ -49,16 +49,16 @@ test.each([401, 1001])(
       deed: ({ authorization }) =>
         authorization === `Bearer ${valid}` ? undefined : { status: 401, body: { error, message } },
     })
-    const { remote, secrets, letPass } = await openTeam(service.url)
-    await create(remote, 0, 50)
+    const { store, secrets, letPass } = await openTeam(service.url)
+    await create(store, 0, 50)
     valid = 's3cret-2'
-    expect(await create(remote, 50, 50)).toEqual(new Set(['created']))
+    expect(await create(store, 50, 50)).toEqual(new Set(['created']))
     expect(service.made.size).toBe(100)
     expect(secrets).toEqual(new Set(['s3cret-1', 's3cret-2']))
     valid = 's3cret-3'
-    expect(await create(remote, 100, 50)).toEqual(new Set([`unsent: ${message}`]))
+    expect(await create(store, 100, 50)).toEqual(new Set([`unsent: ${message}`]))
     letPass(2)
-    await create(remote, 100, 50)
+    await create(store, 100, 50)
     expect(service.made.size).toBe(150)
   },
 )
@@ -67,19 +67,19 @@ const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/
 const expired = json(401, body)
 const fern = { id: 1, name: 'Fern' }
 const stored = { id: 1n, name: 'Fern' }
-const pages = async (remote: RemoteStore) =>
-  (await Readable.from(remote.read({ limit: 100, inPages: true })).toArray()).flat()
+const pages = async (store: HttpStore) =>
+  (await Readable.from(store.read({ limit: 100, inPages: true })).toArray()).flat()
 const first = json(200, [fern], { Link: '</plants?after=1>; rel="next"' })
 const second = json(200, [{ id: 2, name: 'Moss' }])
 
-test.each<[string, (remote: RemoteStore) => Promise<unknown>, unknown, string, Buffer[]]>([
-  ['get', async (remote) => (await remote.get([1n])).get(1n), stored, 'GET /plants/1', [expired, json(200, fern)]],
+test.each<[string, (store: HttpStore) => Promise<unknown>, unknown, string, Buffer[]]>([
+  ['get', async (store) => (await store.get([1n])).get(1n), stored, 'GET /plants/1', [expired, json(200, fern)]],
   ['list, between two pages', pages, [stored, { id: 2n, name: 'Moss' }], 'GET /plants', [first, expired, second]],
-  ['create', (remote) => createPlant(remote, stored), stored, 'POST', [expired, json(200, { name: 'Fern' })]],
+  ['create', (store) => createPlant(store, stored), stored, 'POST', [expired, json(200, { name: 'Fern' })]],
 ])('a request with an expired token is repeated once with a new one: %s', async (_, run, value, line, answers) => {
   const service = await Hostile.listen({ openapi, posts: [...answers], others: { [line]: [...answers] } })
-  const { remote, secrets } = await openTeam(service.url)
-  expect(await run(remote)).toEqual(value)
+  const { store, secrets } = await openTeam(service.url)
+  expect(await run(store)).toEqual(value)
   const sent = service.requests.flatMap(({ headers }) => headers['authorization'] ?? [])
   expect(sent).toEqual([...answers.slice(1).map(() => 'Bearer s3cret-1'), 'Bearer s3cret-2'])
   expect(secrets.size).toBe(2)
@@ -99,7 +99,7 @@ test.each([
   ['whose command fails now', expired, { command: twice }, { message: expect.stringMatching('exit code 3') }, 1],
 ])('a request %s fails', async (_, answer, options, failure, requests) => {
   const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [answer] } })
-  const { remote } = await openTeam(service.url, options)
-  await expect(remote.get([1n])).rejects.toMatchObject({ type: 'unauthorized', ...failure })
+  const { store } = await openTeam(service.url, options)
+  await expect(store.get([1n])).rejects.toMatchObject({ type: 'unauthorized', ...failure })
   expect(service.lines).toEqual(Array(requests).fill('GET /plants/1'))
 })

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile } from '../../helpers/hostile.js'
+import { socketPath } from '../../helpers/http-store.js'
 import { accepts, created, fern, recorder, Sender, saved, token, tokensIn, tunnelTo } from '../../helpers/recorder.js'
 import { linesOf } from '../../helpers/redacting.js'
-import { socketPath } from '../../helpers/remote.js'
 
 // Prints s3cret-of-command, which must not stand in the settings that a command shows.
 const command = 'printf s%s 3cret-of-command'
@@ -11,8 +11,8 @@ const command = 'printf s%s 3cret-of-command'
 describe('a saved token', () => {
   test('goes to no other address, and no other is even asked', async () => {
     const [one, two] = [socketPath(), socketPath()]
-    const [remote, other] = [await recorder(), await recorder()]
-    const { port, url } = remote
+    const [service, other] = [await recorder(), await recorder()]
+    const { port, url } = service
     const sockets = [one, two].map((path) => Hostile.listen({ posts: [created], place: { path } }))
     const [own, foreign] = await Promise.all(sockets)
     const user = new Sender({ tokens: saved(`${url}/v1`, `unix:${one}:/v1`) })
@@ -27,14 +27,14 @@ describe('a saved token', () => {
         const { code, out } = await user.run(`${line} ${address}`)
         expect([line, address, code, out.includes(token)]).toEqual([line, address, 3, false])
       }
-    expect([remote, other, own, foreign].map((server) => server?.connections)).toEqual([0, 0, 0, 0])
+    expect([service, other, own, foreign].map((server) => server?.connections)).toEqual([0, 0, 0, 0])
     expect(await user.createAt(`unix:${one}:/v1`)).toBe(0)
   })
 
   test.runIf(hasOpenssl)('is not seen by a proxy on the way (needs openssl)', async () => {
     const tls = certificate({ names: ['DNS:plants.example.com'] })
-    const remote = await Hostile.listen({ posts: [accepts, created], tls })
-    const proxy = await tunnelTo(remote)
+    const service = await Hostile.listen({ posts: [accepts, created], tls })
+    const proxy = await tunnelTo(service)
     const user = new Sender()
     const env = { HTTPS_PROXY: proxy.url.replace('//', '//me:hunter2@') }
     const store = `https://plants.example.com --ca-cert ${tls.path}`
@@ -42,7 +42,7 @@ describe('a saved token', () => {
     const { out } = await user.run(login, { stdin: token, env })
     expect(JSON.parse(out)).toMatchObject({ checked: true })
     expect(await user.createAt(store, env)).toBe(0)
-    expect(tokensIn(remote, proxy)).toEqual([[token, token], []])
+    expect(tokensIn(service, proxy)).toEqual([[token, token], []])
     expect(proxy.lines).toEqual(Array(2).fill('CONNECT plants.example.com:443'))
     expect(proxy.bytes.toString('latin1')).not.toMatch(/bearer/i)
   })
@@ -64,30 +64,30 @@ describe('the name of a store', () => {
   const codesAt = (user: Sender, ...stores: string[]) => Promise.all(stores.map((store) => user.createAt(store)))
 
   test('has one token with its address', async () => {
-    const [remote, user] = [await recorder(accepts, created), new Sender()]
-    const address = `${remote.url}/v1`
+    const [service, user] = [await recorder(accepts, created), new Sender()]
+    const address = `${service.url}/v1`
     await user.run(`stores add team ${address}`)
     await user.run(`stores add same ${address}/`)
     expect(await user.login('team')).toBe(0)
-    expect(await codesAt(user, 'team', 'same', address, remote.url)).toEqual([0, 0, 0, 3])
+    expect(await codesAt(user, 'team', 'same', address, service.url)).toEqual([0, 0, 0, 3])
   })
 
   test('takes no token along to another address', async () => {
-    const [remote, other] = [await recorder(accepts, created), await recorder()]
-    const user = new Sender({ stores: { team: { address: remote.url } } })
+    const [service, other] = [await recorder(accepts, created), await recorder()]
+    const user = new Sender({ stores: { team: { address: service.url } } })
     expect(await user.login('team')).toBe(0)
     expect((await user.run(`stores set team --address ${other.url}`)).code).toBe(0)
     expect((await user.run('auth token --store team')).code).toBe(3)
-    expect(await codesAt(user, 'team', remote.url)).toEqual([3, 0])
+    expect(await codesAt(user, 'team', service.url)).toEqual([3, 0])
     expect(other.connections).toBe(0)
   })
 
   test('has the token of its command, which goes to no other name and not to the address', async () => {
-    const [remote, other] = [await recorder(), await recorder()]
-    const team = { address: remote.url, 'token-command': command }
-    const user = new Sender({ stores: { team, same: { address: remote.url }, other: { address: other.url } } })
-    expect(await codesAt(user, 'team', 'same', 'other', remote.url)).toEqual([0, 3, 3, 3])
-    expect(tokensIn(remote, other)).toEqual([['s3cret-of-command'], []])
+    const [service, other] = [await recorder(), await recorder()]
+    const team = { address: service.url, 'token-command': command }
+    const user = new Sender({ stores: { team, same: { address: service.url }, other: { address: other.url } } })
+    expect(await codesAt(user, 'team', 'same', 'other', service.url)).toEqual([0, 3, 3, 3])
+    expect(tokensIn(service, other)).toEqual([['s3cret-of-command'], []])
   })
 })
 

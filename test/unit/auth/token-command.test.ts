@@ -41,14 +41,14 @@ describe('a token command that fails', () => {
   })
 
   test('stops everything with 3: nothing is sent, not even a saved token', async () => {
-    const remote = await Hostile.listen({ posts })
+    const service = await Hostile.listen({ posts })
     const team = new Team({
-      stores: { team: { address: remote.url, 'token-command': 'false' } },
-      tokens: { [remote.url]: { token: 's3cret-saved', savedAt: '2026-01-02T03:04:05.678Z' } },
+      stores: { team: { address: service.url, 'token-command': 'false' } },
+      tokens: { [service.url]: { token: 's3cret-saved', savedAt: '2026-01-02T03:04:05.678Z' } },
     })
     for (const line of [create, 'auth status --store team', auth])
       expect(await team.run(line)).toMatchObject({ code: 3, out: '' })
-    expect(remote.connections).toBe(0)
+    expect(service.connections).toBe(0)
   })
 })
 
@@ -110,11 +110,11 @@ describe('a token command', () => {
 
   test('is not run when PLANTS_TOKEN is set, by another store, or for nothing', async () => {
     const team = new Team()
-    const remote = await Hostile.listen({ posts })
-    team.takes(team.script('touch ran; echo s3cret'), remote.url)
+    const service = await Hostile.listen({ posts })
+    team.takes(team.script('touch ran; echo s3cret'), service.url)
     for (const line of [
       'create --id x --name Fern --store team',
-      `create --id 1 --name Fern --store ${remote.url}`,
+      `create --id 1 --name Fern --store ${service.url}`,
       'auth logout --store team',
       'auth status',
     ]) {

@@ -37,8 +37,8 @@ function read({ code, out, err }: Result, url = 'no url') {
 describe('login saves a token', () => {
   test('of 4096 characters between spaces, for its owner alone, and asks the service once', async () => {
     const longest = 's3cret'.padEnd(4096, 'x')
-    const remote = await accepting()
-    const address = `${remote.url}/v1`
+    const service = await accepting()
+    const address = `${service.url}/v1`
     expect(read(await login(address, `\ufeff\n  ${longest}\t\r\n\r\n`))).toEqual({
       code: 0,
       out: [{ store: address, address, source: 'file', savedAt: aTime, checked: true }],
@@ -48,19 +48,19 @@ describe('login saves a token', () => {
     expect(readdirSync(user.config)).toEqual(['settings.json'])
     expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
     const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
-    expect(remote.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
+    expect(service.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
   })
 
   test('for the address of a name, and says that PLANTS_TOKEN takes precedence', async () => {
-    const remote = await accepting()
-    const address = `${remote.url}/v1`
+    const service = await accepting()
+    const address = `${service.url}/v1`
     await user.run(`stores add team ${address}/`)
     const options = { stdin: token, env: { PLANTS_TOKEN: 's3cret-of-env' } }
     expect(await user.run('auth login --with-token --output text --store team', options)).toEqual({
       ...printed(`Saved the token for team (${address}), which accepts it\n`),
       err: 'plants: PLANTS_TOKEN is still set, and takes precedence\n',
     })
-    expect(remote.posts[0]?.headers).toMatchObject({ authorization: `Bearer ${token}` })
+    expect(service.posts[0]?.headers).toMatchObject({ authorization: `Bearer ${token}` })
   })
 
   // The specification does not say what values of `error` mean.
@@ -69,14 +69,14 @@ describe('login saves a token', () => {
     ['a missing right', json(400, { error: 403, message: 'Not you' }, insufficientScope)],
     ['a missing right, and the status 403', json(403, { error: 403, message: 'Not you' }, insufficientScope)],
   ])('that a service accepts, which answers %s', async (_, posts) => {
-    const remote = await Hostile.listen({ posts: [posts] })
-    const { code, out, err } = read(await login(remote.url), remote.url)
+    const service = await Hostile.listen({ posts: [posts] })
+    const { code, out, err } = read(await login(service.url), service.url)
     expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
   })
 
   const unchecked = 'The token is saved, but could not be checked'
 
-  // More answers: conformance/stores/remote.
+  // More answers: conformance/stores/http.
   test.each<[string, Answer, string]>([
     [
       '404',
@@ -86,13 +86,13 @@ describe('login saves a token', () => {
     ['a Plant', json(200, { name: 'Fern' }), 'URL answered 200 to an empty object'],
     ['nothing', () => undefined, 'URL received the request, but did not answer: it timed out'],
   ])('with a warning when the service answers %s', async (_, posts, why) => {
-    const remote = await Hostile.listen({ posts: [posts] })
-    const { code, out, err } = read(await login(`${remote.url} --timeout 1s`), remote.url)
+    const service = await Hostile.listen({ posts: [posts] })
+    const { code, out, err } = read(await login(`${service.url} --timeout 1s`), service.url)
     const saved = { store: 'URL', address: 'URL', source: 'file', savedAt: aTime, checked: false }
     expect([code, out]).toEqual([0, [saved]])
     expect(err).toEqual([{ warning: expect.stringContaining(`${unchecked}: ${why}`) }])
-    expect(user.saved).toMatchObject({ tokens: { [remote.url]: { token } } })
-    expect(remote.lines).toEqual(['POST /plants'])
+    expect(user.saved).toMatchObject({ tokens: { [service.url]: { token } } })
+    expect(service.lines).toEqual(['POST /plants'])
   })
 })
 
@@ -106,9 +106,9 @@ describe('login saves nothing', () => {
       { message: 'Wrong', status: 400 },
     ],
   ])('when the service answers %s', async (_, posts, { message, ...fields }) => {
-    const remote = await Hostile.listen({ posts: [posts] })
+    const service = await Hostile.listen({ posts: [posts] })
     const hint = 'Nothing was saved. Copy it again, or ask for a new one'
-    expect(read(await login(remote.url), remote.url)).toEqual({
+    expect(read(await login(service.url), service.url)).toEqual({
       code: 3,
       out: [],
       err: [{ error: 401, hint, message: `URL does not accept this token: ${message}`, ...fields }],
@@ -127,10 +127,10 @@ describe('login saves nothing', () => {
     ['s3cret'.repeat(500_000), 'Stdin is larger than 1 MiB (1048576 bytes)', 'Pipe nothing but the token to stdin'],
     [Buffer.from('s3cret\xff\xfe', 'latin1'), 'Stdin is not UTF-8', 'Convert it from its encoding to UTF-8 first'],
   ])('and asks nothing for a text that is no token: %#', async (stdin, message, hint = again) => {
-    const remote = await accepting()
-    const result = await user.run(`auth login --with-token --store ${remote.url}`, { stdin })
+    const service = await accepting()
+    const result = await user.run(`auth login --with-token --store ${service.url}`, { stdin })
     expect(result).toEqual(refusal(message, hint))
-    expect([user.has('config'), remote.connections]).toEqual([false, 0])
+    expect([user.has('config'), service.connections]).toEqual([false, 0])
   })
 })
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { beforeEach, expect, test } from 'vitest'
+import { token } from '../../helpers/http-store.js'
 import { PlantService } from '../../helpers/plant-service.js'
-import { token } from '../../helpers/remote.js'
 import { answer, printed, World } from '../../helpers/world.js'
 
 // What a dry run prints for a store in a file is in transcripts/create.txt.

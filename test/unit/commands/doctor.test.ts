@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { accepting, Disk, findingsOf } from '../../helpers/doctor.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { token } from '../../helpers/remote.js'
+import { token } from '../../helpers/http-store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const savedAt = '2026-01-02T03:04:05.678Z'
@@ -83,12 +83,12 @@ test.each<[string, Record<string, unknown>, Record<string, unknown>, Record<stri
   ['an empty token command', {}, { 'token-command': '' }],
   ['PLANTS_ALLOW_HTTP', {}, {}, { PLANTS_ALLOW_HTTP: 'maybe' }],
 ])('a wrong setting about trust keeps the token from the store: %s', async (_, saved, ofStore, env = {}) => {
-  const remote = await Hostile.listen({ posts: [accepts] })
-  const user = new Disk({ ...saved, ...teamAt(remote.url, ofStore) })
+  const service = await Hostile.listen({ posts: [accepts] })
+  const user = new Disk({ ...saved, ...teamAt(service.url, ofStore) })
   const { out } = await user.run('doctor --store team', { env })
   const check = expect.stringMatching(/^(settings|store team)$/)
   expect(findingsOf(out)).toContainEqual(expect.objectContaining({ check, state: 'failed' }))
-  expect(remote.connections).toBe(0)
+  expect(service.connections).toBe(0)
 })
 
 test('a store in a file fails with what a create fails with', async () => {
@@ -106,12 +106,12 @@ test('a store in a file fails with what a create fails with', async () => {
 
 describe('a store behind HTTP', () => {
   test('that does not answer as a service should fails', async () => {
-    const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
-    const disk = await Disk.build(teamAt(remote.url))
-    const message = `${remote.url} answered 200 to an empty object`
+    const service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })] })
+    const disk = await Disk.build(teamAt(service.url))
+    const message = `${service.url} answered 200 to an empty object`
     const hint = 'Is it a Plant Store service? For details: plants create --verbose'
     expect((await disk.examine()).ill).toEqual([{ ...ofTeam, message, hint }])
-    expect(new Set(remote.posts.map(({ body }) => body))).toEqual(new Set(['{}']))
+    expect(new Set(service.posts.map(({ body }) => body))).toEqual(new Set(['{}']))
   })
 
   test('that rejects the token fails, and says where that is from', async () => {
@@ -123,33 +123,33 @@ describe('a store behind HTTP', () => {
   })
 
   test('without a token fails, or is warned of where it is not that of this run', async () => {
-    const remote = await Hostile.listen({ posts: [accepts] })
-    const disk = await Disk.build(teamAt(remote.url, {}, ''))
-    const message = `There is no token for ${remote.url}`
+    const service = await Hostile.listen({ posts: [accepts] })
+    const disk = await Disk.build(teamAt(service.url, {}, ''))
+    const message = `There is no token for ${service.url}`
     const hint = 'Set PLANTS_TOKEN, or save one with: plants auth login --store team'
     const states = async (flags: string) => (await disk.examine(flags)).ill
     expect(await states('')).toEqual([{ ...ofTeam, state: 'warning', message, hint }])
     expect(await states('--store team')).toEqual([{ ...ofTeam, message, hint }])
-    expect(remote.connections).toBe(0)
+    expect(service.connections).toBe(0)
   })
 
   test('is not asked, if its token command would run for a store that is not that of this run', async () => {
-    const remote = await Hostile.listen({ posts: [accepts] })
-    const disk = await Disk.build(teamAt(remote.url, { 'token-command': 'touch ran; echo t0ken' }, ''))
-    const message = `${remote.url}: not checked, because its token command may prompt. Check it with: plants doctor --store team`
+    const service = await Hostile.listen({ posts: [accepts] })
+    const disk = await Disk.build(teamAt(service.url, { 'token-command': 'touch ran; echo t0ken' }, ''))
+    const message = `${service.url}: not checked, because its token command may prompt. Check it with: plants doctor --store team`
     expect((await disk.examine()).findings).toContainEqual({ check: 'store team', state: 'ok', message })
-    expect([disk.has('ran'), remote.connections]).toEqual([false, 0])
+    expect([disk.has('ran'), service.connections]).toEqual([false, 0])
   })
 
   test('gets PLANTS_TOKEN only when it is the store of this run', async () => {
-    const remotes = await Promise.all([1, 2, 3].map(() => Hostile.listen({ posts: [accepts] })))
-    const [own = '', saved = '', none = ''] = remotes.map(({ url }) => url)
+    const services = await Promise.all([1, 2, 3].map(() => Hostile.listen({ posts: [accepts] })))
+    const [own = '', saved = '', none = ''] = services.map(({ url }) => url)
     const disk = await Disk.build({
       store: 'own',
       stores: { own: { address: own }, saved: { address: saved }, none: { address: none } },
       tokens: { [saved]: { savedAt, token: 'saved-t0ken' }, [own]: { savedAt, token: 'own-t0ken' } },
     })
-    const sent = () => remotes.map(({ posts }) => posts.at(-1)?.headers['authorization'])
+    const sent = () => services.map(({ posts }) => posts.at(-1)?.headers['authorization'])
     const env = { PLANTS_TOKEN: 'of-variable' }
     expect((await disk.examine('', env)).ill).toMatchObject([{ check: 'store none', state: 'warning' }])
     expect(sent()).toEqual(['Bearer of-variable', 'Bearer saved-t0ken', undefined])

@@ -84,9 +84,9 @@ describe('unknown keys stay', () => {
 
   test('with auth login', async () => {
     const user = new World(before)
-    const remote = await Hostile.listen({ posts: [json(422, { error: 422, message: 'id is missing' })] })
-    expect((await user.run(`auth login --with-token --store ${remote.url}`, { stdin: token })).code).toBe(0)
-    const tokens = { ...before.tokens, [remote.url]: { token, savedAt: expect.any(String) } }
+    const service = await Hostile.listen({ posts: [json(422, { error: 422, message: 'id is missing' })] })
+    expect((await user.run(`auth login --with-token --store ${service.url}`, { stdin: token })).code).toBe(0)
+    const tokens = { ...before.tokens, [service.url]: { token, savedAt: expect.any(String) } }
     expect(user.saved).toEqual({ ...before, tokens })
   })
 

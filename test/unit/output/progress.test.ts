@@ -2,8 +2,8 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { progressLine } from '../../../src/output/progress.js'
 import { Hostile, json } from '../../helpers/hostile.js'
+import { token } from '../../helpers/http-store.js'
 import { takeTime } from '../../helpers/plant-service.js'
-import { token } from '../../helpers/remote.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { World } from '../../helpers/world.js'
 
@@ -38,8 +38,8 @@ test('it is drawn after the delay, ten times a second, no wider than the termina
 test('a pipe, JSON errors and --verbose are not told what is waited for', async () => {
   const created = json(200, { name: 'Fern' })
   const isShown = async (flags: string, terminals: RunOptions['terminals'] = []) => {
-    const remote = await Hostile.listen({ posts: [(socket) => void takeTime(2500).then(() => socket.write(created))] })
-    const create = `create --id 1 --name Fern${flags} --store ${remote.url}`
+    const service = await Hostile.listen({ posts: [(socket) => void takeTime(2500).then(() => socket.write(created))] })
+    const create = `create --id 1 --name Fern${flags} --store ${service.url}`
     const { code, err } = await new World().run(create, { env: { PLANTS_TOKEN: token }, terminals })
     return { code, isShown: err.includes('Waiting') }
   }

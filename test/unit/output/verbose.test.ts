@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { Hostile, json } from '../../helpers/hostile.js'
+import { token } from '../../helpers/http-store.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { forwardProxy } from '../../helpers/proxy.js'
-import { token } from '../../helpers/remote.js'
 import { answer, connected, create, request, wire } from '../../helpers/traces.js'
 import { World } from '../../helpers/world.js'
 
@@ -18,12 +18,12 @@ function steps(err: string, url: string): string[] {
 
 describe('--verbose shows a request and its answer', () => {
   test('after the settings and the source of the token', async () => {
-    const remote = await Hostile.listen({ posts })
-    const { err, ...result } = await create(`${remote.url}/v1`)
+    const service = await Hostile.listen({ posts })
+    const { err, ...result } = await create(`${service.url}/v1`)
     expect(result).toEqual(created)
     expect(err.split('\n').slice(0, 8)).toEqual([
       '* settings /nonexistent/config/settings.json',
-      `* store ${remote.url}/v1 (--store)`,
+      `* store ${service.url}/v1 (--store)`,
       expect.stringMatching(/^\* output (json|text on a terminal, else JSON) \(default\)$/),
       '* timeout 30s (default)',
       '* ca-cert those of the system (default)',
@@ -31,7 +31,7 @@ describe('--verbose shows a request and its answer', () => {
       '* token-command none (default)',
       '* token from PLANTS_TOKEN',
     ])
-    expect(wire(err, `${remote.url}/v1`)).toEqual([connected, ...request, ...answer])
+    expect(wire(err, `${service.url}/v1`)).toEqual([connected, ...request, ...answer])
     const times = Array.from(err.matchAll(/after (\d+\.\d) ms/g), ([, time = '']) => parseFloat(time))
     expect(times).toEqual(times.toSorted((a, b) => a - b))
     expect(times.at(-1)).toBeLessThan(30_000)
@@ -39,9 +39,9 @@ describe('--verbose shows a request and its answer', () => {
 
   test('through a proxy, which is named without its password', async () => {
     const proxy = await forwardProxy()
-    const remote = await Hostile.listen({ posts, place: { host: '0.0.0.0', port: 0 } })
+    const service = await Hostile.listen({ posts, place: { host: '0.0.0.0', port: 0 } })
     const env = { HTTP_PROXY: proxy.url.replace('//', '//user:proxy-s3cret@') }
-    const { err } = await create(`http://0.0.0.0:${remote.port}`, ['--allow-http'], { env })
+    const { err } = await create(`http://0.0.0.0:${service.port}`, ['--allow-http'], { env })
     expect(proxy.passed).toHaveLength(1)
     expect(err).not.toContain(Buffer.from('user:proxy-s3cret').toString('base64'))
     expect(err).toContain(`\n* proxy ${new URL(proxy.url).host}\n`)
@@ -51,21 +51,21 @@ describe('--verbose shows a request and its answer', () => {
 describe('--verbose shows what is tried again', () => {
   test('each time, in order, with warnings and errors', async () => {
     const hangUp = (socket: { destroy(): unknown }) => void socket.destroy()
-    const remote = await Hostile.listen({ posts: [busy, busy, hangUp, ...posts], openapi: keyed })
-    const { err, ...result } = await create(remote.url)
+    const service = await Hostile.listen({ posts: [busy, busy, hangUp, ...posts], openapi: keyed })
+    const { err, ...result } = await create(service.url)
     expect(result).toEqual(created)
-    expect(remote.lines).toEqual([...Array(3).fill('POST /plants'), 'GET /openapi.json', 'POST /plants'])
+    expect(service.lines).toEqual([...Array(3).fill('POST /plants'), 'GET /openapi.json', 'POST /plants'])
     const [post, get] = ['> POST URL/plants', '> GET URL/openapi.json']
     const warning = expect.stringMatching(/^plants: Busy\. Trying again for up to \d+ s$/)
-    expect(steps(err, remote.url)).toEqual([post, '< 503', warning, post, '< 503', post, get, '< 200', post, '< 200'])
-    const [, headers = ''] = wire(err, remote.url).join('\n').split('> GET')
+    expect(steps(err, service.url)).toEqual([post, '< 503', warning, post, '< 503', post, get, '< 200', post, '< 200'])
+    const [, headers = ''] = wire(err, service.url).join('\n').split('> GET')
     expect(headers.split('>')[0]).not.toContain('authorization')
-    expect(new Set(remote.keys).size).toBe(1)
+    expect(new Set(service.keys).size).toBe(1)
   })
 
   test('with --output json as one object a line', async () => {
-    const remote = await Hostile.listen({ posts: [busy, json(400, { error: 400, message: 'No' })] })
-    const { code, err } = await create(remote.url, ['--output', 'json'])
+    const service = await Hostile.listen({ posts: [busy, json(400, { error: 400, message: 'No' })] })
+    const { code, err } = await create(service.url, ['--output', 'json'])
     const kinds = objectsOf(err).flatMap(
       (line) => /^[<>] (?:POST|\d+$)/.exec(String(line['verbose']))?.[0] ?? Object.keys(line)[0],
     )
@@ -76,28 +76,30 @@ describe('--verbose shows what is tried again', () => {
 
 describe('--verbose shows', () => {
   test('the source of a token, but not the token', async () => {
-    const remote = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
+    const service = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
     const user = new World()
-    const { err: ofLogin } = await user.run(`auth login --with-token --verbose --store ${remote.url}`, { stdin: token })
+    const { err: ofLogin } = await user.run(`auth login --with-token --verbose --store ${service.url}`, {
+      stdin: token,
+    })
     expect(ofLogin).toContain('* token from this login\n')
     user.write('token.txt', 's3cret-of-command')
-    await user.run(['stores', 'add', 'team', remote.url, '--token-command', `cat ${user.home}/token.txt`])
-    for (const [store, source] of Object.entries({ [remote.url]: user.file, team: 'the token command of team' })) {
+    await user.run(['stores', 'add', 'team', service.url, '--token-command', `cat ${user.home}/token.txt`])
+    for (const [store, source] of Object.entries({ [service.url]: user.file, team: 'the token command of team' })) {
       const { err } = await user.run(`create --id 1 --name Fern --verbose --store ${store}`)
       expect(err).toContain(`\n* token from ${source}\n`)
       expect(err).toContain('\n> authorization: Bearer ***\n')
     }
-    const sent = remote.posts.map(({ headers }) => headers['authorization'])
+    const sent = service.posts.map(({ headers }) => headers['authorization'])
     expect(sent).toEqual([`Bearer ${token}`, `Bearer ${token}`, 'Bearer s3cret-of-command']) // the first by the login
   })
 
   test('control characters of headers escaped', async () => {
     const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n'
     const wild = 'X-Wild: a\tb\u009b31m\u0085\r\nX-Twice: one\r\nX-Twice: two'
-    const remote = await Hostile.listen({ posts: [Buffer.from(`${head}${wild}\r\n\r\n{"name":"Fern"}`, 'latin1')] })
-    const { err } = await create(remote.url, [], { terminals: ['stderr', 'stdout'] })
+    const service = await Hostile.listen({ posts: [Buffer.from(`${head}${wild}\r\n\r\n{"name":"Fern"}`, 'latin1')] })
+    const { err } = await create(service.url, [], { terminals: ['stderr', 'stdout'] })
     const shown = ['< x-wild: a\\u{9}b\\u{9b}31m\\u{85}', '< x-twice: one', '< x-twice: two']
-    expect(wire(err, remote.url)).toEqual(expect.arrayContaining(shown))
+    expect(wire(err, service.url)).toEqual(expect.arrayContaining(shown))
     expect(err.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u)
   })
 

@@ -4,8 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { allCreated, grouped, journalsOf, plantLines, rejectedIn } from '../../../helpers/import.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
-import { eachOnce, idOf, RemoteImport } from '../../../helpers/remote-import.js'
 import { gate } from '../../../helpers/service.js'
+import { eachOnce, idOf, ServiceImport } from '../../../helpers/service-import.js'
 import { World } from '../../../helpers/world.js'
 
 const lines = plantLines(1000)
@@ -24,7 +24,7 @@ async function illService(deed: (post: Post) => Deed | Promise<Deed>, { start = 
   const mend = () => {
     isIll = false
   }
-  const mended = async (run: RemoteImport) => {
+  const mended = async (run: ServiceImport) => {
     mend()
     expect(await run.import()).toMatchObject(complete)
     expect(service.made).toEqual(once)
@@ -35,7 +35,7 @@ async function illService(deed: (post: Post) => Deed | Promise<Deed>, { start = 
 describe('an import into a service', () => {
   test('sends nothing with --dry-run', async () => {
     const service = await PlantService.listen()
-    const run = new RemoteImport([...lines, lines[0] ?? '', 'bad'], service.url, '--dry-run')
+    const run = new ServiceImport([...lines, lines[0] ?? '', 'bad'], service.url, '--dry-run')
     expect(await run.import()).toEqual({
       ...{ code: 6, journals: 0 },
       counts: { ...allCreated(lines.length), rejected: 2, reasons: { 400: 1, 409: 1 } },
@@ -50,17 +50,17 @@ describe('an import into a service', () => {
       code: 2,
       err: expect.stringContaining(`This service does not offer this: its openapi.json lists no ${operation}\n`),
     })
-    const next = await new RemoteImport(lines, service.url, '--id-from next').import()
+    const next = await new ServiceImport(lines, service.url, '--id-from next').import()
     expect([next, service.posts]).toMatchObject([{ ...rejected('GET /plants'), journals: 0 }, []])
-    expect(await new RemoteImport(lines, service.url, '--if-exists same').import()).toMatchObject(complete)
-    const again = await new RemoteImport(lines, service.url, '--if-exists same').import()
+    expect(await new ServiceImport(lines, service.url, '--if-exists same').import()).toMatchObject(complete)
+    const again = await new ServiceImport(lines, service.url, '--if-exists same').import()
     expect(again).toMatchObject(rejected('GET /plants/{id}'))
   })
 
   test('stops exactly at the first rejected record with --max-errors 1, and keeps that', async () => {
     const service = await PlantService.listen()
-    await new RemoteImport([lines[300] ?? ''], service.url).import()
-    const run = new RemoteImport(lines, service.url, '--rejects bad')
+    await new ServiceImport([lines[300] ?? ''], service.url).import()
+    const run = new ServiceImport(lines, service.url, '--rejects bad')
     expect(await run.import('--max-errors 1')).toMatchObject({ code: 6, journals: 1 })
     expect(service.made).toEqual(eachOnce(lines.slice(0, 301)))
     const counts = { ...allCreated(999), rejected: 1, reasons: { 409: 1 } }
@@ -82,7 +82,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
     for (const start of [0, 700]) {
       // With keys, what has got a 500 would be sent again until the timeout is over.
       const { service, mended } = await illService(() => deed, { start, isKeyed: code === 3 })
-      const run = new RemoteImport(lines, service.url)
+      const run = new ServiceImport(lines, service.url)
       const journals = code !== 5 && start === 0 ? 0 : 1 // nothing is stored
       expect(await run.import()).toEqual({ ...end(code, words), journals })
       await mended(run)
@@ -92,7 +92,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
   test('it is not reached', async () => {
     const service = await PlantService.listen()
     await service.close()
-    const run = new RemoteImport(lines, service.url, '--retry 0s')
+    const run = new ServiceImport(lines, service.url, '--retry 0s')
     const refused = end(4, /Could not reach .*the connection was refused/)
     expect(await run.import()).toEqual({ ...refused, journals: 0 })
     await service.comeBack()
@@ -110,7 +110,7 @@ describe('an import that is interrupted', () => {
     const answers = gate()
     const { signal, abort } = interrupt()
     const { service } = await illService(() => answers.wait(), { isKeyed })
-    const run = new RemoteImport(lines, service.url)
+    const run = new ServiceImport(lines, service.url)
     const result = run.import('', { signal })
     await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
     abort()
@@ -135,7 +135,7 @@ describe('an import that is interrupted', () => {
   test('ends at once while its service wants to be left alone', async () => {
     const { signal, abort } = interrupt()
     const { service, mended } = await illService(() => ({ status: 503, headers: { 'Retry-After': '3600' } }))
-    const run = new RemoteImport(lines, service.url, '--timeout 2h --concurrency 1')
+    const run = new ServiceImport(lines, service.url, '--timeout 2h --concurrency 1')
     const result = run.import('', { signal })
     await expect.poll(() => service.posts.length, { interval: 5 }).toBeGreaterThan(500)
     abort()
@@ -148,7 +148,7 @@ describe('an import that is interrupted', () => {
 test('plants are unknown whose responses a service without keys loses', async () => {
   const isLost = ({ index }: Post) => index % 100 === 99
   const { service } = await illService((post) => (isLost(post) ? 'lose' : undefined), { start: 0, isKeyed: false })
-  const run = new RemoteImport(lines, service.url, '--rejects rejects')
+  const run = new ServiceImport(lines, service.url, '--rejects rejects')
   const result = await run.import()
   const rows = service.posts.filter(isLost).map(({ id }) => lines.findIndex((line) => idOf(line) === id))
   const lost = rows.toSorted((one, other) => one - other)
@@ -164,7 +164,7 @@ test('plants are unknown whose responses a service without keys loses', async ()
 
 test('a journal that is broken is not believed', async () => {
   const { service, mend } = await illService(() => ({ status: 404 }))
-  const run = new RemoteImport(lines, service.url)
+  const run = new ServiceImport(lines, service.url)
   await run.import()
   mend()
   const path = join(run.state, 'imports', journalsOf(run)[0] ?? '')

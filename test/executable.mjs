@@ -4,18 +4,17 @@ import { executableName, hostTarget } from '../bin/build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
 
-/** The path of the program as a single file: what PLANTS_BIN names, else what was built; undefined when nothing was. */
-export function singleFile() {
+/** The path of the standalone executable: what PLANTS_BIN names, else the one that was built; undefined if none was. */
+export function findExecutable() {
   if (process.env.PLANTS_BIN) return process.env.PLANTS_BIN
   const path = pathOf(hostTarget())
   return existsSync(path) ? path : undefined
 }
 
 /**
- * The path of the single file that was built for a target. Throws when there is none, or it is older than what it is
- * built of.
+ * The path of the executable that was built for a target. Throws when there is none, or when it is older than `src`.
  */
-export function builtFile(target) {
+export function builtExecutable(target) {
   const path = pathOf(target)
   const how = `npm run build:binary -- ${[...new Set([hostTarget(), target])].map((name) => `--target ${name}`).join(' ')}`
   if (!existsSync(path)) throw new Error(`There is no ${path}. Make it with: ${how}`)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { linesOf, token } from '../../../helpers/remote.js'
+import { linesOf, token } from '../../../helpers/http-store.js'
 import { runPlants, withUsual } from '../../../helpers/run.js'
 import { printed } from '../../../helpers/world.js'
 
@@ -29,13 +29,13 @@ async function runAt(
   others: Record<string, Answer[]>,
   { description = openapi, base = '', ...world }: { description?: Answer; base?: string; stdin?: string } = {},
 ) {
-  const remote = await Hostile.listen({ openapi: description, others })
-  const usual = { '--timeout': '2s', '--store': `${remote.url}${base}`, '--output': 'ndjson' }
+  const service = await Hostile.listen({ openapi: description, others })
+  const usual = { '--timeout': '2s', '--store': `${service.url}${base}`, '--output': 'ndjson' }
   const argv = withUsual(usual, line.split(' '))
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, ...world })
-  const lines = linesOf(err, remote) as Record<string, unknown>[]
+  const lines = linesOf(err, service) as Record<string, unknown>[]
   const { message, hint } = lines.at(-1) ?? {}
-  return { code, out, lines, last: message, hint, remote, asked: remote.lines }
+  return { code, out, lines, last: message, hint, service, asked: service.lines }
 }
 
 const list = (answers: Answer | Answer[], line = 'list') => runAt(line, { 'GET /plants': [answers].flat() })
@@ -73,9 +73,9 @@ describe('a service that can be read', () => {
 
   test('is exported as a stream, however it is cut', async () => {
     const answer = chunked('{"id":1,"na', 'me":"F,\u00e9"}\n{"id":2,"name":"","tag":"x"}', '\n', '')
-    const { code, out, remote } = await list(answer, 'export --output csv')
+    const { code, out, service } = await list(answer, 'export --output csv')
     expect({ code, out }).toEqual({ code: 0, out: 'id,name,tag\n1,"F,\u00e9",\n2,"",x\n' })
-    expect(remote.requests.at(-1)?.headers['accept']).toBe(type)
+    expect(service.requests.at(-1)?.headers['accept']).toBe(type)
   })
 
   const paths = { '/plants': { post: {} }, '/plants/{id}': { get: {} } }
@@ -116,13 +116,13 @@ describe('a service that can be read', () => {
     ['one before another is created', [[fern], [moss], [moss, fern]], [desc, above, desc], 0],
   ])('proposes the id after its greatest: %s', async (_, lists, asked, code) => {
     const posts = [json(200, '{"name":"Ivy"}')]
-    const remote = await Hostile.listen({ openapi, posts, others: { 'GET /plants': lists.map((list) => page(list)) } })
-    const argv = ['create', '--id', 'next', '--name', 'Ivy', '--store', remote.url]
+    const service = await Hostile.listen({ openapi, posts, others: { 'GET /plants': lists.map((list) => page(list)) } })
+    const argv = ['create', '--id', 'next', '--name', 'Ivy', '--store', service.url]
     const result = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
     const hint = 'Give a number instead of next, or leave out --desc'
-    const err = `plants: ${remote.url} cannot list plants in descending order\n  ${hint}\n`
+    const err = `plants: ${service.url} cannot list plants in descending order\n  ${hint}\n`
     expect(result).toEqual(code === 0 ? printed('{"id":3,"name":"Ivy"}\n') : { code, out: '', err })
-    expect(remote.lines.filter((line) => line.startsWith('GET'))).toEqual(asked)
+    expect(service.lines.filter((line) => line.startsWith('GET'))).toEqual(asked)
   })
 })
 
@@ -224,9 +224,11 @@ describe('an update', () => {
   const renamed = '{"id":1,"name":"Moss","tag":"a"}'
 
   test('is one request, which names what changes', async () => {
-    const { code, out, remote } = await runAt('update 1 --name Moss --no-tag', { 'PATCH /plants/1': [json(200, fern)] })
+    const { code, out, service } = await runAt('update 1 --name Moss --no-tag', {
+      'PATCH /plants/1': [json(200, fern)],
+    })
     expect({ code, out }).toEqual({ code: 0, out: `${fern}\n` })
-    const sent = remote.requests.map(({ line, body }) => `${line} ${body}`)
+    const sent = service.requests.map(({ line, body }) => `${line} ${body}`)
     expect(sent).toEqual(['PATCH /plants/1 {"name":"Moss","tag":null}'])
   })
 
@@ -259,12 +261,12 @@ test.each<[string, Answer[], string]>([
 
 test('an answer about another plant ends an import', async () => {
   const others = { 'PATCH /plants/1': [json(200, moss)] }
-  const remote = await Hostile.listen({ openapi, posts: [json(400, { error: 409, message: 'Exists' })], others })
-  const argv = ['import', '--if-exists', 'update', '--store', remote.url, '--output', 'ndjson']
+  const service = await Hostile.listen({ openapi, posts: [json(400, { error: 409, message: 'Exists' })], others })
+  const argv = ['import', '--if-exists', 'update', '--store', service.url, '--output', 'ndjson']
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin: `${fern}\n` })
   const message = `URL answered 200 with no StoredPlant with id 1: ${moss}`
   expect({ code, out }).toEqual({ code: 5, out: '' })
-  expect(linesOf(err, remote)).toMatchObject([{ error: 502, message, status: 200 }])
+  expect(linesOf(err, service)).toMatchObject([{ error: 502, message, status: 200 }])
 })
 
 test('several deletes report each failure, and end with the worst code', async () => {

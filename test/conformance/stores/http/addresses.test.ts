@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
+import { createAt, created, createIn, socketPath } from '../../../helpers/http-store.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
-import { createAt, created, createIn, socketPath } from '../../../helpers/remote.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
 const posts = [json(200, { name: 'Fern' })]
@@ -21,8 +21,8 @@ describe('a base url', () => {
     ['/a/../b/.', '/b/plants'],
     ['/caf\u00e9 1/a%2Fb', '/caf%C3%A9%201/a%2Fb/plants'],
   ])('with the path %j', async (path, target) => {
-    const remote = await Hostile.listen({ posts })
-    const outcome = await createAt(remote, ['--store', `${remote.url}${path}`])
+    const service = await Hostile.listen({ posts })
+    const outcome = await createAt(service, ['--store', `${service.url}${path}`])
     expect(outcome).toEqual({ ...created, requests: [`POST ${target}`] })
   })
 
@@ -31,9 +31,9 @@ describe('a base url', () => {
     // Where the hosts file has both, a service listens at one.
     ...(loopbacks.length > 1 ? loopbacks.map(({ address }) => ['localhost', address]) : []),
   ])('with the host %s, and a service at %s', async (host, listening) => {
-    const remote = await Hostile.listen({ posts, place: { host: listening, port: 0 } })
-    expect(await createAt(remote, ['--store', `HTTP://${host}:${remote.port}`])).toEqual(created)
-    expect(remote.posts[0]?.headers['host']).toBe(`localhost:${remote.port}`)
+    const service = await Hostile.listen({ posts, place: { host: listening, port: 0 } })
+    expect(await createAt(service, ['--store', `HTTP://${host}:${service.port}`])).toEqual(created)
+    expect(service.posts[0]?.headers['host']).toBe(`localhost:${service.port}`)
   })
 
   test.each([
@@ -41,10 +41,10 @@ describe('a base url', () => {
     ['unix:PATH:/v1/', '/v1/plants'],
   ])('with the socket %s', async (address, target) => {
     const path = socketPath()
-    const remote = await Hostile.listen({ posts, place: { path } })
-    const outcome = await createAt(remote, ['--store', address.replace('PATH', path)])
+    const service = await Hostile.listen({ posts, place: { path } })
+    const outcome = await createAt(service, ['--store', address.replace('PATH', path)])
     expect(outcome).toEqual({ ...created, requests: [`POST ${target}`] })
-    expect(remote.posts[0]?.headers['host']).toBe('localhost')
+    expect(service.posts[0]?.headers['host']).toBe('localhost')
   })
 })
 
@@ -71,9 +71,9 @@ describe('an error tells why a service could not be reached:', () => {
     ['a TLS handshake without an answer', '', 'it timed out', slow, { retryable: true }],
     ['a service without TLS', noTls, 'the TLS handshake failed', 'Try http:// for a service on this machine', {}],
   ])('%s', async (_, answer, why, hint, rest) => {
-    const remote = await Hostile.listen({ onConnect: (socket) => void (answer && socket.end(answer)) })
-    const store = remote.url.replace('http', 'https')
-    const { code, said, requests } = await createAt(remote, ['--store', store, '--timeout', '1s'])
+    const service = await Hostile.listen({ onConnect: (socket) => void (answer && socket.end(answer)) })
+    const store = service.url.replace('http', 'https')
+    const { code, said, requests } = await createAt(service, ['--store', store, '--timeout', '1s'])
     const error = { error: 503, message: `Could not reach ${store}: ${why}`, hint, ...rest }
     expect({ code, requests, error: said.at(-1) }).toEqual({ code: 4, requests: [], error })
   })
@@ -99,11 +99,11 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
 
   test('--ca-cert trusts the certificates of its authorities', async () => {
     const issuer = certificate({ names: ['DNS:authority'], isAuthority: true })
-    const remote = await Hostile.listen({ posts, tls: signed(issuer) })
+    const service = await Hostile.listen({ posts, tls: signed(issuer) })
     const both = join(temporaryFolder(), 'both.pem')
     writeFileSync(both, `${certificate({ names: ['DNS:another'] }).cert}${issuer.cert}`)
-    const store = `https://localhost:${remote.port}`
-    expect(await createAt(remote, ['--ca-cert', both, '--store', store])).toEqual(created)
+    const store = `https://localhost:${service.port}`
+    expect(await createAt(service, ['--ca-cert', both, '--store', store])).toEqual(created)
   })
 
   const own = (tls: Certificate): [Certificate, Certificate] => [tls, tls]
@@ -117,25 +117,25 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     ['has expired', () => own(certificate({ names, isExpired: true })), /certificate has expired/, checkAll],
   ])('a service gets nothing if its certificate %s', async (_, show, why, hint) => {
     const [tls, ca] = show()
-    const remote = await Hostile.listen({ posts, tls })
+    const service = await Hostile.listen({ posts, tls })
     const message = expect.stringMatching(RegExp(`^Could not reach URL: .*${why.source}`))
     const said = [{ error: 503, message, hint }]
-    const outcome = await createAt(remote, ['--timeout', '1s', ...(ca ? ['--ca-cert', ca.path] : [])])
+    const outcome = await createAt(service, ['--timeout', '1s', ...(ca ? ['--ca-cert', ca.path] : [])])
     expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
-    expect(remote.bytes).toHaveLength(0)
+    expect(service.bytes).toHaveLength(0)
   })
 
   test('a certificate whose issuer is no authority is not trusted', async () => {
     const issuer = certificate({ names: ['DNS:no-authority'] })
-    const remote = await Hostile.listen({ posts, tls: signed(issuer) })
-    const { code, said, requests } = await createAt(remote, ['--ca-cert', issuer.path, '--timeout', '1s'])
+    const service = await Hostile.listen({ posts, tls: signed(issuer) })
+    const { code, said, requests } = await createAt(service, ['--ca-cert', issuer.path, '--timeout', '1s'])
     const message = expect.stringMatching(/^Could not reach URL: .*certificate/)
     expect([code, requests, said.at(-1)]).toMatchObject([4, [], { error: 503, message }])
   })
 
   test('a service with TLS gets no token without it', async () => {
-    const remote = await Hostile.listen({ posts, tls: certificate({ names }) })
-    const { code, out } = await createAt(remote, ['--store', remote.url.replace('https', 'http'), '--timeout', '1s'])
-    expect({ code, out, requests: remote.lines }).toEqual({ code: 5, out: '', requests: [] })
+    const service = await Hostile.listen({ posts, tls: certificate({ names }) })
+    const { code, out } = await createAt(service, ['--store', service.url.replace('https', 'http'), '--timeout', '1s'])
+    expect({ code, out, requests: service.lines }).toEqual({ code: 5, out: '', requests: [] })
   })
 })

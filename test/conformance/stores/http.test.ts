@@ -4,7 +4,7 @@ import { version } from '../../../package.json'
 import type { ListenAddress } from '../../../src/server/service.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { createAt, openRemote, ownService, socketPath, token } from '../../helpers/remote.js'
+import { createAt, openHttp, ownService, socketPath, token } from '../../helpers/http-store.js'
 import { runPlants } from '../../helpers/run.js'
 import { query } from '../../helpers/sqlite-file.js'
 import { createPlant, fileAddress, openOptions } from '../../helpers/store.js'
@@ -12,13 +12,13 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 import { describeCreates, describeStore } from './contract.js'
 
 const tcp = { host: '127.0.0.1', port: 0 }
-describeStore('the remote store over TCP', () => openSubject({ basePath: '/v1' }))
-describe('the remote store over a Unix socket creates: it', () =>
+describeStore('the service store over TCP', () => openSubject({ basePath: '/v1' }))
+describe('the service store over a Unix socket creates: it', () =>
   describeCreates(() => openSubject({ listen: { path: socketPath() } })))
 
 test('a plant that a constraint of the service forbids is not taken for one that exists', async () => {
   const path = join(temporaryFolder(), 'plants.db')
-  const store = await openRemote(await ownService(tcp, path))
+  const store = await openHttp(await ownService(tcp, path))
   await createPlant(store, { id: 1n, name: 'Fern' })
   query(path, 'CREATE UNIQUE INDEX names ON plants (name)')
   const plant = { id: 2n, name: 'Fern' }
@@ -38,7 +38,7 @@ interface Subject {
 
 async function openSubject({ listen = tcp, basePath }: Subject = {}) {
   const path = join(temporaryFolder(), 'plants.db')
-  const store = await openRemote(await ownService(listen, path, basePath))
+  const store = await openHttp(await ownService(listen, path, basePath))
   const look = async (id: bigint) => {
     const file = await SqliteStore.open(fileAddress(path), openOptions())
     try {
@@ -54,14 +54,14 @@ const posts = [json(200, { name: 'Fern' })]
 
 // All that the specification asks for, and nothing that it does not know.
 test('the request is the one of the specification, to the byte', async () => {
-  const remote = await Hostile.listen({ posts })
-  const argv = ['create', '--store', `${remote.url}/v1/`]
+  const service = await Hostile.listen({ posts })
+  const argv = ['create', '--store', `${service.url}/v1/`]
   const stdin = '{"tag":"sha\\u0064e","id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \\ud83c\\udf31"}'
   await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin })
-  const key = remote.keys[0] ?? ''
+  const key = service.keys[0] ?? ''
   expect(key).toMatch(/^[\da-z]{8}(-[\da-z]{6,}){2}$/)
   const body = '{"id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \u{1f331}","tag":"shade"}'
-  const head = remote.bytes.toString().replace(/\r\n\r\n.*/s, '')
+  const head = service.bytes.toString().replace(/\r\n\r\n.*/s, '')
   const [line, ...fields] = head.split('\r\n')
   expect(line).toBe('POST /v1/plants HTTP/1.1')
   expect(fields.map((field) => field.replace(/^[^:]*/, (name) => name.toLowerCase())).toSorted()).toEqual([
@@ -70,26 +70,28 @@ test('the request is the one of the specification, to the byte', async () => {
     'connection: keep-alive',
     `content-length: ${Buffer.byteLength(body)}`,
     'content-type: application/json',
-    `host: 127.0.0.1:${remote.port}`,
+    `host: 127.0.0.1:${service.port}`,
     `idempotency-key: ${key}`,
     `user-agent: plants/${version}`,
   ])
-  expect(remote.posts.map((post) => post.body)).toEqual([body])
+  expect(service.posts.map((post) => post.body)).toEqual([body])
 })
 
 test.each(['serve', 'backup plants.bak', 'restore plants.bak', 'tokens create'])(
   'a command that needs the store itself asks nothing of a service: %s',
   async (line) => {
-    const remote = await Hostile.listen({ posts })
-    const { code, err } = await runPlants([...line.split(' '), '--store', remote.url], { env: { PLANTS_TOKEN: token } })
+    const service = await Hostile.listen({ posts })
+    const { code, err } = await runPlants([...line.split(' '), '--store', service.url], {
+      env: { PLANTS_TOKEN: token },
+    })
     expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('needs direct access to the store') })
-    expect(remote.connections).toBe(0)
+    expect(service.connections).toBe(0)
   },
 )
 
 test('nothing is sent for an invalid plant or key', async () => {
-  const remote = await Hostile.listen({ posts })
-  expect((await createAt(remote, ['--id', '1.5'])).code).toBe(2)
-  expect((await createAt(remote, ['--idempotency-key', 'a b'])).code).toBe(2)
-  expect(remote.connections).toBe(0)
+  const service = await Hostile.listen({ posts })
+  expect((await createAt(service, ['--id', '1.5'])).code).toBe(2)
+  expect((await createAt(service, ['--idempotency-key', 'a b'])).code).toBe(2)
+  expect(service.connections).toBe(0)
 })

@@ -15,7 +15,7 @@ interface Imported {
 }
 
 /** A user who imports the file plants.ndjson into a service. */
-export class RemoteImport extends World {
+export class ServiceImport extends World {
   readonly #command: string
 
   constructor(lines: readonly string[], store: string, flags = '') {

@@ -2,10 +2,10 @@ import { describe, expect, test } from 'vitest'
 import type { NewPlant, PlantPatch } from '../../../../src/plant/plant.js'
 import type { Change } from '../../../../src/stores/common/change.js'
 import type { Access, OpenOptions, WriteOptions } from '../../../../src/stores/common/store.js'
-import type { RemoteStore } from '../../../../src/stores/http/remote-store.js'
+import type { HttpStore } from '../../../../src/stores/http/http-store.js'
 import { Hostile, http, json } from '../../../helpers/hostile.js'
+import { openHttp } from '../../../helpers/http-store.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
-import { openRemote } from '../../../helpers/remote.js'
 import { gate } from '../../../helpers/service.js'
 
 const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
@@ -27,7 +27,7 @@ interface Import extends WriteOptions {
 /** Creates plants in a service with one write. `made` is how often the service made each plant, by its id. */
 async function imported({ service, isKeyed = true, deed, plants = 100, access = {}, opening = {}, ...rest }: Import) {
   const target = service ?? (await PlantService.listen({ isKeyed, ...(deed && { deed }) }))
-  const store = await openRemote(target.url, { timeout: 20_000, ...opening }, access)
+  const store = await openHttp(target.url, { timeout: 20_000, ...opening }, access)
   const changes = creations(plants)
   return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, changes, rest)) }
 }
@@ -37,7 +37,7 @@ function creations(count: number): Change[] {
 }
 
 /** How many changes went which way, why some were rejected, and why the rest was not sent. */
-async function sent(store: RemoteStore, changes: Change[], options?: WriteOptions) {
+async function sent(store: HttpStore, changes: Change[], options?: WriteOptions) {
   const outcomes = await store.write(changes, options)
   const tally: Record<string, number> = {}
   for (const { type } of outcomes) tally[type] = (tally[type] ?? 0) + 1
@@ -134,10 +134,10 @@ describe('a plant of an import that updates', () => {
   const missing = json(404, { error: 404, message: 'No plant has id 1' })
 
   async function updated(patch: PlantPatch, posts: Buffer[], patches: Buffer[]) {
-    const remote = await Hostile.listen({ openapi, posts, others: { 'PATCH /plants/1': patches } })
+    const service = await Hostile.listen({ openapi, posts, others: { 'PATCH /plants/1': patches } })
     const change: Change = { type: 'update', patch, ifMissing: 'create' }
-    const { tally, rejections } = await sent(await openRemote(remote.url), [change])
-    return { tally, rejections, requests: remote.requests.map(({ line, body }) => `${line} ${body}`.trim()) }
+    const { tally, rejections } = await sent(await openHttp(service.url), [change])
+    return { tally, rejections, requests: service.requests.map(({ line, body }) => `${line} ${body}`.trim()) }
   }
 
   test('is created, or after 409 changed', async () => {
@@ -206,10 +206,10 @@ describe('a service that keeps no keys', () => {
 })
 
 test('a service is asked once whether it keeps keys, and given up after three unknown outcomes in a row', async () => {
-  const remote = await Hostile.listen({ posts: [(socket) => void socket.resetAndDestroy()], openapi: http(404) })
-  const { tally, error } = await sent(await openRemote(remote.url, { concurrency: 1 }), creations(10))
+  const service = await Hostile.listen({ posts: [(socket) => void socket.resetAndDestroy()], openapi: http(404) })
+  const { tally, error } = await sent(await openHttp(service.url, { concurrency: 1 }), creations(10))
   expect([tally, error]).toMatchObject([{ unknown: 3, unsent: 7 }, { type: 'unanswered' }])
-  expect(remote.lines).toEqual(['POST /plants', 'GET /openapi.json', 'POST /plants', 'POST /plants'])
+  expect(service.lines).toEqual(['POST /plants', 'GET /openapi.json', 'POST /plants', 'POST /plants'])
   const deed = ({ index }: Post): Deed => ([0, 1, 3, 4].includes(index) ? 'lose' : undefined)
   const { tally: others } = await imported({ isKeyed: false, deed, plants: 10, opening: { concurrency: 1 } })
   expect(others).toEqual({ created: 6, unknown: 4 })

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
+import { howToRepeat, linesOf, token } from '../../helpers/http-store.js'
 import { resultOf } from '../../helpers/process.js'
-import { howToRepeat, linesOf, token } from '../../helpers/remote.js'
 import { asStranger, canBecome } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, World } from '../../helpers/world.js'
@@ -19,9 +19,9 @@ async function speaks({ stderr }: Program): Promise<void> {
 }
 
 /** How a program has ended, and what it has said. */
-async function endOf(program: Program, remote: Hostile) {
+async function endOf(program: Program, service: Hostile) {
   const { code, out, err } = await resultOf(program)
-  return { code, out, said: linesOf(err, remote), posts: remote.posts.length }
+  return { code, out, said: linesOf(err, service), posts: service.posts.length }
 }
 
 test.runIf(canBecome)('a socket of others is given up at once (needs root and setpriv)', async () => {
@@ -42,15 +42,15 @@ describe('a signal', () => {
     paths: { '/plants': { parameters: [], post: { parameters: [{ name: 'Idempotency-Key', in: 'header' }] } } },
   })
   const reset = (socket: { resetAndDestroy(): unknown }) => void socket.resetAndDestroy()
-  const requests = (count: number) => async (remote: Hostile) => {
-    while (remote.requests.length < count) await once(remote, 'request')
+  const requests = (count: number) => async (service: Hostile) => {
+    while (service.requests.length < count) await once(service, 'request')
   }
   const warned = (_: Hostile, program: Program) => speaks(program)
 
   interface Case {
     answers?: Parameters<typeof Hostile.listen>[0]
     /** when the signal comes */
-    until?: (remote: Hostile, program: Program) => Promise<unknown>
+    until?: (service: Hostile, program: Program) => Promise<unknown>
     signal?: 'SIGINT' | 'SIGTERM'
     isTls?: true
     posts?: number
@@ -64,7 +64,7 @@ describe('a signal', () => {
     [
       'before anything was sent, in a handshake that nobody answers, tells that nothing was stored',
       nothing,
-      { isTls: true, until: (remote) => once(remote, 'connection'), posts: 0 },
+      { isTls: true, until: (service) => once(service, 'connection'), posts: 0 },
     ],
     ['between two tries tells that nothing was stored', nothing, { answers: { posts: [unavailable] }, until: warned }],
     [
@@ -73,12 +73,12 @@ describe('a signal', () => {
       { answers: { posts: [reset, unavailable], openapi: keyed }, until: requests(3), posts: 2 },
     ],
   ])('%s', async (_, error, { answers = {}, until = requests(1), signal = 'SIGINT', isTls, posts = 1 }) => {
-    const remote = await Hostile.listen(answers)
-    const url = isTls ? remote.url.replace('http', 'https') : remote.url
+    const service = await Hostile.listen(answers)
+    const url = isTls ? service.url.replace('http', 'https') : service.url
     const program = new World().start(`${create} ${url} --timeout 60s`, { env })
-    await until(remote, program)
+    await until(service, program)
     program.kill(signal)
-    const { said, ...end } = await endOf(program, remote)
+    const { said, ...end } = await endOf(program, service)
     const expected = { code: signal === 'SIGTERM' ? 143 : 130, out: '', posts, last: { error: 500, ...error } }
     expect({ ...end, last: said.at(-1) }).toEqual(expected)
   })
@@ -89,9 +89,9 @@ test('a page in pieces of one byte needs little memory', async () => {
   const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
   const page = `${head}${chunk('[')}${chunk(' ').repeat(1_000_000)}${chunk('{"id":1,"name":"Fern"}]')}${chunk('')}`
   const openapi = json(200, { paths: { '/plants': { get: {} } } })
-  const remote = await Hostile.listen({ openapi, others: { 'GET /plants': [page] } })
+  const service = await Hostile.listen({ openapi, others: { 'GET /plants': [page] } })
   const small = { env: { ...env, NODE_OPTIONS: '--max-old-space-size=64' } }
-  expect(await new World().spawn(`list --limit 1000 --store ${remote.url}`, small)).toEqual(
+  expect(await new World().spawn(`list --limit 1000 --store ${service.url}`, small)).toEqual(
     answer({ id: 1, name: 'Fern' }),
   )
 })
@@ -99,10 +99,10 @@ test('a page in pieces of one byte needs little memory', async () => {
 test.runIf(hasOpenssl)('NODE_EXTRA_CA_CERTS is trusted, unless --ca-cert names others (needs openssl)', async () => {
   const names = ['IP:127.0.0.1']
   const own = certificate({ names })
-  const remote = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], tls: own })
+  const service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], tls: own })
   const run = (flags: string) =>
-    new World().spawn(`${create} ${remote.url}${flags}`, { env: { ...env, NODE_EXTRA_CA_CERTS: own.path } })
+    new World().spawn(`${create} ${service.url}${flags}`, { env: { ...env, NODE_EXTRA_CA_CERTS: own.path } })
   expect(await run('')).toEqual(answer({ name: 'Fern' }))
   expect((await run(` --timeout 5s --ca-cert ${certificate({ names }).path}`)).code).toBe(4)
-  expect(remote.lines).toEqual(['POST /plants'])
+  expect(service.lines).toEqual(['POST /plants'])
 })

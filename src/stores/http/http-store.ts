@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { NewPlant, TextName } from '../../plant/plant.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
-import type { RemoteAddress } from '../common/address.js'
+import type { HttpAddress } from '../common/address.js'
 import { type Change, idOf, type Outcome } from '../common/change.js'
 import {
   type CountQuery,
@@ -17,17 +17,17 @@ import { newKey, supportsKeys } from './plant-request.js'
 import { Requests } from './requests.js'
 import { outcomeOf, readPlant, sendChange, sendChanges } from './send-changes.js'
 
-export class RemoteStore implements Store {
+export class HttpStore implements Store {
   readonly #client: HttpClient
 
   private constructor(client: HttpClient) {
     this.#client = client
   }
 
-  static async open(address: RemoteAddress, options: OpenOptions): Promise<RemoteStore> {
+  static async open(address: HttpAddress, options: OpenOptions): Promise<HttpStore> {
     const access = await options.access(address)
     setMaxListeners(0, options.clock.signal) // each create adds a listener
-    return new RemoteStore(await HttpClient.open(address, access, options))
+    return new HttpStore(await HttpClient.open(address, access, options))
   }
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {

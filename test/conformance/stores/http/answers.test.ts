@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json, jsonHead } from '../../../helpers/hostile.js'
-import { createAt, created, howToRepeat, keyless, token } from '../../../helpers/remote.js'
+import { createAt, created, howToRepeat, keyless, token } from '../../../helpers/http-store.js'
 import { runPlants } from '../../../helpers/run.js'
 
 const fern = '{"name":"Fern"}'
@@ -169,9 +169,9 @@ test.each<[string, (socket: Socket) => void]>([
   ['stops reading', (socket) => void socket.pause().write(tooLarge)],
   ['closes its side', (socket) => void socket.end(tooLarge)],
 ])('an answer counts before the whole plant was sent: the service %s', async (_, then) => {
-  const remote = await Hostile.listen({ onConnect: (socket) => socket.once('data', () => then(socket)) })
+  const service = await Hostile.listen({ onConnect: (socket) => socket.once('data', () => then(socket)) })
   const stdin = JSON.stringify({ id: 1, name: 'F'.repeat(1_048_000) })
-  const argv = ['create', '--output', 'json', '--timeout', '5s', '--store', remote.url]
+  const argv = ['create', '--output', 'json', '--timeout', '5s', '--store', service.url]
   const { code, err } = await runPlants(argv, { stdin, env: { PLANTS_TOKEN: token } })
   expect({ code, error: JSON.parse(err) }).toMatchObject({ code: 1, error: { error: 413, message: 'Too large' } })
 })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { createAt, created, howToRepeat, keyless, type Outcome } from '../../../helpers/remote.js'
+import { createAt, created, howToRepeat, keyless, type Outcome } from '../../../helpers/http-store.js'
 
 const plant = json(200, { name: 'Fern' })
 const reset: Answer = (socket) => void socket.resetAndDestroy()
@@ -19,9 +19,9 @@ const description = 'GET /openapi.json'
 
 /** Creates a plant at a service with these answers; all requests must have the same body. */
 async function createdBy(posts: Answer[], openapi?: Answer, flags: string[] = []): Promise<Outcome> {
-  const remote = await Hostile.listen({ posts, ...(openapi && { openapi }) })
-  const outcome = await createAt(remote, flags)
-  expect(new Set(remote.posts.map(({ body }) => body)).size).toBe(1)
+  const service = await Hostile.listen({ posts, ...(openapi && { openapi }) })
+  const outcome = await createAt(service, flags)
+  expect(new Set(service.posts.map(({ body }) => body)).size).toBe(1)
   return outcome
 }
 
@@ -80,10 +80,10 @@ describe('a plant without an answer is sent again, when the service keeps keys',
   })
 
   test('and the description is fetched once, without the token', async () => {
-    const remote = await Hostile.listen({ posts: [reset, reset, reset, plant], openapi: keyed })
-    expect((await createAt(remote, ['--store', `${remote.url}/v1/`])).code).toBe(0)
-    const headers = { accept: 'application/json', host: `127.0.0.1:${remote.port}`, connection: 'keep-alive' }
-    expect(remote.requests.filter(({ line }) => line.startsWith('GET'))).toEqual([
+    const service = await Hostile.listen({ posts: [reset, reset, reset, plant], openapi: keyed })
+    expect((await createAt(service, ['--store', `${service.url}/v1/`])).code).toBe(0)
+    const headers = { accept: 'application/json', host: `127.0.0.1:${service.port}`, connection: 'keep-alive' }
+    expect(service.requests.filter(({ line }) => line.startsWith('GET'))).toEqual([
       { line: 'GET /v1/openapi.json', headers: { ...headers, 'user-agent': expect.any(String) }, body: '' },
     ])
   })

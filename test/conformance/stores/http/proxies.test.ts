@@ -3,8 +3,8 @@ import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
+import { createAt, created, createIn, socketPath, token } from '../../../helpers/http-store.js'
 import { forwardProxy } from '../../../helpers/proxy.js'
-import { createAt, created, createIn, socketPath, token } from '../../../helpers/remote.js'
 import { runPlants } from '../../../helpers/run.js'
 
 const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
@@ -15,10 +15,10 @@ const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const place = { host: `${ipv4}`, port: 0 }
 const names = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
 
-async function createdBy(remote: Hostile, variables: Record<string, string>, flags: string[] = []) {
-  const store = remote.url.replace('127.0.0.1', `${ipv4}`)
-  const outcome = await createAt(remote, ['--store', store, '--allow-http', ...flags], variables)
-  return { ...outcome, target: `CONNECT ${ipv4}:${remote.port}`, error: outcome.said.at(-1) }
+async function createdBy(service: Hostile, variables: Record<string, string>, flags: string[] = []) {
+  const store = service.url.replace('127.0.0.1', `${ipv4}`)
+  const outcome = await createAt(service, ['--store', store, '--allow-http', ...flags], variables)
+  return { ...outcome, target: `CONNECT ${ipv4}:${service.port}`, error: outcome.said.at(-1) }
 }
 
 describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an address that is not loopback)', () => {
@@ -26,8 +26,8 @@ describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an addres
     const tls = certificate({ names })
     const proxy = await forwardProxy()
     const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
-    const remote = await Hostile.listen({ posts: [busy, ...posts], tls, place })
-    const { target, code, requests } = await createdBy(remote, { https_proxy }, ['--ca-cert', tls.path])
+    const service = await Hostile.listen({ posts: [busy, ...posts], tls, place })
+    const { target, code, requests } = await createdBy(service, { https_proxy }, ['--ca-cert', tls.path])
     expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
     expect(proxy.passed).toEqual([target])
     expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
@@ -36,9 +36,9 @@ describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an addres
   test('carries nothing to a service whose certificate is of another IP address', async () => {
     const tls = certificate({ names: names.slice(0, 2) })
     const proxy = await forwardProxy()
-    const remote = await Hostile.listen({ posts, tls, place })
+    const service = await Hostile.listen({ posts, tls, place })
     const flags = ['--timeout', '1s', '--ca-cert', tls.path]
-    const { code, error, requests, target } = await createdBy(remote, { HTTPS_PROXY: proxy.url }, flags)
+    const { code, error, requests, target } = await createdBy(service, { HTTPS_PROXY: proxy.url }, flags)
     expect({ code, requests, passed: proxy.passed[0] }).toEqual({ code: 4, requests: [], passed: target })
     expect(error).toMatchObject({ message: expect.stringMatching(/altnames: IP: .* is not in the cert's list/) })
   })
@@ -47,9 +47,9 @@ describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an addres
     const proxy = await forwardProxy(407)
     const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
     for (const tls of [{ tls: certificate({ names }) }, {}]) {
-      const remote = await Hostile.listen({ posts, place, ...tls })
-      const { code, error } = await createdBy(remote, variables, ['--retry', '0'])
-      expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
+      const service = await Hostile.listen({ posts, place, ...tls })
+      const { code, error } = await createdBy(service, variables, ['--retry', '0'])
+      expect({ code, connections: service.connections }).toEqual({ code: 4, connections: 0 })
       const [message, hint] = [expect.stringMatching(/proxy.*407/i), expect.stringMatching(/proxy/i)]
       expect(error).toEqual({ error: 503, message, hint, retryable: true })
     }
@@ -62,19 +62,19 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     ['http_proxy', { no_proxy: `${ipv4}` }, false],
   ])('is reached through the proxy of %s with %j: %s', async (name, others: Record<string, string>, isProxied) => {
     const proxy = await forwardProxy()
-    const remote = await Hostile.listen({ posts, place })
+    const service = await Hostile.listen({ posts, place })
     const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
-    const { target, ...outcome } = await createdBy(remote, { [name]: url, ...others })
+    const { target, ...outcome } = await createdBy(service, { [name]: url, ...others })
     expect(outcome).toMatchObject(created)
     expect(proxy.passed).toEqual(isProxied ? [target] : [])
-    expect(remote.posts[0]?.headers['host']).toBe(`${ipv4}:${remote.port}`)
+    expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
   })
 
   test('is not reached when its proxy is not there', async () => {
-    const remote = await Hostile.listen({ posts, place })
+    const service = await Hostile.listen({ posts, place })
     const host = `127.0.0.1:${closedPort}`
-    const { code, error } = await createdBy(remote, { HTTP_PROXY: `http://${host}` }, ['--timeout', '1s'])
-    expect({ code, connections: remote.connections }).toEqual({ code: 4, connections: 0 })
+    const { code, error } = await createdBy(service, { HTTP_PROXY: `http://${host}` }, ['--timeout', '1s'])
+    expect({ code, connections: service.connections }).toEqual({ code: 4, connections: 0 })
     const message = expect.stringContaining(` through the proxy ${host}: the connection was refused`)
     expect(error).toMatchObject({ error: 503, message, hint: expect.stringMatching(/HTTP_PROXY/) })
   })
@@ -98,9 +98,9 @@ test.each(['localhost.', 'plants.localhost', '127.1', '[::1]'])(
 test('a Unix socket is reached without a proxy', async () => {
   const { url, passed } = await forwardProxy()
   const path = socketPath()
-  const remote = await Hostile.listen({ posts, place: { path } })
+  const service = await Hostile.listen({ posts, place: { path } })
   expect(
-    await createAt(remote, ['--store', `unix:${path}`], { HTTP_PROXY: url, HTTPS_PROXY: url, ALL_PROXY: url }),
+    await createAt(service, ['--store', `unix:${path}`], { HTTP_PROXY: url, HTTPS_PROXY: url, ALL_PROXY: url }),
   ).toEqual(created)
   expect(passed).toEqual([])
 })

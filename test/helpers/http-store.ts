@@ -1,7 +1,7 @@
 import { fixedToken } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/service.js'
 import { type Access, type OpenOptions, rights } from '../../src/stores/common/store.js'
-import { RemoteStore } from '../../src/stores/http/remote-store.js'
+import { HttpStore } from '../../src/stores/http/http-store.js'
 import { ownSchemeOf, parseAddress } from '../../src/stores/registry.js'
 import { type Hostile, json } from './hostile.js'
 import { type Result, runPlants, withUsual } from './run.js'
@@ -17,24 +17,24 @@ export const keyless = json(200, { paths: { '/plants': { post: { parameters: [] 
 export interface Outcome {
   code: number
   out: string
-  /** the lines on stderr; the remote's own address is URL in them, and the idempotency key KEY */
+  /** the lines on stderr; the service's own address is URL in them, and the idempotency key KEY */
   said: unknown[]
   requests: string[]
 }
 
 export const created: Outcome = { code: 0, out: '{"name":"Fern"}\n', said: [], requests: ['POST /plants'] }
 
-/** Creates plant 1, Fern, at a remote store; every request for it must have one and the same key. */
+/** Creates plant 1, Fern, at a service; every request for it must have one and the same key. */
 export async function createAt(
-  remote: Hostile,
+  service: Hostile,
   flags: string[] = [],
   env: Record<string, string> = {},
 ): Promise<Outcome> {
-  const { code, out, err } = await createIn(remote.url, flags, env)
-  const [key, ...others] = new Set(remote.keys)
-  if (remote.posts.length > 0 && (key === undefined || others.length > 0))
-    throw new Error(`The keys were ${remote.keys}`)
-  return { code, out, said: linesOf(err, remote), requests: remote.lines }
+  const { code, out, err } = await createIn(service.url, flags, env)
+  const [key, ...others] = new Set(service.keys)
+  if (service.posts.length > 0 && (key === undefined || others.length > 0))
+    throw new Error(`The keys were ${service.keys}`)
+  return { code, out, said: linesOf(err, service), requests: service.lines }
 }
 
 /** Creates plant 1, Fern, in a store, which a flag may name instead. */
@@ -43,8 +43,8 @@ export function createIn(store: string, flags: string[] = [], env: Record<string
   return runPlants(withUsual(usual, ['create', ...flags]), { env: { PLANTS_TOKEN: token, ...env } })
 }
 
-export function linesOf(err: string, remote: Hostile): unknown[] {
-  const general = err.replaceAll(remote.keys[0] ?? 'no key', 'KEY').replaceAll(remote.url, 'URL')
+export function linesOf(err: string, service: Hostile): unknown[] {
+  const general = err.replaceAll(service.keys[0] ?? 'no key', 'KEY').replaceAll(service.url, 'URL')
   const lines = general.split('\n').filter((line) => line !== '')
   return lines.map((line): unknown => (line.startsWith('{') ? JSON.parse(line) : line))
 }
@@ -70,15 +70,15 @@ const usualAccess: Access = {
 }
 
 /** Opens a service as a store, which is closed when the test is over. */
-export async function openRemote(
+export async function openHttp(
   url: string,
   options: Partial<OpenOptions> = {},
   access: Partial<Access> = {},
-): Promise<RemoteStore> {
+): Promise<HttpStore> {
   const address = await parseAddress(url, 'test', place())
-  if (address.scheme !== 'remote') throw new Error(`${url} is no service`)
+  if (address.scheme !== 'http') throw new Error(`${url} is no service`)
   const opening = openOptions({ access: async () => ({ ...usualAccess, ...access }), ...options })
-  return closedAfterTest(await RemoteStore.open(address, opening))
+  return closedAfterTest(await HttpStore.open(address, opening))
 }
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */

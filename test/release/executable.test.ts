@@ -2,14 +2,14 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
+import { findExecutable } from '../executable.mjs'
 import { isHere } from '../helpers/programs.js'
 import { temporaryFolder } from '../helpers/temporary.js'
-import { singleFile } from '../single-file.mjs'
 
 const root = join(import.meta.dirname, '../..')
 
-describe('the single file', () => {
-  const file = singleFile() ?? ''
+describe('the executable', () => {
+  const file = findExecutable() ?? ''
   const folder = dirname(file)
 
   test('comes with licences and checksums, which hold', async () => {

@@ -1,0 +1,22 @@
+import { writeAnswer } from '../../output/output.js'
+import type { Io } from '../../platform/io.js'
+import { parseBasePath } from '../../platform/values.js'
+import { rights } from '../../stores/common/store.js'
+import type { GlobalOptions, PlantsCommand } from '../command.js'
+
+export interface OpenapiOptions extends GlobalOptions {
+  basePath?: string
+}
+
+export function defineOpenapi(command: PlantsCommand, io: Io): void {
+  command
+    .description('Print the OpenAPI 3.1 description of the HTTP API, which plants serve returns at /openapi.json.')
+    .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
+    .addExamples('plants openapi > openapi.json')
+    .handler((options: OpenapiOptions) => openapi(options, io))
+}
+
+export async function openapi({ basePath = '' }: OpenapiOptions, io: Io): Promise<void> {
+  const { openApi } = await import('../../server/openapi.js')
+  await writeAnswer(io, `${openApi(basePath, rights)}\n`)
+}

@@ -1,0 +1,59 @@
+import { writeResult } from '../../output/output.js'
+import { plantCount } from '../../plant/plant.js'
+import { malformed } from '../../platform/errors.js'
+import { escapeControlChars } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
+import { fileOf, schemes } from '../../stores/registry.js'
+import type { GlobalOptions, PlantsCommand } from '../command.js'
+import { resolveSettings } from '../context.js'
+import type { Settings } from '../settings.js'
+import { parseBackupPath } from './backup.js'
+
+export interface RestoreOptions extends GlobalOptions {
+  dryRun?: true
+  yes?: true
+}
+
+export function defineRestore(command: PlantsCommand, io: Io): void {
+  command
+    .description(
+      'Replace the contents of the store with a backup. The previous contents are kept in a file beside the store. Others can use the store in the meantime, and see the change at once.',
+    )
+    .argument('<file>', 'file that plants backup created', parseBackupPath)
+    .option('--dry-run', 'check the backup and count its plants, but restore nothing')
+    .option('-y, --yes', 'replace the plants in the store')
+    .addExamples('plants restore plants.bak --store ./new.db', 'plants restore plants.bak --yes')
+    .handler((options: RestoreOptions, file: string) => restore(file, options, io))
+}
+
+export async function restore(path: string, options: RestoreOptions, io: Io): Promise<void> {
+  const settings = await resolveSettings(options, io)
+  const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
+  const address = fileOf(settings.store, instead)
+  const file = io.resolvePath(path)
+  const { storeOptions } = settings
+  const { checkBackup, restoreStore } = await import('../../stores/sqlite/sqlite-backup.js')
+  const checked = await checkBackup(address, file, storeOptions)
+  const { plants } = checked
+  const what = `${plantCount(plants)} from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
+  if (options.dryRun) {
+    const fields = { dryRun: true, file, store: address.name, plants }
+    return writeResult(io, { output: settings.output }, fields, `Would restore ${what}`, 'Nothing was restored')
+  }
+  if (!options.yes) {
+    const store = await schemes.sqlite.openExisting(address, storeOptions)
+    const present = await store?.count()
+    await store?.close()
+    if (present) await confirmReplacement(`The store ${address.name} has ${plantCount(present)}`, settings, io)
+  }
+  const kept = await restoreStore(address, checked, new Date(io.time()), storeOptions)
+  const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
+  await writeResult(io, settings, { file, store: address.name, plants, kept }, `Restored ${what}${rest}`)
+}
+
+async function confirmReplacement(message: string, settings: Settings, io: Io): Promise<void> {
+  if (!settings.mayAsk()) throw malformed(message, 'To replace it, and keep a copy beside it, add --yes')
+  const { askToConfirm } = await import('../prompts.js')
+  const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
+  await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)
+}

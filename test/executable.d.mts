@@ -1,0 +1,1 @@
+export function findExecutable(): string | undefined

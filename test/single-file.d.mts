@@ -1,1 +1,0 @@
-export function singleFile(): string | undefined
