@@ -149,7 +149,9 @@ async function importInto(target: Target, first: OpenInput, run: Run): Promise<v
   const isService = !isOwn(settings.store)
   const { saved, isNew, rejectsLength } = await openImport(target, run)
   const rejects =
-    options.rejects !== undefined && !options.dryRun ? new Rejects(options.rejects, rejectsLength) : undefined
+    options.rejects !== undefined && !options.dryRun
+      ? await Rejects.open(options.rejects, rejectsLength, io.signal)
+      : undefined
   const importing = new Importer(plan, saved, { ...reportsOf(run), lock, isService, rejects, io })
   const rollBack = new PlantsError('incomplete', 'Some records were rejected')
   try {

@@ -105,6 +105,16 @@ async function parseSettings(bytes: Buffer, path: string): Promise<SavedSettings
   throw broken(path, `are invalid: ${(await problemsOf(value)).slice(0, 5).join('; ')}`)
 }
 
+/** The names of saved values that this version does not know, such as `timout` or `stores.team.timout`. */
+export function unknownIn({ stores = {}, ...saved }: SavedSettings): string[] {
+  const others = (values: object, known: readonly string[]) =>
+    Object.keys(values).filter((name) => !known.includes(name))
+  const ofStores = Object.entries(stores).map(([name, store]) =>
+    others(store, ['address', ...settingsIn('store')]).map((other) => `stores.${name}.${other}`),
+  )
+  return [...others(saved, ['version', 'tokens', ...settingsIn('user')]), ...ofStores.flat()]
+}
+
 export function isStoreName(word: string): boolean {
   return /^[a-z\d][\w-]{0,63}$/i.test(word) && word !== 'local'
 }

@@ -1,5 +1,6 @@
 import {
   closeSync,
+  constants,
   fchmodSync,
   fchownSync,
   fstatSync,
@@ -12,8 +13,10 @@ import {
   renameSync,
   rmSync,
   type Stats,
+  statSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
 import { isOpenElsewhere, isThisUser, syncFolder } from './files.js'
@@ -101,6 +104,20 @@ export function targetOf(path: string): string {
 export function isWrittenInPlace(path: string, stats: Stats | undefined): boolean {
   if (stats === undefined || stats.isDirectory()) return false
   return !stats.isFile() || /^\/(dev\/(std(in|out|err)|fd\/\d+)|proc\/\w+\/fd\/\d+)$/.test(path)
+}
+
+/** Opens a device or a pipe for non-blocking writes. Waits for the reader of a pipe, or throws the reason of the signal. */
+export async function openInPlace(path: string, signal: AbortSignal): Promise<number> {
+  for (;;) {
+    try {
+      // Without O_NONBLOCK, opening a pipe cannot be interrupted.
+      return openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
+    } catch (error) {
+      if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
+    }
+    await setTimeout(1)
+    signal.throwIfAborted()
+  }
 }
 
 /** Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over from its start. */

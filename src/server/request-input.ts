@@ -38,7 +38,8 @@ export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLi
   const isPatch = method === 'PATCH'
   if (!isJsonType(type) && !(isPatch && isJsonType(type.replace(/^application\/merge-patch\+/i, 'application/')))) {
     const found = headers['content-type'] === undefined ? 'is missing' : `was ${quote(type)}`
-    const message = `Content-Type must be application/${isPatch ? 'merge-patch+json' : 'json'}, but ${found}`
+    const types = isPatch ? 'application/merge-patch+json or application/json' : 'application/json'
+    const message = `Content-Type must be ${types}, but ${found}`
     throw new HttpError(415, message, isPatch ? ['Accept-Patch', patchTypes] : [])
   }
   if (coding.toLowerCase() !== 'identity')

@@ -1,7 +1,7 @@
 import { version } from '../../../package.json'
 import { namedStores, parseSetting } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
-import { readSettings } from '../../config/settings-file.js'
+import { readSettings, unknownIn } from '../../config/settings-file.js'
 import { mayColor, recordPrinter, type Style, styleFor } from '../../output/output.js'
 import { progressLine } from '../../output/progress.js'
 import { PlantsError } from '../../platform/errors.js'
@@ -86,12 +86,12 @@ async function* examine(options: DoctorOptions, io: Io): AsyncIterable<Finding> 
     return
   }
   const { saved, path = 'no settings file, because there is no home directory', warning } = file
-  const advice = warning && {
-    state: 'warning' as const,
-    message: warning.what,
-    hint: `Fix it with: ${warning.command}`,
-  }
-  yield { check: 'settings', ...(advice ?? ok(path)) }
+  const unknown = unknownIn(saved)
+  const warn = (message: string, hint: string) => ({ check: 'settings', state: 'warning' as const, message, hint })
+  if (warning) yield warn(warning.what, `Fix it with: ${warning.command}`)
+  if (unknown.length > 0)
+    yield warn(`${path} has settings that this version ignores: ${unknown.join(', ')}`, 'Check how they are written')
+  if (!warning && unknown.length === 0) yield { check: 'settings', ...ok(path) }
 
   const ownName = own.storeName ?? (isDefaultStore(own.store) ? 'local' : own.store.name)
   const others = ['local', ...namedStores(saved).map(([name]) => name)].filter((name) => name !== ownName)

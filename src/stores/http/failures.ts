@@ -44,7 +44,8 @@ type Meaning = [type: ErrorType, hint?: string]
 const source = 'This message is from NAME'
 const redirects = 'Redirects are not followed, because the token is only for this address'
 const moved: Meaning = ['unavailable', `${redirects}. If the new address is right, use it with --store`]
-const wrongAddress: Meaning = ['rejected', 'Is the address right? It is the base URL: the part before /plants']
+export const wrongAddressHint = 'Is the address right? It is the base URL: the part before /plants'
+const wrongAddress: Meaning = ['rejected', wrongAddressHint]
 const later: Meaning = ['unavailable', 'Nothing was stored. Try again later']
 
 /** by status, or by one of `valuesOf400` */

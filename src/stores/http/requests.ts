@@ -1,6 +1,6 @@
 import { PlantsError } from '../../platform/errors.js'
 import { nextPause, patienceOf, retrying, tryingAgain } from '../common/retry-policy.js'
-import { isLost, policy, resultOf } from './failures.js'
+import { isLost, policy, resultOf, wrongAddressHint } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe, supportsKeys, unsupportedError } from './plant-request.js'
 
@@ -75,11 +75,13 @@ export class Requests {
     return method !== 'POST' || supportsKeys(await this.#describe(start))
   }
 
-  /** A service that answers 404 or 405 may not have the operation at all. */
+  /** A service that answers 404 or 405 may not have the operation at all, or not be at this address. */
   async #explained(request: HttpRequest<unknown>, error: unknown, start: number): Promise<PlantsError | undefined> {
     const isMissing = error instanceof PlantsError && (error.status === 404 || error.status === 405)
     if (!isMissing || request.method === 'POST' || request.isPublic) return undefined
     const document = await this.#describe(start)
+    if (!document && request.isOfOnePlant && !this.signal.aborted)
+      await this.client.warnOnce('address', `${this.client.address.name} has no openapi.json. ${wrongAddressHint}`)
     return document && unsupportedError(document, request)
   }
 

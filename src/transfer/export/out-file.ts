@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, openSync, type Stats, statSync, writeSync } from 'node:fs'
+import { accessSync, closeSync, constants, type Stats, statSync, writeSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
@@ -9,6 +9,7 @@ import {
   assertOwnFile,
   descriptorOf,
   isWrittenInPlace,
+  openInPlace,
   targetOf,
   unwritable,
 } from '../../platform/atomic-file.js'
@@ -45,16 +46,7 @@ async function writeInPlace(
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<number> {
   const given = descriptorOf(path, old)
-  let fd = given
-  while (fd === undefined) {
-    try {
-      // Without O_NONBLOCK, opening a pipe waits for a reader, and cannot be interrupted.
-      fd = openSync(path, constants.O_WRONLY | constants.O_APPEND | (constants.O_NONBLOCK ?? 0))
-    } catch (error) {
-      if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
-      await pause(signal)
-    }
-  }
+  const fd = given ?? (await openInPlace(path, signal))
   try {
     return await writeAll(fd, bytes, signal)
   } finally {
@@ -92,7 +84,8 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
         at += writeSync(fd, bytes, at)
       } catch (error) {
         if (systemCode(error) !== 'EAGAIN') throw error
-        await pause(signal)
+        await setTimeout(1) // for the other end of a pipe
+        signal.throwIfAborted()
       }
     }
     length += bytes.length
@@ -100,12 +93,6 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
     signal.throwIfAborted()
   }
   return length
-}
-
-/** For the other end of a pipe. Throws the reason of the signal. */
-async function pause(signal: AbortSignal): Promise<void> {
-  await setTimeout(1)
-  signal.throwIfAborted()
 }
 
 export function formatOfName(path: string): FileFormat {

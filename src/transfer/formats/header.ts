@@ -41,8 +41,9 @@ export function headerAt(
   while (names.at(-1) === '') names.pop()
   const missing = missingIn(names, rules)
   const where = index === -1 ? `${source}: --columns has` : `${source} has no header: line ${line} has`
+  const hint = missing.join() === 'id' ? chooseId : chooseColumns
   if (missing.length > 0)
-    throw malformed(`${where} no column for ${missing.join(' and ')}, only ${listOf(names)}`, chooseColumns)
+    throw malformed(`${where} no column for ${missing.join(' and ')}, only ${listOf(names)}`, hint)
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
     const found = columnsOf(field, names, rules)
@@ -61,7 +62,9 @@ export function headerAt(
 }
 
 const chooseColumns =
-  'Choose columns with --map id=COLUMN,name=COLUMN, and number plants without ids with --id-from next'
+  'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
+
+const chooseId = 'Choose its column with --map id=COLUMN, or number the plants with --id-from next'
 
 function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   const has = (field: FieldName) => columnsOf(field, names, rules).length > 0

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
-import { assertOwnFile, descriptorOf, isWrittenInPlace, unwritable } from '../../platform/atomic-file.js'
+import { assertOwnFile, descriptorOf, isWrittenInPlace, openInPlace, unwritable } from '../../platform/atomic-file.js'
 import { errorValue, malformed } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
@@ -26,9 +26,19 @@ export class Rejects {
   readonly #isGiven: boolean
 
   /** @param length of the file of an earlier run, which goes on; without it, there must be none */
-  constructor(path: string, length: number | undefined) {
-    this.path = path
+  static async open(path: string, length: number | undefined, signal: AbortSignal): Promise<Rejects> {
     const stats = fs.statSync(path, { throwIfNoEntry: false })
+    // Its writes block: it is only opened when a pipe has a reader.
+    const pipe = stats?.isFIFO() ? await openInPlace(path, signal) : undefined
+    try {
+      return new Rejects(path, stats, length)
+    } finally {
+      if (pipe !== undefined) fs.closeSync(pipe)
+    }
+  }
+
+  private constructor(path: string, stats: fs.Stats | undefined, length: number | undefined) {
+    this.path = path
     const given = descriptorOf(path, stats)
     this.#isGiven = given !== undefined
     this.#isFile = !isWrittenInPlace(path, stats)

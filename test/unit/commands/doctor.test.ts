@@ -72,6 +72,15 @@ test('settings that are open to others are warned of, once', async () => {
   expect((await disk.examine()).ill).toEqual([{ check: 'settings', state: 'warning', ...finding }])
 })
 
+test('settings that are unknown are named', async () => {
+  const disk = new Disk()
+  const garden = { address: '/srv/garden.db', timeout: '1m', timout: '1m' }
+  disk.save(JSON.stringify({ version: 1, stores: { garden }, tokens: {}, output: 'json', outputs: 'json' }))
+  const message = `${disk.file} has settings that this version ignores: outputs, stores.garden.timout`
+  const finding = { check: 'settings', state: 'warning', message, hint: 'Check how they are written' }
+  expect((await disk.examine()).findings).toContainEqual(finding)
+})
+
 test('a variable that is wrong fails the check of the settings, also where no store of this run needs it', async () => {
   const { code, out } = await new Disk({}).run('doctor', { env: { PLANTS_ALLOW_HTTP: 'maybe' } })
   const message = 'PLANTS_ALLOW_HTTP must be true or false, but was "maybe"'

@@ -10,6 +10,7 @@ const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'
 const missing = json(404, { error: 404, message: 'No plant has id 1' })
+const isRight = 'Is the address right? It is the base URL: the part before /plants'
 const denied = json(403, { error: 403, message: 'Not allowed' })
 const lose: Answer = (socket) => void socket.resetAndDestroy()
 const page = (plants: string[], next?: string) =>
@@ -96,13 +97,14 @@ describe('a service that can be read', () => {
   test('needs no description', async () => {
     const answers = { 'GET /plants/1': [missing, json(200, fern)], 'PATCH /plants/1': [json(200, fern)] }
     const description = http(401)
-    expect(await runAt('get 1', answers, { description })).toMatchObject({ code: 1, last: 'No plant has id 1 in URL' })
+    const { code: failed, lines, last } = await runAt('get 1', answers, { description })
+    const warning = { warning: `URL has no openapi.json. ${isRight}` }
+    expect([failed, lines.slice(0, -1), last]).toEqual([1, [warning], 'No plant has id 1 in URL'])
     const { code, out, asked } = await runAt('update 1 --name Fern', answers, { description })
     expect({ code, out, asked }).toEqual({ code: 0, out: `${fern}\n`, asked: ['PATCH /plants/1'] })
-    const hint = 'Is the address right? It is the base URL: the part before /plants'
     expect(
       await runAt('list', { 'GET /v1/plants/plants': [http(404)] }, { base: '/v1/plants/', description }),
-    ).toMatchObject({ code: 1, hint })
+    ).toMatchObject({ code: 1, hint: isRight })
   })
 
   const desc = 'GET /plants?limit=2&order=desc'

@@ -102,7 +102,8 @@ test('other columns are counted where they hold something', async () => {
 })
 
 const noHeader = (line: number) => `stdin has no header: line ${line} has`
-const choose = 'Choose columns with --map id=COLUMN,name=COLUMN, and number plants without ids with --id-from next'
+const choose =
+  'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
 const several = 'Choose one with --map name=COLUMN, or give each a different name'
 
 test.each<[message: string, hint: string, input: string, map?: Record<string, string>]>([

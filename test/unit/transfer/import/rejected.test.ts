@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process'
-import { createWriteStream, existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { PlantsError } from '../../../../src/platform/errors.js'
 import { Importer, plant } from '../../../helpers/imports.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { isLinux } from '../../../helpers/linux.js'
@@ -134,6 +136,20 @@ test.runIf(isLinux)('a rejects file is left alone once another process has taken
   writer.end('{"id":2}\n')
   expect(await importing).toMatchObject({ code: 4, err: expect.stringContaining('has taken over') })
   expect(user.read('bad')).toBe(before)
+})
+
+test.runIf(isLinux)('rejected records go to a pipe as soon as it has a reader', async () => {
+  const pipe = join(user.home, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  user.write('plants', plant('"x"'))
+  const stop = new AbortController()
+  const interrupted = user.run('import plants --rejects pipe', { signal: stop.signal })
+  stop.abort(new PlantsError('interrupted', 'Interrupted'))
+  expect(await interrupted).toMatchObject({ code: 130, err: expect.stringMatching(/^plants: Interrupted/m) })
+  const importing = user.run('import plants --rejects pipe')
+  const read = text(createReadStream(pipe))
+  expect(await importing).toMatchObject({ code: 6 })
+  expect(await read).toMatch(/^\{"rejected_line":1,.*"id":"x".*\}\n$/)
 })
 
 test.each(['--dry-run', '--atomic'])('%s finds an id that is twice in several inputs', async (flag) => {
