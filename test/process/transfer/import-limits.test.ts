@@ -71,7 +71,7 @@ async function measured(world: World, line: string, input?: (run: Run) => Iterab
 }
 
 describe.runIf(isLinux)('needs the same memory', () => {
-  test('for an input without an end, until Ctrl-C', async () => {
+  test('for an input without an end, until Ctrl-C', { timeout: rounds(120_000) }, async () => {
     const world = new World()
     const block = Buffer.from(`${plantLines(2000).join('\n')}\n`)
     const enough = Math.ceil(((isSoak ? 2048 : 64) * mebibyte) / block.length)
