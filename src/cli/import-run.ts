@@ -11,7 +11,7 @@ import {
 import { clockOf, type Progress, progressLine } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
 import { plantCount, plantOf } from '../plant/plant.js'
-import { malformed, PlantsError, systemCode } from '../platform/errors.js'
+import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped, must } from '../platform/values.js'
 import type { ExistsPolicy } from '../stores/common/change.js'
@@ -32,12 +32,12 @@ import { type ImportContext, Importer } from '../transfer/import/importer.js'
 import {
   assertSameFiles,
   assertSameLayouts,
+  explainInput,
   greatestIdIn,
   type ImportInput,
   type ImportPlan,
   type OpenInput,
   openInput,
-  unreadableInput,
 } from '../transfer/import/input.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import type { GlobalOptions } from './command.js'
@@ -107,7 +107,7 @@ function assertReadable(inputs: ImportInput[], rejects: string | undefined): voi
     try {
       accessSync(path, constants.R_OK)
     } catch (error) {
-      throw systemCode(error) === undefined ? error : unreadableInput(name, error)
+      throw explainInput(name, error)
     }
     if (realpathSync(path) === target) throw malformed(`--rejects names the input ${name}`, 'Choose another file')
   }

@@ -42,7 +42,7 @@ export function readTextFile(path: string, hint: string): string {
   }
 }
 
-export function unreadable(source: string, cause: unknown, hint: string): PlantsError {
+function unreadable(source: string, cause: unknown, hint: string): PlantsError {
   return malformed(`Could not read ${source}: ${systemReason(cause) ?? cause}`, hint, cause)
 }
 

@@ -1,6 +1,6 @@
 import { toWireJson } from '../plant/exact-json.js'
 import { type NewPlant, plantOf, textLength } from '../plant/plant.js'
-import { recordWriter } from '../plant/records.js'
+import { documentIn } from '../plant/records.js'
 import { type Change, writeOne } from '../stores/common/change.js'
 import { type OwnStore, queryText, type ReadQuery } from '../stores/common/store.js'
 import { busy, HttpError } from './answer.js'
@@ -25,8 +25,6 @@ const maxChanges = 64
 
 /** at a time: each lasts as long as its client takes to read it */
 const maxSnapshots = 8
-
-const line = recordWriter('json')
 
 export function plantHandlers(store: OwnStore): Handlers {
   const [pages, reads, changes] = [new Semaphore(maxPages), new Semaphore(maxReads), new Semaphore(maxChanges)]
@@ -53,7 +51,8 @@ export function plantHandlers(store: OwnStore): Handlers {
     if (readers.size >= Math.min(maxSnapshots, store.maxSnapshots)) throw busy()
     readers.add(token)
     try {
-      for await (const plants of store.read(query)) yield `${plants.map(line).join('\n')}\n`
+      const { add } = documentIn('ndjson')
+      for await (const plants of store.read(query)) yield add(plants)
     } finally {
       readers.delete(token)
     }

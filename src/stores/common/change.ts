@@ -56,30 +56,25 @@ export function idOf(change: Change): bigint {
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
 
-/** Throws the error of an outcome that is not a success. */
-export function assertDone<O extends Outcome>(outcome: O): Exclude<O, { error: Problem }> {
-  if (!('error' in outcome)) return outcome as Exclude<O, { error: Problem }> // what has no error
-  const { error } = outcome
-  throw error instanceof PlantsError ? error : new PlantsError(error.type, error.message, { ...error })
-}
-
 /** Throws unless it succeeds. */
-export async function writeOne(store: Writer, change: Change): Promise<Changed> {
+export async function writeOne(
+  store: { write(changes: readonly Change[]): Promise<Outcome[]> },
+  change: Change,
+): Promise<Changed> {
   const [outcome] = await store.write([change])
   return changedBy(must(outcome))
 }
 
 type Changed = Extract<Outcome, { plant: NewPlant }>
 
-interface Writer {
-  write(changes: readonly Change[]): Promise<Outcome[]>
-}
-
 /** Of a change that is not skipped. Throws unless it succeeds. */
 export function changedBy(outcome: Outcome): Changed {
-  const done = assertDone(outcome)
-  if (done.type === 'skipped') throw new RangeError('The change was skipped')
-  return done
+  if ('error' in outcome) {
+    const { error } = outcome
+    throw error instanceof PlantsError ? error : new PlantsError(error.type, error.message, { ...error })
+  }
+  if (outcome.type === 'skipped') throw new RangeError('The change was skipped')
+  return outcome
 }
 
 export function rejected(error: Problem): Outcome {

@@ -49,7 +49,7 @@ export interface WriteOptions {
   signal?: AbortSignal | undefined
 }
 
-export interface Checkpoint {
+interface Checkpoint {
   id: string
   /**
    * Without one, the checkpoint is removed. A function makes it of the outcomes, in the transaction, which fails if it
@@ -130,18 +130,11 @@ export interface Access {
   observer: Observer | undefined
 }
 
-interface WireRequest {
-  method: string
-  url: string
-  headers: Record<string, string>
-  body: string
-}
-
 /** The headers include the token. */
 export interface Observer {
   /** `time` is the milliseconds since the first request of the connection was created. */
   connected(time: number): void
-  sent(request: Omit<WireRequest, 'body'> & { length: number }): void
+  sent(request: { method: string; url: string; headers: Record<string, string>; length: number }): void
   /** `firstByte` is the milliseconds since the request was created. */
   answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
   /** `length` is in bytes, `whole` in milliseconds since the request was created. */

@@ -101,7 +101,7 @@ export class HttpClient {
     const { url, name } = this.address
     const start = this.#now
     const headers = headersOf(request, this.access)
-    const target = { ...this.#transport.target, method, path: pathIn(url, path), headers }
+    const target = { ...this.#transport.target, method, path: url.pathname.replace(/\/$/, '') + path, headers }
     const outgoing = this.#transport.request(target)
     return new Promise((resolve) => {
       let isSettled = false
@@ -222,8 +222,7 @@ function receive(
 /** milliseconds: less than the idle timeout of most services */
 const idleTimeout = 4000
 
-/** In the order in which a preview shows them. */
-export function headersOf({ headers, body, isPublic }: HttpRequest<unknown>, { token, userAgent }: Access) {
+function headersOf({ headers, body, isPublic }: HttpRequest<unknown>, { token, userAgent }: Access) {
   return {
     accept: 'application/json',
     ...(!isPublic && { authorization: `Bearer ${token}` }),
@@ -231,9 +230,4 @@ export function headersOf({ headers, body, isPublic }: HttpRequest<unknown>, { t
     ...headers,
     'user-agent': userAgent,
   }
-}
-
-/** Such as "/v1/plants". */
-export function pathIn({ pathname }: URL, path: string): string {
-  return pathname.replace(/\/$/, '') + path
 }

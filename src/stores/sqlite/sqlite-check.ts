@@ -54,13 +54,13 @@ function usingStore<T>(
   address: SqliteAddress,
   options: FileOptions,
   mode: 'immutable' | undefined,
-  action: (store: Connection | undefined, path: string) => Promise<T>,
+  action: (store: Connection | undefined) => Promise<T>,
 ): Promise<T> {
   const path = realPathOf(address.name)
   return explained(path, async () => {
     if (!address.isDefault) statSync(dirname(path)) // only the default folder is created if missing
     const store = await openToRead(path, options, existsSync(`${path}-wal`) ? 'ro' : mode)
-    return store ? store.use(() => action(store, path)) : action(undefined, path)
+    return store ? store.use(action) : action(undefined)
   })
 }
 

@@ -25,14 +25,12 @@ export interface Header {
   kept: readonly number[]
 }
 
-/** a name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1` */
-export type EncodingName = string
-
 export interface InputOptions {
   format: FormatName | undefined
   /** its name, or its number from 1 */
   sheet: string | undefined
-  encoding: EncodingName | undefined
+  /** a name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1` */
+  encoding: string | undefined
   /** one ASCII character */
   delimiter: string | undefined
   rules: FieldRules

@@ -1,4 +1,4 @@
-import { delimiters, type FormatName } from '../../plant/records.js'
+import type { FormatName } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 import {
@@ -54,6 +54,8 @@ function detectFormat(start: string, name: string, { delimiter, rules }: InputOp
   return line.startsWith('[') ? 'json' : 'csv'
 }
 
+const delimiters = [',', ';', '\t', '|']
+
 /** What a delimiter makes of the first rows. */
 interface Trial {
   delimiter: string
@@ -82,7 +84,7 @@ async function openTable(
     if (trials.every(({ parser, rows }) => rows.records.length === 0 && !parser.isOpen)) read = [] // blank lines
     if (!done && index === undefined && !trials.every(isOver)) continue
     if (index === undefined) parser.end()
-    if (rows.records.length === 0) return { chunks: noChunks() }
+    if (rows.records.length === 0) return { chunks: readTable(lines, parser) } // which are at their end
     const header = headerAt(index, rows, rules, name)
     const chunks = readTable(prepend(read, lines), new TableParser(delimiter, name))
     return { ...header, delimiter, chunks: skipRecords(chunks, must(index) + 1) }
@@ -100,5 +102,3 @@ function bestOf(trials: readonly Trial[], rules: FieldRules) {
   })
   return must(found.toSorted((one, other) => one.line - other.line || other.width - one.width)[0])
 }
-
-async function* noChunks(): AsyncGenerator<never> {}

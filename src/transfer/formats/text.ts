@@ -1,10 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import { malformed } from '../../platform/errors.js'
-import { type EncodingName, maxChunkRecords, maxRecordBytes } from './chunk.js'
+import { maxChunkRecords, maxRecordBytes } from './chunk.js'
 
 export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
 
-export function encodingOf(label: string): EncodingName | undefined {
+/** The name of the encoding that has this label. */
+export function encodingOf(label: string): string | undefined {
   try {
     return new TextDecoder(label).encoding
   } catch (error) {
@@ -13,18 +14,14 @@ export function encodingOf(label: string): EncodingName | undefined {
   }
 }
 
-export function markedEncoding(head: Buffer): EncodingName | undefined {
+export function markedEncoding(head: Buffer): string | undefined {
   if (head.toString('latin1', 0, 3) === '\xef\xbb\xbf') return 'utf-8'
   const mark = head.toString('latin1', 0, 2)
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : undefined
 }
 
 /** As UTF-8, without a byte order mark, which is in the first block. Bytes of UTF-8 stay as they are. */
-export async function* toUtf8(
-  blocks: AsyncIterable<Buffer>,
-  encoding: EncodingName,
-  source: string,
-): AsyncGenerator<Buffer> {
+export async function* toUtf8(blocks: AsyncIterable<Buffer>, encoding: string, source: string): AsyncGenerator<Buffer> {
   const decoder = new TextDecoder(encoding, { fatal: true })
   let isFirst = true
   try {

@@ -129,7 +129,7 @@ export class Importer {
       return settled
     }
     const state = (outcomes: Outcome[]) => stateOf(settle(outcomes).position)
-    const outcomes = await write(mapped.every(isChange) ? mapped : mapped.filter(isChange), {
+    const outcomes = await write(mapped.filter(isChange), {
       signal: io.signal,
       maxRejected: limit,
       checkpoint: lock && !isService ? { id: lock.name, state } : undefined,

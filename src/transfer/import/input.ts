@@ -6,9 +6,9 @@ import type { ReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
 import { smallestId } from '../../plant/plant.js'
 import { checkSignal, maxTimer, within } from '../../platform/clock.js'
-import { malformed, type PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { unreadable } from '../../platform/text-files.js'
+import { explainRead } from '../../platform/text-files.js'
 import { must } from '../../platform/values.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
 import { type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
@@ -121,14 +121,9 @@ async function pipeOf(fd: number): Promise<Readable> {
   return new Socket({ fd, readable: true, writable: false })
 }
 
-function explainInput(name: string, error: unknown): unknown {
-  const code = systemCode(error)
-  return code?.startsWith('E') && !code.startsWith('ERR_') ? unreadableInput(name, error) : error
-}
-
-export function unreadableInput(name: string, cause: unknown): PlantsError {
+export function explainInput(name: string, error: unknown): unknown {
   const isUrl = /^https?:\/\//i.test(name)
-  return unreadable(name, cause, isUrl ? 'Download it first' : 'Use files that contain plants, or "-" for stdin')
+  return explainRead(name, error, isUrl ? 'Download it first' : 'Use files that contain plants, or "-" for stdin')
 }
 
 /** What arrives within a moment becomes one block. Throws the reason of the signal, also while nothing arrives. */
