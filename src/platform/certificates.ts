@@ -6,7 +6,8 @@ import { readTextFile } from './text-files.js'
 
 /** Throws `malformed`, whose hint names `source`: the flag or the setting of the path. */
 export function readCertificates(path: string, source?: string): string {
-  const hint = `Give a file of PEM certificates${source === undefined ? '' : source.startsWith('-') ? ` with ${source}` : `. This one came from ${source}`}`
+  const origin = source?.startsWith('-') ? ` with ${source}` : `. This one came from ${source}`
+  const hint = `Give a file of PEM certificates${source === undefined ? '' : origin}`
   const text = readTextFile(path, hint)
   const certificates = text.match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs) ?? []
   if (certificates.length === 0) throw malformed(`${path} contains no PEM certificate`, hint)

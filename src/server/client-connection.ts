@@ -6,7 +6,7 @@ import type { Caller } from './authenticator.js'
 import { tooLarge } from './request-input.js'
 
 /** Of bytes. */
-export interface Budget {
+interface Budget {
   used: number
   readonly limit: number
 }

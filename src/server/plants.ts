@@ -99,7 +99,7 @@ function idOf({ id, request }: Call): bigint {
 }
 
 /** Callers wait in order of arrival. */
-export class Semaphore {
+class Semaphore {
   #free: number
   readonly #waiters = new Set<() => void>()
 

@@ -3,12 +3,12 @@ import type { PlantsError } from '../../platform/errors.js'
 import type { OpenOptions } from './store.js'
 
 /** The first pause and the longest one, in milliseconds: they grow exponentially, with jitter. */
-export interface RetryPolicy {
+interface RetryPolicy {
   base: number
   max: number
 }
 
-export interface RetryState {
+interface RetryState {
   /** so far */
   tries: number
   /** milliseconds since the call began, or since the store began to fail */

@@ -33,8 +33,7 @@ async function settle(
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
-  const isNested = transaction.isBegun
-  if (!isNested) return trySettle(transaction, changes, maxRejected, () => transaction.restart())
+  if (!transaction.isBegun) return trySettle(transaction, changes, maxRejected, () => transaction.restart())
   transaction.defer('SAVEPOINT changes')
   const outcomes = await trySettle(transaction, changes, maxRejected, () => transaction.ask('ROLLBACK TO changes'))
   transaction.defer('RELEASE changes')

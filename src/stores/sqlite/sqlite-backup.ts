@@ -104,7 +104,7 @@ function checkedCount(connection: Connection): bigint {
   return countPlants(connection)
 }
 
-export interface Backup {
+interface Backup {
   path: string
   /** its `fileVersion` */
   version: string
