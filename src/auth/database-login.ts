@@ -12,7 +12,7 @@ interface Password {
   of(host: PostgresHost): string | undefined
 }
 
-/** As in libpq: that of the address, PGPASSWORD for the store of this run, or the password file. */
+/** As libpq, takes the password of the address, else PGPASSWORD for the store of this run, else the password file. */
 export async function findPassword(
   address: PostgresAddress,
   { isOfRun, file, warn }: CredentialContext,

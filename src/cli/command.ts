@@ -4,7 +4,7 @@ import { malformed, type PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { outputFormats, parseChoice } from '../platform/values.js'
 
-/** Of every command, before or after its name. */
+/** Every command takes these, before or after its name. */
 export interface GlobalOptions {
   store?: string
   output?: string
@@ -204,7 +204,7 @@ function usageError(command: Command, message: string, code: string): PlantsErro
   return malformed(text.charAt(0).toUpperCase() + text.slice(1), isRisky ? help : (guess ?? help))
 }
 
-/** commander's error, and its suggestion. */
+/** Splits an error of commander into its sentence and its suggestion. */
 function partsOf(message: string): { sentence?: string; suggestion?: string } {
   return /^error: (?<sentence>.*?)(?:\n\((?<suggestion>Did you mean .*)\))?$/s.exec(message)?.groups ?? {}
 }

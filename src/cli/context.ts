@@ -61,7 +61,7 @@ export async function resolveSettings(options: GlobalOptions, io: Io, resolve: R
   return settings
 }
 
-/** For a run without a store. Throws as `resolveSettings` does, but not for an unknown store. */
+/** The settings of a run without a store. Throws as `resolveSettings` does, but not for an unknown store. */
 export async function resolvePreferences(
   options: GlobalOptions,
   io: Io,

@@ -57,7 +57,7 @@ export async function performAll<Target>(
   if (worst) throw worst
 }
 
-/** At once, so that they share commits. */
+/** Performs all at once, so that they share commits. */
 async function settle<Target>(part: Target[], { perform }: Work<Target>) {
   const settled = await Promise.allSettled(part.map(perform))
   return {
@@ -117,14 +117,14 @@ function sentences(past: string | undefined, work: Work<never>, { isQuiet }: Set
     isQuiet && !isDryRun ? '' : plants.map((plant) => `${past} ${describe(plant, style)}\n`).join('')
 }
 
-/** As many at once as requests may be in flight, so that the time-out of none begins while it waits for others. */
+/** Splits pages into as many targets as requests may be in flight, so that no time-out begins while one waits. */
 async function* parts<Target>(pages: AsyncIterable<Target[]> | Target[][]): AsyncGenerator<Target[]> {
   for await (const page of pages) {
     for (let from = 0; from < page.length; from += defaultConcurrency) yield page.slice(from, from + defaultConcurrency)
   }
 }
 
-/** Each once, from the arguments or, for `-`, from stdin, which is read to its end. */
+/** Reads the ids, each once, from the arguments or, for `-`, from stdin to its end. */
 export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
@@ -160,7 +160,7 @@ function idIn(text: string, line: number): bigint {
   )
 }
 
-/** Without line breaks, except for the CR of a CRLF. */
+/** Yields lines without their line feed; the CR of a CRLF stays. */
 async function* linesOf({ stdin }: Io): AsyncGenerator<string> {
   const decode = decoderOf('Stdin')
   let rest = ''

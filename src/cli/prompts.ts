@@ -37,7 +37,7 @@ export async function askForPlant(
   return tag === '' && given.tag === undefined ? { id, name } : { id, name, tag }
 }
 
-/** Without echo, on stderr. Throws as `askForPlant` does. */
+/** Asks on stderr, without echo. Throws as `askForPlant` does. */
 export function askForSecret(message: string, check: Check, isColored: boolean, io: Io): Promise<string> {
   return prompt(io, (context) =>
     password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context),

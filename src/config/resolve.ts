@@ -20,7 +20,7 @@ interface Sources {
   options: object
   io: Io
   file: SettingsFile
-  /** whose saved values count */
+  /** the store whose saved values count */
   storeName?: string | undefined
   /** whether the store is the one of this run: its options and variables do not widen the trust in other stores */
   isOfRun?: boolean
@@ -102,7 +102,7 @@ export async function shownStore(text: string, io: Io, { isResolved = false } = 
   }
 }
 
-/** Without entries whose key cannot be the name of a store. */
+/** Leaves out entries whose key cannot be the name of a store. */
 export function namedStores({ stores = {} }: SavedSettings): [name: string, store: SavedStore][] {
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }

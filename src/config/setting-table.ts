@@ -86,7 +86,7 @@ export function settingsIn(scope: Scope): SettingName[] {
   return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
 }
 
-/** As `typeof` says it. */
+/** The `typeof` of the saved value. */
 export function savedType(name: SettingName): 'boolean' | 'string' {
   return settingOf(name).isSwitch ? 'boolean' : 'string'
 }
@@ -96,7 +96,7 @@ export function defaultOf(name: SettingName): string {
   return typeof setting.default === 'string' ? setting.default : setting.default.words
 }
 
-/** Under commander's name for it: `caCert` for `ca-cert`. */
+/** The value of the option that commander calls `caCert` for `ca-cert`. */
 export function optionValue(name: SettingName, options: object): unknown {
   const attribute = name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())
   return Object.entries(options).find(([key]) => key === attribute)?.[1]

@@ -7,7 +7,7 @@ import type { Io, Output } from '../platform/io.js'
 import { isJson, type OutputFormat } from '../platform/values.js'
 import { idExists } from '../stores/common/change.js'
 
-/** Of the terminal, also through a pipe to another program there. */
+/** The width of the terminal, even if one of the streams is a pipe. */
 export function terminalWidth({ stdout, stderr }: Pick<Io, 'stdout' | 'stderr'>): number {
   return [stdout, stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
 }
@@ -120,7 +120,7 @@ export function mayColor(stream: Output, { color }: { color?: boolean }, { env }
   return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
 }
 
-/** With the label, it is about something that the user may have to correct. */
+/** The label marks something that the user may have to correct. */
 export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'warning'): Promise<void> {
   if (!style.isQuiet) await writeToStderr(io, await warningOf(io, text, style, label))
 }

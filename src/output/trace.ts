@@ -3,7 +3,7 @@ import type { Io } from '../platform/io.js'
 import type { Observer } from '../stores/common/store.js'
 import { jsonLine, type OutputStyle } from './output.js'
 
-/** In curl's notation: `>` was sent, `<` was received. */
+/** Logs in curl's notation: `>` was sent, `<` was received. */
 export function observerOf(style: OutputStyle, io: Io): Observer {
   const log = (...lines: string[]) => trace(io, style, ...lines)
   return {

@@ -100,7 +100,7 @@ export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }
 
-/** In one line, without what Node 24 and newer advise about certificates, which is an option of Node. */
+/** The first line of the message, without the advice of Node 24 about certificates, which names an option of Node. */
 export function reasonOf(error: unknown): string {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1)
   return line.replace(/; if the root CA is installed locally, .*/, '')
@@ -151,7 +151,7 @@ export function shellOption(name: string, value: string | undefined): string {
 
 export const isWindows = process.platform === 'win32'
 
-/** For PowerShell and cmd on Windows, otherwise for sh, bash and zsh. */
+/** Quotes a word for PowerShell and cmd on Windows, otherwise for sh, bash and zsh. */
 export function shellWord(text: string): string {
   return isWindows ? windowsWord(text) : posixWord(text)
 }

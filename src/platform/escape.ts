@@ -17,7 +17,7 @@ export function escapeControlCharsInLines(text: string): string {
 /** The properties Cc, Zl, Zp and Bidi_Control of Unicode, and what has no width. V8 is slow to parse `\p{…}`. */
 const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
 
-/** Those that are not between letters, which some scripts need, or emoji. */
+/** Joiners that are neither between letters, where some scripts need them, nor between emoji. */
 function strayJoiners(): RegExp {
   const joined = '[\\p{L}\\p{M}\\p{Extended_Pictographic}\\p{Emoji_Modifier}\ufe0f]'
   return new RegExp(`(?<!${joined})[\\u200c\\u200d]|[\\u200c\\u200d](?!${joined})`, 'gu')
@@ -52,7 +52,7 @@ const isVariable = /^PLANTS_[A-Z_]{1,11}\.?$/
 /** the length of the shortest prefix of a secret that is redacted */
 const headLength = 8
 
-/** Of a long one its beginning, which a pattern can have; the characters of a token after it are redacted, too. */
+/** The forms in which a secret may appear. Of a long one, a pattern takes the beginning and any token characters after it. */
 function formsOf(whole: string): string[] {
   const secret = whole.slice(0, 4096)
   const wellFormed = secret.toWellFormed()

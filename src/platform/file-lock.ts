@@ -85,7 +85,7 @@ function create(path: string, id: string): number | undefined {
   }
 }
 
-/** By a write: a file system on a network sets the time by its own clock. */
+/** Renews the time of the file by a write, because a file system on a network has a clock of its own. */
 function touch(fd: number, id: string): void {
   fs.writeSync(fd, id, 0)
   unlessSystemError(() => fs.fdatasyncSync(fd)) // otherwise the write waits in a cache

@@ -167,7 +167,7 @@ function grace(): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, 200).unref())
 }
 
-/** After a signal, waits only briefly, and throws its reason. */
+/** Waits for the output. After a signal, waits only briefly, and throws its reason. */
 async function untilSignal(writing: Promise<void>, signal: AbortSignal): Promise<void> {
   const written = new AbortController()
   const stalled = once(signal, 'abort', { signal: written.signal }).then(grace)

@@ -24,7 +24,7 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
   }
 }
 
-/** Of a file or `-` for stdin: an error of the system becomes `malformed`, with the hint. */
+/** Turns a system error of reading a file, or stdin for `-`, into `malformed` with the hint. */
 export function explainRead(path: string, error: unknown, hint: string): unknown {
   const code = systemCode(error)
   return code === undefined || code.startsWith('ERR_') ? error : unreadable(path === '-' ? 'stdin' : path, error, hint)

@@ -89,7 +89,7 @@ export function invalidValue(name: string, rule: string, text: string, example?:
   return malformed(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)
 }
 
-/** Without any lookup: a loopback address or `localhost`. */
+/** Whether this is `localhost` or a loopback address. Looks up no names. */
 export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 }

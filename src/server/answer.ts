@@ -32,7 +32,7 @@ const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 421, 431, 
 
 export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 
-/** From version 24 on, Node reports both with one code. */
+/** One answer for both limits: from version 24 on, Node reports them with one code. */
 export const headersTooLarge = new HttpError(431, 'The headers have more than 16 KiB or more than 100 lines')
 
 export const late = new HttpError(408, 'The request did not arrive in time')
@@ -82,7 +82,7 @@ export function corsHeaders({ headers }: IncomingMessage, origins: readonly stri
   return [...vary, 'Access-Control-Allow-Origin', allowed, 'Access-Control-Expose-Headers', exposed]
 }
 
-/** Those of a preflight; undefined for another request. They name headers: `*` does not cover Authorization. */
+/** Undefined unless the request is a preflight. Headers are allowed by name: `*` does not cover Authorization. */
 export function preflightHeaders({ method, headers }: IncomingMessage, origins: readonly string[]) {
   const asks = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
   if (!asks || allowedOrigin(headers.origin, origins) === undefined) return undefined

@@ -5,7 +5,7 @@ import { busy, type HttpError } from './answer.js'
 import type { Caller } from './authenticator.js'
 import { tooLarge } from './request-input.js'
 
-/** Of bytes. */
+/** In bytes. */
 interface Budget {
   used: number
   readonly limit: number
@@ -15,9 +15,9 @@ export function hasRoom({ used, limit }: Budget, bytes = 0): boolean {
   return used + bytes <= limit
 }
 
-/** Of all connections. */
+/** Totals of all connections. */
 export interface InFlight {
-  /** that wait for the store */
+  /** requests that wait for the store */
   requests: number
   /** of one body */
   readonly bodyLimit: number

@@ -57,7 +57,7 @@ export class Log {
     void this.flush()
   }
 
-  /** that the client did not cause */
+  /** of a failure that the client did not cause */
   error(error: unknown, requestId?: string): void {
     this.#writer.error({ requestId, err: error }, 'failed')
     void this.flush()
@@ -85,7 +85,7 @@ export class Log {
 
 function jsonWriter(level: string, write: (line: string) => void): Writer {
   const formatters = { level: (name: string) => ({ level: name }) }
-  // Without the process id and the host, which are the same in all lines.
+  // `base: null` leaves out the process id and the host, which are the same in all lines.
   return pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, formatters }, { write })
 }
 
@@ -102,7 +102,7 @@ function textWriter(level: string, write: (line: string) => void): Writer {
   return { info: writeAs('info'), warn: writeAs('warn', 'warning:'), error: writeAs('error', 'error:') }
 }
 
-/** Of a request, what a person looks for, without names; of anything else, all fields. */
+/** The words of a line: for a request, the values that a person looks for; for anything else, all fields. */
 function wordsOf(fields: Fields): unknown[] {
   const { status, outcome, method, path, milliseconds, token, code, reason, from } = fields
   if (outcome !== undefined) {

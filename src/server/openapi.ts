@@ -11,7 +11,7 @@ export interface Operation {
   hasBody?: boolean
 }
 
-/** Those of openapi.json. */
+/** The operations of openapi.json. */
 export const operations: readonly Operation[] = [
   { id: 'createPlant', right: 'create', method: 'POST', path: '/plants', hasBody: true },
   { id: 'listPlants', right: 'read', method: 'GET', path: '/plants' },

@@ -28,7 +28,7 @@ interface HttpServerOptions {
   inFlight: InFlight
 }
 
-/** Those of TLS 1.3, and of TLS 1.2 with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
+/** The ciphers of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
 const ciphers = 'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20'
 
 /** milliseconds */

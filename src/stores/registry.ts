@@ -83,7 +83,7 @@ export function loginAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.login : address.name
 }
 
-/** With the user and the parameters, but without the password: what is saved. */
+/** The address that is saved: with the user and the parameters, but without the password. */
 export function completeAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.href : address.name
 }
@@ -140,7 +140,7 @@ export async function greatestId(store: Pick<Store, 'read'>): Promise<bigint | u
   return undefined
 }
 
-/** With the greatest id plus 1, or the next one if another process creates that id first. */
+/** Creates the plant with the greatest id plus 1, or the next one if another process creates that id first. */
 export async function createNext(store: Pick<Store, 'read' | 'write'>, plant: Plant): Promise<NewPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
     const next = newPlant(idAfter(await greatestId(store)), plant.name, plant.tag)
@@ -176,7 +176,7 @@ export function noStoreYet({ name }: Address): string {
   return `There is no store at ${name} yet: plants create creates it`
 }
 
-/** For a dry run: no store if there is none yet, or without a token for a service, or the right to read it. */
+/** For a dry run. There may be no store yet, no token for a service, or no right to read it. */
 export async function openToCompare(
   address: Address,
   options: OpenOptions,
@@ -193,7 +193,7 @@ export async function openToCompare(
   return { store: undefined, isReadable: false }
 }
 
-/** Also for the files that SQLite keeps beside a store. */
+/** True also for the files that SQLite keeps beside a store. */
 export async function isPartOf(address: Address, path: string): Promise<boolean> {
   if (address.scheme !== 'sqlite') return false
   const { isPartOf, realPathOf } = await import('./sqlite/store-file.js')

@@ -16,7 +16,10 @@ async function script(line: string, env: Record<string, string> = {}) {
 
 test.each([
   ['test/soak.mjs kill', 'npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was kill'],
-  ['test/matrix.mjs --only 22,23', '--only must be some of 20.19,22,24,26,executable,arm64,arm64-executable,musl,own, but has 23'],
+  [
+    'test/matrix.mjs --only 22,23',
+    '--only must be some of 20.19,22,24,26,executable,arm64,arm64-executable,musl,own, but has 23',
+  ],
   [
     'test/matrix.mjs --node 22',
     "npm run test:matrix -- [--only 20.19,22,24,26,executable] [PATTERN…]: Unknown option '--node'",

@@ -226,7 +226,7 @@ function helpWords(program: Command): Candidate[] {
   return [...commandsOf(program).filter(([name]) => name !== 'help'), ...words]
 }
 
-/** By the choices of an option or argument, or the name of its value. */
+/** Completes by the choices of an option or argument, or by the name of its value. */
 async function valuesOf(of: Option | Argument, text: string, io: Io): Promise<Completions> {
   if (of.argChoices) return { candidates: of.argChoices.map((word) => [word, '']) }
   const name = 'flags' in of ? /<(?<name>\w+)/.exec(of.flags)?.groups?.['name'] : of.name()

@@ -15,7 +15,7 @@ import { chosenFormat, printedFormat, resolvePreferences, resolveSettings } from
 import type { Settings } from '../settings.js'
 import { accessTo } from '../store-access.js'
 
-/** By default, in milliseconds. */
+/** milliseconds, unless --timeout says otherwise */
 const readingTime = 60_000
 
 export interface DoctorOptions extends GlobalOptions {
@@ -170,7 +170,7 @@ async function examineService(address: HttpAddress, settings: Settings, io: Io):
   return { state: 'failed', message: rejection + message, hint }
 }
 
-/** Nothing for a service, or if there is no store yet. */
+/** Yields nothing for a service, or if there is no store yet. */
 async function* examineContents(settings: Settings, io: Io): AsyncIterable<Finding> {
   const { store, storeOptions, source, showsProgress } = settings
   if (!isOwn(store)) return

@@ -2,7 +2,7 @@ import type { Define } from '../command.js'
 
 type ListedCommand = readonly [summary: string, load: () => Promise<Define>, ...aliases: string[]]
 
-/** As the help lists them. */
+/** In the order of the help. */
 const groups: Readonly<Record<string, Readonly<Record<string, ListedCommand>>>> = {
   Plants: {
     create: ['create a plant', async () => (await import('./create.js')).defineCreate, 'new', 'add'],

@@ -25,7 +25,7 @@ import { isInteractive, resolveSettings } from '../context.js'
 import { parseRights, rightsRule } from '../options.js'
 import type { Settings } from '../settings.js'
 
-/** Not a default of --port itself, which conflicts with --socket. */
+/** Applied later than commander's defaults, because --port conflicts with --socket. */
 const defaultPort = 4010
 
 const loopback = '127.0.0.1'

@@ -52,7 +52,7 @@ export async function update(args: readonly string[], options: UpdateOptions, io
   await warnOfEmptyTexts(options, settings)
   const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
   const { dryRun: isDryRun = false } = options
-  /** what they were, unless a service does not say it */
+  /** the plants before the change; a service may not say */
   const before = new Map<bigint, NewPlant>()
   const perform = async (wanted: bigint) => {
     const changed = store && (await (isDryRun ? foresee : change)(store, { id: wanted, ...patch }))

@@ -55,7 +55,7 @@ export function programOf(io: Io, { only, write = () => undefined }: ProgramOpti
   return program.configureHelp({ ...program.configureHelp(), formatHelp })
 }
 
-/** Also of an invalid command line, whose error is printed as they say. */
+/** Reads them also from an invalid command line, because they say how its error is printed. */
 export function globalOptionsIn(argv: readonly string[]): GlobalOptions {
   const command = globalParser()
   try {

@@ -17,7 +17,7 @@ export interface AddressContext {
 
 export type Address = SqliteAddress | PostgresAddress | HttpAddress
 
-/** Not of a service. */
+/** The address of a store that is accessed directly, and not through a service. */
 export type OwnAddress = SqliteAddress | PostgresAddress
 
 export interface SqliteAddress {
@@ -39,7 +39,7 @@ export interface HttpAddress {
 
 export interface PostgresAddress {
   scheme: 'postgres'
-  /** as it is shown */
+  /** the address as it is shown */
   name: string
   /** the complete address, without the password */
   href: string
@@ -72,7 +72,7 @@ export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-fu
 /** the system truncates a longer path */
 export const maxSocketPathBytes = 107
 
-/** With or without `sqlite:`. */
+/** Parses a path, with or without `sqlite:`. */
 export function parseSqlite(text: string, source: string, { resolvePath }: AddressContext): SqliteAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text

@@ -67,7 +67,7 @@ export async function writeOne(
 
 type Changed = Extract<Outcome, { plant: NewPlant }>
 
-/** Of a change that is not skipped. Throws unless it succeeds. */
+/** Throws the error of a change that failed. The change must not be one that is skipped. */
 export function changedBy(outcome: Outcome): Changed {
   if ('error' in outcome) {
     const { error } = outcome
@@ -87,7 +87,7 @@ export function constraintProblem(id: bigint, reason: string): Problem {
 
 const constraintText = 'The store does not accept plant'
 
-/** Also for what a service answers, which has no hint. */
+/** Recognized by the message, because the answer of a service has nothing else. */
 export function isConstraintProblem({ message }: Pick<Problem, 'message'>): boolean {
   return message.startsWith(constraintText)
 }

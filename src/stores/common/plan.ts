@@ -13,7 +13,7 @@ import {
 
 export type Create = Extract<Change, { type: 'create' }>
 
-/** With its idempotency key. */
+/** A stored plant with its idempotency key. */
 export interface KeyedPlant {
   plant: NewPlant
   key?: string | undefined
@@ -29,7 +29,7 @@ export interface Plan {
   hasRepeated: boolean
 }
 
-/** Of creates whose ids and keys are free. */
+/** The plan for creates whose ids and keys are free. */
 export function allCreated(created: Create[]): Plan {
   const outcomes = created.map(({ plant }): Outcome => ({ type: 'created', plant }))
   return { outcomes, created, replaced: [], deleted: [], hasRepeated: false }

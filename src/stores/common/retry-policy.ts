@@ -58,7 +58,7 @@ export async function retrying<T>(
   }
 }
 
-/** For a person who waits. @param left milliseconds until the store is given up */
+/** The message for a person who waits. @param left milliseconds until the store is given up */
 export function tryingAgain({ message }: PlantsError, left: number): string {
   return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
 }

@@ -6,9 +6,9 @@ import type { Change, Outcome } from './change.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
 export interface Store {
-  /** Without those that do not exist. */
+  /** Leaves out the ids that do not exist. */
   get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>>
-  /** In arrays of at most some hundred plants or a few MiB; one consistent snapshot, unless it is read in pages. */
+  /** Yields at most some hundred plants or a few MiB at once: one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<NewPlant[]>
   count(query?: CountQuery): Promise<bigint>
   /**
@@ -44,7 +44,7 @@ export type OwnStore = Required<Store>
 export interface WriteOptions {
   /** written with the changes */
   checkpoint?: Checkpoint | undefined
-  /** rejected changes after which no more are made, in the order of the changes */
+  /** after so many rejected changes, the later ones are not made */
   maxRejected?: number | undefined
   signal?: AbortSignal | undefined
 }
@@ -95,13 +95,13 @@ export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 export interface CheckOptions {
   /** in milliseconds */
   timeout: number
-  /** of `total`, so many plants were read */
+  /** number of plants that were read, of `total` */
   onProgress(read: number, total: number): void
 }
 
 export interface CheckReport {
   message: string
-  /** if something was not read */
+  /** why something was not read */
   hint?: string
 }
 
@@ -173,7 +173,7 @@ export interface TokenStore {
   /** @param digest SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
   add(digest: Uint8Array, token: NewToken): Promise<Token>
-  /** Also revoked ones, in the order of their creation. */
+  /** Includes revoked tokens. In the order of their creation. */
   list(): AsyncIterable<Token[]>
   /** Undefined if there is none with this id. */
   revoke(id: bigint, at: Date): Promise<Token | undefined>

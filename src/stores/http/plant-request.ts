@@ -59,7 +59,7 @@ export function errorIn(response: HttpResponse): { error: number; message: strin
   return { error, message: excerpt(message) }
 }
 
-/** Of a service's own words: one line of at most 200 characters. */
+/** Shortens a service's own words to one line of at most 200 characters. */
 export function excerpt(text: string): string {
   const characters = Array.from(text.slice(0, 1000).replace(/\s+/g, ' ').trim())
   return characters.length > 200 ? `${characters.slice(0, 199).join('')}…` : characters.join('')

@@ -49,7 +49,7 @@ function pageAt(client: HttpClient, path: string): Promise<Page> {
 
 interface Page {
   plants: NewPlant[]
-  /** its path */
+  /** path of the next page */
   next: string | undefined
 }
 
@@ -101,7 +101,7 @@ export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGe
   }
 }
 
-/** In complete lines. */
+/** Yields blocks of complete lines. */
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { clock, timeout } = client.options
   const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(timeout))
@@ -178,7 +178,7 @@ function orderOf(client: HttpClient, { after, desc = false, tag }: ReadQuery): (
   }
 }
 
-/** Of a service that ignores `order=desc`. */
+/** The error for a service that ignores `order=desc`. */
 function ascending({ address }: HttpClient): PlantsError {
   return malformed(
     `${address.name} cannot list plants in descending order`,

@@ -154,7 +154,7 @@ export async function sendChanges(
   return outcomes.map((outcome) => outcome ?? { type: 'unsent', error: reason })
 }
 
-/** Of a change that an error has ended. */
+/** The type of outcome of a change that ended with this error. */
 export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
   return error.isOutcomeUnknown ? 'unknown' : isOfPlant(error) ? 'rejected' : 'unsent'
 }

@@ -25,10 +25,10 @@ export class ConnectionPool {
   readonly #pool: pg.Pool
   readonly #connections = new Set<Connection>()
   readonly #endpoints: Endpoint[]
-  /** the index of that of the next connection */
+  /** index of the server to try next */
   #next = 0
   #wasConnected = false
-  /** of the last attempt to connect */
+  /** error of the last attempt to connect */
   #failure: PlantsError | undefined
   #isReportedAway = false
   readonly #closing = new AbortController()

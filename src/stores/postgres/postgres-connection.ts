@@ -24,7 +24,7 @@ export class Connection extends pg.Client {
   readonly #timeout: number
   /** until the connection is checked */
   readonly #connecting: NodeJS.Timeout
-  /** of the login, as requested by the server */
+  /** the authentication method that the server requested */
   #method: string | undefined
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false

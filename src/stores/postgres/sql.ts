@@ -23,7 +23,7 @@ export function literal(value: bigint | number | string | null | undefined): str
   return `E'${value.replace(/['\\]/g, '$&$&')}'`
 }
 
-/** Of VALUES. */
+/** A row of VALUES. */
 export function rowOf(...values: Parameters<typeof literal>[0][]): string {
   return `(${values.map(literal).join()})`
 }

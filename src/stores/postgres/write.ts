@@ -85,7 +85,7 @@ async function withoutViolations(
   return [...first, ...(await settle(transaction, changes.slice(half), maxRejected - rejections))]
 }
 
-/** Those with the ids and the keys of the changes. */
+/** Reads the plants that have the ids or the keys of the changes. */
 async function storedFor(transaction: Transaction, changes: readonly Change[]): Promise<KeyedPlant[]> {
   const ids = [...new Set(changes.map(idOf))]
   const keys = changes.flatMap((change) => (change.type === 'create' && change.key !== undefined ? change.key : []))

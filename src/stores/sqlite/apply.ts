@@ -88,7 +88,7 @@ function apply(connection: Connection, change: Change): Outcome {
   }
 }
 
-/** Those with the id and the key of the change. */
+/** Reads the plants that have the id or the key of the change. */
 function storedFor(connection: Connection, change: Change): KeyedPlant[] {
   const key = change.type === 'create' ? change.key : undefined
   const plant = findPlant(connection, 'id', idOf(change))
@@ -96,7 +96,7 @@ function storedFor(connection: Connection, change: Change): KeyedPlant[] {
   return [...(plant ? [{ plant }] : []), ...(first ? [{ plant: first, key }] : [])]
 }
 
-/** By a constraint, or by the expression of an index, that somebody added. */
+/** Whether a constraint, or the expression of an index, that somebody added refuses the change. */
 function isRefusal(error: unknown): boolean {
   const code = primaryCode(error)
   return code === 19 || code === 1
@@ -106,7 +106,7 @@ function isRefusal(error: unknown): boolean {
 const insertPlant = `INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
 
-/** Also removes the idempotency key. */
+/** Removes the idempotency key, so that a late retry of the create conflicts. */
 const updatePlant = 'UPDATE plants SET name = ?2, tag = ?3, idempotency_key = NULL WHERE id = ?1'
 
 const insertMany = `INSERT INTO plants (id, name, tag) VALUES ${Array(rowsAtOnce).fill('(?, ?, ?)').join()}`

@@ -12,7 +12,7 @@ export function countPlants(connection: Connection, query: CountQuery = {}): big
   return (connection.prepare(statement).get(...values) as { count: bigint }).count // a count gives one row
 }
 
-/** In steps, between which the event loop turns. */
+/** Reads in steps, between which the event loop turns. */
 export function readPlants(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
   return query.sort === undefined || query.sort === 'id' ? readById(connection, query) : readByText(connection, query)
 }
@@ -82,7 +82,7 @@ export function countTexts(connection: Connection, by: TextName, query: CountQue
   return inSteps(connection, connection.prepare(select).iterate(...values), toCount, ({ text = '' }) => text.length)
 }
 
-/** Of a statement that the connection keeps: the driver finalizes one that is garbage, also while it is read. */
+/** Reads a statement that the connection keeps: the driver finalizes one that is garbage, even while it is read. */
 async function* inSteps<Item>(
   connection: Connection,
   rows: Iterator<unknown>,

@@ -79,11 +79,11 @@ function readRange(connection: Connection, first: bigint): (IdRange & { plants: 
   return { ...range, plants: rows.length }
 }
 
-/** Not as texts, because drivers change malformed ones. */
+/** Reads texts as bytes, because drivers change malformed ones. */
 const selectTexts = `SELECT id, CAST(name AS BLOB) AS name, CAST(tag AS BLOB) AS tag
   FROM plants WHERE id BETWEEN ? AND ?`
 
-/** Of pages, types and indexes. Throws `DamageError`. */
+/** Checks pages, types and indexes. Throws `DamageError`. */
 export function checkIntegrity(db: Database): void {
   const found = String(db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check'])
   if (found !== 'ok') throw new DamageError(found.split('\n').at(-1)) // after a line with the name of the database

@@ -72,7 +72,7 @@ const noFolder: Cause = {
   hint: (path) => `Make it with: mkdir -p ${shellWord(dirname(path))}`,
 }
 
-/** Also for a store whose folder is read-only. */
+/** Covers a store whose directory is read-only, too. */
 const forbidden: Cause = {
   sentence: (path) => `The store ${path} cannot be ${isReadable(path) ? 'written' : 'read'} by this user`,
   hint: 'Change the permissions of the file and its directory, or choose another file with --store PATH',

@@ -1,4 +1,4 @@
-/** In the header of the file: "plnt", and the version of the schema. */
+/** The header of the file has "plnt" as its application id, and the version of the schema as its user version. */
 export const applicationId = 0x706c6e74n
 export const schemaVersion = 5n
 export const headerSql = `PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`

@@ -56,7 +56,7 @@ export async function warnIfExposed(path: string, { onExposed }: FileOptions): P
   if (why !== undefined) await onExposed?.(`The store ${path} is exposed to other users: ${directory} ${why}`, hint)
 }
 
-/** As device:inode, or the system error code. */
+/** Returns device:inode, or the system error code. */
 export function identityOf(path: string): string {
   try {
     const { dev, ino } = statSync(path, { bigint: true })

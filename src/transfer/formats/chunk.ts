@@ -53,10 +53,10 @@ export interface FormatReader {
   chunks: AsyncIterable<Chunk>
 }
 
-/** As its input has it: the text of a JSON value, or the cells of a row. */
+/** A record as it is in the input: the text of a JSON value, or the cells of a row. */
 export type RawRecord = string | Cells
 
-/** Without those at the end that are empty. An empty cell without quotes is undefined. */
+/** The cells of a row, without empty ones at its end. An empty cell without quotes is undefined. */
 export type Cells = readonly Cell[]
 
 export type Cell = string | undefined | BadCell

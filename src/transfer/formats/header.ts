@@ -17,7 +17,7 @@ export function findHeader({ records, problems }: Chunk<Cells>, rules: FieldRule
   return found === -1 ? undefined : found
 }
 
-/** Where no row has the columns. */
+/** The index of the row that is probably the header, if none has the columns. */
 export function likelyHeader(rows: readonly Cells[]): number {
   const likely = rows.findIndex((row) => namesIn(row).filter(Boolean).length > 1)
   return Math.max(0, likely)

@@ -44,7 +44,7 @@ export async function* readArray(blocks: AsyncIterable<Buffer>, source: string):
   if (chunk.records.length > 0) yield chunk
 }
 
-/** Of a text that is not JSON, the error names the line on which the first broken element begins. */
+/** Throws `malformed` for a text that is not JSON, with the line on which the first broken element begins. */
 function assertArray(text: string, source: string): void {
   if (text.trim() === '') return
   const parsed = parseJson(text)
@@ -61,7 +61,7 @@ function assertArray(text: string, source: string): void {
   throw malformed(`${source}:${broken.line}: Not JSON: ${broken.reason}`, 'Correct it, and run it again')
 }
 
-/** Of an array; of a broken one, what stands where elements do. */
+/** Yields the elements of an array, or what is in their place in a broken one. */
 function* elementsOf(text: string): Generator<{ element: string; line: number }> {
   let [line, depth, start, startLine] = [1, 0, -1, 1]
   for (let at = 0; at < text.length; at += 1) {

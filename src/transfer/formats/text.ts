@@ -47,7 +47,7 @@ export interface Lines {
   invalid: Set<number>
 }
 
-/** Of a line that is too large for a record, the end may be missing. */
+/** The end of a line that is too large for a record may be missing. */
 export async function* readLines(blocks: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
   let rest: Buffer = Buffer.alloc(0)
   let lines: Lines = { first: 1, texts: [], invalid: new Set() }

@@ -145,7 +145,7 @@ async function* chunksOf(sheet: OpenSheet, after: number, width: number): AsyncG
   }
 }
 
-/** Without blank rows, and cells beside the table, such as a note. */
+/** Leaves out blank rows, and cells beside the table, such as a note. */
 function rowsOf({ rows, cells, isFrom1904 }: OpenSheet, from: number, to: number, width = Infinity): Chunk<Cells> {
   const chunk = new Chunk<Cells>()
   for (const [index, values] of rows.slice(from, to).entries()) {

@@ -144,7 +144,7 @@ export class Importer {
     if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
   }
 
-  /** Of the inputs up to the one that is read. */
+  /** The inputs up to the one that is being read. */
   #filesUntil(reader: OpenInput): Position['files'] {
     const { files, input } = this.position
     return [...files.slice(0, input), reader.fingerprint()]
@@ -211,7 +211,7 @@ export class Importer {
   }
 }
 
-/** Of a service: it was not asked, or what answered is none. */
+/** Why a service settled no more: it was not asked, or what answered is no Plant Store. */
 function failureIn(outcomes: readonly Outcome[], limit: number): Problem | undefined {
   const isEnough = outcomes.filter(({ type }) => type === 'rejected').length >= limit
   for (const outcome of outcomes)
@@ -229,12 +229,12 @@ function countOutcome(counts: Counts, outcome: Outcome): void {
   else if (outcome.type !== 'unsent' && outcome.type !== 'deleted') counts[outcome.type] += 1
 }
 
-/** Whether its id exists, and not that a constraint somebody added refuses it. */
+/** Whether the id exists. A constraint that somebody added is another conflict. */
 function isConflict(outcome: Outcome): boolean {
   return outcome.type === 'rejected' && outcome.error.type === 'conflict' && !isConstraintProblem(outcome.error)
 }
 
-/** Asks for the next one while the caller uses the last. */
+/** Requests the next item while the caller uses the last one. */
 async function* ahead<T>(source: AsyncGenerator<T, void>): AsyncGenerator<T> {
   for (let next = source.next(); ; ) {
     const { value, done } = await next

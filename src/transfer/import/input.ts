@@ -181,7 +181,7 @@ export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: 
   }
 }
 
-/** Of the records that have an id; undefined if an input cannot be read twice. */
+/** The greatest id of the records that have one. Undefined if an input cannot be read twice. */
 export async function greatestIdIn(plan: ImportPlan, io: Io): Promise<bigint | undefined> {
   let greatest: bigint | undefined
   for (const input of plan.inputs.every(isFile) ? plan.inputs : []) {
