@@ -3,7 +3,7 @@ import { bash } from '../../helpers/bash.js'
 import { World } from '../../helpers/world.js'
 
 test.each([
-  [100, 'create --id "$id" --name "$name"'],
+  [20, 'create --id "$id" --name "$name"'],
   [3, 'get "$id"'],
   [3, 'delete "$id" --yes'],
 ])(

@@ -74,7 +74,7 @@ describe.runIf(isLinux)('needs the same memory', () => {
   test('for an input without an end, until Ctrl-C', { timeout: rounds(120_000) }, async () => {
     const world = new World()
     const block = Buffer.from(`${plantLines(2000).join('\n')}\n`)
-    const enough = Math.ceil(((isSoak ? 2048 : 64) * mebibyte) / block.length)
+    const enough = Math.ceil(((isSoak ? 2048 : 40) * mebibyte) / block.length)
     const { code, err } = await measured(world, 'import - --if-exists skip', function* (run) {
       for (let blocks = 0; ; blocks += 1) {
         if (blocks === enough) run.kill('SIGINT')
