@@ -26,10 +26,10 @@ async function slowService() {
 }
 
 /** A service that looks up no token before it is let. */
-async function slowLookups() {
+async function slowLookups(options: Parameters<typeof serveStore>[1] = {}) {
   const lookups = gate()
   const openTokenSource = async () => () => lookups.wait().then(() => testCaller)
-  return { service: await serveStore(quick, { openTokenSource }), lookups }
+  return { service: await serveStore(quick, { openTokenSource, ...options }), lookups }
 }
 
 /** The service's side of the next connection: how much it has read. */
@@ -252,6 +252,16 @@ test.each([
   for (let count = 0; count < 64; count += 1)
     expect((await (await connectTo(service.place)).send(slow).answer())?.text).toContain(error)
   expect((await exchange(service, { body: fern.padEnd(1000) })).status).toBe(200)
+})
+
+test('bodies that came before their tokens were accepted take room from the others', async () => {
+  const { service, lookups } = await slowLookups({ limits: { ...limits, bodyLimit: 1000 } })
+  const slow = requestBytes(testToken, { headers: { 'Content-Length': '1000' }, body: ' '.repeat(990) })
+  for (let count = 0; count < 65; count += 1) (await connectTo(service.place)).send(slow)
+  await expect.poll(() => lookups.waiting).toBe(65)
+  for (let turn = 0; turn < 5; turn += 1) expect((await exchange(service, description)).status).toBe(200)
+  lookups.open()
+  expect((await exchange(service, { body: fern.padEnd(1000) })).status).toBe(503)
 })
 
 test('bodies whose tokens are looked up take no room from one another, and are read on when that is done', async () => {
