@@ -107,7 +107,9 @@ class Failures {
     const isWorse = failure.exitCode >= (worst?.exitCode ?? 0) && !(worst?.isInterruption && failure.hint === undefined)
     if (isWorse) this.worst = failure
     const lesser = isWorse ? worst : failure
-    if (lesser && !lesser.isInterruption) await writeError(this.#io, lesser, this.#settings)
+    // An interruption with a hint is of a plant whose change is unknown.
+    if (lesser && (!lesser.isInterruption || lesser.hint !== undefined))
+      await writeError(this.#io, lesser, this.#settings)
   }
 }
 

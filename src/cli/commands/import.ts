@@ -64,6 +64,7 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
     throw malformed(`${ofTable} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
   if (map?.id === '' && idFrom === undefined)
     throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
+  if (rejects === '-') throw malformed('Rejected records go to a file', 'For stdout: --rejects /dev/stdout')
   if (rejects !== undefined && /\.xlsx$/i.test(rejects))
     throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
   const inputs = inputsOf(files, io)

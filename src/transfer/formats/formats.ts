@@ -23,6 +23,8 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
     const { openWorkbook } = await import('./workbook.js')
     return openWorkbook(input, options)
   }
+  if (head.toString('latin1', 0, 4) === '\xd0\xcf\x11\xe0')
+    throw malformed(`${name} is an old workbook (.xls), or has a password`, 'Save it as .xlsx, without a password')
   const marked = markedEncoding(head)
   const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
   if (options.sheet !== undefined && !isRejects)

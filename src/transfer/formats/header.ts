@@ -41,7 +41,12 @@ export function headerAt(
   while (names.at(-1) === '') names.pop()
   const missing = missingIn(names, rules)
   const where = index === -1 ? `${source}: --columns has` : `${source} has no header: line ${line} has`
-  const hint = missing.join() === 'id' ? chooseId : chooseColumns
+  const isMisnamed = missing.some((field) => rules.map[field])
+  const hint = isMisnamed
+    ? 'Correct --map: it names a column that is not there'
+    : missing.join() === 'id'
+      ? chooseId
+      : chooseColumns
   if (missing.length > 0)
     throw malformed(`${where} no column for ${missing.join(' and ')}, only ${listOf(names)}`, hint)
   const columns = new Map<FieldName, number>()

@@ -22,7 +22,11 @@ export async function openWorkbook(input: FormatInput, options: InputOptions): P
   const { name, signal } = input
   const bytes = await readWhole(input.blocks, maxPacked)
   if (!bytes) throw malformed(`${name} is larger than ${maxPacked} bytes`, 'Save the sheet as CSV')
-  checkArchive(bytes, name)
+  try {
+    checkArchive(bytes, name)
+  } catch (error) {
+    throw error instanceof RangeError ? damaged(name, new Error('its directory is cut off')) : error
+  }
   const book = { bytes, source: name, sheets: await sheetNames(bytes, name) }
   const only = book.sheets.length === 1 ? await readSheet(book, 0) : undefined
   const isRejects = only?.rows[0]?.[0] === rejectNames[0]

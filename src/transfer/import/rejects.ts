@@ -24,6 +24,8 @@ export class Rejects {
   readonly #isFile: boolean
   /** opened by the shell, and not closed here */
   readonly #isGiven: boolean
+  /** whether this run has written to it: a pipe has no header of an earlier run */
+  #isBegun = false
 
   /** @param length of the file of an earlier run, which goes on; without it, there must be none */
   static async open(path: string, length: number | undefined, signal: AbortSignal): Promise<Rejects> {
@@ -75,7 +77,8 @@ export class Rejects {
   append(length: number, rejected: readonly RejectedRecord[], reader: FormatReader): number {
     this.#cut(length)
     if (rejected.length === 0) return length
-    const head = length === 0 ? headOf(reader) : ''
+    const head = length === 0 || (!this.#isFile && !this.#isBegun) ? headOf(reader) : ''
+    this.#isBegun = true
     const bytes = Buffer.from(head + rejected.map((record) => `${recordOf(record, reader)}\n`).join(''))
     this.#attempt(() => {
       fs.writeFileSync(this.#fd, bytes)

@@ -2,8 +2,10 @@ import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
 import { PlantsError } from '../../../src/platform/errors.js'
+import { Hostile } from '../../helpers/hostile.js'
+import { token } from '../../helpers/http-store.js'
 import { objectsOf } from '../../helpers/json-lines.js'
-import { ioOf } from '../../helpers/run.js'
+import { ioOf, runPlants } from '../../helpers/run.js'
 import { World } from '../../helpers/world.js'
 
 test.each([
@@ -95,4 +97,18 @@ test.each([
 ])('%s reports how many plants it has changed when it is interrupted', async (line, message, left) => {
   const stopIt = (stop: AbortController) => stop.abort(new PlantsError('interrupted', 'Interrupted'))
   expect(await running(100, line, stopIt)).toEqual({ code: 130, error: 500, message, left })
+})
+
+test('changes that are in flight to a service are each named when they are interrupted', async () => {
+  const silent = () => undefined
+  const others = { 'DELETE /plants/1': [silent], 'DELETE /plants/2': [silent], 'DELETE /plants/3': [silent] }
+  const service = await Hostile.listen({ others })
+  const stop = new AbortController()
+  const line = ['delete', '1', '2', '3', '--yes', '--store', service.url]
+  const deletion = runPlants(line, { env: { PLANTS_TOKEN: token }, signal: stop.signal })
+  await expect.poll(() => service.lines.length).toBe(3)
+  stop.abort(new PlantsError('interrupted', 'Interrupted'))
+  const { code, err } = await deletion
+  const named = Array.from(err.matchAll(/Whether plant (\d) was changed is unknown/g), ([, id]) => id)
+  expect([code, named.toSorted()]).toEqual([130, ['1', '2', '3']])
 })

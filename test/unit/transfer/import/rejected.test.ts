@@ -1,9 +1,12 @@
 import { execFileSync } from 'node:child_process'
 import { createReadStream, createWriteStream, existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
+import type { FormatReader } from '../../../../src/transfer/formats/chunk.js'
+import { Rejects } from '../../../../src/transfer/import/rejects.js'
 import { Importer, plant } from '../../../helpers/imports.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { isLinux } from '../../../helpers/linux.js'
@@ -150,6 +153,19 @@ test.runIf(isLinux)('rejected records go to a pipe as soon as it has a reader', 
   const read = text(createReadStream(pipe))
   expect(await importing).toMatchObject({ code: 6 })
   expect(await read).toMatch(/^\{"rejected_line":1,.*"id":"x".*\}\n$/)
+})
+
+test.runIf(isLinux)('a pipe gets a header from each run', async () => {
+  const pipe = join(user.home, 'pipe')
+  execFileSync('mkfifo', [pipe])
+  const read = text(createReadStream(pipe))
+  const rejects = await Rejects.open(pipe, 5, new AbortController().signal)
+  const header = { names: ['id', 'name'], columns: new Map(), others: [], kept: [0, 1] }
+  const reader: FormatReader = { format: 'csv', delimiter: ',', header, chunks: Readable.from([]) }
+  const record = (id: string) => ({ line: 2, element: undefined, raw: [id, 'Fern'], error: 422, message: 'no' })
+  for (const id of ['a', 'b']) rejects.append(5, [record(id)], reader)
+  rejects.close()
+  expect(await read).toBe('rejected_line,rejected_reason,id,name\n2,no,a,Fern\n2,no,b,Fern\n')
 })
 
 test.each(['--dry-run', '--atomic'])('%s finds an id that is twice in several inputs', async (flag) => {

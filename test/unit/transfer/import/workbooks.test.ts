@@ -196,7 +196,9 @@ test.each<[message: string, stdin: Buffer]>([
   ['stdin is a binary workbook (.xlsb)', zip([['xl/workbook.bin', 'x']])],
   [`${damagedSheet}: CRC-32 mismatch for xl/worksheets/sheet1.xml`, flipped(book(''))],
   [`${damaged}: it has no directory`, book('').subarray(0, 500)],
-  ['stdin is not CSV, TSV, NDJSON or JSON', Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex')],
+  [`${damaged}: its directory is cut off`, book('').subarray(0, -18)],
+  [`${damaged}: its directory is cut off`, Buffer.from('PK\x05\x06')],
+  ['stdin is an old workbook (.xls), or has a password', Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex')],
 ])('a workbook is rejected: %s', async (message, stdin) => {
   const { code, err } = await user.import('', stdin)
   expect([code, err.slice(0, message.length + 8)]).toEqual([2, `plants: ${message}`])
