@@ -41,14 +41,8 @@ export function headerAt(
   while (names.at(-1) === '') names.pop()
   const missing = missingIn(names, rules)
   const where = index === -1 ? `${source}: --columns has` : `${source} has no header: line ${line} has`
-  const isMisnamed = missing.some((field) => rules.map[field])
-  const hint = isMisnamed
-    ? 'Correct --map: it names a column that is not there'
-    : missing.join() === 'id'
-      ? chooseId
-      : chooseColumns
   if (missing.length > 0)
-    throw malformed(`${where} no column for ${missing.join(' and ')}, only ${listOf(names)}`, hint)
+    throw malformed(`${where} no column for ${missing.join(' and ')}, only ${listOf(names)}`, hintFor(missing, rules))
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
     const found = columnsOf(field, names, rules)
@@ -70,6 +64,11 @@ const chooseColumns =
   'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
 
 const chooseId = 'Choose its column with --map id=COLUMN, or number the plants with --id-from next'
+
+function hintFor(missing: readonly FieldName[], { map }: FieldRules): string {
+  if (missing.some((field) => map[field])) return 'Correct --map: it names a column that is not there'
+  return missing.join() === 'id' ? chooseId : chooseColumns
+}
 
 function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   const has = (field: FieldName) => columnsOf(field, names, rules).length > 0
