@@ -30,7 +30,7 @@ export interface Credential {
   savedAt?: string | undefined
 }
 
-/** Takes PLANTS_TOKEN for the store of this run, else its token command, else the token saved for exactly its address. */
+/** Takes PLANTS_TOKEN for the store of this run, else its token command, else the token saved for its exact address. */
 export async function findToken(
   store: HttpAddress,
   context: CredentialContext,

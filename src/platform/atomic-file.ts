@@ -16,8 +16,8 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
-import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
+import { wait } from './clock.js'
 import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
 import { isOpenElsewhere, isThisUser, syncFolder } from './files.js'
 
@@ -106,7 +106,7 @@ export function isWrittenInPlace(path: string, stats: Stats | undefined): boolea
   return !stats.isFile() || /^\/(dev\/(std(in|out|err)|fd\/\d+)|proc\/\w+\/fd\/\d+)$/.test(path)
 }
 
-/** Opens a device or a pipe for non-blocking writes. Waits for the reader of a pipe, or throws the reason of the signal. */
+/** Opens a device or a pipe for non-blocking writes. A pipe needs a reader: waits for it until the signal aborts. */
 export async function openInPlace(path: string, signal: AbortSignal): Promise<number> {
   for (;;) {
     try {
@@ -115,8 +115,7 @@ export async function openInPlace(path: string, signal: AbortSignal): Promise<nu
     } catch (error) {
       if (systemCode(error) !== 'ENXIO' || !statSync(path).isFIFO()) throw error
     }
-    await setTimeout(1)
-    signal.throwIfAborted()
+    await wait(1, [signal])
   }
 }
 

@@ -52,7 +52,7 @@ const isVariable = /^PLANTS_[A-Z_]{1,11}\.?$/
 /** the length of the shortest prefix of a secret that is redacted */
 const headLength = 8
 
-/** The forms in which a secret may appear. Of a long one, a pattern takes the beginning and any token characters after it. */
+/** The forms in which a secret may appear. A long one is recognized by its beginning, and redacted with the rest. */
 function formsOf(whole: string): string[] {
   const secret = whole.slice(0, 4096)
   const wellFormed = secret.toWellFormed()

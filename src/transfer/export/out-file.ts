@@ -1,6 +1,6 @@
 import { accessSync, closeSync, constants, type Stats, statSync, writeSync } from 'node:fs'
 import { pipeline } from 'node:stream/promises'
-import { setImmediate, setTimeout } from 'node:timers/promises'
+import { setImmediate } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
 import { fieldNames, type NewPlant } from '../../plant/plant.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
@@ -13,6 +13,7 @@ import {
   targetOf,
   unwritable,
 } from '../../platform/atomic-file.js'
+import { wait } from '../../platform/clock.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 
@@ -84,8 +85,7 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
         at += writeSync(fd, bytes, at)
       } catch (error) {
         if (systemCode(error) !== 'EAGAIN') throw error
-        await setTimeout(1) // for the other end of a pipe
-        signal.throwIfAborted()
+        await wait(1, [signal]) // for the other end of a pipe
       }
     }
     length += bytes.length
