@@ -122,7 +122,7 @@ function importArgs(format) {
 }
 
 function exportArgs(format, out) {
-  return ['--output', format, '--out', out]
+  return [out, '--output', format]
 }
 
 function tableOf(title, programs) {

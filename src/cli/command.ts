@@ -199,7 +199,8 @@ function usageError(command: Command, message: string, code: string): PlantsErro
   const usage = `Usage: plants ${name} ${command.usage()}`
   const isOfArguments = code === 'commander.missingArgument' || code === 'commander.excessArguments'
   const help = `${isOfArguments ? `${usage}. ` : ''}See: plants ${`${name} --help`.trim()}`
-  const guess = suggestion ?? (option?.startsWith('--') ? globalSuggestion(option) : undefined)
+  const guess =
+    insteadOf[`${name} ${option}`] ?? suggestion ?? (option?.startsWith('--') ? globalSuggestion(option) : undefined)
   const isRisky = /\b(remove|delete|revoke|unset|logout)\b/.test(guess ?? '')
   return malformed(text.charAt(0).toUpperCase() + text.slice(1), isRisky ? help : (guess ?? help))
 }
@@ -225,6 +226,11 @@ function globalSuggestion(option: string): string | undefined {
     if (error instanceof CommanderError) return partsOf(error.message).suggestion
     throw error
   }
+}
+
+/** Options that somebody may know from an earlier version. */
+const insteadOf: Readonly<Record<string, string>> = {
+  'export --out': 'The file is an argument: plants export FILE',
 }
 
 const inPlaceOfPassword = 'Set PGPASSWORD, or write it to ~/.pgpass'

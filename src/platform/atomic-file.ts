@@ -6,6 +6,7 @@ import {
   fstatSync,
   fsync,
   fsyncSync,
+  linkSync,
   lstatSync,
   openSync,
   readlinkSync,
@@ -34,7 +35,17 @@ export function replaceFile(file: string, target: string): void {
   }
 }
 
-/** `commit` renames the temporary file to its target. Call `discard` last, also after `commit`. */
+function createFile(file: string, target: string): void {
+  try {
+    linkSync(file, target) // unlike a rename, it never replaces a file
+  } catch (error) {
+    if (systemCode(error) === 'EEXIST') throw error
+    closeSync(openSync(target, 'wx')) // a file system without hard links
+    replaceFile(file, target)
+  }
+}
+
+/** `commit` or `create` gives the temporary file the name of its target. Call `discard` last, also after these. */
 export class AtomicFile {
   readonly fd: number
   /** of the temporary file */
@@ -42,11 +53,14 @@ export class AtomicFile {
   readonly #target: string
   #isOpen = true
 
-  /** @param target absolute; a symbolic link is replaced, not followed: see `targetOf` */
-  constructor(target: string) {
+  /**
+   * @param target absolute; a symbolic link is replaced, not followed: see `targetOf`
+   * @param mode reduced by the umask
+   */
+  constructor(target: string, mode = 0o600) {
     this.#target = target
     this.path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
-    this.fd = openSync(this.path, 'wx', 0o600)
+    this.fd = openSync(this.path, 'wx', mode)
   }
 
   /** In a thread, so that `commit` of a large file does not block. */
@@ -55,7 +69,9 @@ export class AtomicFile {
   }
 
   /**
-   * @param old the replaced file: the new one gets its mode, and its owner if permitted. Without it, the mode is 0600.
+   * Replaces the target.
+   *
+   * @param old what it is: the new file gets its mode, independent of the umask, and its owner if permitted
    */
   commit(old?: Stats): void {
     try {
@@ -63,11 +79,20 @@ export class AtomicFile {
     } catch (error) {
       if (systemCode(error) !== 'EPERM') throw error
     }
-    // Independent of the umask. A group that differs from the old one gets no permissions.
-    fchmodSync(this.fd, old ? old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707) : 0o600)
+    // A group that differs from the old one gets no permissions.
+    if (old) fchmodSync(this.fd, old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707))
+    this.#finish(() => replaceFile(this.path, this.#target))
+  }
+
+  /** Throws EEXIST if the target exists, even if it was created a moment ago. */
+  create(): void {
+    this.#finish(() => createFile(this.path, this.#target))
+  }
+
+  #finish(rename: () => void): void {
     fsyncSync(this.fd)
     this.#close()
-    replaceFile(this.path, this.#target)
+    rename()
     syncFolder(dirname(this.#target))
   }
 

@@ -123,6 +123,7 @@ export function systemReason(error: unknown, special: Readonly<Record<string, st
 
 export const systemReasons: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
+  EEXIST: 'it exists already',
   ENOTDIR: 'a part of its path is not a directory',
   EISDIR: 'it is a directory',
   EACCES: 'permission denied',

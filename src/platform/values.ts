@@ -43,7 +43,7 @@ export function parseOutput(
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
   const isFile = text === 'xlsx' || /[./]/.test(text)
-  return parseChoice(flag, text, formats, isFile ? 'For a file: plants export --out FILE' : 'See: plants help options')
+  return parseChoice(flag, text, formats, isFile ? 'For a file: plants export FILE' : 'See: plants help options')
 }
 
 export function isJson(format: string | undefined): boolean {

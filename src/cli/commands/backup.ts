@@ -25,7 +25,7 @@ export function parseBackupPath(text: string): string {
 
 export async function backup(path: string, options: GlobalOptions, io: Io): Promise<void> {
   const settings = await resolveSettings(options, io)
-  const store = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export --out FILE')
+  const store = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export FILE')
   const file = io.resolvePath(path)
   const { backUp } = await import('../../stores/sqlite/sqlite-backup.js')
   const copy = await backUp(store, file, settings.storeOptions)

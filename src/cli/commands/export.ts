@@ -1,12 +1,12 @@
-import { statSync } from 'node:fs'
 import { quoteIfNeeded, writeResult, writeRows } from '../../output/output.js'
 import { progressLine, withProgress } from '../../output/progress.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { formatNames } from '../../plant/records.js'
-import { PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats, parseOutput, parseText } from '../../platform/values.js'
 import { isPartOf, noStoreYet, openExistingStore } from '../../stores/registry.js'
+import type { OutFile } from '../../transfer/export/out-file.js'
 import type { PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -14,47 +14,39 @@ import type { Settings } from '../settings.js'
 import { assertOrder } from './list.js'
 
 export interface ExportOptions extends QueryOptions {
-  out?: string
+  yes?: true
 }
 
 export function defineExport(command: PlantsCommand, io: Io): void {
   command
     .description(
-      'Write a consistent snapshot of the plants, in ascending order of id: in the format of --output, of the name of the file, or else NDJSON. Others can write to the store in the meantime.',
+      'Write a consistent snapshot of the plants, in ascending order of id: to a file, in the format of its name, or to stdout, as NDJSON. Others can write to the store in the meantime.',
     )
-    .value(
-      '--out <file>',
-      'write to this file, replacing it atomically; .xlsx is an Excel workbook, .gz is compressed. By default stdout',
-      parseText,
+    .argument(
+      '[file]',
+      'file to write: .ndjson, .json, .csv, .tsv or .xlsx (an Excel workbook); with .gz, all but the last are compressed',
+      (text) => parseText('file', text),
     )
+    .option('-y, --yes', 'replace a file that exists')
   addQuery(command)
-    .addExamples(
-      'plants export > plants.ndjson',
-      'plants export --output csv --tag shade',
-      'plants export --out plants.xlsx',
-    )
-    .handler((options: ExportOptions) => exportPlants(options, io))
+    .addExamples('plants export > plants.ndjson', 'plants export --output csv --tag shade', 'plants export plants.xlsx')
+    .handler((options: ExportOptions, name?: string) => exportPlants(name, options, io))
 }
 
-export async function exportPlants(options: ExportOptions, io: Io): Promise<void> {
+export async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
   if (options.output !== undefined) parseOutput('--output', options.output, formatNames)
   const settings = await resolveSettings(options, io, { formats: outputFormats })
-  const { out, limit, after, tag, search, sort, desc } = options
-  const path = out === undefined || /^(-|\/dev\/stdout)$/.test(out) ? undefined : io.resolvePath(out)
-  if (path !== undefined && (await isPartOf(settings.store, path)))
-    throw new PlantsError('malformed', `${path} is the store itself`, { hint: 'Choose another file with --out FILE' })
   assertOrder(options, settings)
-  const { encoderFor, formatOfName } = await import('../../transfer/export/out-file.js')
-  const output = settings.output === 'text' ? 'ndjson' : settings.output
-  const format = path !== undefined && options.output === undefined ? formatOfName(path) : output
+  const target = /^(-|\/dev\/stdout)$/.test(name) ? undefined : await targetNamed(name, options, settings, io)
   const store = await openExistingStore(settings.store, settings.storeOptions)
   try {
-    if (!store) await warnOfMissing(settings, path, out)
-    const progress = progressLine(io, settings.showsProgress && (path !== undefined || !io.stdout.isTerminal))
+    if (!store) await warnOfMissing(settings, target)
+    const progress = progressLine(io, settings.showsProgress && (target !== undefined || !io.stdout.isTerminal))
+    const { limit, after, tag, search, sort, desc } = options
     const query = { limit, after, tag, search, sort, desc }
     const pages = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
-    if (path === undefined) await writeRows(io, { ...settings, output }, pages, {})
-    else await save(pages, { path, out }, encoderFor(path, format), settings, io)
+    if (target) await save(pages, target, settings, io)
+    else await writeRows(io, { ...settings, output: outputOf(settings) }, pages, {})
   } finally {
     await store?.close()
   }
@@ -62,21 +54,45 @@ export async function exportPlants(options: ExportOptions, io: Io): Promise<void
 
 async function* noPages(): AsyncGenerator<NewPlant[]> {}
 
+interface Target extends OutFile {
+  /** as the user typed it */
+  name: string
+  encode(pages: AsyncIterable<NewPlant[]>): AsyncIterable<Uint8Array>
+  mayReplace: boolean
+}
+
+/** Asks before an existing file is replaced, and throws without the consent. */
+async function targetNamed(name: string, { output, yes }: ExportOptions, settings: Settings, io: Io): Promise<Target> {
+  const path = io.resolvePath(name)
+  if (await isPartOf(settings.store, path)) throw malformed(`${path} is the store itself`, 'Choose another file')
+  const { encoderFor, formatOf, outFileAt } = await import('../../transfer/export/out-file.js')
+  const file = outFileAt(path)
+  const encode = encoderFor(path, output === undefined ? formatOf(file, outputOf(settings)) : outputOf(settings))
+  if (file.exists && !yes) await confirmReplacement(`${quoteIfNeeded(name)} already exists`, settings, io)
+  return { ...file, name, encode, mayReplace: file.exists || yes === true }
+}
+
+async function confirmReplacement(message: string, settings: Settings, io: Io): Promise<void> {
+  if (!settings.mayAsk()) throw malformed(message, 'To replace it, add --yes')
+  const { askToConfirm } = await import('../prompts.js')
+  await askToConfirm(`${message}. Replace it?`, 'Nothing was exported', settings.colors(io.stderr), io)
+}
+
+function outputOf({ output }: Settings) {
+  return output === 'text' ? 'ndjson' : output
+}
+
 /** A missing default store exports nothing. Throws `unavailable` if that would replace a file. */
-async function warnOfMissing({ store, warn }: Settings, path: string | undefined, out = '') {
-  if (path === undefined || !statSync(path, { throwIfNoEntry: false })?.isFile()) return warn(noStoreYet(store))
-  const message = `There is no store at ${store.name} yet, and an empty export would replace ${quoteIfNeeded(out)}`
+async function warnOfMissing({ store, warn }: Settings, target: Target | undefined) {
+  if (!target?.exists) return warn(noStoreYet(store))
+  const what = `an empty export would replace ${quoteIfNeeded(target.name)}`
+  const message = `There is no store at ${store.name} yet, and ${what}`
   throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })
 }
 
-async function save(
-  pages: AsyncIterable<NewPlant[]>,
-  { path, out = path }: { path: string; out: string | undefined },
-  encode: (pages: AsyncIterable<NewPlant[]>) => AsyncIterable<Uint8Array>,
-  settings: Settings,
-  io: Io,
-): Promise<void> {
+async function save(pages: AsyncIterable<NewPlant[]>, target: Target, settings: Settings, io: Io): Promise<void> {
   const { writeOut } = await import('../../transfer/export/out-file.js')
+  const { path, name, encode, mayReplace } = target
   let plants = 0
   async function* counted(): AsyncGenerator<NewPlant[]> {
     for await (const page of pages) {
@@ -85,8 +101,8 @@ async function save(
       plants += page.length
     }
   }
-  const bytes = await writeOut(path, io, encode(counted()))
-  const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(out)}`
+  const bytes = await writeOut(path, { mayReplace, signal: io.signal }, encode(counted()))
+  const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(name)}`
   const isTable = settings.output === 'csv' || settings.output === 'tsv'
   const output = isTable ? (io.stdout.isTerminal ? 'text' : 'json') : settings.output
   await writeResult(io, { ...settings, output }, { file: path, plants, bytes }, sentence)

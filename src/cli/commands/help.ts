@@ -69,7 +69,7 @@ const meanings: Record<ExitCode, string> = {
   5: 'outcome unknown: the disk failed during a commit, or a service gave no usable response; the plant may be stored',
   6: 'an import rejected some records; without --atomic, the others were imported',
   70: 'internal error: a bug in plants',
-  74: 'the operation succeeded, but its output could not be written, for example because the disk of stdout or --out is full; or the settings or a backup could not be written',
+  74: 'the operation succeeded, but its output could not be written, for example because the disk of stdout or of an export is full; or the settings or a backup could not be written',
   130: 'interrupted by Ctrl-C (SIGINT), or a confirmation was declined',
   143: 'terminated (SIGTERM)',
 }

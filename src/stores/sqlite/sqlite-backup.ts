@@ -86,7 +86,8 @@ async function copyStore(store: Connection, target: string, old: Stats | undefin
     await checkSignal(signal)
     store.checkUnchanged()
     const { size: bytes } = statSync(path)
-    copy.commit(old)
+    if (old) copy.commit(old)
+    else copy.create()
     return { plants, bytes }
   } catch (error) {
     // SQLite does not say which of the two files it is about.

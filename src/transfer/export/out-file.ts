@@ -15,28 +15,93 @@ import {
 } from '../../platform/atomic-file.js'
 import { wait } from '../../platform/clock.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
+import { shorten } from '../../platform/escape.js'
+
+export interface OutFile {
+  /** absolute */
+  path: string
+  /** a file whose contents would be replaced */
+  exists: boolean
+  /** a device or a pipe, which is written to as it is */
+  isInPlace: boolean
+}
+
+/** Throws `malformed` for a file of another user, and `unwritable` for what cannot be replaced, such as a directory. */
+export function outFileAt(path: string): OutFile {
+  try {
+    const old = oldFileAt(path)
+    const isInPlace = isWrittenInPlace(path, old)
+    return { path, exists: old !== undefined && !isInPlace, isInPlace }
+  } catch (error) {
+    throw explained(path, error)
+  }
+}
+
+function oldFileAt(path: string): Stats | undefined {
+  const old = statSync(path, { throwIfNoEntry: false })
+  if (old === undefined || isWrittenInPlace(path, old)) return old
+  if (old.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
+  assertOwnFile(path, old, anotherFile)
+  accessSync(path, constants.W_OK) // a rename needs no write permission for the file itself
+  return old
+}
+
+const anotherFile = 'Choose another file'
+
+function explained(path: string, error: unknown): unknown {
+  const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '')
+  return unwritable(path, error, isFull ? `${anotherFile}, or free some space` : anotherFile)
+}
 
 /**
- * Replaces a file atomically, after all data is on disk. Follows symbolic links. Writes directly to devices and pipes.
+ * Writes a file as a whole or not at all, after all data is on disk. Follows symbolic links. Writes directly to devices
+ * and pipes.
  *
  * @returns the number of bytes
+ * @throws {PlantsError} as `outFileAt` does, and `malformed` if there is a file that may not be replaced
  */
 export async function writeOut(
   path: string,
-  io: Pick<Io, 'signal'>,
+  { mayReplace, signal }: { mayReplace: boolean; signal: AbortSignal },
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<number> {
   let isInPlace = false
   try {
-    const old = statSync(path, { throwIfNoEntry: false })
+    const old = oldFileAt(path)
     isInPlace = isWrittenInPlace(path, old)
-    return await (isInPlace && old ? writeInPlace(path, old, io.signal, bytes) : replace(path, old, io.signal, bytes))
+    if (isInPlace && old) return await writeInPlace(path, old, signal, bytes)
+    if (old && !mayReplace) throw appeared(path)
+    return await writeWhole(path, old, { mayReplace, signal }, bytes)
   } catch (error) {
-    if (!isInPlace && error === io.signal.reason && error instanceof PlantsError)
+    if (!isInPlace && error === signal.reason && error instanceof PlantsError)
       throw new PlantsError(error.type, `${error.message}, ${path} was not changed`, { cause: error })
     if (systemCode(error) === 'EPIPE') throw error
-    throw unwritable(path, error, 'Choose another file with --out FILE, or free some space')
+    throw systemCode(error) === 'EEXIST' ? appeared(path) : explained(path, error)
+  }
+}
+
+/** A file that was not there when it was asked about. */
+function appeared(path: string): PlantsError {
+  return malformed(`${path} was created by another program, and was not replaced`, 'To replace it, add --yes')
+}
+
+/** @param old the file that is replaced; without it, the mode follows the umask */
+async function writeWhole(
+  path: string,
+  old: Stats | undefined,
+  { mayReplace, signal }: { mayReplace: boolean; signal: AbortSignal },
+  bytes: AsyncIterable<Uint8Array>,
+): Promise<number> {
+  const file = new AtomicFile(targetOf(path), old ? 0o600 : 0o666)
+  try {
+    const length = await writeAll(file.fd, bytes, signal)
+    await file.flush()
+    signal.throwIfAborted()
+    if (mayReplace) file.commit(old)
+    else file.create()
+    return length
+  } finally {
+    file.discard()
   }
 }
 
@@ -52,27 +117,6 @@ async function writeInPlace(
     return await writeAll(fd, bytes, signal)
   } finally {
     if (given === undefined) closeSync(fd)
-  }
-}
-
-async function replace(
-  path: string,
-  old: Stats | undefined,
-  signal: AbortSignal,
-  bytes: AsyncIterable<Uint8Array>,
-): Promise<number> {
-  if (old?.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
-  if (old) assertOwnFile(path, old, 'Choose another file with --out FILE')
-  if (old) accessSync(path, constants.W_OK) // a rename needs no write permission for the file itself
-  const file = new AtomicFile(targetOf(path))
-  try {
-    const length = await writeAll(file.fd, bytes, signal)
-    await file.flush()
-    signal.throwIfAborted()
-    file.commit(old)
-    return length
-  } finally {
-    file.discard()
   }
 }
 
@@ -95,15 +139,26 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
   return length
 }
 
-export function formatOfName(path: string): FileFormat {
-  const [, name = '', compression = ''] = /[^/\\]\.(\w+)(\.gz)?$/i.exec(path) ?? []
-  const extension = name.toLowerCase()
-  if (extension === 'xlsx' && compression === '') return extension
-  const format = formatNames.find((each) => each === extension)
-  if (format || /^(|jsonl|gz)$/.test(extension)) return format ?? 'ndjson'
+/**
+ * The format that the name of a file gives.
+ *
+ * @param byDefault of a device or a pipe whose name gives none
+ * @throws {PlantsError} `malformed` for any other name
+ */
+export function formatOf({ path, isInPlace }: OutFile, byDefault: FormatName): FileFormat {
+  const [name = ''] = /[^/\\]*$/.exec(path) ?? []
+  const [ending = '', extension = '', compression = ''] = /(?<=.)\.(\w+)(\.gz)?$/i.exec(name) ?? []
+  const word = extension.toLowerCase()
+  if (word === 'jsonl') return 'ndjson'
+  const format = [...formatNames, 'xlsx' as const].find((each) => each === word)
+  if (format && (format !== 'xlsx' || compression === '')) return format
+  if (isInPlace) return byDefault
+  const choice = `Choose a name that ends with .${formatNames.join(', .')} or .xlsx, or a format, such as: --output csv`
+  if (ending !== '') throw malformed(`${ending} is not an export format`, choice)
+  const example = formatNames.some((each) => each === name) ? name : undefined
   throw malformed(
-    `.${extension}${compression} is not an export format`,
-    `Choose a name that ends with .${formatNames.join(', .')} or .xlsx, or a format, such as: --output csv`,
+    `The file name ${JSON.stringify(shorten(name))} has no ending that gives its format`,
+    example === undefined ? choice : `For stdout: --output ${example}. For a file, name it such as: plants.${example}`,
   )
 }
 

@@ -141,6 +141,19 @@ test.each([
   expect(await user.run('list')).toEqual(answer(plant))
 })
 
+test.each([
+  ['y\r', 0, 'id,name,tag\n1,Fern,\n'],
+  ['\r', 130, 'mine'],
+])('an export over a file asks first; after %j the exit code is %i', async (key, code, content) => {
+  const user = await after(fern)
+  user.write('my list.csv', 'mine')
+  const session = user.terminal(['export', 'my list.csv', '--no-color'])
+  await session.answer(['? my list.csv already exists. Replace it? (y/N)', key])
+  const said = code === 0 ? 'Exported 1 plant to my list.csv' : 'plants: Nothing was exported'
+  expect(await session.ended).toEqual({ code, screen: expect.stringContaining(said) })
+  expect(user.read('my list.csv')).toBe(content)
+})
+
 /** An answer that is held back until it is let go. */
 function held(response: Buffer): { answer: Answer; letGo(): void } {
   const going = new AbortController()

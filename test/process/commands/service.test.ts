@@ -24,7 +24,7 @@ test('a store behind a service is read, changed and exported', async () => {
   const said = 'plants: Deleted 149 plants\n'
   expect(await run('delete --tag more --search FER --yes')).toEqual({ ...ferns('more', 1001), err: said })
   expect(await run('update 9007199254740993 --name Ivy')).toMatchObject({ code: 0, err: '' })
-  expect(await run('export --out plants.csv')).toMatchObject({ code: 0, err: '' })
+  expect(await run('export plants.csv')).toMatchObject({ code: 0, err: '' })
   expect(world.read('plants.csv')).toBe('id,name,tag\n9007199254740993,Ivy,\n')
   for (const line of ['get 999', 'delete 999 --yes', 'update 999 --name Moss'])
     expect(await run(line)).toEqual({ code: 1, out: '', err: missing })

@@ -150,9 +150,10 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
   const rejected = `{"rejected_line":1,"rejected_reason":"${reason}","id":2}\n`
 
   test.each([
-    ['export --out /dev/stdout', plant],
-    ['export --out >(cat)', plant],
-    ['export --out /dev/fd/3 3>> out; cat out', plant],
+    ['export /dev/stdout', plant],
+    ['export >(cat)', plant],
+    ['export /dev/null; echo none', 'none'],
+    ['export /dev/fd/3 3>> out; cat out', plant],
     ['import -q two --rejects /dev/stderr 2>&1 > /dev/null', rejected],
     ['import -q two --rejects /dev/fd/3 3>> out 2> /dev/null; cat out', rejected],
   ])('%s', async (line, text) => {
@@ -165,7 +166,7 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
   })
 
   test.each([
-    ['export --out /dev/fd/1', plant, '"plants":1'],
+    ['export /dev/fd/1', plant, '"plants":1'],
     ['import -q two --rejects /dev/stdout', rejected, '"rejected":1'],
   ])('%s, into a file that the shell opened, is followed by the summary', async (line, text, summary) => {
     const user = new World()
@@ -180,7 +181,7 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
     onTestFinished(() => rmSync(folder, { recursive: true }))
     const user = new World()
     writeFileSync(join(folder, 'out'), 'before\n')
-    await bash(user, `${input}; "$plants" export --out ${folder}/out`)
+    await bash(user, `${input}; "$plants" export ${folder}/out -o ndjson --yes`)
     expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(plant)
   })
 })

@@ -28,7 +28,7 @@ const cases: [before: string[], command: string, synced: string[], told?: string
   [[create], 'backup b.db', ['.']],
   [[create, 'backup b.db'], 'restore b.db --store new.db', ['new.db-wal', '.']],
   [[create, 'backup b.db'], 'restore b.db --yes', [log, 'data']],
-  [[create], 'export --out out.ndjson', ['.']],
+  [[create], 'export out.ndjson', ['.']],
   [[], 'config set timeout 9s', settings],
   [[], 'tokens create', [log]],
 ]

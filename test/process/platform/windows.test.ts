@@ -54,8 +54,8 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
     const user = await withFern()
     user.write('more.ndjson', '{"id":4,"name":"Reed"}\r\n')
     mkdirSync(join(user.home, 'kept'))
-    const twice = ['export --out kept/all.ndjson', 'config set timeout 1m', 'config set timeout 2m']
-    for (const command of ['import more.ndjson', 'export --out kept/all.ndjson', ...twice])
+    const twice = ['export kept/all.ndjson --yes', 'config set timeout 1m', 'config set timeout 2m']
+    for (const command of ['import more.ndjson', 'export kept/all.ndjson --yes', ...twice])
       expect({ command, code: (await plants(user, command)).code }).toEqual({ command, code: 0 })
     expect(readdirSync(join(user.home, 'kept'))).toEqual(['all.ndjson'])
     expect(user.read('kept/all.ndjson')).toBe(`${fern}{"id":4,"name":"Reed"}\n`)

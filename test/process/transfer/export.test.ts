@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { pipeIn } from '../../helpers/bash.js'
+import { bash, pipeIn } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { peakOf } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
@@ -45,12 +45,23 @@ describe('an export to a file', () => {
     run.kill('SIGKILL')
     expect((await run).signal).toBe('SIGKILL')
     expect(world.read('out.csv.gz')).toBe('old')
-    expect((await world.spawn('export --limit 1 --out out.csv.gz')).code).toBe(0)
+    expect((await world.spawn('export --limit 1 out.csv.gz --yes')).code).toBe(0)
     expect(spawnSync('gzip', ['-dc', join(world.home, 'out.csv.gz')]).stdout.toString()).toBe(
       'id,name,tag\n1,Plant 1,\n',
     )
   })
 })
+
+test.skipIf(process.platform === 'win32')(
+  'the mode of a new export follows the umask, that of a backup does not',
+  async () => {
+    const world = await storeOf(1)
+    const lines = 'umask 027; "$plants" export a.csv; umask 002; "$plants" export b.csv; "$plants" backup c.bak'
+    await bash(world, lines)
+    const modes = ['a.csv', 'b.csv', 'c.bak'].map((name) => (statSync(join(world.home, name)).mode & 0o777).toString(8))
+    expect(modes).toEqual(['640', '664', '600'])
+  },
+)
 
 describe.skipIf(process.platform === 'win32')('an export to a pipe with a name', () => {
   async function pipeTo(...reader: string[]) {
@@ -58,7 +69,7 @@ describe.skipIf(process.platform === 'win32')('an export to a pipe with a name',
     const pipe = pipeIn(world.home)
     const [program = '', ...args] = [...reader, pipe]
     const reading = execa(program, args, { stripFinalNewline: false })
-    return { world, pipe, result: await world.spawn(['export', '--out', pipe]), read: (await reading).stdout }
+    return { world, pipe, result: await world.spawn(['export', pipe]), read: (await reading).stdout }
   }
 
   test('gives its reader all plants', async () => {
@@ -93,7 +104,7 @@ async function storeOf(count: number): Promise<World> {
 async function startExport() {
   const world = await storeOf(500_000)
   world.write('out.csv.gz', 'old')
-  const run = world.start(['export', '--out', join(world.home, 'out.csv.gz')])
+  const run = world.start(['export', join(world.home, 'out.csv.gz'), '--yes'])
   await expect.poll(() => temporaryFiles(world), { interval: 1, timeout: 30_000 }).toHaveLength(1)
   return { world, run }
 }

@@ -50,7 +50,7 @@ test.each([
   ['list --output=te', `--output=|${formats}`],
   // Files
   ['create --file=fe', '--file=| FILES'],
-  ...each('FILES', 'create -f ', 'import a.ndjson b', 'backup '),
+  ...each('FILES', 'create -f ', 'import a.ndjson b', 'backup ', 'export ', 'export --yes a'),
   ['--store ', addresses],
   // What people must know, and what cannot follow
   ...each('', 'get ', 'create --name --', 'create -- --', 'crate ', 'create f', '--verbose=', '--store https:'),

@@ -9,7 +9,7 @@ async function userWithLink(): Promise<World> {
   const user = new World()
   await user.run('create --id 1 --name Fern')
   mkdirSync(join(user.home, 'shared'))
-  symlinkSync('../new', join(user.home, 'shared/link'))
+  symlinkSync('../new', join(user.home, 'shared/link.ndjson'))
   return user
 }
 
@@ -17,15 +17,15 @@ test.skipIf(process.getuid?.() !== 0)('a file of another user is not written to,
   const user = await userWithLink()
   user.write('new', '')
   chownSync(join(user.home, 'new'), 1234, 1234)
-  const why = `${user.home}/shared/link belongs to another user (uid 1234)`
-  expect(await user.run('export --out shared/link')).toEqual(refusal(why, 'Choose another file with --out FILE'))
+  const why = `${user.home}/shared/link.ndjson belongs to another user (uid 1234)`
+  expect(await user.run('export shared/link.ndjson')).toEqual(refusal(why, 'Choose another file'))
   expect([user.read('new'), statSync(join(user.home, 'new')).uid]).toEqual(['', 1234])
 })
 
 test('a link of this user stays one, and its target is written', async () => {
   const user = await userWithLink()
-  await user.run('export --out shared/link')
-  expect([readlinkSync(join(user.home, 'shared/link')), user.read('new')]).toEqual([
+  await user.run('export shared/link.ndjson')
+  expect([readlinkSync(join(user.home, 'shared/link.ndjson')), user.read('new')]).toEqual([
     ...['../new', '{"id":1,"name":"Fern"}\n'],
   ])
 })

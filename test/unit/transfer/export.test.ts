@@ -1,13 +1,14 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, symlinkSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import * as zlib from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { parseJson } from '../../../src/plant/exact-json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import { PlantsError } from '../../../src/platform/errors.js'
+import { malformed, PlantsError } from '../../../src/platform/errors.js'
 import { describeDriver } from '../../../src/platform/sqlite.js'
+import { writeOut } from '../../../src/transfer/export/out-file.js'
 import { int64, text } from '../../helpers/any-plant.js'
 import { check, fc } from '../../helpers/fast-check.js'
 import { query } from '../../helpers/sqlite-file.js'
@@ -32,7 +33,7 @@ const moss = { id: 2n, name: 'Moss' }
 
 test('a file is compressed by its name', async () => {
   await plant(fern)
-  const { out } = await user.run('export --out out.csv.gz')
+  const { out } = await user.run('export out.csv.gz')
   const bytes = bytesOf('out.csv.gz')
   expect(zlib.gunzipSync(bytes).toString()).toBe('id,name,tag\n1,Fern,shade\n')
   expect(JSON.parse(out)).toEqual({ file: join(user.home, 'out.csv.gz'), plants: 1, bytes: bytes.length })
@@ -73,7 +74,7 @@ test.each(['ndjson', 'json', 'csv', 'tsv', 'xlsx'])(
       const all = some.toSorted((one, other) => (one.id < other.id ? -1 : 1))
       user = new World()
       await plant(...some)
-      await user.run(`export --out ${format}.${format}`)
+      await user.run(`export ${format}.${format}`)
       const readBack = readers[format]
       if (readBack) expect(readBack(user.read(`${format}.${format}`))).toEqual(all)
       await user.run(`import ${format}.${format} --store ./copy.db`)
@@ -90,7 +91,7 @@ test.each(['ndjson', 'json', 'csv', 'tsv', 'xlsx'])(
 test('a workbook has numbers and texts, and a header that stays in view', async () => {
   const large = [10n ** 15n - 1n, 10n ** 15n, -(10n ** 15n)]
   await plant({ id: 1n, name: '=1+1' }, ...large.map((id) => ({ id, name: '<a>', tag: ' b ' })))
-  const { out } = await user.run('export --out out.xlsx')
+  const { out } = await user.run('export out.xlsx')
   expect(JSON.parse(out)).toMatchObject({ plants: 4, bytes: bytesOf('out.xlsx').length })
   const sheet = partOf(bytesOf('out.xlsx'), 'xl/worksheets/sheet1.xml')
   for (const part of [
@@ -108,7 +109,7 @@ test('a workbook with a text that is too long for a cell is not written', async 
   user.write('out.xlsx', 'old')
   await plant({ id: 7n, name: 'a', tag: 'b'.repeat(32_768) })
   const message = 'The tag of the plant with id 7 has 32768 characters, but a cell has at most 32767'
-  expect(await user.run('export --out out.xlsx')).toEqual(refusal(message, 'Use a .csv file'))
+  expect(await user.run('export out.xlsx --yes')).toEqual(refusal(message, 'Use a .csv file'))
   expect(user.read('out.xlsx')).toBe('old')
 })
 
@@ -131,21 +132,56 @@ test('what other programs have stored against the contract spoils nothing else',
   )
 })
 
-describe('export --out', () => {
+describe('export to a file', () => {
   beforeEach(() => plant(fern))
 
-  test('creates a file for its owner, and keeps the mode of an old one', async () => {
+  test('keeps the mode of an old file, and leaves nothing else', async () => {
     user.write('old.csv', 'old')
     chmodSync(join(user.home, 'old.csv'), 0o664)
-    for (const name of ['new.csv', 'old.csv']) await user.run(`export --out ${name}`)
-    expect(['new.csv', 'old.csv'].map((name) => statSync(join(user.home, name)).mode & 0o777)).toEqual([0o600, 0o664])
+    for (const name of ['new.csv', 'old.csv']) await user.run(`export ${name} --yes`)
+    expect(statSync(join(user.home, 'old.csv')).mode & 0o777).toBe(0o664)
     expect(readdirSync(user.home)).toEqual(['data', 'new.csv', 'old.csv'])
+  })
+
+  test.each(['old.csv', 'link.csv'])('replaces %s with --yes only', async (name) => {
+    user.write('old.csv', 'old')
+    symlinkSync('old.csv', join(user.home, 'link.csv'))
+    expect(await user.run(`export ${name}`)).toEqual(refusal(`${name} already exists`, 'To replace it, add --yes'))
+    expect(user.read('old.csv')).toBe('old')
+    expect(await user.run(`export ${name} --yes`)).toMatchObject({ code: 0 })
+    expect(user.read('old.csv')).toBe('id,name,tag\n1,Fern,shade\n')
+    expect(readlinkSync(join(user.home, 'link.csv'))).toBe('old.csv')
+  })
+
+  test('says that a file exists before the store is opened', async () => {
+    user.write('old.csv', 'old')
+    const unreachable = ['export', 'old.csv', '--store', 'http://127.0.0.1:1', '--timeout', '0']
+    expect(await user.run(unreachable)).toEqual(refusal('old.csv already exists', 'To replace it, add --yes'))
+  })
+
+  test.each([
+    [false, 2, 'mine'],
+    [true, 0, 'plants'],
+  ])('replaces a file that appears while it writes only with consent: %s', async (mayReplace, code, content) => {
+    const path = join(user.home, 'out.csv')
+    const bytes = async function* () {
+      user.write('out.csv', 'mine')
+      yield Buffer.from('plants')
+    }
+    const { signal } = new AbortController()
+    const failure = await writeOut(path, { mayReplace, signal }, bytes()).then(
+      () => undefined,
+      (error: unknown) => error,
+    )
+    const what = `${path} was created by another program, and was not replaced`
+    expect(failure).toEqual(code === 0 ? undefined : malformed(what, 'To replace it, add --yes'))
+    expect([user.read('out.csv'), readdirSync(user.home)]).toEqual([content, ['data', 'out.csv']])
   })
 
   test.skipIf(process.platform === 'win32')('can be interrupted while a pipe has no reader', async () => {
     expect(spawnSync('mkfifo', [join(user.home, 'pipe')]).status).toBe(0)
     const stop = new AbortController()
-    const run = user.run('export --out pipe', { signal: stop.signal })
+    const run = user.run('export pipe', { signal: stop.signal })
     stop.abort(new PlantsError('interrupted', 'Interrupted'))
     expect(await run).toEqual(refusal('Interrupted', undefined, 130))
   })
@@ -153,15 +189,15 @@ describe('export --out', () => {
   test.runIf(existsSync('/dev/full')).each(['/dev/full', 'full.csv.gz'])('has no space in %s', async (out) => {
     symlinkSync('/dev/full', join(user.home, 'full.csv.gz'))
     const message = `${out.startsWith('/') ? out : join(user.home, out)} could not be written: no space left on the disk`
-    const hint = 'Choose another file with --out FILE, or free some space'
-    expect(await user.run(`export --out ${out}`)).toEqual(refusal(message, hint, 74))
+    const hint = 'Choose another file, or free some space'
+    expect(await user.run(`export ${out}`)).toEqual(refusal(message, hint, 74))
   })
 
   test.each(['../link', '../here/plants.db-wal'])('rejects the store itself: %s', async (out) => {
     symlinkSync(user.store, join(user.home, 'link'))
     symlinkSync('data', join(user.home, 'here'))
     const err = expect.stringContaining(' is the store itself\n')
-    expect(await user.run(`export --out data/${out}`)).toMatchObject({ code: 2, err })
+    expect(await user.run(`export data/${out}`)).toMatchObject({ code: 2, err })
     expect((await user.run('get 1')).code).toBe(0)
   })
 })
