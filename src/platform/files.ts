@@ -1,4 +1,15 @@
-import { chmodSync, closeSync, existsSync, fsyncSync, mkdirSync, openSync, type Stats } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  closeSync,
+  constants,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { isWindows, octal, systemCode } from './errors.js'
 
@@ -13,6 +24,14 @@ export function makeFolder(folder: string): void {
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
   }
+}
+
+/** Throws the system error that would keep this user from creating a file, and the folders that it needs. */
+export function assertCreatable(path: string): void {
+  let folder = dirname(path)
+  while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder)
+  if (!statSync(folder).isDirectory()) throw Object.assign(new Error('not a directory'), { code: 'ENOTDIR' })
+  accessSync(folder, constants.W_OK | constants.X_OK)
 }
 
 /** Makes the entries of a folder durable, where the file system can. */

@@ -1,11 +1,13 @@
+import { existsSync } from 'node:fs'
 import { version } from '../../../package.json'
 import { namedStores, parseSetting } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
 import { readSettings, unknownIn } from '../../config/settings-file.js'
 import { mayColor, recordPrinter, type Style, styleFor } from '../../output/output.js'
 import { progressLine } from '../../output/progress.js'
-import { PlantsError } from '../../platform/errors.js'
+import { PlantsError, systemReason } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
+import { assertCreatable } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import type { HttpAddress, OwnAddress, PostgresAddress, SqliteAddress } from '../../stores/common/address.js'
 import { rights as allRights, type OpenOptions, type Right } from '../../stores/common/store.js'
@@ -91,7 +93,10 @@ async function* examine(options: DoctorOptions, io: Io): AsyncIterable<Finding> 
   if (warning) yield warn(warning.what, `Fix it with: ${warning.command}`)
   if (unknown.length > 0)
     yield warn(`${path} has settings that this version ignores: ${unknown.join(', ')}`, 'Check how they are written')
-  if (!warning && unknown.length === 0) yield { check: 'settings', ...ok(path) }
+  const unmade = file.path === undefined || existsSync(file.path) ? undefined : whyNotCreatable(file.path)
+  if (unmade !== undefined)
+    yield warn(`${path} cannot be created: ${unmade}`, 'To save settings, set PLANTS_CONFIG_DIR to another directory')
+  if (!warning && unknown.length === 0 && unmade === undefined) yield { check: 'settings', ...ok(path) }
 
   const ownName = own.storeName ?? (isDefaultStore(own.store) ? 'local' : own.store.name)
   const others = ['local', ...namedStores(saved).map(([name]) => name)].filter((name) => name !== ownName)
@@ -108,6 +113,16 @@ async function* examine(options: DoctorOptions, io: Io): AsyncIterable<Finding> 
   if (!options.quick && (await findings[0])?.state !== 'failed') yield* examineContents(own, io)
 }
 
+/** The system's reason why this user cannot create a file. */
+function whyNotCreatable(path: string): string | undefined {
+  try {
+    assertCreatable(path)
+    return undefined
+  } catch (error) {
+    return systemReason(error)
+  }
+}
+
 /** Opens it. A store that does not exist yet is not a failure. */
 async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
   const { store, isOfRun } = settings
@@ -120,7 +135,7 @@ async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
   }
 }
 
-async function examineOwn(address: OwnAddress, { storeOptions }: Settings): Promise<CheckResult> {
+async function examineOwn(address: OwnAddress, { storeOptions, isOfRun }: Settings): Promise<CheckResult> {
   let exposure: CheckResult | undefined
   const options: OpenOptions = {
     ...storeOptions,
@@ -130,6 +145,10 @@ async function examineOwn(address: OwnAddress, { storeOptions }: Settings): Prom
   }
   const rights = await (address.scheme === 'sqlite' ? inspectFile(address, options) : rightsIn(address, options))
   if (exposure) return exposure
+  const { assertWritable } = await import('../../stores/sqlite/sqlite-check.js')
+  const closed = address.scheme === 'sqlite' ? await attempt(async () => assertWritable(address)) : undefined
+  // A store that this user can only read may be meant so, and one that this run does not use may never be created.
+  if (closed) return { state: rights || !isOfRun ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
   if (!rights) return ok(`${address.name} (not created yet)`)
   if (rights.includes('create')) return ok(address.name)
   const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'

@@ -3,18 +3,30 @@ import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { largestId, plantCount, smallestId } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
+import { assertCreatable } from '../../platform/files.js'
 import type { Database } from '../../platform/sqlite.js'
 import { grouped } from '../../platform/values.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { CheckOptions, CheckReport, FileOptions } from '../common/store.js'
 import { countPlants, type IdRange, rangeThatFits } from './read.js'
 import { type Connection, openToRead } from './sqlite-connection.js'
-import { DamageError, explained } from './sqlite-errors.js'
+import { DamageError, explained, explainFailure, isWritable } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
 /** Whether there is a store. */
 export function inspect(address: SqliteAddress, options: FileOptions): Promise<boolean> {
   return usingStore(address, options, 'immutable', async (store) => store !== undefined)
+}
+
+/** Throws `unavailable` if this user cannot write to the store, or cannot create it. */
+export function assertWritable({ name }: SqliteAddress): void {
+  const path = realPathOf(name)
+  try {
+    if (!existsSync(path)) assertCreatable(path)
+    else if (!isWritable(path)) throw Object.assign(new Error('not writable'), { code: 'EACCES' })
+  } catch (error) {
+    throw explainFailure(error, path)
+  }
 }
 
 /** Reads each range of ids in a transaction of its own: no writer waits, and the log can be checkpointed. */

@@ -1,11 +1,12 @@
-import { chmodSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { chmodSync, mkdirSync } from 'node:fs'
+import { join, resolve } from 'node:path'
+import { describe, expect, test } from 'vitest'
 import { Disk, findingsOf } from '../../helpers/doctor.js'
 import { Hostile } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
 import { resultOf } from '../../helpers/process.js'
 import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
-import { World } from '../../helpers/world.js'
+import { refusal, World } from '../../helpers/world.js'
 
 test('a doctor of 2000 stores needs little memory', async () => {
   const address = (index: number) => `https://plants-${index}.example.com/v1`
@@ -23,6 +24,44 @@ test('each finding comes at once, and Ctrl-C ends the wait for the next', async 
   const checks = findingsOf(String(stdout)).map(({ check }) => check)
   expect([exitCode, checks]).toEqual([130, ['runtime', 'sqlite', 'settings']])
   expect(String(stderr)).toMatch(/^plants: Interrupted/)
+})
+
+describe.runIf(canDropRights)('a store that this user cannot create', () => {
+  /** What is wrong, as the doctor of a user without rights has it; and the error of a create. */
+  async function illFor(disk: Disk, env: Record<string, string>, flags = '') {
+    const run = (line: string) => resultOf(startWithoutRights(disk, line, { env: { ...disk.env, ...env } }))
+    const { ill } = await disk.examine(flags, {}, run)
+    return { ill, created: await run(`create --id 1 --name Fern${flags && ` ${flags}`}`) }
+  }
+
+  test.each([
+    ['below a closed directory', 'closed/a/b', 'permission denied'],
+    ['in a closed directory', 'closed', 'permission denied'],
+    ['below a file', 'file/a', 'a part of its path is not a directory'],
+  ])('fails: %s', async (_, name, reason) => {
+    const disk = new Disk()
+    disk.write('file', '')
+    mkdirSync(join(disk.home, 'closed'), { mode: 0o500 })
+    const folder = resolve(disk.home, name)
+    const { ill, created } = await illFor(disk, { PLANTS_DATA_DIR: folder, PLANTS_CONFIG_DIR: folder })
+    const settings = `${folder}/settings.json cannot be created: ${reason}`
+    expect(ill).toMatchObject([
+      { check: 'settings', state: 'warning', message: settings },
+      { check: 'store local', state: 'failed' },
+    ])
+    expect(created).toEqual(refusal(ill[1]?.message ?? '', ill[1]?.hint, 4))
+  })
+
+  test('is a warning where this run has another one, and where the store is there to be read', async () => {
+    const disk = await Disk.build()
+    mkdirSync(join(disk.home, 'closed'), { mode: 0o500 })
+    const closed = { PLANTS_DATA_DIR: join(disk.home, 'closed') }
+    const message = expect.stringContaining('cannot be written by this user')
+    const warning = { check: 'store local', state: 'warning', message }
+    expect((await illFor(disk, closed, `--store ${disk.store}`)).ill).toMatchObject([warning])
+    chmodSync(disk.store, 0o400)
+    expect((await illFor(disk, {})).ill).toMatchObject([warning])
+  })
 })
 
 test.runIf(canDropRights)('a store that this user cannot read fails', async () => {
