@@ -22,10 +22,16 @@ export async function askForPlant(
   io: Io,
 ): Promise<GivenFields> {
   const ask = (message: string, check: Check, preset?: bigint) => {
-    const options = { message, theme: themeFor(isColored), validate: validator(check) }
-    return prompt(io, (context) =>
-      input(preset === undefined ? options : { ...options, default: String(preset) }, context),
-    )
+    let typed = ''
+    const transformer = (text: string, { isFinal }: { isFinal: boolean }) => {
+      typed = text
+      return isFinal && isColored ? `\u001b[36m${text}\u001b[39m` : text // cyan, as the other questions have it
+    }
+    const options = { message, theme: themeFor(isColored), validate: validator(check), transformer }
+    return prompt(io, (context) => {
+      if (typed !== '') return input({ ...options, default: typed, prefill: 'editable' }, context)
+      return input(preset === undefined ? options : { ...options, default: String(preset) }, context)
+    })
   }
   const checkId = (text: string) => (idFromText(text) === undefined ? problemOf('id', text) : undefined)
   // An empty name is valid, but Enter at once is probably a mistake.
@@ -59,19 +65,35 @@ function validator(check: Check): (text: string) => Promise<string | true> {
   }
 }
 
-async function prompt<T>(io: Io, ask: (context: NonNullable<Parameters<typeof input>[1]>) => Promise<T>): Promise<T> {
+type Ask<T> = (context: NonNullable<Parameters<typeof input>[1]>) => Promise<T>
+
+/** @param ask is called again when the process was stopped, such as by Ctrl-Z, and continues */
+async function prompt<T>(io: Io, ask: Ask<T>): Promise<T> {
+  for (;;) {
+    const outcome = await promptOnce(io, ask)
+    if (outcome !== 'continued') return outcome.answer
+  }
+}
+
+async function promptOnce<T>(io: Io, ask: Ask<T>): Promise<{ answer: T } | 'continued'> {
   const stdin = io.stdin.stream()
-  const closed = new AbortController()
-  const close = () => closed.abort()
-  stdin.once('pause', close) // Ctrl-D closes readline, which pauses its input; the prompt would never settle
+  const ended = new AbortController()
+  // Ctrl-D closes readline, which pauses its input, and the prompt would never settle. readline also pauses it when the
+  // process continues, but this handler comes first.
+  const close = () => ended.abort('closed')
+  const endContinue = io.stdin.onContinue(() => ended.abort('continued'))
+  stdin.once('pause', close)
   try {
-    return await ask({ input: stdin, output: io.stderr.stream(), signal: AbortSignal.any([io.signal, closed.signal]) })
+    const signal = AbortSignal.any([io.signal, ended.signal])
+    return { answer: await ask({ input: stdin, output: io.stderr.stream(), signal }) }
   } catch (error) {
     io.signal.throwIfAborted()
     if (!(error instanceof Error) || !['ExitPromptError', 'AbortPromptError'].includes(error.name)) throw error
+    if (ended.signal.reason === 'continued') return 'continued'
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {
     stdin.off('pause', close)
+    endContinue()
   }
 }
 

@@ -9,6 +9,8 @@ export interface Input {
   readonly isPiped: boolean
   chunks(): AsyncIterable<Uint8Array>
   stream(): NodeJS.ReadableStream
+  /** Calls when the process continues after a stop, such as with `fg` after Ctrl-Z. Returns what ends that. */
+  onContinue(call: () => void): () => void
 }
 
 export interface Output {
@@ -43,6 +45,11 @@ export const processInput: Input = {
   },
 
   stream: () => process.stdin,
+
+  onContinue(call) {
+    process.on('SIGCONT', call)
+    return () => process.off('SIGCONT', call)
+  },
 }
 
 /** Returns whether the data in the pipe was all of it. */

@@ -65,6 +65,7 @@ export function ioOf(
       if (stdin !== undefined) yield Buffer.from(stdin)
     },
     stream: () => new PassThrough(),
+    onContinue: () => () => undefined,
   }
   return {
     stdin: input,

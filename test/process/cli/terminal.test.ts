@@ -1,9 +1,12 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { stripVTControlCharacters } from 'node:util'
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
+import { bin, withoutCache } from '../../helpers/process.js'
+import { isHere } from '../../helpers/programs.js'
+import { type Terminal, terminalFor } from '../../helpers/terminal.js'
 import { answer, printed, World } from '../../helpers/world.js'
 
 const fern = 'create --id 1 --name Fern'
@@ -152,6 +155,45 @@ test.each([
   const said = code === 0 ? 'Exported 1 plant to my list.csv' : 'plants: Nothing was exported'
   expect(await session.ended).toEqual({ code, screen: expect.stringContaining(said) })
   expect(user.read('my list.csv')).toBe(content)
+})
+
+describe.skipIf(!isHere('bash'))('a question that is stopped (needs bash)', () => {
+  /** A shell with job control, on a terminal. */
+  function shellOf(user: World): Terminal {
+    const env = { ...user.env, ...withoutCache, PATH: process.env['PATH'] ?? '', HOME: user.home, PS1: 'shell> ' }
+    return terminalFor('bash', ['--norc', '--noediting', '-i'], user.home, env)
+  }
+
+  const stop: [string, string][] = [
+    ['(y/N)', '\x1a'],
+    ['Stopped', 'fg\r'],
+  ]
+
+  test.each([
+    ['y\r', 0, 'Deleted Fern'],
+    ['n\r', 130, 'Nothing was deleted'],
+    ['\x03', 130, 'Interrupted'],
+    ['\x04', 130, 'Interrupted'],
+  ])('by Ctrl-Z is asked again by fg, each time; after %j the exit code is %i', async (key, code, said) => {
+    const user = await after(fern)
+    const shell = shellOf(user)
+    await shell.answer(['shell> ', `${bin} delete 1 --no-color\r`], ...stop, ...stop, ['(y/N)', key])
+    await shell.see(said)
+    await shell.answer(['shell> ', 'echo "code $?"\r'])
+    await shell.see(`\ncode ${code}\r`)
+    await shell.answer(['shell> ', 'exit\r'])
+    expect((await shell.ended).code).toBe(0)
+  })
+
+  test('keeps what was typed', async () => {
+    const user = new World()
+    const shell = shellOf(user)
+    await shell.answer(['shell> ', `${bin} create --no-color\r`], ['id', '7\r'], ['name', 'Fe'], ['Fe', '\x1a'])
+    await shell.answer(['Stopped', 'fg\r'], ['name Fe', 'rn\r'], ['tag', '\x1a'], ['Stopped', 'fg\r'], ['tag', '\r'])
+    await shell.answer(['Planted Fern (id 7)', ''], ['shell> ', 'exit\r'])
+    expect((await shell.ended).code).toBe(0)
+    expect(await user.run('list')).toEqual(answer({ id: 7, name: 'Fern' }))
+  })
 })
 
 /** An answer that is held back until it is let go. */
