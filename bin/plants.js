@@ -1,23 +1,19 @@
 #!/usr/bin/env node
 // Starts the program in dist, with what V8 has compiled before. A start calls hundreds of functions, which V8 compiles
 // when they are first called: Node's own compile cache (node:module) keeps none of those.
-const {
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} = require('node:fs')
-const { basename, dirname, isAbsolute, join } = require('node:path')
-const { Script } = require('node:vm')
+// An old Node.js parses this file, too, and says what it needs: Node.js 12 knows neither `?.` nor node:fs.
+const { existsSync, lstatSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } = require('fs')
+const { basename, dirname, isAbsolute, join } = require('path')
+const { Script } = require('vm')
 
 const dist = join(__dirname, '../dist')
 const { env, versions } = process
+const [major, minor] = versions.node.split('.').map(Number)
 
-if (!existsSync(join(dist, 'main.js'))) {
+if (major < 20 || (major === 20 && minor < 19)) {
+  process.stderr.write(`plants needs Node.js 20.19 or newer; this is ${versions.node}\n`)
+  process.exitCode = 70
+} else if (!existsSync(join(dist, 'main.js'))) {
   process.stderr.write('plants is not built\n  Build it with: npm run build\n')
   process.exitCode = 70
 } else if ('bun' in versions) require('../dist/main.js').start()
@@ -70,9 +66,9 @@ function nameInCache(filename) {
 /** Undefined without a folder that belongs to the user alone: what is in it is executed. */
 function cacheFolder() {
   const base = env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache'))
-  const folder = join(base ?? '', 'plants')
+  const folder = join(base || '', 'plants')
   if (env.NODE_DISABLE_COMPILE_CACHE || !isAbsolute(folder)) return undefined
-  const user = process.getuid?.() // not on Windows
+  const user = process.getuid ? process.getuid() : undefined // not on Windows
   const isOurs = ({ uid }) => user === undefined || uid === user
   try {
     for (const path of [dirname(folder), folder]) {

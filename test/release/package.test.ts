@@ -3,6 +3,7 @@ import { join, relative } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
+import { fetchNode } from '../../bench/nodes.mjs'
 import { man } from '../../package.json'
 import { PlantsCommand } from '../../src/cli/command.js'
 import { blocksOf, pages, placeholders } from '../helpers/documents.js'
@@ -80,6 +81,19 @@ test('publint and attw find no fault in the package', async () => {
     out: expect.stringContaining('This package does not contain types'),
   })
 })
+
+test.runIf(process.platform === 'linux' && process.arch === 'x64').each(['12', '18', '20.18'])(
+  'Node.js %s is named as too old, in one sentence',
+  async (version) => {
+    const node = fetchNode(version)
+    const { stdout: name } = await execa(node, ['--version'])
+    const { exitCode, stdout, stderr } = await execa(node, [join(root, 'bin/plants.js'), '--version'], {
+      reject: false,
+    })
+    const sentence = `plants needs Node.js 20.19 or newer; this is ${name.slice(1)}`
+    expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 70, stdout: '', stderr: sentence })
+  },
+)
 
 test('the recipe for CI installs the package, and imports with it at every push', async () => {
   const folder = temporaryFolder()

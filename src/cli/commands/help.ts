@@ -68,7 +68,7 @@ const meanings: Record<ExitCode, string> = {
   4: 'the store could not be opened, reached, read or written, or was busy for too long: the plant, or the rest of an import, was not stored',
   5: 'outcome unknown: the disk failed during a commit, or a service gave no usable response; the plant may be stored',
   6: 'an import rejected some records; without --atomic, the others were imported',
-  70: 'internal error: a bug in plants',
+  70: 'internal error: a bug in plants; or Node.js is older than 20.19',
   74: 'the operation succeeded, but its output could not be written, for example because the disk of stdout or of an export is full; or the settings or a backup could not be written',
   130: 'interrupted by Ctrl-C (SIGINT), or a confirmation was declined',
   143: 'terminated (SIGTERM)',

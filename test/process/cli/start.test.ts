@@ -8,7 +8,7 @@ import { canMount, isLinux } from '../../helpers/linux.js'
 import { startUnder } from '../../helpers/process.js'
 import { modeOf } from '../../helpers/settings-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { World } from '../../helpers/world.js'
+import { printed, World } from '../../helpers/world.js'
 
 const root = join(import.meta.dirname, '../../..')
 
@@ -16,6 +16,29 @@ const root = join(import.meta.dirname, '../../..')
 function start(user: World, command: string, env: Record<string, string> = {}) {
   return user.spawn(command, { env: { NODE_DISABLE_COMPILE_CACHE: undefined, ...env } })
 }
+
+describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
+  'a Node.js that is too old (needs Node as its runtime)',
+  () => {
+    /** Starts the program on a Node that takes itself for another version. */
+    async function startOn(pretended: string, line: string) {
+      const preload = join(temporaryFolder(), 'version.cjs')
+      const versions = `{ ...process.versions, node: '${pretended}' }`
+      writeFileSync(preload, `Object.defineProperty(process, 'versions', { value: ${versions} })`)
+      return new World().spawn(line, { env: { NODE_OPTIONS: `--require ${preload}` } })
+    }
+
+    test.each(['18.20.8', '20.18.3', '8.17.0'])('is named in a sentence by every command: %s', async (old) => {
+      const expected = { code: 70, out: '', err: `plants needs Node.js 20.19 or newer; this is ${old}\n` }
+      for (const line of ['--version', '--help', 'create --id 1 --name Fern', 'list -o json'])
+        expect(await startOn(old, line)).toEqual(expected)
+    })
+
+    test.each(['20.19.0', '21.0.0', '100.1.2'])('is not %s', async (known) => {
+      expect(await startOn(known, '--version')).toEqual(printed(`${current}\n`))
+    })
+  },
+)
 
 const version = (user: World, env?: Record<string, string>) => start(user, '--version', env)
 
