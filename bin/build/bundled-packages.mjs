@@ -37,9 +37,19 @@ export function noticesOf(packages) {
 const rule = '-'.repeat(80)
 
 function licenceTexts({ name, license, folder }) {
-  const files = readdirSync(folder).filter((file) => /^(licen[cs]e|copying|notice)/i.test(file))
-  if (files.length === 0) return `The package ${name} carries no text of its licence, which it names as ${license}.`
-  return files.map((file) => readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n').trim()).join('\n\n')
+  const read = (file) => readFileSync(join(folder, file), 'utf8').replaceAll('\r\n', '\n')
+  const files = readdirSync(folder)
+  const texts = files.filter((file) => /^(licen[cs]e|copying|notice)/i.test(file)).map(read)
+  if (texts.length === 0)
+    texts.push(...files.filter((file) => /^readme/i.test(file)).flatMap((file) => sectionsOf(read(file))))
+  if (texts.length === 0) return `The package ${name} carries no text of its licence, which it names as ${license}.`
+  return texts.map((text) => text.trim()).join('\n\n')
+}
+
+/** What a README has under the heading "License", if that is more than its name. */
+function sectionsOf(readme) {
+  const sections = readme.split(/^#+ */m).filter((section) => /^licen[cs]e\b/i.test(section))
+  return sections.filter((section) => /permission|redistribution/i.test(section)).map((text) => text.replace(/^.*/, ''))
 }
 
 /** For a bundler: writes the notices of what it has bundled beside it. */
