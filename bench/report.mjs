@@ -94,3 +94,16 @@ export function numberText(value) {
 export function ratioText(values, others) {
   return others ? numberText(median(values) / median(others)) : '-'
 }
+
+/**
+ * Whether a ratio meets a goal, such as `at most 2.1: missed`.
+ *
+ * @param ratio a text of `ratioText`, which is compared as it is shown
+ * @param goal `{ most }` or `{ least }`; undefined if there is none
+ */
+export function goalText(ratio, goal) {
+  if (goal === undefined || ratio === '-') return '-'
+  const { most = Infinity, least = -Infinity } = goal
+  const isMet = Number(ratio) <= most && Number(ratio) >= least
+  return `${most === Infinity ? `at least ${least}` : `at most ${most}`}: ${isMet ? 'met' : 'missed'}`
+}

@@ -16,7 +16,7 @@ import { parseArgs } from 'node:util'
 import { end, environmentIn, print, temporaryFolder } from './common.mjs'
 import { findExecutable } from './executable.mjs'
 import { fetchNode, versions } from './nodes.mjs'
-import { machineOf, momentNow, ratioText, report, spread } from './report.mjs'
+import { goalText, machineOf, momentNow, ratioText, report, spread } from './report.mjs'
 import { start } from './server.mjs'
 
 const { values: flags } = parseArgs({
@@ -66,12 +66,13 @@ for (let run = -warmUps; run < runs; run += 1) {
 }
 await server.stop()
 
-const rows = programs.map(({ title, times, beside }) => {
+const rows = programs.map(({ title, times, beside, goal }) => {
   const other = programs.find((program) => program.title === beside)
-  return [title, spread(times), other ? ratioText(times, other.times) : '-', other ? beside : '-']
+  const ratio = other ? ratioText(times, other.times) : '-'
+  return [title, spread(times), ratio, other ? beside : '-', goalText(ratio, goal)]
 })
 const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %`
-const tables = [[['process', 'ms', '×', 'of'], ...rows]]
+const tables = [[['process', 'ms', '×', 'of', 'goal'], ...rows]]
 report('start', { machine, how, tables, isRecorded: flags.record })
 
 function createArgs(command, to) {
@@ -81,24 +82,26 @@ function createArgs(command, to) {
   }
 }
 
-/** `create` in a file and at a service, each beside another program. */
-function creates(title, command, beside, besideAtService) {
+/** `create` in a file and at a service, each beside another program, of which it takes at most so many times as long. */
+function creates(title, command, besides, goals) {
   return [
-    { title: `${title}: create`, argv: createArgs(command, store), beside, times: [] },
-    {
-      title: `${title}: create at a service`,
-      argv: createArgs(command, server.url),
-      beside: besideAtService,
-      times: [],
-    },
-  ]
+    [`${title}: create`, store],
+    [`${title}: create at a service`, server.url],
+  ].map(([name, to], index) => ({
+    title: name,
+    argv: createArgs(command, to),
+    beside: besides[index],
+    goal: { most: goals[index] },
+    times: [],
+  }))
 }
 
 function onNode(node) {
   const title = `Node ${execFileSync(node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' }).trim()}`
   const bare = `${title}: -e 0`
+  const goals = title.startsWith('Node 20.') ? [1.9, 2.3] : [1.6, 2.1]
   const ours = checkouts.map((checkout) =>
-    creates(`${title}${checkout.suffix}`, [node, join(checkout.root, 'bin/plants.js')], bare, bare),
+    creates(`${title}${checkout.suffix}`, [node, join(checkout.root, 'bin/plants.js')], [bare, bare], goals),
   )
   return [{ title: bare, argv: () => [node, '-e', '0'], times: [] }, ...ours.flat()]
 }
@@ -115,7 +118,9 @@ function executables() {
   }))
   return files
     .filter(({ file }) => existsSync(file))
-    .flatMap(({ file, suffix }) => creates(`executable${suffix}`, [file], 'sqlite3: INSERT', 'curl: POST'))
+    .flatMap(({ file, suffix }) =>
+      creates(`executable${suffix}`, [file], ['sqlite3: INSERT', 'curl: POST'], [3.3, 2.1]),
+    )
 }
 
 function othersOf() {

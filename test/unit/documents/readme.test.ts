@@ -12,6 +12,18 @@ const root = join(import.meta.dirname, '../../..')
 const readme = pages.get('README.md') ?? ''
 const helps = await helpsOf([])
 
+test('the benchmarks say rightly which goals are met', () => {
+  const goals = [
+    ...(pages.get('docs/benchmarks.md') ?? '').matchAll(/\|([\d.]+)\|(?:[^|]*\|)?at (most|least) ([\d.]+): (\w+)\|/g),
+  ]
+  const isMet = (ratio: number, word: string, goal: number) => (word === 'most' ? ratio <= goal : ratio >= goal)
+  const said = goals.map(([, , , , verdict]) => verdict)
+  expect(said).toEqual(
+    goals.map(([, ratio, word = '', goal]) => (isMet(Number(ratio), word, Number(goal)) ? 'met' : 'missed')),
+  )
+  expect(said.length).toBeGreaterThan(10)
+})
+
 describe('the README', () => {
   test('begins with the two commands: one runs the main job, one the tests', () => {
     const [first, second] = blocksOf(readme)
