@@ -18,9 +18,10 @@ export default defineConfig({
     // No module of the program keeps anything of a run, so one worker need not load them again for each file: a seventh
     // of the time.
     isolate: false,
-    // A loaded machine is slow, not broken: a hook, and what is waited for, has as long as a test has.
+    // A loaded machine is slow, not broken: a hook has as long as a test, and what is waited for has half of that, so
+    // that a failure says what it was.
     hookTimeout: testTimeout,
-    expect: { poll: { timeout: 30_000 } },
+    expect: { poll: { timeout: testTimeout / 2 } },
     ...(reports && { reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]] }),
     // What a developer's own shell says about stores and colours must not reach a test.
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },
