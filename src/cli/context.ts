@@ -54,7 +54,7 @@ export async function resolveSettings(options: GlobalOptions, io: Io, resolve: R
       const warning = `${message}. ${hint}`
       if (warned.has(warning)) return
       warned.add(warning)
-      await warn(warning)
+      await warn(warning, 'warning')
     },
   }
   const settings: Settings = { ...preferences, store, storeFlag, storeOptions }

@@ -224,7 +224,7 @@ describe.runIf(isRoot)('where other users can create files beside a store (needs
     const exposed = `The store ${path} is exposed to other users: ${folder} ${reason}`
     const hint = 'Move it to a directory that only you can write to'
     const { code, err } = await user.run(`${createFern} --store ${path}`)
-    expect([code, warningsOf(err)]).toEqual([0, reason ? [`plants: ${exposed}. ${hint}`] : []])
+    expect([code, warningsOf(err)]).toEqual([0, reason ? [`plants: warning: ${exposed}. ${hint}`] : []])
     const { code: result, out } = await user.run(`doctor --store ${path}`)
     const check = `store ${path}`
     const [finding = ''] = out.split('\n').filter((line) => line.includes(check))
