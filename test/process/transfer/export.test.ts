@@ -7,9 +7,10 @@ import { describe, expect, test } from 'vitest'
 import { bash, pipeIn } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { peakOf } from '../../helpers/import.js'
-import { isLinux } from '../../helpers/linux.js'
+import { canTrace, isLinux } from '../../helpers/linux.js'
 import { open } from '../../helpers/sqlite-file.js'
-import { World } from '../../helpers/world.js'
+import { under } from '../../helpers/stranger.js'
+import { answer, World } from '../../helpers/world.js'
 
 test.runIf(isLinux).each(['list', 'export --output json'])('%s needs the same memory for any number', async (line) => {
   const peaks: number[] = []
@@ -50,6 +51,20 @@ describe('an export to a file', () => {
       'id,name,tag\n1,Plant 1,\n',
     )
   })
+})
+
+test.runIf(canTrace)('a file system without hard links gets its files, too (needs strace)', async () => {
+  const world = await storeOf(1)
+  const strace = ['-f', '-o', '/dev/null', '-e', 'inject=?link,linkat:error=EPERM']
+  for (const [line, file] of [
+    ['export out.ndjson', 'out.ndjson'],
+    ['backup plants.bak', 'plants.bak'],
+  ] as const) {
+    expect((await under(world, 'strace', strace, line)).code).toBe(0)
+    expect([world.has(file), temporaryFiles(world)]).toEqual([true, []])
+  }
+  expect(world.read('out.ndjson')).toBe('{"id":1,"name":"Plant 1"}\n')
+  expect(await world.run('list --store ./plants.bak')).toEqual(answer({ id: 1, name: 'Plant 1' }))
 })
 
 test.skipIf(process.platform === 'win32')(
