@@ -87,6 +87,21 @@ test.each(['--dry-run', '--atomic'])('%s stops, too, and creates nothing', async
   expect(await user.list()).toBe('')
 })
 
+test('--dry-run plans nothing beyond the record that stops it', async () => {
+  const planned = (...ids: number[]) =>
+    ids.map((id) => `{"dryRun":true,"id":${id},"after":{"name":"Plant ${id}"}}\n`).join('')
+  const stdin = `${plant(1)}${plant(1)}${plant(2)}${plant(2)}${plant(3)}`
+  for (const [limit, all] of [
+    [1, planned(1)],
+    [2, planned(1, 2)],
+    [3, planned(1, 2, 3)],
+  ]) {
+    const { code, out } = await user.run(`import --dry-run --max-errors ${limit} -o ndjson`, { stdin })
+    const [, changes] = /^(.*\n|)\{"dryRun":true,"created"/s.exec(out) ?? []
+    expect([code, changes]).toEqual([6, all])
+  }
+})
+
 test('a checkpoint with nothing created binds to no flags', async () => {
   user.write('plants', '[{"id":1,')
   expect(await user.import('plants --rejects bad')).toMatchObject({ code: 2 })
