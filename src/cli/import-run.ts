@@ -20,11 +20,15 @@ import { completeAddress, idAfter, isOwn, nextIdIn, openToCompare, schemeOf } fr
 import type { FieldRules } from '../transfer/formats/chunk.js'
 import {
   findImport,
+  type ImportCommand,
   type ImportLock,
   keepImport,
+  type Position,
   rejectedIn,
+  restartHint,
   type SavedImport,
   settledIn,
+  skipping,
   whileAlone,
 } from '../transfer/import/checkpoint.js'
 import { dryRunOf, type PlannedChange } from '../transfer/import/dry-run.js'
@@ -186,10 +190,13 @@ async function importInto(target: Target, first: OpenInput, run: Run): Promise<v
 /** The import of an earlier run, or a new one, with the length of the rejects file if that run had the same. */
 async function openImport(target: Target, run: Run) {
   const { plan, options, lock, settings, io } = run
-  const found = await findImport(lock, target, readingFlags(options), options.restart === true)
+  const { ifExists } = options
+  const command: ImportCommand = { flags: readingFlags(options), ifExists, storeFlag: settings.storeFlag }
+  const found = await findImport(lock, target, command, options.restart === true)
   const { saved, isNew } = found
+  const again = () => restartHint(saved, command, { isService: !isOwn(settings.store), hasOtherFile: true })
   if (isNew) saved.firstId ??= (await firstIdFor(run))?.toString()
-  else await assertSameFiles(plan, saved.position, io)
+  else await assertSameFiles(plan, saved.position, io, `Use the file as it was, or ${again()}`)
   const done = settledIn(saved.position.counts)
   if (done > 0)
     await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
@@ -286,7 +293,7 @@ async function writeSummary(importing: Importer, run: Run): Promise<void> {
   const total = importing.position.counts
   const { skipped, unknown, rejected: reasons } = total
   const rejected = rejectedIn(total)
-  const { created, updated } = options.atomic && rejected > 0 ? { created: 0, updated: 0 } : total
+  const { created, updated } = isRolledBack(importing, options) ? { created: 0, updated: 0 } : total
   const settled = settledIn(total)
   const ofRun = settled - importing.settledBefore
   const seconds = Math.round(io.now() - startTime) / 1000
@@ -303,22 +310,20 @@ async function writeSummary(importing: Importer, run: Run): Promise<void> {
   const text = `${options.dryRun ? 'Dry run of' : 'Read'} ${took}: ${done.join(', ')}`
   const rejects = rejected > 0 && !options.dryRun ? options.rejects : undefined
   const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rate, rejects }
-  const hint = options.atomic && rejected > 0 ? 'Nothing was stored' : undefined
+  const hint = isRolledBack(importing, options) ? 'Nothing was stored' : undefined
   await writeResult(io, settings, { ...(options.dryRun && { dryRun: true }), ...fields }, text, hint)
 }
 
 /** What the records had, and what was not printed. */
 async function warnOfRest(importing: Importer, { plan, options, settings }: Run): Promise<void> {
   const { warn, errors } = settings
-  const { position, firstId } = importing
-  const { counts, nextId } = position
+  const { counts, numbered } = importing.position
   const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'the input'
   if (settledIn(counts) === 0) await warn(`${input} contains no records`, 'warning')
-  if (firstId !== undefined && nextId !== undefined && BigInt(nextId) > firstId) {
-    const last = BigInt(nextId) - 1n
-    const range = last === firstId ? String(last) : `${firstId} to ${last}`
-    await warn(`Plants without an id ${options.dryRun ? 'would get' : 'got'} ${range}`)
-  }
+  if (options.idFrom === 'next' && numbered && !isRolledBack(importing, options))
+    await warn(`Plants without an id ${options.dryRun ? 'would get' : 'got'} ${rangeOf(numbered)}`)
+  if (options.dryRun && options.rejects !== undefined && importing.rejected > 0)
+    await warn('A dry run writes no rejects file')
   if (importing.rejected > maxShown && errors === 'text')
     await warn(`Only the first ${maxShown} rejected records are shown`)
   for (const [name, count] of [...importing.otherFields].slice(0, maxShown))
@@ -327,6 +332,13 @@ async function warnOfRest(importing: Importer, { plan, options, settings }: Run)
     await warn(`Only the first ${maxShown} unknown fields are named`, 'warning')
   if (options.dryRun && settings.output === 'text' && counts.created + counts.updated > maxShown)
     await warn(`Only the first ${maxShown} changes are shown. For all: --output ndjson`)
+}
+
+/** Those between them may be the ids of other plants. */
+function rangeOf({ first, last, count }: NonNullable<Position['numbered']>): string {
+  if (first === last) return first
+  const isWhole = BigInt(last) - BigInt(first) + 1n === BigInt(count)
+  return `${isWhole ? '' : `${grouped(count)} of the ids `}${first} to ${last}`
 }
 
 const words: Readonly<Record<string, string>> = {
@@ -349,35 +361,77 @@ function assertComplete(importing: Importer, run: Run): void {
   const stopped = importing.isDone ? '' : ', and the import stopped there'
   const undone = atomic ? ', so nothing was changed' : ''
   throw new PlantsError('incomplete', `${plantCount(rejected)} ${verb} rejected${stopped}${undone}`, {
-    hint: hintOfRejected(importing, run),
+    hint: importing.isDone ? hintOfRejected(importing, run) : hintOfStop(importing, run),
     ...(others.length === 0 && { error: parseInt(only, 10) }),
   })
 }
 
-function hintOfRejected({ isDone, position }: Importer, { options, lock }: Run): string {
-  const { dryRun, atomic, idFrom, rejects } = options
-  if (!isDone) return lock ? `To resume after them, ${runAgain(options)}` : 'The records after them were not read'
-  if (Object.keys(position.counts.rejected).join() === '409' && idFrom !== 'next')
-    return `For ids that exist, use ${idFrom === undefined ? '--if-exists skip, same or update' : '--id-from next'}`
+/** With --max-errors. */
+function hintOfStop(importing: Importer, { options, lock, settings }: Run): string {
+  if (lock) return `To resume after them, ${runAgain(options)}`
+  const unread = 'The records after them were not read'
+  if (!isKept(importing, options)) return unread
+  const repeated = repetition(importing.firstId, options, settings)
+  return `${unread}. To continue, run it again without --max-errors${repeated && `, with${repeated}`}`
+}
+
+function hintOfRejected(importing: Importer, run: Run): string {
+  const { dryRun, atomic, idFrom, rejects } = run.options
+  const conflict = hintOfConflict(importing, run)
+  if (conflict !== undefined) return conflict
   if (dryRun || atomic) return 'Correct the input: nothing was changed'
-  if (rejects === undefined) return 'To keep the rejected records in a file, add --rejects FILE'
-  return `Correct them in ${rejects}, and import that with the same options, but another --rejects`
+  if (rejects === undefined) {
+    const isStored = hasStored(importing, run.options)
+    return `To keep the rejected records in a file, ${isStored ? repeat(importing, run) : 'add'} --rejects FILE`
+  }
+  const next = idFrom === undefined || idFrom === 'next' ? '' : '--id-from next and '
+  return `Correct them in ${rejects}, and import that with the same options, but ${next}another --rejects`
+}
+
+/** A record that was numbered may be rejected because an earlier run has stored it: with --if-exists same, it is not. */
+function hintOfConflict(importing: Importer, run: Run): string | undefined {
+  const { dryRun, restart, idFrom, ifExists, rejects } = run.options
+  const { created, updated, skipped, rejected } = importing.position.counts
+  const isConflict = Object.keys(rejected).join() === '409'
+  if (idFrom === undefined) {
+    const policies = { error: 'skip, same or update', same: 'skip or update', skip: undefined, update: undefined }
+    const others = isConflict ? policies[ifExists] : undefined
+    return others && `For ids that exist, use --if-exists ${others}`
+  }
+  const another = rejects === undefined || dryRun ? '' : ' and another --rejects'
+  if (ifExists === 'error' && rejected['409'])
+    return `To skip what is stored already, ${repeat(importing, run)}${another}`
+  const isNew = created + updated + skipped === 0 && !restart
+  return isConflict && isNew && idFrom !== 'next' ? `For ids that exist, use --id-from next${another}` : undefined
+}
+
+function repeat(importing: Importer, { options, settings }: Run): string {
+  const firstId = hasStored(importing, options) ? importing.firstId : undefined
+  return `use${repetition(firstId, options, settings)}`
+}
+
+function hasStored({ position }: Importer, { dryRun, atomic }: ImportOptions): boolean {
+  return !dryRun && !atomic && position.counts.created + position.counts.updated > 0
+}
+
+/** The options that make the same input skip what is stored, with the same numbers. */
+function repetition(firstId: bigint | undefined, { ifExists }: ImportOptions, { store }: Settings): string {
+  return `${firstId === undefined ? '' : ` --id-from ${firstId}`}${skipping(ifExists, !isOwn(store))}`
 }
 
 /** Adds to an error what was done, and how to resume. */
 function explained(error: unknown, importing: Importer | undefined, { options, lock, settings, io }: Run): unknown {
-  if (!(error instanceof PlantsError) || error.type === 'defect' || error.type === 'malformed') return error
+  if (!(error instanceof PlantsError) || error.type === 'defect') return error
   const kept = importing && isKept(importing, options) ? importing : undefined
+  if (error.type === 'malformed' && (lock || !kept)) return error // the same command would fail again
   const done = kept ? ` after ${plantCount(settledIn(kept.position.counts))}` : ', nothing was changed'
   const reason = error.isInterruption ? (io.signal.reason as PlantsError | undefined) : undefined // what aborts it
   const message = reason ? reason.message + done : error.message
   let hint: string | undefined
   if (lock && (kept || error.type === 'unknownOutcome')) hint = `To resume, ${runAgain(options)}`
   else if (kept) {
-    const ids = kept.firstId === undefined ? '' : ` --id-from ${kept.firstId}` // the same again
-    const repeated = isOwn(settings.store) ? 'same' : 'skip' // a service may not be readable
-    const policy = options.ifExists === 'error' ? repeated : options.ifExists
-    hint = `The plants created so far are kept. To continue, run it again with${ids} --if-exists ${policy}`
+    const repeated = repetition(kept.firstId, options, settings)
+    hint = `The plants created so far are kept. To continue, run it again${repeated && ` with${repeated}`}`
   }
   const hints = [error.hint, hint].filter((text) => text !== undefined)
   return new PlantsError(error.type, message, { ...error, hint: hints.join('. ') || undefined, cause: error })
@@ -386,6 +440,10 @@ function explained(error: unknown, importing: Importer | undefined, { options, l
 /** Whether what was stored stays when the import ends early. */
 function isKept({ isBegun }: Importer, { dryRun, atomic }: ImportOptions): boolean {
   return isBegun && !dryRun && !atomic
+}
+
+function isRolledBack({ rejected, isDone }: Importer, { atomic }: ImportOptions): boolean {
+  return atomic === true && (rejected > 0 || !isDone)
 }
 
 function runAgain({ restart }: ImportOptions): string {

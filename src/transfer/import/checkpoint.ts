@@ -5,11 +5,12 @@ import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
+import { isWindows, malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
 import { holdLock, type Lock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { grouped } from '../../platform/values.js'
+import type { ExistsPolicy } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
 
 const count = z.number().check(z.int(), z.nonnegative())
@@ -36,6 +37,8 @@ const schema = z.object({
       rejected: z.record(z.string(), count),
     }),
     nextId: z.optional(int64),
+    /** of the records without an id that were created: the range of their ids, in which others may have some */
+    numbered: z.optional(z.object({ first: int64, last: int64, count })),
     /** the length of the rejects file */
     rejects: z.optional(count),
     /** of each input that was begun: its size, unless it is a pipe, and the SHA-256 of the bytes that were read */
@@ -67,33 +70,91 @@ export function settledIn(counts: Counts): number {
   return counts.created + counts.updated + counts.skipped + counts.unknown + rejectedIn(counts)
 }
 
+/** What an import that may begin again is called with. */
+export interface ImportCommand {
+  /** those that determine how records are read and rejected */
+  flags: SavedImport['flags']
+  ifExists: ExistsPolicy
+  /** ` --store …`, if that was given */
+  storeFlag: string
+}
+
+/**
+ * How to begin an import again that has stored plants, without creating one of them twice.
+ *
+ * @param hasOtherFile whether an input has changed since
+ */
+export function restartHint(
+  { flags: before, position: { counts, numbered } }: SavedImport,
+  { flags, ifExists, storeFlag }: ImportCommand,
+  { isService, hasOtherFile = false }: { isService: boolean; hasOtherFile?: boolean },
+): string {
+  // What a service was sent may be stored without a checkpoint.
+  const isStored = isService || counts.created + counts.updated + counts.unknown > 0
+  const isNumbered = numbered !== undefined || (isService && before['--id-from'] !== undefined)
+  const changed = changedFlags(before, flags)
+  // A record that is read in another way may be rejected, and take no number.
+  const isRenumbered = isNumbered && (hasOtherFile || changed.some((name) => name !== '--rejects'))
+  const isRemapped = changed.includes('--map') && /(?:^|,)id=/.test(`${before['--map']},${flags['--map']}`)
+  if (isStored && (isRenumbered || isRemapped || changed.includes('--columns')))
+    return `delete what it created, ${isService ? 'and add --restart' : deletion(numbered, storeFlag)}`
+  return `add --restart${isStored ? skipping(ifExists, isService) : ''}`
+}
+
+/** What makes a repeated import skip what is stored. A service may not be readable. */
+export function skipping(ifExists: ExistsPolicy, isService: boolean): string {
+  return ifExists === 'error' ? ` --if-exists ${isService ? 'skip' : 'same'}` : ''
+}
+
+function deletion(numbered: Position['numbered'], storeFlag: string): string {
+  if (!numbered) return 'and add --restart'
+  const { first, last, count } = numbered
+  const isWhole = BigInt(last) - BigInt(first) + 1n === BigInt(count)
+  if (!isWhole) return `some of the ids ${first} to ${last}, and add --restart`
+  if (isWindows || !Number.isSafeInteger(Number(last))) return `the ids ${first} to ${last}, and add --restart`
+  return `and add --restart: seq -f %.0f ${first} ${last} | plants delete - --yes${storeFlag}`
+}
+
+function changedFlags(before: SavedImport['flags'], flags: SavedImport['flags']): string[] {
+  const names = new Set([...Object.keys(flags), ...Object.keys(before)])
+  return [...names].filter((name) => before[name] !== flags[name])
+}
+
 /**
  * What an earlier run has kept, in the store with its plants or in a journal for a service, or a new import.
  *
- * @param flags those that determine how records are read and rejected
  * @throws {PlantsError} `malformed`, unless it `isRestart`, for a checkpoint that is damaged, of an older version, or of
  *   other flags
  */
 export async function findImport(
   lock: ImportLock | undefined,
   store: CheckpointStore,
-  flags: SavedImport['flags'],
+  command: ImportCommand,
   isRestart: boolean,
 ): Promise<{ saved: SavedImport; isNew: boolean; rejectsLength: number | undefined }> {
+  const { flags, ifExists } = command
+  const isService = !store.checkpoint
   const value = lock && (await readCheckpoint(lock, store))
   const earlier = schema.safeParse(value, { jitless: true }).data
   if (value !== undefined && !isRestart) {
     const old = oldImport.safeParse(value, { jitless: true }).data
     const { created = 0, updated = 0 } = old?.position?.counters ?? {}
     const stored = `${grouped(created)} created, ${grouped(updated)} updated`
-    if (old) throw malformed(`An older version of plants began this import: ${stored}`, 'To begin again, add --restart')
-    if (!earlier) throw malformed('The checkpoint of this import is damaged', 'Start again with --restart')
+    // It is not known which numbers it has given.
+    const isNumbered = flags['--id-from'] !== undefined
+    const toSkip = `To begin again, add --restart${skipping(ifExists, isService)}`
+    const hint = isNumbered ? 'To begin again, delete what it created, and add --restart' : toSkip
+    if (old) throw malformed(`An older version of plants began this import: ${stored}`, hint)
+    if (!earlier) throw malformed('The checkpoint of this import is damaged', hint)
     const before = earlier.flags
-    const changed = [...Object.keys(flags), ...Object.keys(before)].find((name) => before[name] !== flags[name])
+    const [changed] = changedFlags(before, flags)
     if (changed === undefined) return { saved: earlier, isNew: false, rejectsLength: earlier.position.rejects ?? 0 }
     const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
-    if (!store.checkpoint || settledIn(earlier.position.counts) > 0)
-      throw malformed(`This import was started ${was}`, 'Use the same flags, or start again with --restart')
+    if (isService || settledIn(earlier.position.counts) > 0)
+      throw malformed(
+        `This import was started ${was}`,
+        `Use the same options, or ${restartHint(earlier, command, { isService })}`,
+      )
   }
   const isSame = (flag: string) => earlier !== undefined && earlier.flags[flag] === flags[flag]
   const firstId = isSame('--id-from') ? earlier?.firstId : undefined
@@ -115,7 +176,7 @@ async function readCheckpoint({ name, journal }: ImportLock, store: CheckpointSt
     const reason = systemReason(error)
     if (store.checkpoint || reason === undefined) throw error
     if (systemCode(error) === 'ENOENT') return undefined
-    throw malformed(`The journal ${journal} could not be read: ${reason}`, 'Start again with --restart', error)
+    throw malformed(`The journal ${journal} could not be read: ${reason}`, 'It says what is stored: repair it', error)
   }
   if (text === undefined) return undefined
   const parsed = parseJson(text)

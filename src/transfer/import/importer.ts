@@ -37,7 +37,7 @@ type Mapped = MappedChange | Problem
 interface Part {
   chunk: Chunk
   mapped: Mapped[]
-  /** of `--id-from`, after each record */
+  /** of `--id-from`, after each record: another one than before it if the record is numbered */
   nextIds: (string | undefined)[]
 }
 
@@ -68,7 +68,9 @@ export class Importer {
     this.#saved = saved
     this.#context = context
     this.firstId = saved.firstId === undefined ? undefined : BigInt(saved.firstId)
-    this.position = saved.position
+    const { idFrom } = plan.rules
+    const firstId = idFrom === 'next' ? saved.firstId : idFrom?.toString()
+    this.position = { nextId: firstId, ...saved.position }
     this.isBegun = this.settledBefore > 0
   }
 
@@ -114,7 +116,7 @@ export class Importer {
     }
   }
 
-  async #importPart({ chunk, mapped, nextIds }: Part, reader: OpenInput, write: Store['write']): Promise<void> {
+  async #importPart(part: Part, reader: OpenInput, write: Store['write']): Promise<void> {
     const { lock, isService, rejects, io, onProgress, onRejected } = this.#context
     const limit = this.#plan.maxErrors - this.rejected
     const isChange = (one: Mapped): one is MappedChange => !('error' in one)
@@ -122,14 +124,13 @@ export class Importer {
     let settled: Settled | undefined
     const settle = (outcomes: Outcome[]) => {
       lock?.assertHeld()
-      settled = this.#settle(chunk, mapped, outcomes, reader)
-      settled.position.nextId = nextIds[settled.position.records - this.position.records - 1] ?? this.position.nextId
+      settled = this.#settle(part, outcomes, reader)
       // With a checkpoint, in its transaction: what is not committed is cut off by the next append.
       settled.position.rejects = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
       return settled
     }
     const state = (outcomes: Outcome[]) => stateOf(settle(outcomes).position)
-    const outcomes = await write(mapped.filter(isChange), {
+    const outcomes = await write(part.mapped.filter(isChange), {
       signal: io.signal,
       maxRejected: limit,
       checkpoint: lock && !isService ? { id: lock.name, state } : undefined,
@@ -178,7 +179,7 @@ export class Importer {
   }
 
   /** A store may call it again, when it repeats a transaction. */
-  #settle(chunk: Chunk, mapped: readonly Mapped[], outcomes: readonly Outcome[], reader: OpenInput): Settled {
+  #settle({ chunk, mapped, nextIds }: Part, outcomes: readonly Outcome[], reader: OpenInput): Settled {
     const { input, records, counts: old } = this.position
     const limit = this.#plan.maxErrors - this.rejected
     const failure = failureIn(outcomes, limit)
@@ -186,6 +187,7 @@ export class Importer {
     const rejections: RejectedRecord[] = []
     const createdLines = outcomes.some(isConflict) ? new Map<bigint, number>() : undefined
     const written = outcomes.values()
+    let { nextId, numbered } = this.position
     let settled = 0
     for (const [index, one] of mapped.entries()) {
       const outcome = 'error' in one ? rejected(one) : must(written.next().value)
@@ -194,7 +196,12 @@ export class Importer {
       settled += 1
       countOutcome(counts, outcome)
       const line = must(chunk.lines[index])
-      if (outcome.type === 'created') createdLines?.set(outcome.plant.id, line)
+      const isNumbered = nextIds[index] !== nextId
+      nextId = nextIds[index]
+      if (outcome.type === 'created') {
+        createdLines?.set(outcome.plant.id, line)
+        if (isNumbered) numbered = withId(numbered, outcome.plant.id)
+      }
       if (!('error' in outcome)) continue
       const id = !('error' in one) && isConflict(outcome) ? idOf(one) : undefined
       const twin = id === undefined ? undefined : createdLines?.get(id)
@@ -206,9 +213,13 @@ export class Importer {
         message: twin ? `The id ${id} is in the input twice, also in line ${twin}` : outcome.error.message,
       })
     }
-    const position = { input, records: records + settled, counts, files: this.#filesUntil(reader) }
+    const position = { input, records: records + settled, counts, nextId, numbered, files: this.#filesUntil(reader) }
     return { position, rejected: rejections, failure }
   }
+}
+
+function withId(range: Position['numbered'], id: bigint): Position['numbered'] {
+  return { first: range?.first ?? String(id), last: String(id), count: (range?.count ?? 0) + 1 }
 }
 
 /** Why a service settled no more: it was not asked, or what answered is no Plant Store. */

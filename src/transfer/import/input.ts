@@ -208,17 +208,19 @@ function isFile({ path }: ImportInput): boolean {
   return path !== '-' && statSync(path).isFile()
 }
 
-/** Throws `malformed` unless they are those that an earlier run has read. */
-export async function assertSameFiles({ inputs }: ImportPlan, { files }: Position, { signal }: Io): Promise<void> {
+/** Throws `malformed`, with the hint, unless they are those that an earlier run has read. */
+export async function assertSameFiles(
+  { inputs }: ImportPlan,
+  { files }: Position,
+  { signal }: Io,
+  hint: string,
+): Promise<void> {
   for (const [index, { size, bytes, hash }] of files.entries()) {
     const { path, name } = must(inputs[index])
     const stats = statSync(path)
     const isSame = stats.isFile() && (size === undefined || size === stats.size)
     if (isSame && (await hashOf(path, bytes, signal)) === hash) continue
-    throw malformed(
-      `${name} is not the file that an earlier run has begun to import`,
-      'To import all of it, add --restart, and --if-exists same for what is stored',
-    )
+    throw malformed(`${name} is not the file that an earlier run has begun to import`, hint)
   }
 }
 

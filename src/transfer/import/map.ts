@@ -17,7 +17,7 @@ export class Mapper {
   /** of `--id-from next`: the ids of records must be below */
   readonly #firstId: bigint | undefined
   readonly #otherFields: Map<string, number>
-  /** the id of the next record that has none */
+  /** the id of the next valid record that has none */
   nextId: bigint | undefined
 
   /** @param otherFields counts the records with an unknown field, for up to a thousand fields */
@@ -32,7 +32,7 @@ export class Mapper {
     this.#header = header
     this.#firstId = ids.firstId
     this.#otherFields = otherFields
-    this.nextId = ids.nextId ?? (rules.idFrom === 'next' ? ids.firstId : rules.idFrom)
+    this.nextId = ids.nextId
   }
 
   map(raw: RawRecord): MappedChange | Problem {
@@ -55,12 +55,11 @@ export class Mapper {
     const isPartial = this.#ifExists === 'update' && !isNumbered
     const form = isPartial ? 'patch' : 'record'
     const patch = acceptNewPlant(record, form)
-    // A number is used up by its record even if that is invalid: corrected, it must not take that of another one.
-    if (isNumbered && this.nextId !== undefined) this.nextId += 1n
     if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
+    if (isNumbered && this.nextId !== undefined) this.nextId += 1n
     if (!isNumbered && this.#firstId !== undefined && patch.id >= this.#firstId) {
       const rule = `must be below ${this.#firstId}, the first that --id-from next assigns`
-      return problem('conflict', `The id ${patch.id} ${rule}: name a greater one with --id-from`)
+      return problem('conflict', `The id ${patch.id} ${rule}`)
     }
     if (isPartial) return { type: 'update', patch, ifMissing: 'create' }
     // A plant must not be skipped, or changed, because another one has the number that the import has given to it.

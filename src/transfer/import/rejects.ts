@@ -68,7 +68,7 @@ export class Rejects {
     if (size < length)
       throw malformed(
         `${this.path} is shorter than it was when the import was interrupted`,
-        'Restore the file, or start again with --restart',
+        'Restore the file, or add --restart, and --if-exists same for what is stored',
       )
     if (size > length) this.#attempt(() => fs.ftruncateSync(this.#fd, length))
   }

@@ -78,7 +78,7 @@ test('assigned ids go on after a rejected record, in the second input', async ()
   expect(await user.import(command)).toMatchObject({ created: 1, rejected: { 409: 1 } })
   expect((await user.import(command)).err).toContain('plants: other:1: ')
   expect(await user.import(command)).toMatchObject({ created: 2, rejected: { 409: 1, 422: 1 } })
-  expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'Z') + plant(4, 'D'))
+  expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'Z') + plant(3, 'D'))
 })
 
 test.each(['--dry-run', '--atomic'])('%s stops, too, and creates nothing', async (flag) => {
@@ -172,7 +172,7 @@ describe('an import that was stopped', () => {
     expect((await user.import(command)).code).toBe(2)
     for (const changed of [text.replace('Plant 1', 'Moss 11'), text + plant(5), text.slice(0, 30), '']) {
       user.write('plants', changed)
-      const hint = 'To import all of it, add --restart, and --if-exists same for what is stored'
+      const hint = 'Use the file as it was, or add --restart --if-exists same'
       const err = `plants: plants is not the file that an earlier run has begun to import\n  ${hint}\n`
       expect(await user.import(command)).toEqual({ code: 2, err })
     }
@@ -194,7 +194,7 @@ describe('an import that was stopped', () => {
     'does not go on with %s, but begins again',
     async (flag) => {
       const message = `This import was started without ${flag.split(' ')[0]}`
-      const err = `plants: ${message}\n  Use the same flags, or start again with --restart\n`
+      const err = `plants: ${message}\n  Use the same options, or add --restart --if-exists same\n`
       expect(await user.import(`plants ${flag}`)).toEqual({ code: 2, err })
       expect(await user.import(restart)).toMatchObject(again)
       expect(user.journals).toEqual([])
@@ -204,8 +204,15 @@ describe('an import that was stopped', () => {
   test('begins again with --restart after a damaged checkpoint', async () => {
     for (const state of ['{"version":2,', '{"version":3}', '']) {
       query(user.store, `UPDATE imports SET state = '${state}'`)
-      const err = 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n'
-      expect(await user.import(command)).toEqual({ code: 2, err })
+      const message = 'The checkpoint of this import is damaged'
+      for (const [flag, how] of [
+        ['', 'add --restart --if-exists same'],
+        [' --if-exists update', 'add --restart'],
+        [' --id-from next', 'delete what it created, and add --restart'],
+      ]) {
+        const err = `plants: ${message}\n  To begin again, ${how}\n`
+        expect(await user.import(`${command}${flag}`)).toEqual({ code: 2, err })
+      }
     }
     expect(await user.import(restart)).toMatchObject(again)
     expect(query(user.store, 'SELECT * FROM imports')).toEqual([])

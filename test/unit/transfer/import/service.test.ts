@@ -170,7 +170,7 @@ test('a journal that is broken is not believed', async () => {
   const path = join(run.state, 'imports', journalsOf(run)[0] ?? '')
   const saved = readFileSync(path, 'utf8')
   writeFileSync(path, saved.replace('"version":2', '"version":3'))
-  const damaged = 'plants: The checkpoint of this import is damaged\n  Start again with --restart\n'
+  const damaged = 'plants: The checkpoint of this import is damaged\n  To begin again, add --restart --if-exists skip\n'
   expect(await run.import()).toMatchObject({ code: 2, err: damaged })
   rmSync(path)
   symlinkSync(path, path)
