@@ -56,7 +56,7 @@ test('an import that an older version began is not resumed', async () => {
   query(world.store, `DELETE FROM imports WHERE id = '${id}'`)
   query(world.store, `UPDATE imports SET id = '${id}'`)
   const message = 'An older version of plants began this import: 2 created, 0 updated'
-  const err = `plants: ${message}\n  To begin again, add --restart\n`
+  const err = `plants: ${message}\n  To begin again, add --restart --if-exists same\n`
   expect(await world.run('import plants.ndjson')).toEqual({ code: 2, out: '', err })
   expect(await world.run('import plants.ndjson --restart --if-exists same')).toMatchObject({ code: 0 })
   expect(query(world.store, 'SELECT * FROM imports')).toEqual([])
