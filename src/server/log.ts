@@ -1,4 +1,5 @@
 import { pino, stdTimeFunctions } from 'pino'
+import { PlantsError, reasonOf } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
@@ -57,9 +58,13 @@ export class Log {
     void this.flush()
   }
 
-  /** of a failure that the client did not cause */
+  /** of a failure that the client did not cause; only a defect has a stack */
   error(error: unknown, requestId?: string): void {
-    this.#writer.error({ requestId, err: error }, 'failed')
+    if (error instanceof PlantsError && error.type !== 'defect') {
+      const { type: code, message, cause } = error
+      const reason = cause === undefined || message.includes(reasonOf(cause)) ? undefined : reasonOf(cause)
+      this.#writer.error({ requestId, code, reason }, message)
+    } else this.#writer.error({ requestId, err: error }, 'failed')
     void this.flush()
   }
 

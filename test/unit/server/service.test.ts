@@ -1,8 +1,10 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { PlantsError } from '../../../src/platform/errors.js'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
 import { Log } from '../../../src/server/log.js'
+import { objectsOf } from '../../helpers/json-lines.js'
 import { exchange, type RawRequest } from '../../helpers/raw-http.js'
 import { logInto, placeOf, quick, serveStore, testToken } from '../../helpers/service.js'
 
@@ -69,6 +71,36 @@ test.each([
     expect(found).toEqual(expected)
     expect(text()).not.toContain('\u001b')
   }
+})
+
+test('the log has one sentence for a failure that a person can fix, and the stack of a defect', () => {
+  const away = new PlantsError('unavailable', 'The database is away', { cause: new Error('The database is away') })
+  const lost = new PlantsError('unknownOutcome', 'The connection was lost', { hint: 'Look', cause: away })
+  const ours = [away, lost, new PlantsError('unwritable', 'The disk is full')]
+  const defects = [new TypeError('x is undefined'), new PlantsError('defect', 'Internal error')]
+  const [json, terminal] = [logOf('info', false), logOf('info', true)]
+  for (const { log } of [json, terminal]) for (const failure of [...ours, ...defects]) log.error(failure, 'r-1')
+  const line = { level: 'error', time: expect.any(String), requestId: 'r-1' }
+  expect(objectsOf(json.text())).toEqual([
+    { ...line, code: 'unavailable', msg: 'The database is away' },
+    { ...line, code: 'unknownOutcome', msg: 'The connection was lost', reason: 'The database is away' },
+    { ...line, code: 'unwritable', msg: 'The disk is full' },
+    ...defects.map(({ message }) => ({
+      ...{ ...line, msg: 'failed' },
+      err: expect.objectContaining({ message, stack: expect.stringMatching(/\n {4}at /) }),
+    })),
+  ])
+  const lines = terminal
+    .text()
+    .replaceAll(/\d\d:\d\d:\d\d/g, 'TIME')
+    .split('\n')
+  expect(lines.slice(0, 5)).toEqual([
+    'TIME error: The database is away requestId=r-1 code=unavailable',
+    'TIME error: The connection was lost requestId=r-1 code=unknownOutcome reason=The database is away',
+    'TIME error: The disk is full requestId=r-1 code=unwritable',
+    'TIME error: failed requestId=r-1',
+    '  TypeError: x is undefined',
+  ])
 })
 
 test('the log of a request on a terminal has what a person looks for', () => {
