@@ -22,13 +22,15 @@ interface StoreScheme<A extends Address> {
   /** undefined for the scheme of all other addresses */
   scheme: RegExp | undefined
   parse(text: string, source: string, place: AddressContext): A | Promise<A>
-  /** Creates a missing store, except at a service. */
+  /** Creates a missing file, and nothing else. */
   open(address: A, options: OpenOptions): Promise<Store>
-  /** Returns undefined if there is none. A service is not asked yet. */
+  /** Returns undefined for a missing file. A service is not asked yet. */
   openExisting(address: A, options: OpenOptions): Promise<Store | undefined>
 }
 
 interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
+  /** Creates a missing store, or migrates an older one. Returns whether it was missing. */
+  init(address: A, options: OpenOptions): Promise<boolean>
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
   /** Changes nothing. Throws `unavailable` for damage. Undefined if there is no store. */
@@ -52,6 +54,7 @@ const postgres: OwnStoreScheme<PostgresAddress> = {
   noun: 'a database',
   scheme: /^postgres(ql)?:/i,
   parse: async (...text) => (await import('./postgres/postgres-address.js')).parsePostgres(...text),
+  init: async (...store) => (await postgresStore()).init(...store),
   open: async (...store) => (await postgresStore()).open(...store),
   openExisting: async (...store) => (await postgresStore()).openExisting(...store),
   check: async (address, options) => (await import('./postgres/postgres-schema.js')).check(address, options),
@@ -63,6 +66,7 @@ const sqlite: OwnStoreScheme<SqliteAddress> = {
   noun: 'a file',
   scheme: undefined,
   parse: parseSqlite,
+  init: async (...store) => (await sqliteStore()).init(...store),
   open: async (...store) => (await sqliteStore()).open(...store),
   openExisting: async (...store) => (await sqliteStore()).openExisting(...store),
   check: async (...store) => (await import('./sqlite/sqlite-check.js')).check(...store),

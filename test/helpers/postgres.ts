@@ -1,11 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, inject, onTestFinished } from 'vitest'
+import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
 import { password, type Template } from './postgres/cluster.js'
 import { type Installation, installations } from './postgres/installation.js'
 import { hold, type Place, query, type Row } from './postgres/query.js'
 import { PostgresServer, type ServerOptions } from './postgres/server.js'
+import { addressOf, databaseOptions } from './shared-store.js'
 
-/** A database that is empty, and whose owner is the role plants, which is no superuser. */
+/** A database with a store, or an empty one, whose owner is the role plants, which is no superuser. */
 export interface Database {
   /** without the password */
   url: string
@@ -23,8 +25,8 @@ export interface Database {
  * Makes a database on the server that all tests of a run share, which asks for the password; it is dropped when the
  * test is over.
  */
-export async function freshDatabase(): Promise<Database> {
-  const { database, drop } = await makeDatabase()
+export async function freshDatabase(options: Content = {}): Promise<Database> {
+  const { database, drop } = await makeDatabase(undefined, options)
   onTestFinished(drop)
   return database
 }
@@ -47,6 +49,11 @@ export function reusedServer(options: OwnServer = {}): () => Promise<PostgresSer
   return reused(() => makeServer(options))
 }
 
+interface Content {
+  /** whether it has no store */
+  isEmpty?: boolean
+}
+
 interface Made<Kind> {
   database: Kind
   drop(): Promise<void>
@@ -59,23 +66,29 @@ function reused<Kind extends Database>(make: () => Promise<Made<Kind>>): () => P
     const isNew = made === undefined
     made ??= make()
     const { database } = await made
-    if (!isNew) await database.sql(`DO $$ BEGIN ${emptied.join(' ')} EXCEPTION WHEN undefined_table THEN END $$`)
+    if (!isNew) await database.sql(emptied.join(' '))
     return database
   }
 }
 
 const emptied = ['plants', 'tokens', 'imports'].map((table) => `DELETE FROM plant_store.${table};`)
 
-async function makeDatabase(installation?: Installation): Promise<Made<Database>> {
+async function makeDatabase(installation?: Installation, { isEmpty }: Content = {}): Promise<Made<Database>> {
   const place = await shared<Place>('servers', installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
   await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0`)
   const drop = async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`))
-  return { database: { ...databaseOf(place, name), env: { PGPASSWORD: password } }, drop }
+  const database = { ...databaseOf(place, name), env: { PGPASSWORD: password } }
+  if (!isEmpty) await init(database)
+  return { database, drop }
 }
 
-type OwnServer = ServerOptions & { installation?: Installation }
+async function init(database: Database): Promise<void> {
+  await PostgresStore.init(addressOf(database), databaseOptions(database))
+}
+
+type OwnServer = ServerOptions & Content & { installation?: Installation }
 
 /** Starts a server of the test's own, with one database, and removes it when the test is over. */
 export async function ownServer(options: OwnServer = {}): Promise<PostgresServer & Database> {
@@ -93,7 +106,9 @@ async function makeServer(options: OwnServer): Promise<Made<PostgresServer & Dat
     await remove()
   }
   const env = options.asksPassword ? { PGPASSWORD: password } : {}
-  return { database: Object.assign(server, databaseOf(server, 'plants'), { env }), drop }
+  const database = Object.assign(server, databaseOf(server, 'plants'), { env })
+  if (!options.isEmpty) await init(database)
+  return { database, drop }
 }
 
 function databaseOf(place: Place, name: string): Omit<Database, 'env'> {

@@ -11,8 +11,7 @@ import {
   completeAddress,
   isDefaultStore,
   loginAddress,
-  schemeOf,
-  schemes,
+  ownSchemeOf,
   takesPassword,
   takesToken,
 } from '../../stores/registry.js'
@@ -52,7 +51,7 @@ export function defineStores(command: PlantsCommand, io: Io): void {
     .description(
       'Create the store in a PostgreSQL database, or migrate it, as its owner. What other roles need is granted with SQL: see the page about databases. An existing store is kept.',
     )
-    .argument('<address>', "postgres://…, with the database's owner as the user")
+    .argument('<address>', "postgres://…, with one server, and the database's owner as the user; or a file")
     .handler((options: GlobalOptions, address: string) => init(address, options, io))
   command
     .command('list')
@@ -163,17 +162,23 @@ async function warnOfRisks(name: string, address: Address, store: SavedStore, { 
   await warnOfExposure(address, { warn })
 }
 
-async function init(text: string, options: GlobalOptions, io: Io): Promise<void> {
+const ofService = 'On its host, give the address of that store'
+
+async function init(place: string, options: GlobalOptions, io: Io): Promise<void> {
   // so that errors call it an address
-  if (!isStoreName(text)) await resolveAddress(text, 'The address', io, { isArgument: true })
-  const settings = await resolveSettings({ ...options, store: text }, io)
+  if (!isStoreName(place)) await resolveAddress(place, 'The address', io, { isArgument: true })
+  const settings = await resolveSettings({ ...options, store: place }, io)
   const { store, storeOptions } = settings
-  if (!takesPassword(store)) {
-    const hint = 'For example: plants stores init postgres://plants@db.example.com/plants'
-    throw malformed(`${store.name} is ${schemes[store.scheme].noun}: only a database needs to be initialized`, hint)
+  if (store.scheme === 'http') throw malformed(`${store.name} is a service, which has its own store`, ofService)
+  if (takesPassword(store) && store.hosts.length > 1) {
+    const why = 'while the first one is away, a second store would be created on another'
+    const message = `stores init takes an address with one server, but ${store.name} has ${store.hosts.length}: ${why}`
+    throw malformed(message, 'Name the server that accepts writes')
   }
-  await (await schemeOf(store).open(store, storeOptions)).close()
-  await writeResult(io, settings, { address: store.name }, `The store in ${quoteIfNeeded(store.name)} is ready`)
+  const created = await ownSchemeOf(store).init(store, { ...storeOptions, onCreated: undefined })
+  const name = quoteIfNeeded(store.name)
+  const text = created ? `Created a store at ${name}` : `There is a store at ${name} already`
+  await writeResult(io, settings, { address: store.name, created }, text)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {

@@ -158,6 +158,13 @@ function hostsFrom(names: string, ports: string, source: string): PostgresHost[]
   })
 }
 
+/** How the address is shown, and the complete one without its password, with this server alone. */
+export function atServer({ name, href, hosts }: PostgresAddress, server: PostgresHost): { name: string; href: string } {
+  const all = hosts.map(hostText).join()
+  const one = (text: string) => text.replace(all, () => hostText(server))
+  return { name: one(name), href: one(href) }
+}
+
 function hostText({ host, port }: PostgresHost): string {
   return `${isIPv6(host) ? `[${host.replace('%', '%25')}]` : encodeURIComponent(host)}:${port}`
 }

@@ -1,8 +1,9 @@
 import pg from 'pg'
 import { maxTimer, timeIsOver } from '../../platform/clock.js'
-import { PlantsError } from '../../platform/errors.js'
+import { PlantsError, shellWord } from '../../platform/errors.js'
 import { isLoopback } from '../../platform/values.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
+import { atServer } from './postgres-address.js'
 import { type Account, codeOf, DatabaseFailure, explain, otherProtocol } from './postgres-errors.js'
 import type { Row } from './sql.js'
 
@@ -133,7 +134,7 @@ export class Connection extends pg.Client {
       const failure = explain(cause, this.#account)
       if (!(cause instanceof pg.DatabaseError) || codeOf(failure) === readOnlyTransaction) this.destroy()
       else await this.query('').catch(() => undefined) // until the server is ready again
-      throw failure
+      throw noTable.test(codeOf(failure)) ? this.noStore() : failure
     } finally {
       clearTimeout(timer)
       this.#isWaiting = false
@@ -146,6 +147,17 @@ export class Connection extends pg.Client {
 
   destroy(reason?: Error): void {
     this.connection.stream.destroy(reason)
+  }
+
+  /** Names this server: others of the address may have the store. */
+  noStore(): PlantsError {
+    const { hosts } = this.address
+    const { name, href } = atServer(this.address, this)
+    const elsewhere = 'Check the address. To create a store there'
+    const hint =
+      hosts.length > 1 ? 'Another server of the address may have it. To create one on this server' : elsewhere
+    const command = `plants stores init ${shellWord(href)}`
+    return new PlantsError('unavailable', `There is no store at ${name}`, { hint: `${hint}: ${command}` })
   }
 
   failure(code: string, reason: string): DatabaseFailure {
@@ -210,6 +222,9 @@ const maxPlant = 2 ** 20
 const maxText = 2 ** 29
 
 const readOnlyTransaction = '25006'
+
+/** of a table or its schema, since the store was opened */
+const noTable = /^(42P01|3F000)$/
 
 /**
  * For each transaction: behind PgBouncer, the next one may go to another session. Only built-in functions and operators

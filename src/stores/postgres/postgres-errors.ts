@@ -102,7 +102,7 @@ const explanations: (Explanation & { code: RegExp })[] = [
   {
     code: /^42501$/,
     text: 'Permission denied for {user} in {name}: {reason}',
-    hint: 'Use the address of the owner: to migrate, with plants stores init ADDRESS; to grant, as in databases.md',
+    hint: 'Use the address of the owner: for the tables, with plants stores init ADDRESS; to grant, as in databases.md',
   },
   {
     code: /^53300$/,

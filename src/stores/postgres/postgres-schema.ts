@@ -36,27 +36,40 @@ export const migrations: readonly string[] = [
   `ALTER TABLE ${plants} ALTER attempt DROP NOT NULL`,
 ]
 
-/** Throws `unavailable` as `inspect` does. */
-export async function hasStore(connection: Connection): Promise<boolean> {
-  return (await inspect(connection)).version > 0
+const latestVersion = baseVersion + migrations.length
+
+/** Throws `unavailable` as `inspect` does, and if there is no store. */
+export async function assertStore(connection: Connection): Promise<void> {
+  await findStore(connection)
+}
+
+async function findStore(connection: Connection, { newest = latestVersion, mayBeMissing = false } = {}) {
+  const found = await inspect(connection, newest)
+  if (found.version === 0 && !mayBeMissing) throw connection.noStore()
+  return found
 }
 
 /**
- * Migrates in one transaction and under a lock, so that several nodes may do so concurrently. Returns whether there was
- * an older store. After an error, the connection is still in the transaction.
+ * In one transaction and under a lock, so that several processes may do so concurrently. Returns what it did, if
+ * anything. Throws as `assertStore` does. After an error, the connection may still be in the transaction.
  */
-export async function migrate(connection: Connection, steps = migrations): Promise<boolean> {
+export async function migrate(
+  connection: Connection,
+  { mayCreate = false, steps = migrations } = {},
+): Promise<'created' | 'migrated' | undefined> {
   const latest = baseVersion + steps.length
-  if ((await inspect(connection, latest)).version === latest) return false
+  const find = () => findStore(connection, { newest: latest, mayBeMissing: mayCreate })
+  if ((await find()).version === latest) return undefined
   await connection.ask(`BEGIN; SELECT pg_advisory_xact_lock(${lock})`)
-  const { hasSchema, version } = await inspect(connection, latest) // somebody may have migrated it meanwhile
+  const { hasSchema, version } = await find() // somebody may have migrated it meanwhile
   if (!hasSchema) await connection.ask(`CREATE SCHEMA ${schemaName}`)
   if (version === 0) await connection.ask(`CREATE TABLE ${versions} (version integer PRIMARY KEY)`)
   const left = steps.slice(Math.max(0, version - baseVersion))
   for (const step of left) await connection.ask(step)
   if (left.length > 0) await connection.ask(`INSERT INTO ${versions} VALUES (${latest})`)
   await connection.ask('COMMIT')
-  return version > 0 && left.length > 0
+  if (version === 0) return 'created'
+  return left.length > 0 ? 'migrated' : undefined
 }
 
 /** "plnt", which no other program is likely to use */
@@ -67,10 +80,7 @@ const lock = 0x706c6e74
  * not trusted: an owner can run code in the name of every role that uses a table. A superuser trusts only superusers.
  * Other roles also trust the roles that they are members of, and the owner of the database.
  */
-async function inspect(
-  connection: Connection,
-  newest = baseVersion + migrations.length,
-): Promise<{ hasSchema: boolean; version: number }> {
+async function inspect(connection: Connection, newest: number): Promise<{ hasSchema: boolean; version: number }> {
   const { name } = connection.address
   const [[hasSchema, hasVersions, owner] = []] = await connection.ask(inspection)
   if (typeof owner === 'string') {
@@ -96,12 +106,12 @@ const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regc
     ))`
 
 /** Asks the catalog about the unique indexes, which PostgreSQL has kept since they were there: no row is read. */
-export async function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport | undefined> {
-  const { pool, result: missing } = await ConnectionPool.open(address, options, async (connection) =>
-    (await hasStore(connection)) ? (await connection.ask(missingIndexes)).map(String) : undefined,
-  )
+export async function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport> {
+  const { pool, result: missing } = await ConnectionPool.open(address, options, async (connection) => {
+    await assertStore(connection)
+    return (await connection.ask(missingIndexes)).map(String)
+  })
   pool.close()
-  if (!missing) return undefined
   const hint = 'Add them again, or restore a backup'
   if (missing.length > 0)
     throw new PlantsError('unavailable', `${address.name} has lost unique constraints: ${missing.join(', ')}`, { hint })

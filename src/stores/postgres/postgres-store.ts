@@ -19,7 +19,7 @@ import {
 } from '../common/store.js'
 import { type Call, ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
-import { assertUsable, hasStore, migrate, rightsOf } from './postgres-schema.js'
+import { assertStore, assertUsable, migrate, rightsOf } from './postgres-schema.js'
 import { countPlants, countTexts, getPlants, readPages, readSnapshot } from './read.js'
 import { imports, literal, type Row, toBigInt, tokens } from './sql.js'
 import { transact, transactOnce } from './transaction.js'
@@ -49,18 +49,28 @@ export class PostgresStore implements OwnStore {
     this.tokens = postgresTokens(pool)
   }
 
-  /** Creates or migrates the store. */
+  /**
+   * Creates or migrates the store. Returns whether there was none. An address with several servers may lead to one that
+   * is not the store's.
+   */
+  static async init(address: PostgresAddress, options: OpenOptions): Promise<boolean> {
+    const migration = (connection: Connection) => migrate(connection, { mayCreate: true })
+    const { pool, result } = await ConnectionPool.open(address, options, migration)
+    pool.close()
+    if (result === 'migrated') await options.onMigrated?.(address.name)
+    return result === 'created'
+  }
+
+  /** Migrates the store. Throws `unavailable` if there is none. */
   static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
     const { pool, result } = await ConnectionPool.open(address, options, (connection) => migrate(connection))
     if (result) await options.onMigrated?.(address.name)
     return new PostgresStore(pool)
   }
 
-  static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore | undefined> {
-    const { pool, result } = await ConnectionPool.open(address, options, hasStore)
-    if (result) return new PostgresStore(pool)
-    pool.close()
-    return undefined
+  /** Throws `unavailable` if there is none. */
+  static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
+    return new PostgresStore((await ConnectionPool.open(address, options, assertStore)).pool)
   }
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {

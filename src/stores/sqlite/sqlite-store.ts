@@ -40,6 +40,13 @@ export class SqliteStore implements OwnStore {
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
+  /** Creates a missing store. Returns whether it was missing. */
+  static async init(address: SqliteAddress, options: FileOptions): Promise<boolean> {
+    const existing = await SqliteStore.openExisting(address, options)
+    await (existing ?? (await SqliteStore.open(address, options))).close()
+    return existing === undefined
+  }
+
   static async open(address: SqliteAddress, options: FileOptions): Promise<SqliteStore> {
     return new SqliteStore(await openToWrite(address, options), options)
   }

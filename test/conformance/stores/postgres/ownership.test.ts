@@ -14,7 +14,7 @@ const lines = [
 test.each(['a role that may create schemas', 'the owner of the database'])(
   'nothing that %s made in the place of a store is called',
   async (who) => {
-    const place = await freshDatabase()
+    const place = await freshDatabase({ isEmpty: true })
     const mallory = await asRole(place, 'mallory')
     const service = await asRole(place, 'service')
     await place.sql(`GRANT CREATE ON DATABASE ${nameOf(place)} TO ${mallory.role}`)
@@ -41,7 +41,7 @@ test.each(['a role that may create schemas', 'the owner of the database'])(
 )
 
 test('an empty schema of another role is not used either', async () => {
-  const place = await freshDatabase()
+  const place = await freshDatabase({ isEmpty: true })
   const { role } = await asRole(place, 'mallory')
   await place.admin(`CREATE SCHEMA plant_store AUTHORIZATION ${role}; GRANT ALL ON SCHEMA plant_store TO PUBLIC`)
   const rejected = rejection(role)
@@ -50,7 +50,7 @@ test('an empty schema of another role is not used either', async () => {
 })
 
 test('a store is used by those who trust its owner, and not by a superuser who does not', async () => {
-  const place = await freshDatabase()
+  const place = await freshDatabase({ isEmpty: true })
   const owner = await asRole(place, 'owner')
   const clerk = await asRole(place, 'clerk')
   const superuser = withUser(place, 'postgres')
@@ -101,7 +101,7 @@ async function hijack(database: Database): Promise<void> {
 test.each(['"$user", public', 'public, pg_catalog'])(
   'nothing of another role is called by the search path %s',
   async (path) => {
-    const database = await freshDatabase()
+    const database = await freshDatabase({ isEmpty: true })
     const { url, env, admin } = database
     await hijack(database)
     await admin(`ALTER DATABASE ${nameOf(database)} SET search_path = ${path}`)
