@@ -126,9 +126,12 @@ export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 
-  /** A path without a route, for the log. Nothing is known of it, so it may even hold a token. */
+  /** A path without a route, for the log. Nothing is known of it: it may hold an id, a query, or even a token. */
   function shown(path: string): string {
-    const text = printable(path.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*/i, '')).replace(/plants_[\w-]{20,}/gi, '***')
+    const whole = decodeVisible(path)?.replace(/^[a-z][a-z\d+.-]*:\/\/[^/]*|[?#].*/gis, '') ?? '***'
+    const text = printable(whole)
+      .replace(/plants_[\w-]{20,}/gi, '***')
+      .replace(/(?<![\w{])-?\d+(?!\w)/g, '{id}')
     return text.length > maxShownPath ? `${text.slice(0, maxShownPath - 1)}…` : text
   }
 
@@ -269,6 +272,15 @@ export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
   }
 
   return handle
+}
+
+/** Decodes visible ASCII characters, of which tokens and ids consist, also several times. Undefined for too many. */
+function decodeVisible(text: string, rounds = 5): string | undefined {
+  const decoded = text.replace(/%(2[1-9a-f]|[3-6][\da-f]|7[\da-e])/gi, (_, hex: string) =>
+    String.fromCharCode(parseInt(hex, 16)),
+  )
+  if (decoded === text) return text
+  return rounds > 0 ? decodeVisible(decoded, rounds - 1) : undefined
 }
 
 export function closeSignal(response: ServerResponse): AbortSignal {
