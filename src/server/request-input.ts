@@ -19,11 +19,17 @@ const maxPage = 1000
 
 export const maxHeaderLines = 100
 
+/** An address in brackets or a name, which may be empty (RFC 3986, 3.2.2). */
+const validHost = /^(?:\[[\da-z:.~!$&'()*+,;=_-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d*)?$/i
+
 /** Throws for what node:http accepts. */
 export function validateHead({ rawHeaders, headers, headersDistinct, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > 2 * maxHeaderLines) throw headersTooLarge
   const { host, 'transfer-encoding': coding = 'chunked' } = headers
   if ((headersDistinct['content-length'] ?? []).length > 1) throw invalidHttp // Bun's parser accepts an equal one
+  // RFC 9112, 3.2: whoever routes by the host may have chosen the other one.
+  if (host !== undefined && ((headersDistinct['host'] ?? []).length > 1 || !validHost.test(host)))
+    throw new HttpError(400, 'The header Host must be one host, with or without a port')
   // RFC 9112, 6.1: a proxy in front may have parsed a body with another coding differently, or one in HTTP/1.0.
   if (httpVersion === '1.0' && headers['transfer-encoding'] === undefined) return
   if (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked') throw invalidHttp

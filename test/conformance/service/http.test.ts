@@ -1,4 +1,6 @@
+import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { pages } from '../../helpers/documents.js'
 import { connectTo, exchange, RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { serve, serveForAll, testToken } from '../../helpers/service.js'
 
@@ -10,6 +12,7 @@ const broken = '400 The request is not valid HTTP/1.1 (RFC 9112)'
 const late = '408 The request did not arrive in time'
 const tooLarge = '431 The headers have more than 16 KiB or more than 100 lines'
 const noHost = '400 The header Host is missing'
+const badHost = '400 The header Host must be one host, with or without a port'
 const nowhere = '404 There is nothing at this path. The API is described at /openapi.json'
 
 const plant = '{"id":1,"name":"Fern"}'
@@ -83,6 +86,25 @@ const rejected: [title: string, bytes: string, text: string][] = [
   ['101 header lines', `${head(...Array<string>(97).fill('X: a'), length)}${plant}`, tooLarge],
   ['a path larger than the limit', `POST /${'a'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, tooLarge],
   ['no Host', requestOf({ headers: { Host: undefined }, body: plant.padEnd(1_000_000) }), noHost],
+  ['two equal Hosts', requestOf({ headers: { Host: ['x', 'x'] }, body: plant }), badHost],
+  ['two Hosts in HTTP/1.0', requestOf({ headers: { Host: ['x', 'y'] } }).replace('HTTP/1.1', 'HTTP/1.0'), badHost],
+  ['two Hosts of another method', requestOf({ method: 'GET', headers: { Host: ['x', 'y'] } }), badHost],
+  ...[
+    'a b',
+    'x, y',
+    'user@x',
+    'x/y',
+    'x?y',
+    'x:80a',
+    '[::1',
+    '[]',
+    'x:80:80',
+    'http://x',
+    'x%2',
+    'x\\y',
+    '"x"',
+    'ä',
+  ].map((host): [string, string, string] => [`the Host ${host}`, requestOf({ headers: { Host: host } }), badHost]),
 ]
 
 describe('what is no request is rejected, and the next one is served:', () => {
@@ -132,6 +154,17 @@ test('1000 connections at once, of which --connection-limit lets 50 in, do no ha
   await expect.poll(status).toBe(200)
 })
 
+test('a client reads for how long it may keep an idle connection, which a proxy must close before', async () => {
+  for (const request of [{ body: plant }, { target: '/nope' }, { method: 'GET', target: '/openapi.json' }])
+    expect((await exchange(service(), request)).headers).toMatchObject({
+      connection: 'keep-alive',
+      'keep-alive': 'timeout=65',
+    })
+  expect(pages.get('docs/serve.md')).toContain('Idle connections are closed after 65 s')
+  const [, seconds] = /^\s*keepalive (\d+)s$/m.exec(readFileSync('deploy/Caddyfile', 'utf8')) ?? []
+  expect(Number(seconds)).toBeLessThan(65)
+})
+
 test('bodies that break off leave no trace', async () => {
   const service = await serve(['--body-limit', '1KiB'])
   const half = requestBytes(testToken, { headers: { 'Content-Length': '1000' }, body: ' '.repeat(900) })
@@ -146,6 +179,12 @@ test('bodies that break off leave no trace', async () => {
 describe('an odd request is answered:', () => {
   test.each<[string, () => string]>([
     ['100 header lines', () => next({ headers: { X: Array<string>(95).fill('a'), Connection: 'close' } })],
+    ...['', 'x:', 'x_1.example:80', '[::1]:4010', '[v1.a:b]', 'x%20y', "a!$&'()*+,;=~"].map(
+      (host): [string, () => string] => [
+        `the Host ${host || 'without a value'}`,
+        () => next({ headers: { Host: host, Connection: 'close' } }),
+      ],
+    ),
     ['HTTP/1.0 without a Host', () => next({ headers: { Host: undefined } }).replace('HTTP/1.1', 'HTTP/1.0')],
     ['an unknown Expect, which is ignored', () => next({ headers: { Expect: 'tea', Connection: 'close' } })],
   ])('%s', async (_, bytes) => {
