@@ -18,6 +18,8 @@ import { HttpServer, type Limits, type Tls } from './server.js'
 export interface ServiceOptions {
   openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
+  /** Called once the addresses are known to be free, before they are reported. */
+  onListening?(tokens: TokenStore): Promise<void>
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
@@ -78,6 +80,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     }
     const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
     const adminAddress = options.admin && admin && (await listen(admin, options.admin))
+    await options.onListening?.(store.tokens)
     log.info('listening', { address, admin: adminAddress })
     if (!isLocal(options.listen) && !tls)
       warn('Other machines can reach this address. Without TLS, tokens and plants can be read on the network')

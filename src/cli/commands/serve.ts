@@ -122,6 +122,7 @@ async function serviceOptions(options: ServeOptions, settings: Settings, io: Io)
   const { PLANTS_SERVE_TOKEN: variable } = io.env
   const given = variable ? parseToken(variable.trim(), 'PLANTS_SERVE_TOKEN') : undefined
   const mayShowToken = isInteractive(options, io) && io.stderr.isTerminal
+  let needsToken = false
   return {
     openStore: async (watch) => {
       // A missing store has no tokens. Only the default one is created for its first token, which a terminal shows.
@@ -136,11 +137,14 @@ async function serviceOptions(options: ServeOptions, settings: Settings, io: Io)
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options.tlsKey, io, warn)
       if (given === undefined) {
-        await assertUsable(tokens, mayShowToken, settings, io)
+        needsToken = await needsFirstToken(tokens, mayShowToken, settings, io)
         return tokensOfStore(tokens, io.now, io.time)
       }
       if (given.length < minTokenLength) warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
       return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: options.allow ?? ['create'] })
+    },
+    onListening: async (tokens) => {
+      if (needsToken) await createFirstToken(tokens, io)
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: options.allow ?? rights,
@@ -180,18 +184,20 @@ async function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): Promise<Servic
 /** in characters: shorter tokens can be guessed */
 const minTokenLength = 16
 
-/** Throws `unauthorized` without a valid token. With `mayShow`, creates and prints one if the store never had any. */
-async function assertUsable(tokens: TokenStore, mayShow: boolean, { store, storeFlag }: Settings, io: Io) {
+/** True if the store never had a token. Throws `unauthorized` without a valid one, unless a first one may be shown. */
+async function needsFirstToken(tokens: TokenStore, mayShow: boolean, { store, storeFlag }: Settings, io: Io) {
   let isEmpty = true
   for await (const page of tokens.list()) {
     isEmpty = false
-    if (page.some((token) => !endOf(token, io.time()))) return
+    if (page.some((token) => !endOf(token, io.time()))) return false
   }
-  if (!isEmpty || !mayShow) {
-    const message = `${store.name} has no valid token, so no client could use the service`
-    const hint = `Create one with: plants tokens create${storeFlag}. Or set PLANTS_SERVE_TOKEN`
-    throw new PlantsError('unauthorized', message, { hint })
-  }
+  if (isEmpty && mayShow) return true
+  const message = `${store.name} has no valid token, so no client could use the service`
+  const hint = `Create one with: plants tokens create${storeFlag}. Or set PLANTS_SERVE_TOKEN`
+  throw new PlantsError('unauthorized', message, { hint })
+}
+
+async function createFirstToken(tokens: TokenStore, io: Io): Promise<void> {
   const token = newToken()
   const [note, createdAt] = ['created by plants serve', new Date(io.time())]
   await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt, expiresAt: undefined })

@@ -186,3 +186,19 @@ ID  NOTE                  CREATED     EXPIRES     STATE    RIGHTS
  3  ci                    YYYY-MM-DD              revoked  create,read,update,d…
 `)
 })
+
+test('no token is created on a terminal when the port, or that of the admin, is in use', async () => {
+  const server = createServer()
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => void server.close())
+  const { port } = server.address() as AddressInfo // as it listens at one
+  const message = `Port ${port} of 127.0.0.1 is in use by another program`
+  for (const [flag, args] of [
+    ['--port', `--port ${port}`],
+    ['--admin-port', `--port 0 --admin-port ${port}`],
+  ]) {
+    const result = await user.run(`serve ${args} --no-color`, { terminals: ['stdin', 'stdout', 'stderr'] })
+    expect(result).toEqual(refusal(message, `Give another with ${flag}, or 0 for any free port`, 4))
+  }
+  expect(await user.run('tokens list')).toMatchObject({ code: 0, out: '' })
+})
