@@ -135,6 +135,8 @@ export class ConnectionPool {
 
   release(connection: Connection): void {
     if (connection.isIdle) this.#noteSuccess()
+    if (connection.lacksStore)
+      this.#next = 0 // the first server may be back, and have it
     ;(connection as Connection & pg.PoolClient).release(!connection.isIdle) // of the pool
   }
 

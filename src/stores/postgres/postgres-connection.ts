@@ -30,6 +30,8 @@ export class Connection extends pg.Client {
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
   /** for an answer; until then, the transaction status is that of before */
+  /** whether a statement has not found a table, so that the connection is closed */
+  lacksStore = false
   #isWaiting = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
@@ -132,9 +134,11 @@ export class Connection extends pg.Client {
     } catch (error) {
       const cause = this.connection.stream.errored ?? error // the driver forgets why it cannot be used
       const failure = explain(cause, this.#account)
-      if (!(cause instanceof pg.DatabaseError) || codeOf(failure) === readOnlyTransaction) this.destroy()
+      const code = codeOf(failure)
+      if (!(cause instanceof pg.DatabaseError) || isElsewhere.test(code)) this.destroy()
       else await this.query('').catch(() => undefined) // until the server is ready again
-      throw noTable.test(codeOf(failure)) ? this.noStore() : failure
+      this.lacksStore = noTable.test(code)
+      throw this.lacksStore ? this.noStore() : failure
     } finally {
       clearTimeout(timer)
       this.#isWaiting = false
@@ -221,10 +225,11 @@ export const maxAnswer = 2 ** 26
 const maxPlant = 2 ** 20
 const maxText = 2 ** 29
 
-const readOnlyTransaction = '25006'
-
-/** of a table or its schema, since the store was opened */
+/** of a table or its schema */
 const noTable = /^(42P01|3F000)$/
+
+/** A read-only transaction, or no table: another server of the address may be the one with the store. */
+const isElsewhere = RegExp(`^25006$|${noTable.source}`)
 
 /**
  * For each transaction: behind PgBouncer, the next one may go to another session. Only built-in functions and operators

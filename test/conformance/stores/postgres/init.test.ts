@@ -1,9 +1,9 @@
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, expect, onTestFinished, test } from 'vitest'
 import { tokensOfStore } from '../../../../src/server/authenticator.js'
 import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { freePort } from '../../../helpers/postgres/daemon.js'
-import { type Database, freshDatabase } from '../../../helpers/postgres.js'
+import { type Database, freshDatabase, ownServer } from '../../../helpers/postgres.js'
 import { exchange } from '../../../helpers/raw-http.js'
 import { logInto, placeOf, serveHere, testToken } from '../../../helpers/service.js'
 import { addressOf, databaseOptions, nameOf } from '../../../helpers/shared-store.js'
@@ -17,7 +17,7 @@ beforeEach(() => {
 
 /** Each may meet a database without a store. */
 const lines = [
-  ...['list', 'get 1', 'count', 'count --by tag', 'export', 'export --out plants.csv', 'create --id 2 --name Fern'],
+  ...['list', 'get 1', 'count', 'count --by tag', 'export', 'export plants.csv', 'create --id 2 --name Fern'],
   ...['create --id next --name Fern', 'create --id 2 --name Fern --dry-run', 'create --id next --name Fern --dry-run'],
   ...['update 1 --name Fern', 'update 1 --name Fern --dry-run', 'delete 1 --yes', 'delete --tag a --yes'],
   ...['import', 'import --dry-run', 'import --atomic', 'import --id-from next', 'import --if-exists update'],
@@ -128,4 +128,15 @@ test('a service whose database loses its store answers 503, and logs one sentenc
     ...{ level: 'error', time: expect.any(String), requestId: expect.any(String), code: 'unavailable' },
     msg: `There is no store at ${addressOf(database).name}`,
   })
+})
+
+test('a store whose server is away is not looked for on the second one for longer than that', async () => {
+  const [first, second] = [await ownServer(), await ownServer({ isEmpty: true })]
+  const url = first.url.replace(/@[^/]+/, (place) => `${place},127.0.0.1:${second.port}`)
+  const store = await PostgresStore.open(addressOf({ url }), databaseOptions(first))
+  onTestFinished(() => store.close())
+  await first.stop()
+  await expect(store.get([1n])).rejects.toThrow(`There is no store at postgres://127.0.0.1:${second.port}/plants`)
+  await first.start()
+  expect(await store.get([1n])).toEqual(new Map())
 })
