@@ -2,16 +2,18 @@ import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import {
   describeChange,
   describePlant,
+  reportWaiting,
   styleFor,
-  unknownField,
+  unknownFields,
   writeAnswer,
   writeRejected,
   writeResult,
 } from '../output/output.js'
 import { clockOf, type Progress, progressLine } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
-import { plantCount, plantOf } from '../plant/plant.js'
+import { type FieldName, plantCount, plantOf } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
+import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { grouped, must } from '../platform/values.js'
 import type { ExistsPolicy } from '../stores/common/change.js'
@@ -34,6 +36,7 @@ import {
 import { dryRunOf, type PlannedChange } from '../transfer/import/dry-run.js'
 import { type ImportContext, Importer } from '../transfer/import/importer.js'
 import {
+  assertEncodings,
   assertSameFiles,
   assertSameLayouts,
   explainInput,
@@ -43,11 +46,12 @@ import {
   type OpenInput,
   openInput,
 } from '../transfer/import/input.js'
+import { maxOtherFields } from '../transfer/import/map.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import type { GlobalOptions } from './command.js'
 import type { Settings } from './settings.js'
 
-/** maximum numbers of rejected records, changes of a dry run, and unknown fields, printed as text */
+/** maximum numbers of rejected records, and of changes of a dry run, printed as text */
 const maxShown = 20
 
 /** At a service: less than a second of requests. */
@@ -78,6 +82,8 @@ interface Run {
   /** undefined if the import cannot be resumed */
   lock: ImportLock | undefined
   progress: Progress
+  /** the columns that are read by their names although `--map` names other columns */
+  byName: Map<FieldName, string>
   /** in milliseconds, monotonic */
   startTime: number
   settings: Settings
@@ -95,10 +101,12 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
     rules: { map, columns, idFrom, isPartial: ifExists === 'update' },
     maxRecords: isOwn(store) ? Infinity : recordsAtOnce,
     readsAhead: store.scheme !== 'sqlite',
+    onWaiting: reportWaiting('plants', io, settings),
   }
   const progress = progressLine(io, showsProgress, 0)
   const startTime = io.now()
-  const run = (lock?: ImportLock) => importInputs({ plan, options, lock, progress, startTime, settings, io })
+  const byName: Run['byName'] = new Map()
+  const run = (lock?: ImportLock) => importInputs({ plan, options, lock, progress, byName, startTime, settings, io })
   const paths = inputs.map(({ path }) => path)
   const isResumable = !options.dryRun && !options.atomic && !paths.includes('-')
   await (isResumable ? whileAlone(completeAddress(store), paths, io, run) : run())
@@ -123,7 +131,11 @@ async function importInputs(run: Run): Promise<void> {
     throw explained(error, undefined, run)
   })
   try {
-    if (options.rejects !== undefined) await assertSameLayouts(first, plan, io) // before a store is made
+    // before a store is made
+    if (options.rejects !== undefined) await assertSameLayouts(first, plan, io)
+    await assertEncodings(plan, io).catch((error: unknown) => {
+      throw explained(error, undefined, run)
+    })
     const target = await openTarget(run)
     try {
       await importInto(target, first, run)
@@ -239,12 +251,17 @@ async function firstIdFor({ plan, settings, io }: Run): Promise<bigint | undefin
 function reportsOf({
   plan,
   progress,
+  byName,
   settings,
   io,
 }: Run): Pick<ImportContext, 'onOpened' | 'onRejected' | 'onProgress'> {
   let remaining = settings.errors === 'json' ? Infinity : maxShown
   return {
-    onOpened: async ({ skipped }, input) => {
+    onOpened: async ({ header, skipped }, input) => {
+      const { map } = plan.rules
+      const isMapped = Object.values(map).some((source) => source !== '')
+      for (const [field, column] of header?.columns ?? [])
+        if (isMapped && map[field] === undefined) byName.set(field, must(header?.names[column]))
       if (!skipped) return
       const rows = skipped.rows === 1 ? '1 row' : `${skipped.rows} rows`
       await settings.warn(`Skipped ${rows} above the header of ${input} in line ${skipped.header}`)
@@ -315,7 +332,7 @@ async function writeSummary(importing: Importer, run: Run): Promise<void> {
 }
 
 /** What the records had, and what was not printed. */
-async function warnOfRest(importing: Importer, { plan, options, settings }: Run): Promise<void> {
+async function warnOfRest(importing: Importer, { plan, options, byName, settings }: Run): Promise<void> {
   const { warn, errors } = settings
   const { counts, numbered } = importing.position
   const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'the input'
@@ -326,10 +343,8 @@ async function warnOfRest(importing: Importer, { plan, options, settings }: Run)
     await warn('A dry run writes no rejects file')
   if (importing.rejected > maxShown && errors === 'text')
     await warn(`Only the first ${maxShown} rejected records are shown`)
-  for (const [name, count] of [...importing.otherFields].slice(0, maxShown))
-    await warn(unknownField(name, ` of ${plantCount(count)}`), 'warning')
-  if (importing.otherFields.size > maxShown)
-    await warn(`Only the first ${maxShown} unknown fields are named`, 'warning')
+  const columns = columnsWarning(importing.otherFields, byName)
+  if (columns !== undefined) await warn(columns, 'warning')
   if (options.dryRun && settings.output === 'text' && counts.created + counts.updated > maxShown)
     await warn(`Only the first ${maxShown} changes are shown. For all: --output ndjson`)
 }
@@ -339,6 +354,20 @@ function rangeOf({ first, last, count }: NonNullable<Position['numbered']>): str
   if (first === last) return first
   const isWhole = BigInt(last) - BigInt(first) + 1n === BigInt(count)
   return `${isWhole ? '' : `${grouped(count)} of the ids `}${first} to ${last}`
+}
+
+/** What was ignored, and what was taken although `--map` names other columns. */
+function columnsWarning(others: ReadonlyMap<string, number>, byName: Run['byName']): string | undefined {
+  const [first = 0, ...more] = others.values()
+  const atLeast = others.size === maxOtherFields ? ', at least' : ''
+  const of = more.length > 0 ? atLeast : ` of ${plantCount(first)}`
+  const ignored = others.size > 0 && unknownFields([...others.keys()], of)
+  const taken = [...byName]
+    .map(([field, column]) => `the ${field} from ${JSON.stringify(shorten(column))}`)
+    .join(' and ')
+  const took = taken && `took ${taken} by name${byName.has('tag') ? '. To ignore the tag: --map tag=' : ''}`
+  if (!ignored) return byName.has('tag') ? took : undefined
+  return took ? `${ignored}, and ${took}` : ignored
 }
 
 const words: Readonly<Record<string, string>> = {

@@ -1,10 +1,10 @@
-import { describePlant, recordPrinter, type Style, styleFor, writeError } from '../output/output.js'
+import { describePlant, recordPrinter, reportWaiting, type Style, styleFor, writeError } from '../output/output.js'
 import { isObject, parseJson } from '../plant/exact-json.js'
 import { idFromText, type NewPlant, plantCount } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { decoderOf, explainRead, maxDocumentBytes } from '../platform/text-files.js'
+import { decoderOf, explainRead, maxDocumentBytes, readStdin } from '../platform/text-files.js'
 import { grouped } from '../platform/values.js'
 import { defaultConcurrency } from '../stores/common/store.js'
 import { parseId } from './options.js'
@@ -127,15 +127,14 @@ async function* parts<Target>(pages: AsyncIterable<Target[]> | Target[][]): Asyn
 }
 
 /** Reads the ids, each once, from the arguments or, for `-`, from stdin to its end. */
-export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
+export async function readIds(args: readonly string[], settings: Settings, io: Io): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
     throw malformed('"-" reads all ids from stdin, but other ids were given', 'Leave out one of them')
-  if (!io.stdin.isPiped && !io.stdin.isTerminal) throw malformed('Stdin cannot be read', oneOnEachLine)
   const ids = new Set<bigint>()
   let line = 0
   let count = 0
-  for await (const text of linesOf(io)) {
+  for await (const text of linesOf(readStdin(io, reportWaiting('plants', io, settings)))) {
     line += 1
     if (text.trim() === '') continue
     ids.add(idIn(text.trim(), line))
@@ -163,11 +162,11 @@ function idIn(text: string, line: number): bigint {
 }
 
 /** Yields lines without their line feed; the CR of a CRLF stays. */
-async function* linesOf({ stdin }: Io): AsyncGenerator<string> {
+async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decode = decoderOf('Stdin')
   let rest = ''
   try {
-    for await (const chunk of stdin.chunks()) {
+    for await (const chunk of chunks) {
       const [first = '', ...others] = decode(chunk, false).split('\n')
       rest += first
       if (rest.length > maxLine) throw malformed('A line of stdin is too long for a plant', oneOnEachLine)

@@ -126,8 +126,17 @@ export async function warn(io: Io, text: string, style: ErrorStyle, label?: 'war
 }
 
 /** @param of ` of 2 plants`, or nothing */
-export function unknownField(name: string, of = ''): string {
-  return `ignored unknown field ${JSON.stringify(name)}${of}`
+export function unknownFields(names: readonly string[], of = ''): string {
+  const shown = names.slice(0, maxFields).map((name) => JSON.stringify(name))
+  const others = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
+  return `ignored unknown ${names.length === 1 ? 'field' : 'fields'} ${shown.join(', ')}${others}${of}`
+}
+
+const maxFields = 20
+
+/** What to do when stdin is silent. */
+export function reportWaiting(what: string, io: Io, style: ErrorStyle): () => void {
+  return () => void warnMeanwhile(io, `Waiting for ${what} on stdin`, style)
 }
 
 /** Does not wait for the write, so that an action in progress continues and can be interrupted. */

@@ -21,11 +21,29 @@ function jsonLines(records: readonly PlantRecord[]): string {
   return escapeUnsafe(text)
 }
 
-/** In quotes also if it is empty, or if an import would trim it. */
+/** Counts the plants with an empty text, which a table cannot tell from no value. */
+export async function* countEmptyTexts(
+  pages: AsyncIterable<NewPlant[]>,
+  onCounted: (plants: number) => Promise<void>,
+): AsyncGenerator<NewPlant[]> {
+  let count = 0
+  for await (const page of pages) {
+    for (const { name, tag } of page) if (name === '' || tag === '') count += 1
+    yield page
+  }
+  if (count > 0) await onCounted(count)
+}
+
+/** In quotes also if it is empty, which other programs tell from no value, or if an import would trim it. */
 export function tableCell(text: string, delimiter: string): string {
-  const isSpecial = text === '' || /^[ \t]|[ \t]$|["\r\n]/.test(text) || text.includes(delimiter)
+  const isSpecial = text === '' || special.test(text) || text.includes(delimiter)
   return isSpecial ? `"${text.replaceAll('"', '""')}"` : text
 }
+
+const spaces = '[\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]'
+
+/** White_Space of Unicode at the ends, and what needs quotes anywhere. */
+const special = RegExp(`^${spaces}|${spaces}$|["\\r\\n]`)
 
 /** The formats of many plants, in a file or on stdout. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const

@@ -5,13 +5,21 @@ import { readFrom } from './streams.js'
 
 export const maxDocumentBytes = 1_048_576
 
+interface TextHints {
+  wanted: string
+  tooLarge: string
+  onWaiting(): void
+}
+
 /** UTF-8, at most 1 MiB, of a file or `-` for stdin. Removes a byte order mark. */
-export async function readText(path: string, io: Io, hints: { wanted: string; tooLarge: string }): Promise<string> {
+export async function readText(path: string, io: Io, hints: TextHints): Promise<string> {
   const source = path === '-' ? 'Stdin' : path
   const parts: Uint8Array[] = []
   let length = 0
   try {
-    for await (const chunk of path === '-' ? io.stdin.chunks() : chunksOf(io.resolvePath(path), maxDocumentBytes)) {
+    for await (const chunk of path === '-'
+      ? readStdin(io, hints.onWaiting)
+      : chunksOf(io.resolvePath(path), maxDocumentBytes)) {
       parts.push(chunk)
       length += chunk.length
       if (length <= maxDocumentBytes) continue
@@ -23,6 +31,22 @@ export async function readText(path: string, io: Io, hints: { wanted: string; to
     throw explainRead(path, error, hints.wanted)
   }
 }
+
+/** @param onWaiting called once if stdin is open, but silent, so that a person at a terminal may wonder */
+export async function* readStdin({ stdin, stderr }: Io, onWaiting: () => void): AsyncGenerator<Uint8Array> {
+  const timer = stdin.isPiped && stderr.isTerminal ? setTimeout(onWaiting, silence).unref() : undefined
+  try {
+    for await (const chunk of stdin.chunks()) {
+      clearTimeout(timer)
+      yield chunk
+    }
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** milliseconds */
+const silence = 5000
 
 /** Turns a system error of reading a file, or stdin for `-`, into `malformed` with the hint. */
 export function explainRead(path: string, error: unknown, hint: string): unknown {

@@ -45,8 +45,11 @@ export async function followHints(all: FailingImport, choices: readonly number[]
   const store = all.isService ? await service() : './plants.db'
   const run = (line: string, options: RunOptions = {}) =>
     user.run(`${line} --store ${store}`, { env: { PLANTS_TOKEN: token }, ...options })
-  const imported = (line: string, options: RunOptions = {}) =>
-    run(`import ${line}`, { ...(all.stdin !== undefined && { stdin: all.stdin }), ...options })
+  const imported = async (line: string, options: RunOptions = {}): Promise<Result> => {
+    const result = await run(`import ${line}`, { ...(all.stdin !== undefined && { stdin: all.stdin }), ...options })
+    const isLook = result.code === 0 && line.includes(' --dry-run') // what it shows is right
+    return isLook ? imported(line.replace(' --dry-run', ''), options) : result
+  }
 
   for (const [name, content] of Object.entries(all.files ?? {})) user.write(name, content)
   if (all.others) await run('import', { stdin: all.others })

@@ -98,7 +98,8 @@ function inEnvironment<T>(env: Record<string, string>, call: () => T): T {
   }
 }
 
-class Captured implements Output {
+/** Keeps what is written. */
+export class Captured implements Output {
   text = ''
   readonly isTerminal: boolean
   readonly columns: number

@@ -2,7 +2,7 @@ import { type Credential, findToken, noToken, tokenVariable } from '../../auth/c
 import { failureOf } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change.js'
 import { namedStores } from '../../config/resolve.js'
-import { quoteIfNeeded, writeAnswer, writeResult, writeRows } from '../../output/output.js'
+import { quoteIfNeeded, reportWaiting, writeAnswer, writeResult, writeRows } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -139,15 +139,14 @@ function serviceOf({ store, file: { saved } }: Settings): HttpAddress {
   throw malformed(`${store.name} is ${schemeOf(store).noun}, and uses no token`, hint)
 }
 
-async function readToken(
-  fromStdin: boolean,
-  store: HttpAddress,
-  { storeFlag, mayAsk, colors }: Settings,
-  io: Io,
-): Promise<string> {
+async function readToken(fromStdin: boolean, store: HttpAddress, settings: Settings, io: Io): Promise<string> {
+  const { storeFlag, mayAsk, colors } = settings
   if (fromStdin && !io.stdin.isTerminal) {
     const wanted = 'Pipe the token to stdin'
-    const text = (await readText('-', io, { wanted, tooLarge: 'Pipe nothing but the token to stdin' })).trim()
+    const onWaiting = reportWaiting('a token', io, settings)
+    const text = (
+      await readText('-', io, { wanted, tooLarge: 'Pipe nothing but the token to stdin', onWaiting })
+    ).trim()
     const failure = failureOf(text)
     if (failure === undefined) return text
     throw malformed(`The token on stdin ${failure}`, 'Copy the token again, without any other text')

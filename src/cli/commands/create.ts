@@ -3,8 +3,9 @@ import {
   addLookupHint,
   describePlant,
   quoteIfNeeded,
+  reportWaiting,
   styleFor,
-  unknownField,
+  unknownFields,
   writeResult,
 } from '../../output/output.js'
 import { isObject, parseJson, toJson } from '../../plant/exact-json.js'
@@ -167,7 +168,7 @@ async function readPlant(options: CreateOptions, settings: Settings, io: Io) {
   const hasFields = Object.keys(given).length > 0
   const path = file ?? (hasFields || io.stdin.isTerminal ? undefined : '-')
   if (path !== undefined) {
-    const document = await readDocument(path, io)
+    const document = await readDocument(path, settings, io)
     const hint = Array.isArray(document) ? onePlant : example
     return { plant: await accept(document, 'Invalid plant: ', hint, settings), isNext }
   }
@@ -207,20 +208,25 @@ function unlessNoneIsLeft(error: unknown): undefined {
 
 async function accept(value: unknown, prefix: string, hint: string, { warn }: Settings): Promise<NewPlant> {
   const plant = acceptNewPlant(value)
-  const unknown = (isObject(value) ? otherFieldsOf(value) : []).slice(0, 5).map(shorten)
+  const unknown = (isObject(value) ? otherFieldsOf(value) : []).map(shorten)
   if (plant) {
-    for (const name of unknown) await warn(unknownField(name), 'warning')
+    if (unknown.length > 0) await warn(unknownFields(unknown), 'warning')
     return plant
   }
   const { problemsOf } = await import('../../plant/plant-schema.js')
-  const names = unknown.map((name) => JSON.stringify(name)).join(', ')
+  const names = unknown
+    .slice(0, 5)
+    .map((name) => JSON.stringify(name))
+    .join(', ')
   const others = names && `. Unknown fields: ${names}`
   throw new PlantsError('invalid', `${prefix}${problemsOf(value).join('; ')}`, { hint: hint + others })
 }
 
-async function readDocument(path: string, io: Io): Promise<unknown> {
+async function readDocument(path: string, settings: Settings, io: Io): Promise<unknown> {
   if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
-  const text = await readText(path, io, { wanted: 'Use a file that contains one plant as JSON', tooLarge: onePlant })
+  const wanted = 'Use a file that contains one plant as JSON'
+  const onWaiting = reportWaiting('a plant', io, settings)
+  const text = await readText(path, io, { wanted, tooLarge: onePlant, onWaiting })
   const source = path === '-' ? 'Stdin' : path
   if (text.trim() === '')
     throw malformed(`${source} is empty`, path === '-' ? 'Or use options: plants create --id ID --name NAME' : example)

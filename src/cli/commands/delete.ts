@@ -45,7 +45,7 @@ export async function deletePlants(args: readonly string[], options: DeleteOptio
   const asks = !dryRun && !yes
   if (asks && (args.includes('-') || !settings.mayAsk()))
     throw malformed('Deleting requires confirmation', 'To delete without confirmation, add --yes')
-  const ids = await readIds(args, io)
+  const ids = await readIds(args, settings, io)
   const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['delete'] })
   try {
     // With --yes, plants are not read first: the token needs no right to read.

@@ -1,7 +1,7 @@
 import { quoteIfNeeded, writeResult, writeRows } from '../../output/output.js'
 import { progressLine, withProgress } from '../../output/progress.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
-import { formatNames } from '../../plant/records.js'
+import { countEmptyTexts, formatNames } from '../../plant/records.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats, parseOutput, parseText } from '../../platform/values.js'
@@ -44,7 +44,10 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
     const progress = progressLine(io, settings.showsProgress && (target !== undefined || !io.stdout.isTerminal))
     const { limit, after, tag, search, sort, desc } = options
     const query = { limit, after, tag, search, sort, desc }
-    const pages = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
+    const read = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
+    const format = target?.format ?? outputOf(settings)
+    const isTable = format === 'csv' || format === 'tsv' || format === 'xlsx'
+    const pages = isTable ? countEmptyTexts(read, (plants) => warnOfEmptyTexts(plants, settings)) : read
     if (target) await save(pages, target, settings, io)
     else await writeRows(io, { ...settings, output: outputOf(settings) }, pages, {})
   } finally {
@@ -52,11 +55,17 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
   }
 }
 
+function warnOfEmptyTexts(plants: number, { warn }: Settings): Promise<void> {
+  const what = `${plantCount(plants)} ${plants === 1 ? 'has' : 'have'} an empty text, which a table does not keep`
+  return warn(`${what}. To keep it: --output ndjson`, 'warning')
+}
+
 async function* noPages(): AsyncGenerator<NewPlant[]> {}
 
 interface Target extends OutFile {
   /** as the user typed it */
   name: string
+  format: ReturnType<typeof outputOf> | 'xlsx'
   encode(pages: AsyncIterable<NewPlant[]>): AsyncIterable<Uint8Array>
   mayReplace: boolean
 }
@@ -67,9 +76,10 @@ async function targetNamed(name: string, { output, yes }: ExportOptions, setting
   if (await isPartOf(settings.store, path)) throw malformed(`${path} is the store itself`, 'Choose another file')
   const { encoderFor, formatOf, outFileAt } = await import('../../transfer/export/out-file.js')
   const file = outFileAt(path)
-  const encode = encoderFor(path, output === undefined ? formatOf(file, outputOf(settings)) : outputOf(settings))
+  const format = output === undefined ? formatOf(file, outputOf(settings)) : outputOf(settings)
+  const encode = encoderFor(path, format)
   if (file.exists && !yes) await confirmReplacement(`${quoteIfNeeded(name)} already exists`, settings, io)
-  return { ...file, name, encode, mayReplace: file.exists || yes === true }
+  return { ...file, name, format, encode, mayReplace: file.exists || yes === true }
 }
 
 async function confirmReplacement(message: string, settings: Settings, io: Io): Promise<void> {

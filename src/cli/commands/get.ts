@@ -20,8 +20,8 @@ export function defineGet(command: PlantsCommand, io: Io): void {
 export async function get(args: readonly string[], options: GlobalOptions, io: Io): Promise<void> {
   const id = singleId(args)
   const many = id === undefined ? await import('../many.js') : undefined
-  const ids = await many?.readIds(args, io)
   const settings = await resolveSettings(options, io, { formats: outputFormats })
+  const ids = await many?.readIds(args, settings, io)
   const store = await openExistingStore(settings.store, settings.storeOptions)
   const perform = async (wanted: bigint) => {
     const plant = (await store?.get([wanted]))?.get(wanted)

@@ -47,8 +47,8 @@ export async function update(args: readonly string[], options: UpdateOptions, io
     )
   const patch = await patchIn(options)
   const id = singleId(args)
-  const ids = await readIds(args, io)
   const settings = await resolveSettings(options, io, { formats: outputFormats })
+  const ids = await readIds(args, settings, io)
   await warnOfEmptyTexts(options, settings)
   const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
   const { dryRun: isDryRun = false } = options

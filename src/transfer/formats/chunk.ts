@@ -1,5 +1,6 @@
 import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
+import type { PlantsError } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import { must } from '../../platform/values.js'
 import { type Problem, problem } from '../../stores/common/change.js'
@@ -36,6 +37,9 @@ export interface InputOptions {
   rules: FieldRules
 }
 
+/** The error of an input with a line that is not of its encoding. */
+export type Misencoded = (line: number) => PlantsError
+
 /** `blocks` begins with `head`, which has at least 16 bytes, or all. */
 export interface FormatInput {
   name: string
@@ -56,7 +60,7 @@ export interface FormatReader {
 /** A record as it is in the input: the text of a JSON value, or the cells of a row. */
 export type RawRecord = string | Cells
 
-/** The cells of a row, without empty ones at its end. An empty cell without quotes is undefined. */
+/** The cells of a row, without empty ones at its end. An empty cell is undefined. */
 export type Cells = readonly Cell[]
 
 export type Cell = string | undefined | BadCell

@@ -1,3 +1,4 @@
+import { parseJson } from '../../plant/exact-json.js'
 import type { FormatName } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
@@ -8,55 +9,116 @@ import {
   type FormatInput,
   type FormatReader,
   type InputOptions,
+  type Misencoded,
   prepend,
   skipRecords,
 } from './chunk.js'
 import { findHeader, headerAt, likelyHeader, maxHeaderRows } from './header.js'
-import { readArray, readNdjson } from './json.js'
-import { readTable, TableParser } from './table.js'
-import { type Lines, markedEncoding, readLines, toUtf8 } from './text.js'
+import { assertRecord, isOpen, readDocument, readNdjson } from './json.js'
+import { refuseBinary, refuseText, refuseUtf16 } from './signatures.js'
+import { findLineEnd, readTable, TableParser, type TableSource, widthOf } from './table.js'
+import { isAllUtf8, type Lines, markedEncoding, readLines, toUtf8 } from './text.js'
 
 /** Throws `malformed` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
-  const { name, head } = input
-  if (/^PK(?:\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4))) {
+  if (isArchive(input)) {
+    refuseBinary(input.head, input.name)
     const { openWorkbook } = await import('./workbook.js')
     return openWorkbook(input, options)
   }
-  if (head.toString('latin1', 0, 4) === '\xd0\xcf\x11\xe0')
-    throw malformed(`${name} is an old workbook (.xls), or has a password`, 'Save it as .xlsx, without a password')
-  const marked = markedEncoding(head)
-  const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
+  const { name } = input
+  const { format, start, encoding, isRejects, misencoded } = detectFormat(input, options)
   if (options.sheet !== undefined && !isRejects)
     throw malformed(`${name} is not a workbook, so --sheet does not apply`, 'Leave out --sheet')
-  const encoding = marked ?? (isRejects ? undefined : options.encoding) ?? 'utf-8'
-  const start = new TextDecoder(encoding).decode(head).trimStart()
-  const format = options.format ?? detectFormat(start, name, options)
-  const blocks = toUtf8(input.blocks, encoding, name)
-  if (format === 'json') return { format, chunks: readArray(blocks, name) }
-  if (format === 'ndjson') return { format, chunks: readNdjson(blocks) }
+  const blocks = toUtf8(input.blocks, encoding)
+  const source = { name, misencoded }
+  // An object over several lines is one record, whose line says more than its index.
+  if (format === 'json')
+    return { format: start.startsWith('{') ? 'ndjson' : format, chunks: readDocument(blocks, source, options.rules) }
+  if (format === 'ndjson') return { format, chunks: readNdjson(blocks, encoding) }
   const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
-  const delimiter = options.delimiter ?? (format === 'tsv' ? '\t' : undefined)
-  return { ...(await openTable(blocks, name, rules, delimiter)), format }
+  return { ...(await openTable(blocks, source, rules, delimitersOf(format, options))), format }
 }
 
-function detectFormat(start: string, name: string, { delimiter, rules }: InputOptions): FormatName {
-  const [line = '', next] = start.split(/\r?\n/, 2)
-  const ending = /\.(?<ending>ndjson|jsonl|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups?.['ending']?.toLowerCase()
-  const isNamed = ending !== undefined || delimiter !== undefined || rules.columns !== undefined
-  const isObject = line.trim() === '{' && next !== undefined // over several lines
-  if (line.includes('\0') || (!isNamed && (line.startsWith('<') || isObject)))
-    throw malformed(
-      `${name} is not CSV, TSV, NDJSON or JSON`,
-      'Save a workbook as .xlsx. A text in UTF-16 needs --encoding utf-16le',
+/**
+ * Reads all of a table or a JSON document.
+ *
+ * @returns whether a line may be of another encoding, which `assertEncoding` finds
+ */
+export async function isMisencoded(input: FormatInput, options: InputOptions): Promise<boolean> {
+  if (isArchive(input)) return false
+  const { format, encoding } = detectFormat(input, options)
+  return format !== 'ndjson' && !(await isAllUtf8(toUtf8(input.blocks, encoding)))
+}
+
+/** Throws `malformed` for the first line that is not of the encoding. */
+export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
+  const { format, encoding, misencoded } = detectFormat(input, options)
+  const text = toUtf8(input.blocks, encoding)
+  const { hasCr, blocks } = await findLineEnd(text, delimitersOf(format, options))
+  for await (const { first, invalid } of readLines(blocks, format !== 'json' && hasCr))
+    for (const index of invalid) throw misencoded(first + index)
+}
+
+function isArchive({ head }: FormatInput): boolean {
+  return /^PK(?:\x03\x04|\x05\x06)/.test(head.toString('latin1', 0, 4))
+}
+
+interface Detected {
+  format: FormatName
+  /** without white space in front */
+  start: string
+  encoding: string
+  isRejects: boolean
+  misencoded: Misencoded
+}
+
+/** Throws `malformed` for what is none. */
+function detectFormat({ name, head }: FormatInput, options: InputOptions): Detected {
+  refuseBinary(head, name)
+  const marked = markedEncoding(head)
+  const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
+  const encoding = marked ?? (isRejects ? undefined : options.encoding) ?? 'utf-8'
+  const start = new TextDecoder(encoding).decode(head).trimStart()
+  const format = options.format ?? formatOf(head, start, name, options)
+  const mayDiffer = encoding === 'utf-8' && marked === undefined && !isRejects
+  const misencoded = (line: number) =>
+    malformed(
+      `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding} in line ${line}`,
+      mayDiffer ? tryEncoding : 'Correct that line, or save the file as UTF-8',
     )
+  return { format, start, encoding, isRejects, misencoded }
+}
+
+const tryEncoding = 'If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run'
+
+function formatOf(head: Buffer, start: string, name: string, { delimiter, encoding, rules }: InputOptions): FormatName {
+  const ending = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups?.['ending']?.toLowerCase()
+  if (encoding === undefined) refuseUtf16(head, name)
+  refuseText(start, name, ending !== undefined || delimiter !== undefined || rules.columns !== undefined)
   if (ending === 'csv' || ending === 'tsv') return ending
   if (delimiter !== undefined || rules.columns) return 'csv'
-  if (ending !== undefined || line === '' || line.startsWith('{')) return 'ndjson'
-  return line.startsWith('[') ? 'json' : 'csv'
+  if (ending === 'ndjson' || ending === 'jsonl' || start === '') return 'ndjson'
+  if (start.startsWith('{')) return isDocument(start, name, rules, ending === 'json') ? 'json' : 'ndjson'
+  return start.startsWith('[') || ending === 'json' ? 'json' : 'csv'
+}
+
+/** Whether the object that begins is not whole in its first line. */
+function isDocument(start: string, source: string, rules: FieldRules, isNamed: boolean): boolean {
+  const feed = start.indexOf('\n')
+  const line = feed === -1 ? start : start.slice(0, feed)
+  const parsed = parseJson(line)
+  if ('reason' in parsed) return isOpen(line) && (isNamed || feed !== -1)
+  if (start.trimEnd() === line.trimEnd()) assertRecord(parsed.value, source, rules)
+  return false
 }
 
 const delimiters = [',', ';', '\t', '|']
+
+function delimitersOf(format: FormatName, { delimiter }: InputOptions): readonly string[] {
+  if (delimiter !== undefined) return [delimiter]
+  return format === 'tsv' ? ['\t'] : delimiters
+}
 
 /** What a delimiter makes of the first rows. */
 interface Trial {
@@ -67,15 +129,16 @@ interface Trial {
 
 /** Reads up to the header, or a row of `--columns`. */
 async function openTable(
-  blocks: AsyncIterable<Buffer>,
-  name: string,
+  text: AsyncIterable<Buffer>,
+  source: TableSource,
   rules: FieldRules,
-  given: string | undefined,
+  possible: readonly string[],
 ): Promise<Omit<FormatReader, 'format'>> {
-  const lines = readLines(blocks)
+  const { hasCr, blocks } = await findLineEnd(text, possible)
+  const lines = readLines(blocks, hasCr)
   let read: Lines[] = []
-  const trials = (given ? [given] : delimiters).map((delimiter): Trial => {
-    return { delimiter, parser: new TableParser(delimiter, name), rows: new Chunk() }
+  const trials = possible.map((delimiter): Trial => {
+    return { delimiter, parser: new TableParser(delimiter, source, { isWide: true }), rows: new Chunk() }
   })
   for (;;) {
     const { value, done } = await lines.next()
@@ -87,8 +150,8 @@ async function openTable(
     if (!done && index === undefined && !trials.every(isOver)) continue
     if (index === undefined) parser.end()
     if (rows.records.length === 0) return { chunks: readTable(lines, parser) } // which are at their end
-    const header = headerAt(index, rows, rules, name)
-    const chunks = readTable(prepend(read, lines), new TableParser(delimiter, name))
+    const header = headerAt(index, rows, rules, source.name)
+    const chunks = readTable(prepend(read, lines), new TableParser(delimiter, source))
     return { ...header, delimiter, chunks: skipRecords(chunks, must(index) + 1) }
   }
 }
@@ -100,7 +163,7 @@ function bestOf(trials: readonly Trial[], rules: FieldRules) {
     const index = findHeader(trial.rows, rules)
     const row = Math.max(0, index ?? likelyHeader(records))
     const line = index === undefined ? Number.MAX_VALUE : must(lines[row])
-    return { ...trial, index, line, width: trial.parser.isBroken ? -1 : (records[row]?.length ?? 0) }
+    return { ...trial, index, line, width: trial.parser.isBroken ? -1 : widthOf(records[row] ?? []) }
   })
   return must(found.toSorted((one, other) => one.line - other.line || other.width - one.width)[0])
 }

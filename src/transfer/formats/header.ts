@@ -1,8 +1,9 @@
 import { type FieldName, fieldNames } from '../../plant/plant.js'
-import { malformed } from '../../platform/errors.js'
+import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
 import type { Cells, Chunk, FieldRules, FormatReader, Header } from './chunk.js'
+import { collapseWhiteSpace } from './text.js'
 
 /** The first columns or keys of a rejects file, which an import ignores. */
 export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason', 'rejected_text']
@@ -38,26 +39,37 @@ export function headerAt(
   const why = index === undefined && problems.get(row)
   if (why) throw malformed(`The header of ${source} cannot be read: ${why.message}`, chooseColumns)
   const names = namesIn(index === -1 ? must(rules.columns) : must(records[row]))
-  while (names.at(-1) === '') names.pop()
   const missing = missingIn(names, rules)
-  const where = index === -1 ? `${source}: --columns has` : `${source} has no header: line ${line} has`
+  const within = records.length < maxHeaderRows ? '' : ` in its first ${maxHeaderRows} rows`
+  const where = index === -1 ? `${source}: --columns has` : `${source} has no header${within}: line ${line} has`
   if (missing.length > 0)
     throw malformed(`${where} no column for ${missing.join(' and ')}, only ${listOf(names)}`, hintFor(missing, rules))
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
     const found = columnsOf(field, names, rules)
     if (found[0] !== undefined) columns.set(field, found[0])
-    const several = `Several columns of ${source} may be the ${field}: ${listOf(found.map((one) => must(names[one])))}`
     if (found.length > 1)
-      throw malformed(several, `Choose one with --map ${field}=COLUMN, or give each a different name`)
+      throw severalColumns(
+        field,
+        found.map((column) => must(names[column])),
+        source,
+      )
   }
   const read = [...columns.values()]
   const kept = [...names.keys()].filter((column) => !rejectNames.includes(must(names[column])))
   const isIgnored = (name: string) =>
-    name === '' || fieldNames.some((one) => one === plain(name) && rules.map[one] === '')
+    plain(name) === '' || fieldNames.some((one) => one === plain(name) && rules.map[one] === '')
   const others = kept.filter((column) => !read.includes(column) && !isIgnored(must(names[column])))
   const header = { names, columns, others, kept }
   return { header, skipped: row > 0 ? { rows: row, header: must(line) } : undefined }
+}
+
+function severalColumns(field: FieldName, found: readonly string[], source: string): PlantsError {
+  const choose = new Set(found).size < found.length ? '' : `Choose one with --map ${field}=COLUMN, or give`
+  return malformed(
+    `Several columns of ${source} may be the ${field}: ${listOf(found)}`,
+    `${choose || 'Give'} each a different name`,
+  )
 }
 
 const chooseColumns =
@@ -79,7 +91,7 @@ function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   })
 }
 
-/** Without regard to case and surrounding spaces, unless `--map` names one exactly. */
+/** Without regard to case and white space, unless `--map` names one exactly. */
 function columnsOf(field: FieldName, names: readonly string[], { map }: FieldRules): number[] {
   const wanted = map[field] ?? field
   if (wanted === '') return []
@@ -89,7 +101,7 @@ function columnsOf(field: FieldName, names: readonly string[], { map }: FieldRul
 }
 
 function plain(name: string): string {
-  return name.trim().toLowerCase()
+  return collapseWhiteSpace(name).toLowerCase()
 }
 
 function namesIn(row: Cells): string[] {

@@ -1,12 +1,22 @@
 import { malformed } from '../../platform/errors.js'
-import { problem } from '../../stores/common/change.js'
-import { type Cells, Chunk, maxRecordBytes, recordTooLarge } from './chunk.js'
-import type { Lines } from './text.js'
+import { type Problem, problem } from '../../stores/common/change.js'
+import { type Cells, Chunk, type Misencoded, maxRecordBytes, prepend, recordTooLarge } from './chunk.js'
+import { type Lines, trimWhiteSpace } from './text.js'
 
-/** The rows of a table (RFC 4180). A cell in quotes is exact. Others are trimmed, and undefined if they are empty. */
+export interface TableSource {
+  name: string
+  misencoded: Misencoded
+}
+
+/**
+ * The rows of a table. A cell that begins with a quote is exact (RFC 4180). Others are trimmed, and a quote in them is a
+ * character. An empty cell is undefined, in quotes or not.
+ */
 export class TableParser {
   readonly #delimiter: string
-  readonly #source: string
+  readonly #source: TableSource
+  /** whether rows keep the empty cells at their ends */
+  readonly #isWide: boolean
   /** of the row that is read */
   #line = 0
   #bytes = 0
@@ -15,22 +25,19 @@ export class TableParser {
   #open: string[] | undefined
   isBroken = false
 
-  constructor(delimiter: string, source: string) {
+  constructor(delimiter: string, source: TableSource, { isWide = false } = {}) {
     this.#delimiter = delimiter
     this.#source = source
+    this.#isWide = isWide
   }
 
-  /** Adds the rows that the lines complete, without blank ones. Throws `malformed` for what is not UTF-8. */
-  parse({ first, texts, invalid }: Lines, rows: Chunk<Cells>, maxRows = Infinity): void {
+  /** Adds the rows that the lines complete, without blank ones. Throws `malformed` for what is not of the encoding. */
+  parse({ first, texts, ends, invalid }: Lines, rows: Chunk<Cells>, maxRows = Infinity): void {
     for (const [index, text] of texts.entries()) {
       const line = first + index
       if (this.isBroken || rows.records.length === maxRows) return
-      if (invalid.has(index))
-        throw malformed(
-          `${this.#source} is not UTF-8 in line ${line}`,
-          'If it is of an old spreadsheet, add --encoding windows-1252',
-        )
-      this.#add(text, line, rows)
+      if (invalid.has(index)) throw this.#source.misencoded(line)
+      this.#add(text, ends?.[index] ?? '\n', line, rows)
     }
   }
 
@@ -44,56 +51,62 @@ export class TableParser {
     const what = this.#bytes > maxRecordBytes ? 'is not closed within 1 MiB' : 'is not closed'
     const where = `it is in the row that begins in line ${this.#line}`
     throw malformed(
-      `A quote in ${this.#source} ${what}: ${where}`,
+      `A quote in ${this.#source.name} ${what}: ${where}`,
       'Write a quote in a cell as "", and the cell in quotes',
     )
   }
 
-  #add(text: string, line: number, rows: Chunk<Cells>): void {
+  #add(text: string, lineEnd: string, line: number, rows: Chunk<Cells>): void {
     const isFirst = this.#open === undefined
     if (isFirst) [this.#line, this.#bytes, this.#cells] = [line, 0, []]
     this.#bytes += Buffer.byteLength(text) + Number(!isFirst)
     const isTooLarge = this.#bytes > maxRecordBytes
     const content = text.endsWith('\r') ? text.slice(0, -1) : text
-    let isClear = true
-    if (!isFirst || text.includes('"')) isClear = this.#readCells(text, content.length)
-    else if (content.includes('\r')) isClear = false
+    let why: Problem | undefined
+    if (!isFirst || text.includes('"') || content.includes('\r')) why = this.#readCells(text, content.length, lineEnd)
     else if (!isTooLarge) this.#cells = this.#plainCells(content)
     const isOpen = this.#open !== undefined
-    this.isBroken = isOpen ? isTooLarge : !isClear && !isFirst
+    this.isBroken = isOpen ? isTooLarge : why !== undefined && !isFirst
     if (isOpen || this.isBroken) return
-    const cells = isClear ? this.#cells : this.#plainCells(content)
-    while (cells.length > 0 && cells.at(-1) === undefined) cells.pop()
+    const cells = why ? this.#plainCells(content) : this.#cells
+    const width = widthOf(cells)
+    if (!this.#isWide && width < cells.length) cells.length = width
     if (isTooLarge) rows.add([], this.#line, recordTooLarge)
-    else if (cells.length > 0) rows.add(cells, this.#line, isClear ? undefined : notCsv)
+    else if (width > 0) rows.add(cells, this.#line, why)
   }
 
-  /** @returns false for a quote or a carriage return where none may be */
-  #readCells(text: string, end: number): boolean {
+  /** @returns why they cannot be read */
+  #readCells(text: string, end: number, lineEnd: string): Problem | undefined {
     for (let at = 0; ; at += 1) {
       if (this.#open !== undefined || text[at] === '"') {
-        const start = this.#open === undefined ? at + 1 : at
-        const close = closingQuote(text, start)
-        if (close === -1) {
-          this.#open ??= []
-          this.#open.push(text.slice(start))
-          return true
-        }
-        const last = text.slice(start, close)
-        const whole = this.#open === undefined ? last : [...this.#open, last].join('\n')
-        this.#cells.push(whole.replaceAll('""', '"'))
-        this.#open = undefined
-        at = close + 1
+        at = this.#readQuoted(text, this.#open === undefined ? at + 1 : at, lineEnd)
+        if (at < end && text[at] !== this.#delimiter) return afterQuote
       } else {
         const found = text.indexOf(this.#delimiter, at)
-        const cell = text.slice(at, found === -1 ? end : found)
-        if (/["\r]/.test(cell)) return false
-        this.#cells.push(plainCell(cell))
-        at += cell.length
+        const next = found === -1 ? end : found
+        const cell = plainCell(text.slice(at, next))
+        if (cell?.includes('\r')) return carriageReturn
+        this.#cells.push(cell)
+        at = next
       }
-      if (at >= end) return true
-      if (text[at] !== this.#delimiter) return false
+      if (at >= end) return undefined
     }
+  }
+
+  /** @returns after its closing quote, or if the cell goes on in the next line, after the text */
+  #readQuoted(text: string, start: number, lineEnd: string): number {
+    const close = closingQuote(text, start)
+    if (close === -1) {
+      this.#open ??= []
+      this.#open.push(text.slice(start), lineEnd)
+      return text.length
+    }
+    const last = text.slice(start, close)
+    const whole = this.#open === undefined ? last : [...this.#open, last].join('')
+    // Most cells have no quote, and `includes` finds that faster than `replaceAll`.
+    this.#cells.push(whole.includes('"') ? whole.replaceAll('""', '"') : whole || undefined)
+    this.#open = undefined
+    return close + 1
   }
 
   #plainCells(text: string): (string | undefined)[] {
@@ -111,26 +124,61 @@ export async function* readTable(lines: AsyncIterable<Lines>, parser: TableParse
   parser.end()
 }
 
+/**
+ * Whether CR alone ends rows, because the first line end outside of quotes is one, and all blocks. A quote counts at the
+ * beginning of a cell.
+ */
+export async function findLineEnd(
+  blocks: AsyncIterable<Buffer>,
+  delimiters: readonly string[],
+): Promise<{ hasCr: boolean; blocks: AsyncIterable<Buffer> }> {
+  const iterator = blocks[Symbol.asyncIterator]()
+  const read: Buffer[] = []
+  for (let length = 0; ; ) {
+    const { value, done } = await iterator.next()
+    if (!done) read.push(value)
+    length += value?.length ?? 0
+    const hasCr = isCrFirst(Buffer.concat(read), delimiters, done === true)
+    if (!done && hasCr === undefined && length < maxRecordBytes) continue
+    return { hasCr: hasCr === true, blocks: prepend(read, { [Symbol.asyncIterator]: () => iterator }) }
+  }
+}
+
+/** Undefined if there is none, or if it may go on. */
+function isCrFirst(bytes: Buffer, delimiters: readonly string[], isAll: boolean): boolean | undefined {
+  let [isStart, isQuoted, isOpen] = [true, false, false] // of and in a cell
+  for (let at = 0; at < bytes.length; at += 1) {
+    const character = String.fromCharCode(bytes.readUInt8(at))
+    if (character === '"' && (isStart || isQuoted)) [isStart, isQuoted, isOpen] = [false, true, !isOpen]
+    if (isOpen) continue
+    if (character === '\n') return false
+    if (character === '\r') return at + 1 < bytes.length || isAll ? bytes[at + 1] !== 0x0a : undefined
+    isStart = delimiters.includes(character)
+    if (isStart) isQuoted = false
+  }
+  return undefined
+}
+
 function closingQuote(text: string, start: number): number {
   let close = text.indexOf('"', start)
   while (close !== -1 && text[close + 1] === '"') close = text.indexOf('"', close + 2)
   return close
 }
 
-/** White space other than spaces and tabs, such as U+00A0, belongs to the cell. */
+/** without empty cells at its end */
+export function widthOf(row: Cells): number {
+  let width = row.length
+  while (width > 0 && row[width - 1] === undefined) width -= 1
+  return width
+}
+
 function plainCell(cell: string): string | undefined {
-  let [start, end] = [0, cell.length]
-  while (start < end && isBlank(cell, start)) start += 1
-  while (start < end && isBlank(cell, end - 1)) end -= 1
-  return start === end ? undefined : end - start === cell.length ? cell : cell.slice(start, end)
+  return trimWhiteSpace(cell) || undefined
 }
 
-function isBlank(text: string, at: number): boolean {
-  const character = text.charCodeAt(at)
-  return character === 0x20 || character === 0x09
-}
-
-const notCsv = problem(
+const afterQuote = problem(
   'malformed',
-  'Not CSV: a stray quote or a lone carriage return. Write the cell in quotes, and a quote in it as ""',
+  'A cell begins with a quote, and goes on after the closing one. Write a quote in such a cell as ""',
 )
+
+const carriageReturn = problem('malformed', 'A carriage return is in a cell without quotes. Write the cell in quotes')

@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer'
-import { malformed } from '../../platform/errors.js'
 import { maxChunkRecords, maxRecordBytes } from './chunk.js'
 
 export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
@@ -20,54 +19,160 @@ export function markedEncoding(head: Buffer): string | undefined {
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : undefined
 }
 
-/** As UTF-8, without a byte order mark, which is in the first block. Bytes of UTF-8 stay as they are. */
-export async function* toUtf8(blocks: AsyncIterable<Buffer>, encoding: string, source: string): AsyncGenerator<Buffer> {
-  const decoder = new TextDecoder(encoding, { fatal: true })
+/** the characters that have the property White_Space of Unicode, which U+FEFF has not */
+const spaces = '\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000'
+const space = RegExp(`[${spaces}]`)
+const someSpaces = RegExp(`[${spaces}]+`, 'g')
+
+/** Without white space at both ends. */
+export function trimWhiteSpace(text: string): string {
+  let [start, end] = [0, text.length]
+  while (start < end && isWhiteSpace(text, start)) start += 1
+  while (start < end && isWhiteSpace(text, end - 1)) end -= 1
+  return end - start === text.length ? text : text.slice(start, end)
+}
+
+function isWhiteSpace(text: string, at: number): boolean {
+  const code = text.charCodeAt(at)
+  if (code < 0x80) return code === 0x20 || (code >= 0x09 && code <= 0x0d)
+  return space.test(text.charAt(at))
+}
+
+export function collapseWhiteSpace(text: string): string {
+  return trimWhiteSpace(text.replace(someSpaces, ' '))
+}
+
+/**
+ * As UTF-8, without a byte order mark, which is in the first block. Bytes of UTF-8 stay as they are. A line that is not
+ * of another encoding becomes one that is not UTF-8, so that its reader finds its number.
+ */
+export async function* toUtf8(blocks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Buffer> {
+  if (encoding !== 'utf-8') return yield* decoded(blocks, encoding)
   let isFirst = true
-  try {
-    for await (const block of blocks) {
-      // Only as a stream, Node reads 0x80 to 0x9f of windows-1252 (https://github.com/nodejs/node/issues/60888).
-      if (encoding !== 'utf-8') yield Buffer.from(decoder.decode(block, { stream: true }))
-      else yield isFirst && markedEncoding(block) === 'utf-8' ? block.subarray(3) : block
-      isFirst = false
-    }
-    if (encoding !== 'utf-8') yield Buffer.from(decoder.decode())
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error
-    throw malformed(`${source} is not ${encoding}`, 'Name its encoding, such as --encoding windows-1252', error)
+  for await (const block of blocks) {
+    yield isFirst && markedEncoding(block) === 'utf-8' ? block.subarray(3) : block
+    isFirst = false
   }
 }
 
-/** Some thousand lines of a text in UTF-8, without their line feeds. */
+/** Decodes whole lines, in which a failure is found, but one that is too large for a record in parts. */
+async function* decoded(blocks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Buffer> {
+  let decoder = new TextDecoder(encoding, { fatal: true })
+  let rest: Buffer = Buffer.alloc(0)
+  const decode = (bytes: Buffer, isLast: boolean): Buffer => {
+    try {
+      // Only as a stream, Node reads 0x80 to 0x9f of windows-1252 (https://github.com/nodejs/node/issues/60888).
+      return Buffer.from(decoder.decode(bytes, { stream: true }) + (isLast ? decoder.decode() : ''))
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error
+      decoder = new TextDecoder(encoding, { fatal: true })
+      return Buffer.concat(linesOf(bytes, encoding).map((line) => decodedLine(line, encoding)))
+    }
+  }
+  for await (const block of blocks) {
+    const bytes = Buffer.concat([rest, block])
+    const isTooLarge = bytes.length > 2 * maxRecordBytes
+    const end = endOfLines(bytes, encoding) || (isTooLarge ? bytes.length - (bytes.length % 2) : 0)
+    if (end > 0) yield decode(bytes.subarray(0, end), false)
+    rest = bytes.subarray(end)
+  }
+  yield decode(rest, true)
+}
+
+/** A line that is not of the encoding becomes a byte that is not UTF-8, with its line end. */
+function decodedLine(bytes: Buffer, encoding: string): Buffer {
+  const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true })
+  try {
+    return Buffer.from(decoder.decode(bytes, { stream: true }) + decoder.decode())
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error
+    const lineEnd = bytes.subarray(endOfLines(bytes, encoding) === bytes.length ? -widthOf(encoding) : bytes.length)
+    return Buffer.of(0xff, ...lineEnd.filter((byte) => byte !== 0))
+  }
+}
+
+function linesOf(bytes: Buffer, encoding: string): Buffer[] {
+  const lines: Buffer[] = []
+  let start = 0
+  for (let at = 0; at < bytes.length; at += widthOf(encoding)) {
+    if (!isLineEnd(bytes, at, encoding)) continue
+    lines.push(bytes.subarray(start, at + widthOf(encoding)))
+    start = at + widthOf(encoding)
+  }
+  return [...lines, bytes.subarray(start)]
+}
+
+/** after the last one; 0 if there is none */
+function endOfLines(bytes: Buffer, encoding: string): number {
+  const width = widthOf(encoding)
+  let end = bytes.length - (bytes.length % width)
+  while (end > 0 && !isLineEnd(bytes, end - width, encoding)) end -= width
+  return end
+}
+
+/** Except in UTF-16, no encoding has the byte of a line end in another character. */
+function isLineEnd(bytes: Buffer, at: number, encoding: string): boolean {
+  const code = encoding === 'utf-16le' || encoding === 'utf-16be' ? unitAt(bytes, at, encoding) : bytes[at]
+  return code === lineFeed || code === carriageReturn
+}
+
+function unitAt(bytes: Buffer, at: number, encoding: string): number | undefined {
+  if (at + 1 >= bytes.length) return undefined
+  return encoding === 'utf-16le' ? bytes.readUInt16LE(at) : bytes.readUInt16BE(at)
+}
+
+function widthOf(encoding: string): number {
+  return encoding.startsWith('utf-16') ? 2 : 1
+}
+
+/** Some thousand lines of a text in UTF-8, without their line ends, except for the CR of a CR LF. */
 export interface Lines {
   /** the number of the first one, from 1 */
   first: number
   texts: string[]
+  /** the line ends, unless all are LF */
+  ends?: string[]
   /** the indexes of those that are not UTF-8 */
   invalid: Set<number>
 }
 
-/** The end of a line that is too large for a record may be missing. */
-export async function* readLines(blocks: AsyncIterable<Buffer>): AsyncGenerator<Lines> {
+/**
+ * The end of a line that is too large for a record may be missing.
+ *
+ * @param hasCr whether CR alone ends a line, too; then no text has the CR of a CR LF
+ */
+export async function* readLines(blocks: AsyncIterable<Buffer>, hasCr = false): AsyncGenerator<Lines> {
   let rest: Buffer = Buffer.alloc(0)
-  let lines: Lines = { first: 1, texts: [], invalid: new Set() }
-  for await (const block of ended(blocks)) {
+  let lines = noLines(1, hasCr)
+  for await (const block of ended(hasCr ? wholeLineEnds(blocks) : blocks)) {
     const bytes = Buffer.concat([rest, block])
-    const end = bytes.lastIndexOf(lineFeed) + 1
+    const end = Math.max(bytes.lastIndexOf(lineFeed), hasCr ? bytes.lastIndexOf(carriageReturn) : -1) + 1
     const isValid = isUtf8(bytes.subarray(0, end))
     for (let start = 0; start < end; ) {
-      const feed = bytes.indexOf(lineFeed, start)
-      const isWhole = feed - start <= maxRecordBytes // otherwise it may end within a character
-      if (!isValid && isWhole && !isUtf8(bytes.subarray(start, feed))) lines.invalid.add(lines.texts.length)
+      const at = hasCr ? lineEndIn(bytes, start) : bytes.indexOf(lineFeed, start)
+      const isWhole = at - start <= maxRecordBytes // otherwise it may end within a character
+      if (!isValid && isWhole && !isUtf8(bytes.subarray(start, at))) lines.invalid.add(lines.texts.length)
       // A text for each line: V8 reads it faster than a part of the text of a block.
-      lines.texts.push(bytes.toString('utf8', start, feed))
-      start = feed + 1
+      lines.texts.push(bytes.toString('utf8', start, at))
+      const isPair = hasCr && bytes[at] === carriageReturn && bytes[at + 1] === lineFeed
+      start = at + (isPair ? 2 : 1)
+      lines.ends?.push(bytes.toString('latin1', at, start))
       if (start < end && lines.texts.length < maxChunkRecords) continue
       yield lines
-      lines = { first: lines.first + lines.texts.length, texts: [], invalid: new Set() }
+      lines = noLines(lines.first + lines.texts.length, hasCr)
     }
     rest = bytes.subarray(end, end + maxRecordBytes + 1)
   }
+}
+
+function noLines(first: number, hasCr: boolean): Lines {
+  return { first, texts: [], invalid: new Set(), ...(hasCr && { ends: [] }) }
+}
+
+function lineEndIn(bytes: Buffer, start: number): number {
+  let at = start
+  while (bytes[at] !== lineFeed && bytes[at] !== carriageReturn) at += 1
+  return at
 }
 
 async function* ended(blocks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
@@ -75,4 +180,38 @@ async function* ended(blocks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield Buffer.of(lineFeed)
 }
 
+/** Splits no CR LF. */
+async function* wholeLineEnds(blocks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let isHeld = false
+  for await (const block of blocks) {
+    const bytes: Buffer = isHeld ? Buffer.concat([Buffer.of(carriageReturn), block]) : block
+    isHeld = bytes.at(-1) === carriageReturn
+    yield isHeld ? bytes.subarray(0, -1) : bytes
+  }
+  if (isHeld) yield Buffer.of(carriageReturn)
+}
+
+/** Whether all is UTF-8. */
+export async function isAllUtf8(blocks: AsyncIterable<Buffer>): Promise<boolean> {
+  let rest: Buffer = Buffer.alloc(0)
+  for await (const block of blocks) {
+    const bytes: Buffer = rest.length === 0 ? block : Buffer.concat([rest, block])
+    const end = startOfLastCharacter(bytes)
+    if (!isUtf8(bytes.subarray(0, end))) return false
+    rest = bytes.subarray(end)
+  }
+  return isUtf8(rest)
+}
+
+/** Of one that may go on in the next block; else the length. */
+function startOfLastCharacter(bytes: Buffer): number {
+  for (let at = bytes.length - 1; at >= Math.max(0, bytes.length - 4); at -= 1) {
+    const byte = bytes.readUInt8(at)
+    if (byte < 0x80) break
+    if (byte >= 0xc0) return at
+  }
+  return bytes.length
+}
+
 const lineFeed = 0x0a
+const carriageReturn = 0x0d

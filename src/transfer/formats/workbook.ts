@@ -16,6 +16,7 @@ import {
   recordTooLarge,
 } from './chunk.js'
 import { findHeader, headerAt, listOf, maxHeaderRows, rejectNames } from './header.js'
+import { refuseArchive } from './signatures.js'
 
 /** Throws `malformed` for a damaged archive, and if the sheet is not clear. */
 export async function openWorkbook(input: FormatInput, options: InputOptions): Promise<FormatReader> {
@@ -62,6 +63,7 @@ function refuseUnused({ format, encoding, delimiter }: InputOptions, source: str
  */
 function checkArchive(bytes: Buffer, source: string): void {
   const end = bytes.lastIndexOf('PK\x05\x06', undefined, 'latin1')
+  const names: string[] = []
   let [at, unpacked] = [end === -1 ? 0 : bytes.readUInt32LE(end + 16), 0]
   const isEntry = () => bytes.toString('latin1', at, at + 4) === 'PK\x01\x02'
   if (!isEntry()) throw damaged(source, new Error('it has no directory'))
@@ -70,15 +72,14 @@ function checkArchive(bytes: Buffer, source: string): void {
     const [nameLength, extra, comment] = [28, 30, 32].map((offset) => bytes.readUInt16LE(at + offset))
     const name = bytes.toString('utf8', at + 46, at + 46 + must(nameLength))
     unpacked += must(size)
-    if (name === 'mimetype') throw malformed(`${source} is an OpenDocument file (.ods)`, 'Save it as .xlsx')
-    if (name.endsWith('workbook.bin'))
-      throw malformed(`${source} is a binary workbook (.xlsb)`, 'Save it as .xlsx, or as CSV')
+    names.push(name)
     if (unpacked > maxUnpacked) throw tooLarge(source, `${maxUnpacked} bytes`)
     if (must(size) > maxKept && name.endsWith('haredStrings.xml')) throw tooLarge(source, `${maxKept} bytes of ${name}`)
     if ((size === 0 && must(packed) > 2) || (crc === 0 && must(size) > 0))
       throw damaged(source, new Error(`${name} has another size or checksum than the archive says`))
     at += 46 + must(nameLength) + must(extra) + must(comment)
   }
+  refuseArchive(names, source)
 }
 
 async function sheetNames(bytes: Buffer, source: string): Promise<string[]> {

@@ -8,16 +8,18 @@ import { smallestId } from '../../plant/plant.js'
 import { checkSignal, maxTimer, within } from '../../platform/clock.js'
 import { malformed, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { explainRead } from '../../platform/text-files.js'
+import { explainRead, readStdin } from '../../platform/text-files.js'
 import { must } from '../../platform/values.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
-import { type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
-import { openFormat } from '../formats/formats.js'
+import { type FormatInput, type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
+import { assertEncoding, isMisencoded, openFormat } from '../formats/formats.js'
 import type { Position } from './checkpoint.js'
 import { Mapper } from './map.js'
 import { assertSameLayout } from './rejects.js'
 
 export interface ImportPlan extends InputOptions {
+  /** called when stdin is silent */
+  onWaiting(): void
   inputs: ImportInput[]
   ifExists: ExistsPolicy
   /** rejected records after which the import stops */
@@ -41,16 +43,30 @@ export interface OpenInput extends FormatReader {
 }
 
 /** Throws `malformed` for an unreadable input and an unusable header. */
-export async function openInput({ path, name }: ImportInput, options: InputOptions, io: Io): Promise<OpenInput> {
-  const { blocks, size, close } = await openBlocks(path, name, io)
+export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<OpenInput> {
   const hash = createHash('sha256')
   let bytes = 0
+  const onBlock = (block: Buffer) => {
+    hash.update(block)
+    bytes += block.length
+  }
+  const { size, ...reader } = await openWith(input, plan, io, (content) => openFormat(content, plan), onBlock)
+  return { ...reader, fingerprint: () => ({ size, bytes, hash: hash.copy().digest('base64url') }) }
+}
+
+async function openWith<Reader extends object>(
+  { path, name }: ImportInput,
+  { onWaiting }: ImportPlan,
+  io: Io,
+  open: (content: FormatInput) => Promise<Reader>,
+  onBlock: (block: Buffer) => void = () => undefined,
+): Promise<Reader & { size: number | undefined; close(): void }> {
+  const { blocks, size, close } = await openBlocks({ path, name }, onWaiting, io)
   async function* counted(): AsyncGenerator<Buffer> {
     try {
       for await (const block of blocks) {
         await checkSignal(io.signal)
-        hash.update(block)
-        bytes += block.length
+        onBlock(block)
         yield block
       }
     } catch (error) {
@@ -66,9 +82,8 @@ export async function openInput({ path, name }: ImportInput, options: InputOptio
       head = Buffer.concat([head, value])
     }
     const all = prepend(head.length > 0 ? [head] : [], unpacked)
-    const reader = await openFormat({ head, blocks: all, name, signal: io.signal }, options)
-    const fingerprint = () => ({ size, bytes, hash: hash.copy().digest('base64url') })
-    return { ...reader, fingerprint, close }
+    const reader = await open({ head, blocks: all, name, signal: io.signal })
+    return { ...reader, size, close }
   } catch (error) {
     close()
     throw error
@@ -87,11 +102,12 @@ interface Opened {
   close(): void
 }
 
-async function openBlocks(path: string, name: string, { stdin, signal }: Io): Promise<Opened> {
+async function openBlocks({ path, name }: ImportInput, onWaiting: () => void, io: Io): Promise<Opened> {
+  const { stdin, signal } = io
   if (path === '-') {
     let isOver = false
     async function* pieces(): AsyncGenerator<Uint8Array> {
-      yield* stdin.chunks()
+      yield* readStdin(io, onWaiting)
       isOver = true
     }
     const close = () => {
@@ -178,6 +194,19 @@ export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: 
     const reader = await openInput(input, plan, io)
     reader.close()
     assertSameLayout(reader, first, input.name)
+  }
+}
+
+/** Reads tables and JSON documents that can be read twice, before anything is stored. */
+export async function assertEncodings(plan: ImportPlan, io: Io): Promise<void> {
+  for (const input of plan.inputs.filter(isFile)) {
+    const { isWrong, close } = await openWith(input, plan, io, async (content) => {
+      return { isWrong: await isMisencoded(content, plan) }
+    })
+    close()
+    if (!isWrong) continue
+    const found = await openWith(input, plan, io, async (content) => ({ line: await assertEncoding(content, plan) }))
+    found.close()
   }
 }
 

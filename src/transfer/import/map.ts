@@ -6,6 +6,7 @@ import { must } from '../../platform/values.js'
 import { type Change, type ExistsPolicy, type Problem, problem } from '../../stores/common/change.js'
 import type { Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
+import { trimWhiteSpace } from '../formats/text.js'
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
@@ -116,9 +117,12 @@ export class Mapper {
   #count(field: string): void {
     const name = shorten(field)
     const count = this.#otherFields.get(name)
-    if (count !== undefined || this.#otherFields.size < 1000) this.#otherFields.set(name, (count ?? 0) + 1)
+    if (count !== undefined || this.#otherFields.size < maxOtherFields) this.#otherFields.set(name, (count ?? 0) + 1)
   }
 }
+
+/** whose records are counted */
+export const maxOtherFields = 1000
 
 function complete(patch: PlantPatch): NewPlant {
   const { id, name, tag } = patch
@@ -128,6 +132,6 @@ function complete(patch: PlantPatch): NewPlant {
 /** In a table, zeros before an id and `.0` after it do not count. */
 function idIn(cell: string): bigint | string {
   if (/^-?\d{1,18}$/.test(cell)) return BigInt(cell)
-  const { sign, digits } = /^(?<sign>-?)0*(?<digits>\d{1,19})(?:\.0{1,40})?$/.exec(cell.trim())?.groups ?? {}
+  const { sign, digits } = /^(?<sign>-?)0*(?<digits>\d{1,19})(?:\.0{1,40})?$/.exec(trimWhiteSpace(cell))?.groups ?? {}
   return digits === undefined ? cell : BigInt(`${sign}${digits}`)
 }

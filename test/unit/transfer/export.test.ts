@@ -4,11 +4,12 @@ import { join } from 'node:path'
 import * as zlib from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { parseJson } from '../../../src/plant/exact-json.js'
+import { parseJson, toWireJson } from '../../../src/plant/exact-json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { malformed, PlantsError } from '../../../src/platform/errors.js'
 import { describeDriver } from '../../../src/platform/sqlite.js'
 import { writeOut } from '../../../src/transfer/export/out-file.js'
+import { trimWhiteSpace } from '../../../src/transfer/formats/text.js'
 import { int64, text } from '../../helpers/any-plant.js'
 import { check, fc } from '../../helpers/fast-check.js'
 import { query } from '../../helpers/sqlite-file.js'
@@ -22,9 +23,8 @@ beforeEach(() => {
 })
 
 async function plant(...all: NewPlant[]): Promise<void> {
-  const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`
-  const rows = all.map(({ id, name, tag }) => `${id},${quoted(name)},${tag === undefined ? '' : quoted(tag)}\n`)
-  expect(await user.run('import --format csv', { stdin: `id,name,tag\n${rows.join('')}` })).toMatchObject({ code: 0 })
+  const lines = all.map((one) => `${toWireJson(one)}\n`)
+  expect(await user.run('import --format ndjson', { stdin: lines.join('') })).toMatchObject({ code: 0 })
 }
 
 const bytesOf = (name: string) => readFileSync(join(user.home, name))
@@ -61,14 +61,19 @@ function parseCells(content: string, delimiter: string): unknown[] {
   return rows.map(([id = '', name, tag]) => ({ id: BigInt(id), name, ...(tag === undefined ? {} : { tag }) }))
 }
 
-const odd = fc.oneof(text(), fc.string({ unit: fc.constantFrom(...' \t\r\n",;\f\\/0\u00a0a'), maxLength: 6 }))
-// A workbook keeps no spaces at the ends of a text, and no empty text.
-const trimmed = odd.map((one) => one.trim()).filter((one) => one !== '')
+const odd = fc.oneof(
+  text(),
+  fc.string({ unit: fc.constantFrom(...' \t\r\n",;|\f\\/0\u0085\u00a0\u2028\u3000\ufeffa'), maxLength: 6 }),
+)
+// A table keeps no empty text, and an import of a workbook no white space at its ends.
+const filled = odd.filter((one) => one !== '')
+const trimmed = odd.map(trimWhiteSpace).filter((one) => one !== '' && one === one.trim())
+const textsOf = (format: string) => (format === 'xlsx' ? trimmed : /^[ct]sv$/.test(format) ? filled : odd)
 
 test.each(['ndjson', 'json', 'csv', 'tsv', 'xlsx'])(
   'an import of %s makes the store that was exported',
   async (format) => {
-    const texts = format === 'xlsx' ? trimmed : odd
+    const texts = textsOf(format)
     const any = fc.record({ id: int64(), name: texts, tag: texts }, { requiredKeys: ['id', 'name'] })
     const trip = async (some: NewPlant[]) => {
       const all = some.toSorted((one, other) => (one.id < other.id ? -1 : 1))
@@ -87,6 +92,24 @@ test.each(['ndjson', 'json', 'csv', 'tsv', 'xlsx'])(
     await check(2, [fc.uniqueArray(any, { selector: ({ id }) => id, minLength: 150, maxLength: 150 })], trip)
   },
 )
+
+test('a table does not keep empty texts, which a warning counts', async () => {
+  await plant(
+    { id: 1n, name: '' },
+    { id: 2n, name: 'A', tag: '' },
+    { id: 3n, name: '', tag: '' },
+    { id: 4n, name: 'Fern' },
+  )
+  const warning = (what: string) =>
+    `plants: warning: ${what} an empty text, which a table does not keep. To keep it: --output ndjson\n`
+  for (const way of ['--output csv', '--output tsv', 'out.csv.gz', 'out.xlsx'])
+    expect(await user.run(`export ${way}`)).toMatchObject({ code: 0, err: warning('3 plants have') })
+  expect((await user.run('export --output csv --limit 1')).err).toBe(warning('1 plant has'))
+  for (const way of ['', '--output json', 'out.ndjson', '--output csv --after 3'])
+    expect((await user.run(`export ${way}`.trim().split(/ +/))).err).toBe('')
+  expect((await user.run('import out.csv.gz --store ./copy.db')).code).toBe(6)
+  expect((await user.run('export --store ./copy.db')).out).toBe('{"id":2,"name":"A"}\n{"id":4,"name":"Fern"}\n')
+})
 
 test('a workbook has numbers and texts, and a header that stays in view', async () => {
   const large = [10n ** 15n - 1n, 10n ** 15n, -(10n ** 15n)]

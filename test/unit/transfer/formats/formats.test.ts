@@ -20,21 +20,60 @@ test.each([
   ['ndjson', 'plants.jsonl.gz', '[1]\n'],
   ['tsv', 'plants.TSV', 'id\tname\n'],
   ['ndjson', 'plants.json', `${plant}\n`],
+  ['ndjson', 'plants.json.gz', `${plant}\n${plant}\n`],
+  ['ndjson', 'plants.jsonl', '{\n"id":1,"name":"a"\n}\n'],
+  ['ndjson', 'stdin', '{\n"id":1,"name":"a"\n}\n'],
   ['json', 'plants.json', `[${plant}]\n`],
 ])('%s is the format of %s with %j', async (format, name, input) => {
   expect(await readRecords(input, { name })).toMatchObject({ format })
 })
 
-test.each<string | Buffer>([
-  utf16('id,name\n'),
-  latin1('\x7fELF\x02\x01\x01\0\0\0'),
-  '<!DOCTYPE html>\n<p>a, b</p>\n',
-  '{\n  "id": 1,\n  "name": "a"\n}\n',
-])('is rejected, because it has no format that is known: %j', async (input) => {
-  const hint = 'Save a workbook as .xlsx. A text in UTF-16 needs --encoding utf-16le'
-  const message = 'stdin is not CSV, TSV, NDJSON or JSON'
-  const error = { type: 'malformed', message, hint } satisfies Partial<PlantsError>
+const spreadsheet = 'xmlns="urn:schemas-microsoft-com:office:spreadsheet"'
+const tar = Buffer.alloc(512, 'plants.csv\0').fill('ustar\0', 257, 263)
+
+test.each<[string | Buffer, message: string, hint: string, name?: string]>([
+  [latin1('\xfd7zXZ\0\0\x04\xe6\xd6'), 'compressed with xz', 'Unpack it first: xz -d', 'plants.csv'],
+  [latin1('BZh91AY&SY\xf1\xd6'), 'compressed with bzip2', 'Unpack it first: bzip2 -d'],
+  [latin1('\x28\xb5\x2f\xfd\x24'), 'compressed with zstd', 'Unpack it first: zstd -d'],
+  [latin1('\x1f\x8b\x08'), 'compressed with gzip twice', 'Unpack it first: gzip -d'],
+  [latin1('7z\xbc\xaf\x27\x1c\0\x04'), 'a 7-Zip archive', 'Unpack it first'],
+  [latin1('Rar!\x1a\x07\x01\0'), 'a RAR archive', 'Unpack it first'],
+  [tar, 'a tar archive', 'Unpack it first: tar -xf'],
+  [latin1('SQLite format 3\0'), 'an SQLite database', 'If it is a store of plants, name it with --store'],
+  [latin1('PAR1\x15\x04'), 'a Parquet file', 'Convert it to CSV first'],
+  [latin1('%PDF-1.7\n'), 'a PDF document', 'Import the list that it was made from, such as a workbook'],
+  [latin1('\x89PNG\r\n\x1a\n'), 'a picture', 'Import the list that it shows', 'plants.csv'],
+  [latin1('\xff\xd8\xff\xe0'), 'a picture', 'Import the list that it shows'],
+  ['version https://git-lfs.github.com/spec/v1\n', 'a pointer of Git LFS', 'Fetch the file itself: git lfs pull'],
+  ['{\\rtf1\\ansi\n}', 'rich text (RTF)', 'Save it as plain text, or its table as .xlsx', 'plants.csv'],
+  ['<!DOCTYPE html>\n<p>a, b</p>\n', 'HTML', 'If it shows a table, save that as .xlsx', 'plants.csv'],
+  [utf16('\ufeff\n <TABLE>'), 'HTML', 'If it shows a table, save that as .xlsx', 'plants.xls'],
+  [`<?xml version="1.0"?>\n<Workbook ${spreadsheet}>`, 'an XML Spreadsheet 2003', 'Save it as .xlsx'],
+  ['\ufeff<?xml version="1.0"?>\n<plants/>', 'XML', 'Convert it to CSV or JSON first'],
+  ['-- phpMyAdmin SQL Dump\n-- version 5', 'a dump of SQL', 'Export the table as CSV instead'],
+  ['--\n-- PostgreSQL database dump\n--', 'a dump of SQL', 'Export the table as CSV instead'],
+  [
+    latin1('\x30\x26\xb2\x75\x8e\x66\xcf\x11\xa6'),
+    'no text, and of no format that is known',
+    'Save it as CSV, JSON or .xlsx',
+  ],
+  [latin1('\x7fELF\x02\x01\x01\0'), 'no text, and of no format that is known', 'Save it as CSV, JSON or .xlsx'],
+])('what is no list is named: %j', async (input, what, hint, name = 'stdin') => {
+  const error = { type: 'malformed', message: `${name} is ${what}`, hint } satisfies Partial<PlantsError>
+  await expect(readRecords(input, { name })).rejects.toEqual(expect.objectContaining(error))
+})
+
+test.each<[string, Buffer]>([
+  ['utf-16le', utf16('id,name\n')],
+  ['utf-16be', utf16('id,name\n').swap16()],
+])('%s without a mark is named', async (encoding, input) => {
+  const error = { message: 'stdin seems to be in UTF-16', hint: `Name its encoding: --encoding ${encoding}` }
   await expect(readRecords(input)).rejects.toEqual(expect.objectContaining(error))
+})
+
+test('--format says that a table begins like something else', async () => {
+  for (const first of ['version https://git-lfs', '<table>', '-- SQL dump'])
+    expect(shown(await readRecords(`${first},id,name\n,1,a\n`, { format: 'csv' }))).toEqual(['2: 1 a'])
 })
 
 test.each<[string, Buffer, string, string?]>([
@@ -49,12 +88,30 @@ test.each<[string, Buffer, string, string?]>([
     expect(shown(await readRecords(input, { encoding, cuts }))).toEqual([`2: ${record}`])
 })
 
-test('what is not of the named encoding ends the import', async () => {
-  const hint = 'Name its encoding, such as --encoding windows-1252'
-  for (const input of [utf16('\ufeffid,name\n1,\ud800x\n'), utf16('\ufeffid,name\n1,x\n').subarray(0, -1)])
-    await expect(readRecords(input)).rejects.toEqual(
-      expect.objectContaining({ type: 'malformed', message: 'stdin is not utf-16le', hint }),
+const byHand = 'Correct that line, or save the file as UTF-8'
+const ofOldSpreadsheet = 'If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run'
+
+test.each<[string, Buffer, hint: string, string?]>([
+  ['UTF-8 in line 3', latin1('id,name\n1,x\n2,\xe4\n3,\xe4\n'), ofOldSpreadsheet],
+  ['UTF-8 in line 3', latin1('id,name\r1,x\r2,\xe4\r'), ofOldSpreadsheet],
+  ['UTF-8 in line 2', latin1('[\n"\xe4"]'), ofOldSpreadsheet],
+  ['UTF-8 in line 3', latin1('\xef\xbb\xbfid,name\n1,x\n2,\xe4\n'), byHand],
+  ['shift_jis in line 3', latin1('id,name\n1,\x83\x56\n2,\x83\n3,\x83\x56\n'), byHand, 'shift_jis'],
+  ['shift_jis in line 4', latin1('id,name\r1,"\r"\r2,\x83\r'), byHand, 'shift_jis'],
+  ['utf-16le in line 2', utf16('\ufeffid,name\n1,\ud800x\n\u0a0d'), byHand],
+  ['utf-16le in line 3', utf16('\ufeffid,name\n1,\u0a0d\u0d0a\n2,x\n').subarray(0, -1), byHand],
+  ['utf-16be in line 3', utf16('\ufeffid,name\n1,\u0a0d\n2,\udc00\n').swap16(), byHand],
+])('a table or an array ends where it is not %s', async (what, input, hint, encoding) => {
+  for (const cuts of [[], [...input.keys()]])
+    await expect(readRecords(input, { encoding, cuts })).rejects.toEqual(
+      expect.objectContaining({ type: 'malformed', message: `stdin is not ${what}`, hint }),
     )
+})
+
+test('in NDJSON, a line that is not of the encoding is a problem of its own', async () => {
+  const lines = ['{"id":1,"name":"\x83\x56"}', '{"id":2,"name":"\x83"}', '{"id":3,"name":"\x83\x56"}']
+  const read = await readRecords(latin1(lines.join('\r\n')), { encoding: 'shift_jis' })
+  expect(shown(read)).toEqual(['1: 1 シ', '2: 400: Not shift_jis', '3: 3 シ'])
 })
 
 test('a rejects file is UTF-8, has a header and no sheets, whatever the options say', async () => {

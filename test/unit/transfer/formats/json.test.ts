@@ -34,11 +34,51 @@ test.each<[line: number, input: string]>([
 })
 
 test.each([
-  [a ?? '', 'stdin is not a JSON array'],
-  [Buffer.from('[{"id":1,"name":"\xff"}]', 'latin1'), 'stdin is not UTF-8'],
-  [Buffer.alloc(268_435_457, '['), 'stdin is a JSON array of more than 256 MiB'],
+  ['"a"', 'stdin is neither a JSON array nor an object'],
+  [Buffer.from('[\n{"id":1,"name":"\xff"}]', 'latin1'), 'stdin is not UTF-8 in line 2'],
+  [Buffer.alloc(268_435_457, '['), 'stdin is a JSON text of more than 256 MiB'],
 ])('no array is read: %#', async (input, message) => {
   await expect(readRecords(input, json)).rejects.toThrow(message)
+})
+
+test('one object over several lines is one record, also where its first line is long', async () => {
+  for (const input of ['\n{\n "id": 1,\n "name": "a {"\n}\n', '\r\n{"id":1, "x":[\n2],\n "name":"a {"}'])
+    for (const name of ['stdin', 'plant.json']) expect(shown(await readRecords(input, { name }))).toEqual(['2: 1 a {'])
+  expect(shown(await readRecords('{\n "id": "x"\n}', { name: 'plant.json.gz' }))).toEqual([
+    '1: 422: Invalid plant: id must be an integer, in digits only, but was "x"; name must be a string, but is missing',
+  ])
+})
+
+const [one, other] = ['{\n"id":1,\n"name":"a"}', '{\n"id":2,\n"name":"b"}']
+const noFields = (key: string) => `is one object without the fields of a plant: its key "${key}" has an array`
+const several = 'has several JSON objects, and is no array of them'
+
+test.each<[string, message: string, hint: string, name?: string]>([
+  [`{"plants":[${a}]}`, noFields('plants'), 'To import that: jq .plants'],
+  [`{"n":1,\n"data":{"x":[1],"my list":[${a}]}}`, noFields('data.my list'), `To import that: jq '.data."my list"'`],
+  [`{"records":[${a}]}\n`, noFields('records'), 'To import that: jq .records a.json | plants import -', 'a.json'],
+  [`{"records":[${a}]}\n`, noFields('records'), 'To import that: jq .records', 'a.json.gz'],
+  [`${one}\n${other}`, several, 'For one on each line: jq -c .'],
+  [`${one}\n${other}`, several, "For one on each line: jq -c . 'a b.json' | plants import -", 'a b.json'],
+])('the hint for %j is about its objects', async (input, message, hint, name = 'stdin') => {
+  const error = { type: 'malformed', message: `${name} ${message}`, hint }
+  await expect(readRecords(input, { name })).rejects.toEqual(expect.objectContaining(error))
+})
+
+test('NDJSON that is called JSON is named', async () => {
+  const error = { message: `stdin ${several}`, hint: 'It is NDJSON: --format ndjson' }
+  await expect(readRecords(`${a}\n${b}`, json)).rejects.toEqual(expect.objectContaining(error))
+})
+
+test.each<[line: number, input: string]>([
+  [1, '// plants\n[{"id":1,"name":"a"}]'],
+  [2, "[\n{'id':1}]"],
+  [3, '{\n"id":1,\n"name":NaN\n}'],
+  [2, '{\n"id":1,\n}'],
+  [3, '{\n"id":1,\n\'name\':"a"}'],
+  [2, '\nid,name\n1,a\n'],
+])('a file that is named .json is JSON, and broken in line %i: %j', async (line, input) => {
+  await expect(readRecords(input, { name: 'a.json' })).rejects.toThrow(`a.json:${line}: Not JSON: `)
 })
 
 test('a line that is not UTF-8 is a problem of its own, however the input is cut', async () => {

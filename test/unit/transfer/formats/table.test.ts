@@ -5,9 +5,11 @@ import { check, fc } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
 
 const csv = { format: 'csv' } as const
-const notCsv =
-  '400: Not CSV: a stray quote or a lone carriage return. Write the cell in quotes, and a quote in it as ""'
+const afterQuote =
+  '400: A cell begins with a quote, and goes on after the closing one. Write a quote in such a cell as ""'
+const strayCr = '400: A carriage return is in a cell without quotes. Write the cell in quotes'
 const noPlant = (message: string) => `422: Invalid plant: ${message}`
+const noName = noPlant('name must be a string, but is missing')
 
 test.each<[string, string, string[]]>([
   ['nothing', '', []],
@@ -18,9 +20,9 @@ test.each<[string, string, string[]]>([
     ['4: 1 a', '5: 2 b', '7: 3 c\rd', '8: 4 e\r\nf', '10: 5 g'],
   ],
   [
-    'spaces around cells, which do not belong to them, and in quotes, where they do',
-    ' id , name , tag \n 1 , a  b ,  \n2,\u00a0c, d\n3," e "," "\n\n  \n',
-    ['2: 1 a  b', '3: 2 \u00a0c/d', '4: 3  e / '],
+    'white space around cells, which does not belong to them, and in quotes, where it does',
+    ' id ,\u00a0name, tag \n 1 , a  b ,  \n2,\u00a0c\u0085\u2028,\u3000\n3," e ","\u00a0"\n4,\ufefff,\v\n\n \u3000\n',
+    ['2: 1 a  b', '3: 2 c', '4: 3  e /\u00a0', '5: 4 \ufefff'],
   ],
   [
     'ids with zeros and spaces around them, which do not count',
@@ -29,7 +31,7 @@ test.each<[string, string, string[]]>([
       '2: 7 007',
       '3: -8 b',
       '4: 0 c',
-      `5: ${notCsv}`,
+      `5: ${noPlant('id must be an integer, in digits only, but was "\\"09\\""')}`,
       '6: 2 g',
       '7: -9223372036854775808 h',
       '8: 9223372036854775807 i',
@@ -44,29 +46,41 @@ test.each<[string, string, string[]]>([
       '4: id must be an integer, but was the date "2026-03-01"',
       '5: id must be an integer, but was the date "1.3.2026"',
       '6: id must be an integer, but is missing',
-      '7: id must be an integer, but was ""',
+      '7: id must be an integer, but is missing',
       '8: id must be an integer, but was "1.5"',
       '9: id must be an integer, in digits only, but was "+1"',
       '10: id must be an integer from -9223372036854775808 to 9223372036854775807, but was 9223372036854775808',
     ].map((line) => line.replace(': ', ': 422: Invalid plant: ')),
   ],
   [
-    'no tag, an empty tag and a tag; no name and an empty name',
-    'id,name,tag\n1,"""",\n2,"b, ""","""c\n"\n3,"",""\n4,"d",""\n5,,x\n',
-    ['2: 1 "', '3: 2 b, "/"c\n', '5: 3 /', '6: 4 d/', `7: ${noPlant('name must be a string, but is missing')}`],
+    'empty cells, which are no values, in quotes or not',
+    'id,name,tag\n1,"""",\n2,"b, ""","""c\n"\n3,"",x\n4,"d",""\n5,,x\n"","",""\n',
+    ['2: 1 "', '3: 2 b, "/"c\n', `5: ${noName}`, '6: 4 d', `7: ${noName}`],
   ],
   [
     'too few cells and too many, where empty ones at the end do not count',
-    'id,name,tag,\n1\n2,b,,\n,,,,\n3,c,,d\n4,d\n',
-    [
-      `2: ${noPlant('name must be a string, but is missing')}`,
-      ...['3: 2 b', '5: 400: The row has 4 cells, but the header has 3', '6: 4 d'],
-    ],
+    'id,name,tag\n1\n2,b,,\n,,,,\n3,c,,d\n4,d\n',
+    [`2: ${noName}`, '3: 2 b', '5: 400: The row has 4 cells, but the header has 3', '6: 4 d'],
   ],
   [
-    'a quote inside a cell, text after one, and a carriage return alone, which take no other row with them',
-    'id,name\n1,a"b"\n1,"a"b\n1,"a"\r2,b\n3,c\rd\n4,e\n',
-    [...['2', '3', '4', '5'].map((line) => `${line}: ${notCsv}`), '6: 4 e'],
+    'columns without a name, also at the end',
+    ',id,,name," ",\n,1,,a\n,2,,b,x,y\n,3,,c,,,\n,4,,d,,,z\n',
+    ['2: 1 a', '3: 2 b', '4: 3 c', '5: 400: The row has 7 cells, but the header has 6'],
+  ],
+  [
+    'text after a closing quote, and a carriage return alone, which take no other row with them',
+    'id,name\n1,"a"b\n1,"a"\r2,b\n1,"a" \n3,c\rd\n4,e\n5,\rf\r\r\n',
+    [...['2', '3', '4'].map((line) => `${line}: ${afterQuote}`), `5: ${strayCr}`, '6: 4 e', '7: 5 f'],
+  ],
+  [
+    'quotes in cells that do not begin with one, which are characters',
+    'id,name,tag\n1,5" pot,a""b\n2,Rosa "Peace", "x"\n3,\\"c\\","d, ""e"""\n4,f","\n"\n',
+    ['2: 1 5" pot/a""b', '3: 2 Rosa "Peace"/"x"', '4: 3 \\"c\\"/d, "e"', '5: 4 f"/\n'],
+  ],
+  [
+    'rows that end with CR alone, as the first one does, or with any other line end',
+    'id;"na\rme\n";name\r1;;"a\rb\r\nc\nd"\r\r2;;"e\r"\n3;;"\rf"\r\n4;;g\r',
+    ['4: 1 a\rb\r\nc\nd', '9: 2 e\r', '11: 3 \rf', '13: 4 g'],
   ],
 ])('%s', async (_, input, records) => {
   expect(shown(await readRecords(input, csv))).toEqual(records)
@@ -78,8 +92,8 @@ test('an id of a million digits is rejected at once', async () => {
 })
 
 test('TSV has its own delimiter', async () => {
-  const read = await readRecords('id\tname\n1\t a, b\n2\t"a"b\n', { format: 'tsv' })
-  expect(shown(read)).toEqual(['2: 1 a, b', `3: ${notCsv}`])
+  const read = await readRecords('id\tname\n1\t a, b\n2\t"a"b\n3\t5" pot\n', { format: 'tsv' })
+  expect(shown(read)).toEqual(['2: 1 a, b', `3: ${afterQuote}`, '4: 3 5" pot'])
 })
 
 test.each<[string, string | Buffer, string]>([
@@ -105,6 +119,7 @@ const noHeader = (line: number) => `stdin has no header: line ${line} has`
 const choose =
   'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
 const misnamed = 'Correct --map: it names a column that is not there'
+const differently = 'Give each a different name'
 const several = 'Choose one with --map name=COLUMN, or give each a different name'
 
 test.each<[message: string, hint: string, input: string, map?: Record<string, string>]>([
@@ -121,7 +136,8 @@ test.each<[message: string, hint: string, input: string, map?: Record<string, st
     choose,
     'id,b,c,d,e,f,g,h,i,j\n',
   ],
-  [`The header of stdin cannot be read: ${notCsv.slice(5)}`, choose, 'id,name,a"b"\n1,Acer\n'],
+  [`The header of stdin cannot be read: ${afterQuote.slice(5)}`, choose, 'id,name,"a"b\n1,Acer\n'],
+  ['Several columns of stdin may be the name: "name", "name"', differently, 'id,name,name\n', { name: 'name' }],
 ])('a header is rejected: %s', async (message, hint, input, map = {}) => {
   const error = { type: 'malformed', message, hint } satisfies Partial<PlantsError>
   await expect(readRecords(input, { ...csv, map })).rejects.toEqual(expect.objectContaining(error))
@@ -138,7 +154,23 @@ test('the first of twenty rows that has the columns is the header, and those abo
   const table = 'ID;Name\n1;Acer\n'
   const read = await readRecords(titles(19) + table, csv)
   expect([shown(read), read.skipped]).toEqual([['21: 1 Acer'], 19])
-  await expect(readRecords(titles(20) + table, csv)).rejects.toThrow(noHeader(1))
+  await expect(readRecords(titles(20) + table, csv)).rejects.toThrow(
+    'stdin has no header in its first 20 rows: line 1 has no column for id and name, only "Stock", "0"',
+  )
+})
+
+test('--columns has columns without a name, also at the end', async () => {
+  const columns = ['id', '', 'name', '', '']
+  expect(shown(await readRecords('1,x,a,,y\n2,x,b\n', { ...csv, columns }))).toEqual(['1: 1 a', '2: 2 b'])
+})
+
+test('white space in a header counts as one space, also for --map', async () => {
+  const input = '\u3000ID\u00a0,"Common\nname",Latin\u00a0\u2003name \n1,a,b\n'
+  for (const [name, record] of [
+    ['common name', '3: 1 a'],
+    [' Latin\tname', '3: 1 b'],
+  ] as const)
+    expect(shown(await readRecords(input, { ...csv, map: { name } }))).toEqual([record])
 })
 
 test('a header that comes first counts, whatever columns another delimiter finds below it', async () => {
@@ -192,5 +224,8 @@ function nearCsv(): fc.Arbitrary<Uint8Array> {
     { weight: 50, arbitrary: texts.map((text) => Buffer.from(text)) },
     fc.constant(Buffer.of(0xff)),
   )
-  return fc.array(bytes, { maxLength: 25 }).map((parts) => Buffer.concat([Buffer.from('id,name\n'), ...parts]))
+  const header = fc.constantFrom('id,name\n', 'id,name\r', 'id,"na\rme",name,\r\n')
+  return fc
+    .tuple(header, fc.array(bytes, { maxLength: 25 }))
+    .map(([first, parts]) => Buffer.concat([Buffer.from(first), ...parts]))
 }

@@ -1,5 +1,5 @@
 import * as zlib from 'node:zlib'
-import { beforeEach, expect, test } from 'vitest'
+import { beforeEach, describe, expect, test } from 'vitest'
 import { Importer, plant } from '../../../helpers/imports.js'
 
 let user: Importer
@@ -9,7 +9,7 @@ beforeEach(() => {
 })
 
 const all = [
-  plant('-9223372036854775808', '', ''),
+  plant('-9223372036854775808', ' ', '"'),
   plant(1, 'Fern', 'shade'),
   plant(2, 'a, "b"\tc'),
   plant(3, 'two\r\nlines', '}]'),
@@ -20,7 +20,7 @@ const ways: Record<string, string> = {
   NDJSON: all.join('\n'),
   'a JSON array over many lines': `[\n  ${all.join('\n  ,\n').replaceAll(/,"(name|tag)":/g, ',\n    "$1" : ')}\n]`,
   'CSV in another order':
-    'tag,id,name\n"",-9223372036854775808,""\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
+    'tag,id,name\n"""",-9223372036854775808," "\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
 }
 
 test.each(Object.entries(ways))('imports %s, and with a mark, packed and with CRLF', async (_, text) => {
@@ -54,16 +54,46 @@ test.each([plant(1, 'A'), `[${plant(1, 'A')}]`])('JSON in UTF-16 is decoded: %j'
 const utf16 = (text: string) => Buffer.from(text, 'utf16le')
 const latin1 = (text: string) => Buffer.from(text, 'latin1')
 
-test('a table that is not UTF-8 later ends there, and its chunk is not stored', async () => {
+describe('what is not of its encoding late', () => {
   const rows = Array.from({ length: 200_000 }, (_, index) => `${index + 10},plain\n`).join('')
-  user.write('mixed.csv', Buffer.concat([Buffer.from(`id,name\n${rows}`), latin1('2,Caf\xe9\n3,Z\n')]))
-  const err =
-    'plants: mixed.csv is not UTF-8 in line 200002\n  If it is of an old spreadsheet, add --encoding windows-1252\n'
-  const { out, ...end } = await user.run('import mixed.csv')
-  expect(end).toEqual({ code: 2, err })
-  const { created } = JSON.parse(out)
-  expect(created).toBeGreaterThan(0)
-  expect(await user.list()).toBe(Array.from({ length: created }, (_, index) => plant(index + 10, 'plain')).join(''))
+  const table = Buffer.concat([Buffer.from(`id,name\n${rows}`), latin1('2,Caf\xe9\n3,Z\n')])
+  const array = latin1(`[{"id":1,"name":"A"},\n{"id":2,"name":"\xe9"}]`)
+  const hint = '  If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run\n'
+  const mistaken = latin1('id,name\n1,\x83\x56\n2,\x83\n')
+
+  test.each<[string, Buffer, string, string?]>([
+    ['mixed.csv', table, `mixed.csv is not UTF-8 in line 200002\n${hint}`],
+    ['mixed.csv.gz', zlib.gzipSync(table), `mixed.csv.gz is not UTF-8 in line 200002\n${hint}`],
+    ['mixed.json', array, `mixed.json is not UTF-8 in line 2\n${hint}`],
+    [
+      'mixed.csv',
+      mistaken,
+      'mixed.csv is not shift_jis in line 3\n  Correct that line, or save the file as UTF-8\n',
+      '--encoding=shift_jis',
+    ],
+  ])('is found before anything is stored: %s', async (name, bytes, message, option = '') => {
+    user.write('first.csv', 'id,name\n1,a\n')
+    user.write(name, bytes)
+    for (const flag of ['', '--dry-run'])
+      expect(await user.import(`first.csv ${name} ${flag} ${option}`)).toEqual({ code: 2, err: `plants: ${message}` })
+    expect([user.has('data'), user.journals]).toEqual([false, []])
+  })
+
+  test('ends an import from a pipe, and its chunk is not stored', async () => {
+    const { out, ...end } = await user.run('import', { stdin: table })
+    const goOn = 'The plants created so far are kept. To continue, run it again with --if-exists same'
+    expect(end).toEqual({ code: 2, err: `plants: stdin is not UTF-8 in line 200002\n${hint.trimEnd()}. ${goOn}\n` })
+    const { created } = JSON.parse(out)
+    expect(created).toBeGreaterThan(0)
+    expect(await user.list()).toBe(Array.from({ length: created }, (_, index) => plant(index + 10, 'plain')).join(''))
+  })
+
+  test('a character may be split over blocks', async () => {
+    const name = '\u{1f331}'.repeat(99)
+    const text = Array.from({ length: 12_000 }, (_, id) => `${id},${'x'.repeat(id % 7)}${name}\n`).join('')
+    user.write('long.csv', `id,name\n${text}`)
+    expect(await user.import('long.csv')).toEqual({ code: 0, created: 12_000, err: '' })
+  })
 })
 
 test('a table has its columns and its delimiter where the options say', async () => {

@@ -59,11 +59,12 @@ function patchModel(model: Map<number, Patch>, patch: Patch, policy: string) {
   return stored ? 'updated' : 'created'
 }
 
-/** @param columns of a table, in which an empty cell is no tag, or no name, which is not allowed */
+/** @param columns of a table, in which an empty cell is no tag, or no name, which is not allowed, in quotes or not */
 function patchAll(model: Map<number, Patch>, patches: Patch[], policy: string, columns: string[] | undefined) {
   const counts = { ...noCounts, rejected: { ...noCounts.rejected } }
   for (const patch of patches) {
-    const { id, name, tag = null } = patch
+    const { id } = patch
+    const [name, tag] = [patch.name || undefined, patch.tag || null]
     const row = { id, ...(columns?.includes('name') && { name }), ...(columns?.includes('tag') && { tag }) }
     const outcome = patchModel(model, columns ? row : patch, policy)
     if (typeof outcome === 'number') counts.rejected[outcome] += 1

@@ -83,7 +83,10 @@ describe('a rejects file', () => {
 describe('a corrected rejects file changes only what its records name:', () => {
   test.each<[string, string, Record<string, string>]>([
     ['a table', 'id,name\nx,Moss 2\n1,Fern,é\n', { ',x,': ',2,', ',é': '' }],
+    ['a table with a column without a name', 'id,name,\nx,Moss 2,in pot\n', { ',x,': ',2,' }],
+    ['a table whose rows end with CR', 'id,name,note\rx,Moss 2,"a\r"\r', { ',x,': ',2,' }],
     ['NDJSON', '{"id":"2","name":"Moss 2"}\n', { '"2"': '2' }],
+    ['an object over several lines', '{\n"id":"2",\n"name":"Moss 2"\n}', { '"2"': '2' }],
     ['a JSON array', '[{"id":"2",\n"name":"Moss 2"}]', { '"2"': '2' }],
   ])('%s', async (_, text, corrections) => {
     await user.import('', plant(1, 'Fern', 'shade') + plant(2, 'Moss', 'bog'))
