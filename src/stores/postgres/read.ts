@@ -1,6 +1,6 @@
 import { to as copyTo } from 'pg-copy-streams'
 import type { NewPlant, TextName } from '../../plant/plant.js'
-import { markedLetter, type Sought, soughtText } from '../common/search.js'
+import { joiner, latinMarks, markRanges, partOfRun, type Sought, soughtText } from '../common/search.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import { type Connection, maxAnswer, tooLarge } from './postgres-connection.js'
@@ -64,13 +64,13 @@ function where({ after, tag, search, sort = 'id', desc }: ReadQuery): string {
 }
 
 /** As `contains` of the search does, with a short way for ASCII. */
-function contains(column: string, { folded, translations }: Sought): string {
-  const [marked, letter] = [markedLetter, '\\1'].map(literal)
-  const text = `normalize(regexp_replace(normalize(${column}, NFD), ${marked}, ${letter}, 'g'), NFC)`
-  const [from, to] = [[...translations.keys()].join(''), [...translations.values()].join('')].map(literal)
+function contains(column: string, { folded, pattern }: Sought): string {
+  const [part, joined] = [partOfRun(markRanges()), `\\&${joiner}`].map(literal)
+  const decomposed = `normalize(regexp_replace(${column}, ${part}, ${joined}, 'g'), NFD)`
+  const text = `normalize(regexp_replace(${decomposed}, ${literal(latinMarks)}, '', 'g'), NFC)`
   const isAscii = `octet_length(${column}) = char_length(${column})`
-  const whole = `CASE WHEN ${isAscii} THEN lower(${column} COLLATE "C") ELSE translate(${text}, ${from}, ${to}) END`
-  return `strpos(${whole}, ${literal(folded)}) > 0`
+  const inAscii = `strpos(lower(${column} COLLATE "C"), ${literal(folded)}) > 0`
+  return `CASE WHEN ${isAscii} THEN ${inAscii} ELSE ${text} ~ ${literal(pattern)} END`
 }
 
 /** COPY is by far the fastest way: a line for each row, with escapes for the line feeds of its texts. */

@@ -237,6 +237,38 @@ function describeReads(open: Open<Store>): void {
     }
   })
 
+  test('finds texts with runs of marks of any length, of which it puts at most 30 in order', async () => {
+    const { store } = await open()
+    const length = 100_000
+    const run = (marks: string, count = 1) => marks.repeat(Math.ceil(count / marks.length)).slice(0, count)
+    const names = [
+      `A${run('\u0301', length / 2)}${run('\u0316', length / 2)}zz`, // accents
+      `A${run('\u0301\u0316', length)}zz`,
+      `\u05d0${run('\u05b9\u05b0\u05bc', length)}zz`, // Hebrew points
+      `\u0f40${run('\u0f73', length)}zz`, // each is two marks, but none itself
+      `\u1e69${run('\u0344', length)}zz`, // the same, after a letter with two marks
+      `x${run('\u{1d16d}\u{1d165}', length)}zz`, // stems and dots of notes, beyond the first plane
+      `${run('\u1100\u1161\u11a8', length)}zz`, // jamo
+      `ж${run('\u0301\u0316', 30)}zz`,
+      `ж${run('\u0301\u0316', 32)}zz`,
+    ]
+    for (const [index, name] of names.entries()) await createPlant(store, { id: BigInt(index), name })
+    const pairs: [search: string, found: bigint[]][] = [
+      ['ZZ', names.map((_, index) => BigInt(index))],
+      ['azz', [0n, 1n]],
+      [`á${run('\u0316', 100)}ZZ`, [0n, 1n]],
+      ['s\u0344zz', [4n]],
+      [`${run('\u05b9\u05b0\u05bc', 10)}Z`, [2n]],
+      ['각각각', [6n]],
+      [`Ж${run('\u0301', 15)}${run('\u0316', 15)}Z`, [7n]],
+      [`Ж${run('\u0301', 16)}${run('\u0316', 16)}Z`, []],
+      [`Ж${run('\u0301\u0316', 32)}Z`, [8n]],
+      ['яzz', []],
+    ]
+    for (const [search, expected] of pairs)
+      expect({ search, ids: await idsOf(store, { search, limit: names.length }) }).toEqual({ search, ids: expected })
+  })
+
   test('finds a text of as many characters as can be sought', async () => {
     const { store } = await open()
     const text = '\u1f82'.repeat(200)

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { contains, soughtText } from '../../../src/stores/common/search.js'
+import { contains, markRanges, soughtText } from '../../../src/stores/common/search.js'
 
 test('characters match as in a regular expression with the flags iu, but for the marks of Latin letters', () => {
   const all = Array.from({ length: 0x11_0000 }, (_, code) => String.fromCodePoint(code)).join('')
@@ -10,6 +10,20 @@ test('characters match as in a regular expression with the flags iu, but for the
     const sought = soughtText(character)
     const expected = new Set(text.match(new RegExp(character, 'giu')))
     return plain.some((other) => contains(other, sought) !== expected.has(other))
+  })
+  expect(wrong).toEqual([])
+})
+
+test('the ranges of marks have every character that a normalization reorders, and those that are not assigned', () => {
+  const ranges = new RegExp(markRanges(), 'u')
+  // U+0334 comes first in the order of marks, U+0345 last.
+  const isReordered = (text: string) =>
+    [`a\u0345${text}`, `a${text}\u0334`].some((each) => each.normalize('NFD') !== each)
+  const wrong = Array.from({ length: 0x11_0000 }, (_, code) => code).filter((code) => {
+    const text = String.fromCodePoint(code)
+    const [first = ''] = text.normalize('NFD')
+    const isMark = ranges.test(text)
+    return isMark !== (code < 0x2_0000 && /[\p{M}\p{Cn}]/u.test(text)) || (isReordered(first) && !isMark)
   })
   expect(wrong).toEqual([])
 })
