@@ -96,12 +96,18 @@ export function supportsKeys(document: object | undefined): boolean {
   const plants = at(document, 'paths', '/plants')
   const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')].filter(Array.isArray).flat()
   return parameters.some((parameter: unknown) => {
-    const [isLocal, ...path] = String(at(parameter, '$ref')).split('/')
-    const target = isLocal === '#' ? at(document, ...path) : parameter
-    return at(target, 'in') === 'header' && String(at(target, 'name')).toLowerCase() === 'idempotency-key'
+    const reference = at(parameter, '$ref')
+    const isLocal = typeof reference === 'string' && reference.startsWith('#/')
+    const target = isLocal ? reference.slice(2).split('/').reduce(memberOf, document) : parameter
+    const name = at(target, 'name')
+    return at(target, 'in') === 'header' && typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
   })
 }
 
 function at(value: unknown, ...path: string[]): unknown {
-  return path.reduce((object, key) => (isObject(object) ? object[key] : undefined), value)
+  return path.reduce(memberOf, value)
+}
+
+function memberOf(value: unknown, key: string): unknown {
+  return isObject(value) ? value[key] : undefined
 }

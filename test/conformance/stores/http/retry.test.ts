@@ -12,6 +12,10 @@ function describedBy(operation: unknown[], path: unknown[] = [], rest: Record<st
   return json(200, { paths, ...rest })
 }
 
+/** `JSON.stringify` would overflow the stack. */
+const describedIn = (operation: string) => json(200, `{"paths":{"/plants":{"post":{"parameters":[${operation}]}}}}`)
+const nested = '['.repeat(200_000) + ']'.repeat(200_000)
+
 const keyed = describedBy([header])
 const trying = (message: string, seconds = 5) => ({ warning: `${message}. Trying again for up to ${seconds} s` })
 const post = 'POST /plants'
@@ -94,6 +98,12 @@ describe('a plant without an answer is not sent again', () => {
     ['another path', json(200, { paths: { '/plant': { post: { parameters: [header] } } } })],
     ['a key in the query', describedBy([{ ...header, in: 'query' }])],
     ['a reference to a prototype', describedBy([{ $ref: '#/constructor/prototype' }])],
+    ['a reference to itself', describedBy([{ $ref: '#/paths/~1plants/post/parameters/0' }])],
+    ['a reference of 300,000 parts', describedBy([{ $ref: `#${'/a'.repeat(300_000)}` }])],
+    ['a reference that is nested deeply', describedIn(`{"$ref":${nested}}`)],
+    ['a reference that is no text', describedBy([{ $ref: { toString: 1 } }])],
+    ['a name that is nested deeply', describedIn(`{"in":"header","name":${nested}}`)],
+    ['a parameter that is nested deeply', describedIn(nested)],
   ])('when the description lists no key: %s', async (_, openapi) => {
     const said = [unknown(howToRepeat.unlisted)]
     expect(await createdBy([reset, plant], openapi)).toEqual({ code: 5, out: '', said, requests: [post, description] })
