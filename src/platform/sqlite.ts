@@ -13,7 +13,9 @@ export type Statement = ReturnType<Database['prepare']>
  */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
-  const limits = { sqlLength: 100_000 } // bytes; also limits the SQL in the schema of a file
+  // Bytes. They also limit the SQL in the schema of a file, and what the expression of an index in it makes of a row.
+  // A limit of the heap has no effect: Node's SQLite does not count its memory (SQLITE_DEFAULT_MEMSTATUS=0).
+  const limits = { sqlLength: 100_000, length: 67_108_864 }
   const db = new DatabaseSync(uri, {
     readOnly,
     readBigInts: true,
@@ -109,5 +111,6 @@ const codesByText: Record<string, number> = {
   'database disk image is malformed': 11,
   'unable to open database file': 14,
   'locking protocol': 15,
+  'string or blob too big': 18,
   'file is not a database': 26,
 }

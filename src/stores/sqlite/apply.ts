@@ -96,10 +96,9 @@ function storedFor(connection: Connection, change: Change): KeyedPlant[] {
   return [...(plant ? [{ plant }] : []), ...(first ? [{ plant: first, key }] : [])]
 }
 
-/** Whether a constraint, or the expression of an index, that somebody added refuses the change. */
+/** Whether a constraint, or the expression of an index, that somebody added refuses the change, or a limit of SQLite. */
 function isRefusal(error: unknown): boolean {
-  const code = primaryCode(error)
-  return code === 19 || code === 1
+  return [1, 18, 19].includes(primaryCode(error) ?? 0) // ERROR, TOOBIG, CONSTRAINT
 }
 
 /** A constraint that the user has added fails as an error: it is not taken for an id or a key that exists. */

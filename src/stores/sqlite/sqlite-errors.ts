@@ -117,7 +117,11 @@ const explanations: Readonly<Record<number | string, Cause>> = {
   11: damaged,
   13: full,
   14: unusable,
-  18: unusable,
+  18: {
+    sentence: unusable.sentence,
+    hint: (path) =>
+      `Look for a plant of more than 64 MiB, or an index that makes such a text: ${sqlite3(path, '.schema plants')}`,
+  },
   19: {
     type: 'conflict',
     sentence: (path, reason) => `The store ${path} does not accept this: ${reason}`,

@@ -126,3 +126,18 @@ test.each([
     expect(await user.run(line), line).toEqual(refused)
   expect(await user.run('list')).toEqual(printed(fern))
 })
+
+test('an index whose expression makes more than 64 MiB of a plant takes no memory, and is said to be the cause', async () => {
+  expect((await user.run('backup plants.bak')).code).toBe(0)
+  exec('CREATE INDEX my_index ON plants (length(hex(zeroblob(40000000))))')
+  const rule = 'The store does not accept plant 2: string or blob too big'
+  const constraint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'
+  expect(await user.run('create --id 2 --name Moss')).toEqual(refusal(rule, constraint, 1))
+  const cause = `The store ${user.store} could not be used: string or blob too big`
+  const why = 'Look for a plant of more than 64 MiB, or an index that makes such a text'
+  const hint = `${why}: sqlite3 ${user.store} '.schema plants'`
+  for (const line of ['backup other.bak', 'restore plants.bak --yes'])
+    expect(await user.run(line), line).toEqual(refusal(cause, hint, 4))
+  expect(await user.run('doctor')).toMatchObject({ code: 1, out: expect.stringContaining(cause) })
+  expect(await user.run('list')).toEqual(printed(fern))
+})
