@@ -5,14 +5,20 @@ import { modeOf, unwritable } from '../../helpers/settings-file.js'
 import { asStranger, becomeStranger, canBecome, stranger, under } from '../../helpers/stranger.js'
 import { refusal, World } from '../../helpers/world.js'
 
-test.skipIf(process.platform === 'win32')('what is created is for its owner alone, under any umask', async () => {
-  const user = new World()
-  const env = { PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants') }
-  const umask = ['-c', 'umask 0; exec "$0" "$@"']
-  expect(await under(user, 'sh', umask, 'config set timeout 1m', { env })).toMatchObject({ code: 0, err: '' })
-  const paths = ['a', 'a/b', 'a/b/plants', 'a/b/plants/settings.json']
-  expect(paths.map((path) => modeOf(join(user.home, path)))).toEqual(['700', '700', '700', '600'])
-})
+test.skipIf(process.platform === 'win32').each(['0', '0777'])(
+  'what is created is for its owner alone, under the umask %s',
+  async (mask) => {
+    const user = new World()
+    const env = { PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants'), PLANTS_DATA_DIR: join(user.home, 'c/d') }
+    const umask = ['-c', `umask ${mask}; exec "$0" "$@"`]
+    for (const line of ['config set timeout 1m', 'create --id 1 --name Fern'])
+      expect(await under(user, 'sh', umask, line, { env }), line).toMatchObject({ code: 0, err: '' })
+    const modes = { a: '700', 'a/b': '700', 'a/b/plants': '700', 'a/b/plants/settings.json': '600' }
+    const ofStore = { c: '700', 'c/d': '700', 'c/d/plants.db': '600' }
+    for (const [path, mode] of Object.entries({ ...modes, ...ofStore }))
+      expect([path, modeOf(join(user.home, path))]).toEqual([path, mode])
+  },
+)
 
 const token = 's3cret-Token'
 const service = 'http://127.0.0.1:9'

@@ -2,6 +2,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
+import { checkBackup, restoreStore } from '../../../src/stores/sqlite/sqlite-backup.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
@@ -160,6 +161,17 @@ describe('restore', () => {
     expect(await user.run('restore plants.bak --yes --timeout 10ms')).toMatchObject({ code: 4, err })
     other.exec("INSERT INTO plants (id, name) VALUES (2, 'Ivy'); COMMIT")
     expect(await listOf('local')).toBe(`${moss}${fern}{"id":2,"name":"Ivy"}\n`)
+  })
+
+  test('copies no backup that was changed since it was checked', async () => {
+    const [store, backup] = [fileAddress(user.store), at('plants.bak')]
+    const checked = await checkBackup(store, backup, openOptions())
+    open(backup).exec("INSERT INTO plants (id, name) VALUES (7, 'Elm')")
+    const restored = restoreStore(store, checked, new Date(), openOptions())
+    const message = `${backup} was changed while it was read`
+    await expect(restored).rejects.toMatchObject({ type: 'unavailable', message })
+    expect(await listOf('local')).toBe(moss + fern)
+    expect(names().filter((name) => name.includes('before-restore'))).toEqual([])
   })
 
   test('takes no store with changes beside its file', async () => {

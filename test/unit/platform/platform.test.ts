@@ -21,6 +21,14 @@ test('the driver of SQLite is loaded once, because what it loads is never freed'
   second?.close()
 })
 
+test('a connection cannot change the schema of a file past the checks of SQLite', () => {
+  const db = connect(':memory:', { readOnly: false })
+  db.exec('CREATE TABLE plants (id INTEGER PRIMARY KEY)')
+  const change = "PRAGMA writable_schema=1; UPDATE sqlite_schema SET sql = 'CREATE TABLE plants (id)'"
+  expect(() => db.exec(change)).toThrow('table sqlite_master may not be modified')
+  db.close()
+})
+
 test('every character that drives a terminal, or has no width, is escaped, and no other', () => {
   const points = Array.from({ length: 0x110000 }, (_, point) => point)
   const wrong = points.filter((point) => {

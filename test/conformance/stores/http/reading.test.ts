@@ -165,6 +165,12 @@ describe('an answer to a request that reads', () => {
     expect((await list(unknown, 'list --no-tag --limit 10')).last).toBe('There is no parameter "noTag"')
   })
 
+  test('is listed up to the limit, whatever limit the service keeps', async () => {
+    const plants = [fern, moss, '{"id":3,"name":"Ivy"}']
+    const { code, out, lines } = await list(page(plants, '?after=3'), 'list --limit 2')
+    expect({ code, out, lines }).toEqual({ code: 0, out: `${fern}\n${moss}\n`, lines: [] })
+  })
+
   test('is counted by texts up to a limit', async () => {
     const lines = Array.from({ length: 15 }, (_, id) => `{"id":${id},"name":"${id}${'x'.repeat(14_000_000)}"}\n`)
     const last = 'The plants of URL have too many different texts as their name to count them here'

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { writeOne } from '../../../../src/stores/common/change.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { reusedDatabase } from '../../../helpers/postgres.js'
 import { nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
@@ -40,6 +41,20 @@ test('answers as usual after a deadlock', async () => {
   await Promise.all([one.close(), other.close()]) // after which the server counts it
   const met = 'SELECT deadlocks > 0 AS met FROM pg_stat_database WHERE datname = current_database()'
   await expect.poll(() => place.admin(met), { interval: 5 }).toEqual([{ met: true }])
+})
+
+test('loses no change of two stores that have looked a plant up before either writes', async () => {
+  const place = await database()
+  const [one, other] = [await openShared(place), await openShared(place)]
+  await createPlant(one, { id: 1n, name: 'Fern' })
+  const release = await place.hold('SELECT FROM plant_store.plants FOR UPDATE')
+  const first = writeOne(one, { type: 'update', patch: { id: 1n, name: 'Moss' } })
+  await othersWait(place, 1)
+  const second = writeOne(other, { type: 'update', patch: { id: 1n, tag: 'wet' } })
+  await othersWait(place, 2)
+  await release()
+  await Promise.all([first, second])
+  expect((await one.get([1n])).get(1n)).toEqual({ id: 1n, name: 'Moss', tag: 'wet' })
 })
 
 test('creates large plants in statements of 4,000,000 characters', async () => {

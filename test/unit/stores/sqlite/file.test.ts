@@ -69,10 +69,12 @@ describe('the file of a store', () => {
     expect(await user.run(createFern)).toEqual(printed('{"name":"Fern"}\n'))
   })
 
-  test.each<[string, (path: string) => void]>([
+  const ends: [string, (path: string) => void][] = [
     ['deleted', (path) => unlinkSync(path)],
     ['replaced', (path) => renameSync(`${path}.backup`, path)],
-  ])('takes no plant when it was %s while a create waited', async (_, change) => {
+  ]
+
+  test.each(ends)('takes no plant when it was %s while a create waited', async (_, change) => {
     const { path, store } = await openedStore()
     copyFileSync(path, `${path}.backup`)
     const other = open(path)
@@ -83,10 +85,22 @@ describe('the file of a store', () => {
     const message = `${path} was deleted or replaced`
     await expect(create).rejects.toMatchObject({ type: 'unavailable', retryable: true, message })
   })
+
+  test.each(ends)('leaves the outcome of a commit unknown during which it was %s', async (_, change) => {
+    const { path, store } = await openedStore()
+    copyFileSync(path, `${path}.backup`)
+    const written = store.transaction(async (write) => {
+      await write([{ type: 'create', plant: moss }])
+      change(path)
+    })
+    const message = `${path} was deleted or replaced during a commit: whether it is stored is unknown`
+    await expect(written).rejects.toMatchObject({ type: 'unknownOutcome', message })
+  })
 })
 
 test('a store that another program or a newer version has changed is written to no more, until that is undone', async () => {
   const { path, store } = await openedStore()
+  await createPlant(store, { id: 1n, name: 'Fern' })
   const other = open(path)
   for (const [change, undo, why] of [
     ['CREATE TRIGGER t AFTER INSERT ON plants BEGIN DELETE FROM plants; END', 'DROP TRIGGER t', 'is not a store'],
