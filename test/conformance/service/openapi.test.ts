@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
 import { fromJSONSchema } from 'zod'
+import { DatabaseSync } from '../../helpers/database.js'
 import { exchange } from '../../helpers/raw-http.js'
 import { runPlants } from '../../helpers/run.js'
 import { serve } from '../../helpers/service.js'
@@ -59,6 +61,19 @@ describe('the description of the interface', () => {
     const limit = ofList.find(({ name }) => name === 'limit')
     expect(limit?.description).toMatch(/\b100\b.*A stream takes any limit/)
     expect(limit?.schema).toEqual({ type: 'integer', minimum: 1, maximum: 1000 })
+  })
+
+  test('lists 409 for a change, which a constraint that somebody added can refuse', async () => {
+    const service = await serve([], { rights: 'create,update' })
+    for (const id of [1, 2]) await exchange(service, { body: `{"id":${id},"name":"Fern ${id}"}` })
+    const db = new DatabaseSync(join(service.folder, 'data/plants.db'))
+    db.exec('CREATE UNIQUE INDEX names ON plants (name)')
+    db.close()
+    const body = '{"name":"Fern 1"}'
+    const { status } = await exchange(service, { method: 'PATCH', target: '/plants/2', body })
+    const { patch, delete: remove } = description.paths['/plants/{id}']
+    const listed = [patch, remove].map((operation: Operation) => Object.keys(operation.responses).includes('409'))
+    expect({ status, listed }).toEqual({ status: 409, listed: [true, true] })
   })
 
   test("has the specification's shapes", () => {
