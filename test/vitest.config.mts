@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { defineConfig } from 'vitest/config'
+import { hang } from './helpers/hang.mjs'
 
-const testTimeout = 60_000 * Number(process.env['PLANTS_SOAK'] || 1)
+const testTimeout = Math.min(hang.test * Number(process.env['PLANTS_SOAK'] || 1), 2 ** 31 - 1)
 // Starts nothing before a test asks for it.
 const globalSetup = './helpers/postgres/setup.ts'
 const setupFiles = './helpers/setup.ts'
@@ -18,10 +19,9 @@ export default defineConfig({
     // No module of the program keeps anything of a run, so one worker need not load them again for each file: a seventh
     // of the time.
     isolate: false,
-    // A loaded machine is slow, not broken: a hook has as long as a test, and what is waited for has half of that, so
-    // that a failure says what it was.
     hookTimeout: testTimeout,
-    expect: { poll: { timeout: testTimeout / 2 } },
+    teardownTimeout: hang.wait,
+    expect: { poll: { timeout: hang.wait } },
     ...(reports && { reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]] }),
     // What a developer's own shell says about stores and colours must not reach a test.
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },

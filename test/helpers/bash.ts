@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { execa } from 'execa'
 import { onTestFinished } from 'vitest'
 import { systemCode } from '../../src/platform/errors.js'
+import { hang } from './hang.mjs'
 import { bin, type ProcessResult, withoutCache } from './process.js'
 import type { World } from './world.js'
 
@@ -48,7 +49,7 @@ export function intoPipe(user: World, fd: 1 | 2, line: string, { before = '', is
   }
   closeSync(both)
   const script = `exec ${fd}> "$1"; ${before} exec "$0" ${line}`
-  const options = { ...bashOptions(user, env), timeout: 60_000, killSignal: 'SIGKILL' } as const
+  const options = { ...bashOptions(user, env), timeout: hang.wait, killSignal: 'SIGKILL' } as const
   const child = execa('bash', ['-c', script, bin, path], options)
   onTestFinished(() => {
     child.kill('SIGKILL')

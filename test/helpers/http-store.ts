@@ -29,18 +29,24 @@ export async function createAt(
   service: Hostile,
   flags: string[] = [],
   env: Record<string, string> = {},
+  now?: () => number,
 ): Promise<Outcome> {
-  const { code, out, err } = await createIn(service.url, flags, env)
+  const { code, out, err } = await createIn(service.url, flags, env, now)
   const [key, ...others] = new Set(service.keys)
   if (service.posts.length > 0 && (key === undefined || others.length > 0))
     throw new Error(`The keys were ${service.keys}`)
   return { code, out, said: linesOf(err, service), requests: service.lines }
 }
 
-/** Creates plant 1, Fern, in a store, which a flag may name instead. */
-export function createIn(store: string, flags: string[] = [], env: Record<string, string> = {}): Promise<Result> {
-  const usual = { '--id': '1', '--name': 'Fern', '--output': 'json', '--timeout': '5s', '--store': store }
-  return runPlants(withUsual(usual, ['create', ...flags]), { env: { PLANTS_TOKEN: token, ...env } })
+/** Creates plant 1, Fern, in a store, which a flag may name instead. Its clock stands still, unless it is given one. */
+export function createIn(
+  store: string,
+  flags: string[] = [],
+  env: Record<string, string> = {},
+  now = () => 0,
+): Promise<Result> {
+  const usual = { '--id': '1', '--name': 'Fern', '--output': 'json', '--timeout': '1h', '--store': store }
+  return runPlants(withUsual(usual, ['create', ...flags]), { env: { PLANTS_TOKEN: token, ...env }, now })
 }
 
 export function linesOf(err: string, service: Hostile): unknown[] {

@@ -9,7 +9,7 @@ export async function heldLock(path: string): Promise<Lock & { release(): Promis
     end = resolve
   })
   return new Promise((resolve, reject) => {
-    const held = holdLock(path, { timeoutMs: 10_000, clock: openOptions().clock }, (lock) => {
+    const held = holdLock(path, { timeoutMs: 3_600_000, clock: openOptions().clock }, (lock) => {
       const release = () => {
         end()
         return held

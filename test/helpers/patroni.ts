@@ -25,7 +25,7 @@ export const patroniDefaults = { ttl: 30, loop_wait: 10, retry_timeout: 10 }
 export async function patroniCluster(bin: string): Promise<[PatroniNode, PatroniNode]> {
   const folder = serverFolder()
   // with the WAL of both, on a busy disk
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }), 120_000)
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   const clients = `http://127.0.0.1:${await freePort()}`
   const data = ownedFolder(join(folder, 'etcd'))
   const args = `--listen-client-urls ${clients} --advertise-client-urls ${clients} --listen-peer-urls http://127.0.0.1:0`
@@ -89,7 +89,7 @@ class PatroniNode {
         ({ ok }) => ok,
         () => false,
       )
-    await expect.poll(ask, { interval: 100, timeout: 120_000, message: `${role}: ${this.#daemon.log}` }).toBe(true)
+    await expect.poll(ask, { interval: 100, message: `${role}: ${this.#daemon.log}` }).toBe(true)
   }
 
   async kill(): Promise<void> {

@@ -181,7 +181,7 @@ const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
   rights: async () => rights,
 }
 
-export const limits = { requestTimeout: 10_000, connectionLimit: 100, bodyLimit: 1_048_576 }
+export const limits = { requestTimeout: 3_600_000, connectionLimit: 100, bodyLimit: 1_048_576 }
 
 function unused(): never {
   throw new Error('No test needs this')

@@ -6,12 +6,12 @@ import type { AddressContext, SqliteAddress } from '../../src/stores/common/addr
 import { writeOne } from '../../src/stores/common/change.js'
 import type { OpenOptions, Store } from '../../src/stores/common/store.js'
 
-/** What a store needs to wait, with a time-out that a test can outlast. */
+/** What a store needs to wait, with a timeout that no test reaches. */
 export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
   const access = () => Promise.reject(new Error('No service store is expected here'))
   const login = () => Promise.reject(new Error('No database is expected here'))
-  return { timeout: 10_000, clock, access, login, ...options }
+  return { timeout: 3_600_000, clock, access, login, ...options }
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */

@@ -15,7 +15,7 @@ type Verdict = { error: number; message: string } | undefined
 
 const documentsOfBatch = 100
 
-test('create, POST and an import say the same of any document', { timeout: rounds(60_000) }, async () => {
+test('create, POST and an import say the same of any document', async () => {
   const world = new World()
   const post = await poster()
   const compare = async (documents: Buffer[]) => {

@@ -279,11 +279,11 @@ function describeReads(open: Open<Store>): void {
   test('finds a few plants among many, and reads them in parts that stay small', async () => {
     const { store } = await open()
     const name = (index: number) => (index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1))
-    const plants = plantsOf(3030, (index) => ({ name: name(index), ...(index % 1000 === 9 && { tag: 'x' }) }))
-    await Promise.all(plants.map((plant) => createPlant(store, plant)))
-    expect(await idsOf(store, { search: 'fern' })).toEqual([5n, 705n, 1405n, 2105n, 2805n])
-    expect(await idsOf(store, { tag: 'x', after: 9n, limit: 5 })).toEqual([1009n, 2009n, 3009n])
-    expect(await idsOf(store, { after: 499n, limit: 2000 })).toEqual(plants.slice(500, 2500).map(({ id }) => id))
+    const plants = plantsOf(1330, (index) => ({ name: name(index), ...(index % 500 === 9 && { tag: 'x' }) }))
+    await store.write(plants.map((plant) => creation(plant)))
+    expect(await idsOf(store, { search: 'fern' })).toEqual([5n, 705n])
+    expect(await idsOf(store, { tag: 'x', after: 9n, limit: 5 })).toEqual([509n, 1009n])
+    expect(await idsOf(store, { after: 199n, limit: 1100 })).toEqual(plants.slice(200, 1300).map(({ id }) => id))
     const parts: NewPlant[][] = []
     for await (const some of store.read()) parts.push(some)
     const pages: NewPlant[][] = []
@@ -320,7 +320,7 @@ function describeReads(open: Open<Store>): void {
 
   test('shows each reader the plants of one moment, while others read and write', async () => {
     const { store } = await open()
-    const plants = plantsOf(5000)
+    const plants = plantsOf(1500, (index) => ({ name: `${index} `.repeat(100) })) // several pages
     await store.write(plants.map((plant) => creation(plant)))
     const read = async () => {
       const reader = store.read()[Symbol.asyncIterator]()
@@ -331,11 +331,11 @@ function describeReads(open: Open<Store>): void {
       }
     }
     const finish = await read()
-    const last = { id: 5000n, name: 'F' }
+    const last = { id: 1500n, name: 'F' }
     await createPlant(store, last)
     const finishOther = await read()
-    await deletePlant(store, 5000n)
-    expect([await store.count(), await store.get([5000n])]).toEqual([5000n, new Map()])
+    await deletePlant(store, 1500n)
+    expect([await store.count(), await store.get([1500n])]).toEqual([1500n, new Map()])
     const [all, others] = await Promise.all([finish(), finishOther(), createPlant(store, { id: 6000n, name: 'F' })])
     expect(all).toStrictEqual(plants)
     expect(others).toStrictEqual([...plants, last])

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { describe, expect, test } from 'vitest'
+import { hang } from '../../helpers/hang.mjs'
 import { Hostile } from '../../helpers/hostile.js'
 import { bin } from '../../helpers/process.js'
 import { posts, Team } from '../../helpers/team.js'
@@ -33,7 +34,7 @@ test('token commands that ask for the tokens of each other end at once', async (
   const ask = (store: string) => ({ 'token-command': `${bin} auth token --store ${store}` })
   const two = { address: 'unix:/run/two.sock:/v1', ...ask('team') }
   team.save({ stores: { team: { address: 'https://one.example.com', ...ask('two') }, two } })
-  const { code, out, err } = await team.spawn(auth, { timeout: 20_000 })
+  const { code, out, err } = await team.spawn(auth, { timeout: hang.wait })
   const circle = `plants: The token command of team (${bin}) asks plants for the token that it must print\n`
   expect({ code, out, circles: err.split(circle).length - 1 }).toEqual({ code: 3, out: '', circles: 1 })
 })

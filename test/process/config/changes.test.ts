@@ -51,7 +51,7 @@ test.runIf(canTrace)(
     const inject = ['-D', '-o', log, '-e', 'trace=fsync', '-e', 'inject=fsync:signal=STOP:when=1']
     const stopped = startUnder('strace', inject, ['config', 'set', 'timeout', '8s'], user.home, { env: user.env })
     const said = () => (existsSync(log) ? readFileSync(log, 'utf8') : '')
-    await expect.poll(said, { timeout: 20_000 }).toContain('stopped by SIGSTOP')
+    await expect.poll(said).toContain('stopped by SIGSTOP')
     silence(`${user.file}.lock`, 60)
     expect(await user.run('config set output text')).toEqual(answer({ name: 'output', value: 'text' }))
     stopped.kill('SIGCONT')
@@ -138,7 +138,7 @@ describe.runIf(canTrace)('settings are old or new, and free for the next change 
       [call, 'signal=KILL', undefined] as const,
       ...errorsOf(call).map((error) => [call, `error=${error}`, old] as const),
     ]),
-  )('each %s in its turn with %s, on %j', { timeout: 120_000 }, async (call, fault, before) => {
+  )('each %s in its turn with %s, on %j', async (call, fault, before) => {
     for (let when = 1, isHit = true; isHit; when = nextPlace(when)) {
       const user = new World(before)
       // node itself opens many files: of these calls only those on our own paths count

@@ -24,7 +24,7 @@ const twice = ['first', 'second'] as const
 
 const ofTheReader = 'plants create --id 1 --name Fern; plants stores add garden ./own.db; plants config set timeout 45s'
 
-test('the pages work one after the other in one home', { timeout: 180_000 }, async () => {
+test('the pages work one after the other in one home', async () => {
   const home = temporaryFolder()
   onTestFinished(() => closeShell(home))
   const server = await ownServer({ asksPassword: true })

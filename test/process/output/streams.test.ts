@@ -23,7 +23,7 @@ import { temporaryFolder } from '../../helpers/temporary.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
 const repeated = { repeats: rounds(1) - 1 }
-const patience = { timeout: 20_000, interval: 5 }
+const patience = { interval: 5 }
 
 describe.runIf(isLinux)('a stdout that takes no more', () => {
   const unwritten = (hint: string) => refusal('Could not write to stdout: no space left on the disk', hint, 74)

@@ -4,6 +4,7 @@ import { readSync } from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { bash, bashOptions, intoPipe, unblock } from '../../helpers/bash.js'
+import { hang } from '../../helpers/hang.mjs'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
 import { socketPath, token } from '../../helpers/http-store.js'
 import { isLinux } from '../../helpers/linux.js'
@@ -53,7 +54,7 @@ describe('with --verbose', () => {
       const service = await Hostile.listen({ posts: [busy(long), refusal(long)] })
       const { process: child, reader, read } = intoFullPipe(service)
       readSync(reader, Buffer.alloc(8192)) // room for some of the first answer
-      await expect.poll(() => service.requests.length, { timeout: 10_000, interval: 5 }).toBe(2)
+      await expect.poll(() => service.requests.length, { interval: 5 }).toBe(2)
       let said = ''
       for await (const chunk of read(1000)) said += chunk
       const lines = said.replace(/^\0+/, '').trimEnd().split('\n')
@@ -111,7 +112,7 @@ async function intoFullSocket(service: Hostile): Promise<{ process: ChildProcess
     process: spawn(bin, `${fern} ${service.url}`.split(' '), {
       stdio,
       env: variables,
-      timeout: 20_000,
+      timeout: hang.wait,
       killSignal: 'SIGKILL',
     }),
   }

@@ -49,9 +49,7 @@ const kills = rounds(2)
 /** A million in a soak of 15 rounds, which has 30 kills: a life as long as that takes a while. */
 const many = isSoak ? rounds(66_667) : 3000
 
-test(`of ${many} creates none is lost, changed or made twice when the service is killed ${kills} times`, {
-  timeout: rounds(60_000),
-}, async () => {
+test(`of ${many} creates none is lost, changed or made twice when the service is killed ${kills} times`, async () => {
   const node = await new ServiceNode([]).start()
   const crowd = new Crowd({ creates: many, atOnce: 100, nodes: [node] })
   const running = crowd.run()
@@ -75,9 +73,7 @@ const creates = rounds(2000)
 const nodeCount = isSoak ? 4 : 2
 const restarts = Math.min(100, rounds(3))
 
-test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or made twice when nodes are killed and their database crashes`, {
-  timeout: rounds(60_000),
-}, async () => {
+test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or made twice when nodes are killed and their database crashes`, async () => {
   const database = await ownServer()
   const nodes = await startNodes(nodeCount, database.url, '--timeout', '2s')
   const crowd = new Crowd({ creates, atOnce: 64 * nodeCount, nodes })
@@ -118,7 +114,6 @@ const installation = installations.find(({ isPacked }) => !isPacked)
 
 test.skipIf(!isSoak || installation === undefined || !hasPatroni())(
   'over two nodes with Patroni, none is lost when the primary is killed (needs Patroni and etcd) (in a soak)',
-  { timeout: rounds(120_000) },
   async () => {
     let [primary, standby] = await patroniCluster(installation?.bin ?? '')
     const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants`

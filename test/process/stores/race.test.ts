@@ -8,7 +8,7 @@ import { endConnections } from '../../helpers/store.js'
 import { answer, refusal, World } from '../../helpers/world.js'
 
 const repeated = { repeats: rounds(1) - 1 }
-const patience = { timeout: 20_000, interval: 5 }
+const patience = { interval: 5 }
 const ids = Array.from({ length: isSoak ? 70 : 10 }, (_, index) => index)
 const createFern = 'create --id 1 --name Fern'
 const createOther = 'create --id 2 --name Fern'

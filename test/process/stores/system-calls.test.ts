@@ -12,7 +12,6 @@ import { holderOf, idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { World } from '../../helpers/world.js'
 
-const patience = { timeout: 600_000 }
 const store = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].map((name) => `data${name}`)
 const renames = '?rename,renameat,renameat2'
 const unlinks = '?unlink,unlinkat'
@@ -98,7 +97,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
   test.each([
     ['makes the store', []],
     ['finds a store', [0, 2]],
-  ])('a create that %s leaves it whole, and can be repeated', patience, async (_, ids) => {
+  ])('a create that %s leaves it whole, and can be repeated', async (_, ids) => {
     const args = 'create --id 1 --name Fern --idempotency-key order-66'
     const faults = { fault, calls: [...calls, 'openat'], files: store, before: await withStore(...ids), args }
     const counts = await faultAtEach(faults, async (world, { out }) => {
@@ -109,7 +108,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     expect(Math.max(...counts)).toBeGreaterThan(1)
   })
 
-  test('an import goes on with the same command', patience, async () => {
+  test('an import goes on with the same command', async () => {
     const before = await withStore(7)
     const long = `"name":"${'long '.repeat(14_000)}`
     const good = plantLines(12).map((line, index) => (index % 3 === 1 ? line.replace('"name":"', long) : line))
@@ -134,7 +133,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     expect(Math.min(...counts)).toBeGreaterThan(0)
   })
 
-  test('a backup leaves the file that was there, or is there itself', patience, async () => {
+  test('a backup leaves the file that was there, or is there itself', async () => {
     const before = await withOldBackup()
     const faults = { fault, calls: [...calls, renames], before, args: 'backup plants.bak' }
     const counts = await faultAtEach(faults, async (world, { out }) => {
@@ -145,7 +144,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     expect(Math.min(...counts)).toBeGreaterThan(0)
   })
 
-  test('a restore leaves the old store or the new one', patience, async () => {
+  test('a restore leaves the old store or the new one', async () => {
     const old = [1, 2]
     const [other, before] = [await withStore(3, 4, 5), await withStore(...old)]
     await other.spawn(['backup', join(before.home, 'plants.bak')])
@@ -166,43 +165,35 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
   })
 })
 
-test.runIf(canTrace)(
-  'a backup that is interrupted before a write leaves all as it was (needs strace)',
-  patience,
-  async () => {
-    const before = await withOldBackup()
-    const codes = new Set<number | undefined>()
-    const faults = { fault: 'signal=INT', calls: ['pwrite64'], before, args: 'backup plants.bak' }
-    // A signal that comes before anything is made ends the process at once.
-    const interrupted = { code: 130, out: '', err: 'plants: Interrupted, nothing was changed\n' }
-    const ends = [interrupted, { code: undefined, out: '', err: '' }]
-    await faultAtEach(faults, async (world, result) => {
-      codes.add(result.code)
-      const isDone = result.out !== '' || result.err.includes('The command succeeded')
-      if (!isDone) expect(ends).toContainEqual(result)
-      expect(idsIn(join(world.home, 'plants.bak'))).toEqual(isDone ? all : [1])
-      expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
-    })
-    expect(codes).toContain(130)
-  },
-)
+test.runIf(canTrace)('a backup that is interrupted before a write leaves all as it was (needs strace)', async () => {
+  const before = await withOldBackup()
+  const codes = new Set<number | undefined>()
+  const faults = { fault: 'signal=INT', calls: ['pwrite64'], before, args: 'backup plants.bak' }
+  // A signal that comes before anything is made ends the process at once.
+  const interrupted = { code: 130, out: '', err: 'plants: Interrupted, nothing was changed\n' }
+  const ends = [interrupted, { code: undefined, out: '', err: '' }]
+  await faultAtEach(faults, async (world, result) => {
+    codes.add(result.code)
+    const isDone = result.out !== '' || result.err.includes('The command succeeded')
+    if (!isDone) expect(ends).toContainEqual(result)
+    expect(idsIn(join(world.home, 'plants.bak'))).toEqual(isDone ? all : [1])
+    expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
+  })
+  expect(codes).toContain(130)
+})
 
-test.runIf(canTrace)(
-  'a restore whose outcome is unknown keeps the contents before it (needs strace)',
-  patience,
-  async () => {
-    const [other, before] = [await withStore(3, 4, 5), await withStore(1, 2)]
-    await other.spawn(['backup', join(before.home, 'plants.bak')])
-    const faults = { fault: 'error=EIO+', calls: ['fsync,fdatasync'], before, args: 'restore plants.bak --yes' }
-    const codes = new Set<number | undefined>()
-    await faultAtEach(faults, async (world, { code }) => {
-      codes.add(code)
-      const copies = readdirSync(world.data).filter((name) => /\.before-restore-\w+$/.test(name))
-      expect(copies.map((name) => idsIn(join(world.data, name)))).toEqual(code === 0 || code === 5 ? [[1, 2]] : [])
-    })
-    expect(codes).toContain(5)
-  },
-)
+test.runIf(canTrace)('a restore whose outcome is unknown keeps the contents before it (needs strace)', async () => {
+  const [other, before] = [await withStore(3, 4, 5), await withStore(1, 2)]
+  await other.spawn(['backup', join(before.home, 'plants.bak')])
+  const faults = { fault: 'error=EIO+', calls: ['fsync,fdatasync'], before, args: 'restore plants.bak --yes' }
+  const codes = new Set<number | undefined>()
+  await faultAtEach(faults, async (world, { code }) => {
+    codes.add(code)
+    const copies = readdirSync(world.data).filter((name) => /\.before-restore-\w+$/.test(name))
+    expect(copies.map((name) => idsIn(join(world.data, name)))).toEqual(code === 0 || code === 5 ? [[1, 2]] : [])
+  })
+  expect(codes).toContain(5)
+})
 
 describe.runIf(canTrace)('a create that a system call fails tells whether it is stored (needs strace):', () => {
   const passing = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', mkdirs].flatMap((call) =>
@@ -216,7 +207,7 @@ describe.runIf(canTrace)('a create that a system call fails tells whether it is 
     ['one that makes the store', []],
     ['one that finds a store', [1, 2]],
     ['one that shares the store, even when both crash next', [1, 2], { meanwhile: shareUntilCrash }],
-  ])('%s', patience, async (_, ids, options) => {
+  ])('%s', async (_, ids, options) => {
     const before = await withStore(...ids)
     const args = 'create --id 42 --name Oak --output json'
     const judge: Judge = async (world, { code, out, err }) => {

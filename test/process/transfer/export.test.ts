@@ -120,7 +120,7 @@ async function startExport() {
   const world = await storeOf(500_000)
   world.write('out.csv.gz', 'old')
   const run = world.start(['export', join(world.home, 'out.csv.gz'), '--yes'])
-  await expect.poll(() => temporaryFiles(world), { interval: 1, timeout: 30_000 }).toHaveLength(1)
+  await expect.poll(() => temporaryFiles(world), { interval: 1 }).toHaveLength(1)
   return { world, run }
 }
 

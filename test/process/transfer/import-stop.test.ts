@@ -2,6 +2,7 @@ import { readdirSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { pipeIn } from '../../helpers/bash.js'
+import { hang } from '../../helpers/hang.mjs'
 import {
   allCreated,
   countOf,
@@ -18,7 +19,7 @@ import { resultOf } from '../../helpers/process.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
 import { World } from '../../helpers/world.js'
 
-const soon = { interval: 10, timeout: 30_000 }
+const soon = { interval: 10 }
 const nothing = 'Interrupted, nothing was changed'
 const resume = 'To resume, run the same command again'
 
@@ -69,7 +70,7 @@ describe.runIf(isLinux)('an import that waits', () => {
     ['SIGTERM', 143, 'in a later row', 'id,name\n1,Fern\n2,', 1, `Terminated after 1 plant\n  ${kept}`],
   ] as const)('ends on %s with %i where its stdin stops %s', async (signal, code, _, input, stored, message) => {
     const world = new World()
-    const run = world.start('import -', { stdin: 'pipe', timeout: 50_000, killSignal: 'SIGKILL' })
+    const run = world.start('import -', { stdin: 'pipe', timeout: hang.wait, killSignal: 'SIGKILL' })
     // More than a pipe holds: once it is written, the import has begun to read.
     await new Promise((resolve) => run.stdin?.write(input + 'x'.repeat(700_000), resolve))
     await expect.poll(() => countOf(world.store), soon).toBe(stored)
@@ -81,7 +82,7 @@ describe.runIf(isLinux)('an import that waits', () => {
   test('ends although nobody writes to its pipe', async () => {
     const world = new World()
     const pipe = pipeIn(world.home)
-    const run = world.start(['import', pipe], { timeout: 50_000, killSignal: 'SIGKILL' })
+    const run = world.start(['import', pipe], { timeout: hang.wait, killSignal: 'SIGKILL' })
     const descriptors = `/proc/${run.pid}/fd`
     const isOpen = () => readdirSync(descriptors).some((fd) => fileOf(join(descriptors, fd)) === pipe)
     await expect.poll(isOpen, soon).toBe(true)

@@ -80,7 +80,7 @@ test('an unknown field may be nested deeply', async () => {
 })
 
 // Those of JSON: unit/plant/json.test.ts.
-test('any plant created by flags comes out as it was', { timeout: rounds(60_000) }, async () => {
+test('any plant created by flags comes out as it was', async () => {
   const user = new World()
   const trip = async ({ id, ...plant }: NewPlant) => {
     const { name, tag } = plant

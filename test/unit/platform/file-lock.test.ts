@@ -140,7 +140,7 @@ test.each([
   leave()
   const log = `${path}.log`
   const hold = () =>
-    holdLock(path, { clock: openOptions().clock, timeoutMs: 10_000 }, async ({ assertHeld }) => {
+    holdLock(path, { clock: openOptions().clock, timeoutMs: 3_600_000 }, async ({ assertHeld }) => {
       writeFileSync(log, 'a', { flag: 'a' })
       await new Promise(setImmediate)
       assertHeld()

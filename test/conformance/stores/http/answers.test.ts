@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json, jsonHead } from '../../../helpers/hostile.js'
 import { createAt, created, howToRepeat, keyless, token } from '../../../helpers/http-store.js'
 import { runPlants } from '../../../helpers/run.js'
+import { settableTime } from '../../../helpers/time.js'
 
 const fern = '{"name":"Fern"}'
 const plant = json(200, fern)
@@ -15,8 +16,8 @@ const noPlant = 'answered 200 with no Plant: '
 const bomb = gzipSync('F'.repeat(20_000_000)).toString('latin1')
 
 /** Creates a plant at a service without idempotency keys. */
-const createdBy = async (answer: Answer, flags: string[] = []) =>
-  createAt(await Hostile.listen({ posts: [answer], openapi: keyless }), flags)
+const createdBy = async (answer: Answer, now?: () => number) =>
+  createAt(await Hostile.listen({ posts: [answer], openapi: keyless }), [], {}, now)
 
 const failed = (error: object, code = 5, requests = [create]) => ({ code, out: '', said: [error], requests })
 const unusable = (message: string, status: number) =>
@@ -113,23 +114,26 @@ test('a body without an end is cut off early', async () => {
   expect(await taken).toBeLessThan(32 * 1_048_576) // the system's buffers have a part in it
 })
 
-/** Sends one after the other, so slowly that nobody waits for the last. */
-function trickle(parts: (string | Buffer)[], interval: number): Answer {
-  return (socket) => {
-    const timer = setInterval(() => socket.write(parts.shift() ?? ''), interval)
-    socket.once('close', () => clearInterval(timer))
+/** Sends one after the other, but never the last. Says when it has sent some. */
+function trickle(parts: (string | Buffer)[], sent: () => void): Answer {
+  return async (socket) => {
+    for (const [at, part] of parts.slice(0, -1).entries()) {
+      await new Promise((resolve) => socket.write(part, resolve))
+      if (at === 3) sent()
+    }
   }
 }
 
 const bytes = Array.from(plant, (byte) => Buffer.from([byte]))
 
-test.each<[string, Answer]>([
-  ['a byte now and then', trickle(bytes, 100)],
-  ['endless 103 Early Hints', trickle(Array(50).fill('HTTP/1.1 103 Early Hints\r\n\r\n'), 20)],
-])('an answer that does not come in time is not waited for: %s', async (_, answer) => {
+test.each<[string, (string | Buffer)[]]>([
+  ['a byte now and then', bytes],
+  ['endless 103 Early Hints', Array(50).fill('HTTP/1.1 103 Early Hints\r\n\r\n')],
+])('an answer that does not come in time is not waited for: %s', async (_, parts) => {
+  const time = settableTime()
   const message = 'URL received the request, but did not answer: it timed out'
   const error = { error: 504, message, hint: howToRepeat.unasked }
-  expect(await createdBy(answer, ['--timeout', '1s'])).toEqual(failed(error))
+  expect(await createdBy(trickle(parts, time.timeOut), time.now)).toEqual(failed(error))
 })
 
 const hinted = 'HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n'
@@ -171,7 +175,7 @@ test.each<[string, (socket: Socket) => void]>([
 ])('an answer counts before the whole plant was sent: the service %s', async (_, then) => {
   const service = await Hostile.listen({ onConnect: (socket) => socket.once('data', () => then(socket)) })
   const stdin = JSON.stringify({ id: 1, name: 'F'.repeat(1_048_000) })
-  const argv = ['create', '--output', 'json', '--timeout', '5s', '--store', service.url]
+  const argv = ['create', '--output', 'json', '--timeout', '1h', '--store', service.url]
   const { code, err } = await runPlants(argv, { stdin, env: { PLANTS_TOKEN: token } })
   expect({ code, error: JSON.parse(err) }).toMatchObject({ code: 1, error: { error: 413, message: 'Too large' } })
 })

@@ -7,6 +7,8 @@ import { Hostile, http, json } from '../../../helpers/hostile.js'
 import { openHttp } from '../../../helpers/http-store.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
 import { gate } from '../../../helpers/service.js'
+import { openOptions } from '../../../helpers/store.js'
+import { settableTime, type Time } from '../../../helpers/time.js'
 
 const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
 const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : undefined)
@@ -27,9 +29,13 @@ interface Import extends WriteOptions {
 /** Creates plants in a service with one write. `made` is how often the service made each plant, by its id. */
 async function imported({ service, isKeyed = true, deed, plants = 100, access = {}, opening = {}, ...rest }: Import) {
   const target = service ?? (await PlantService.listen({ isKeyed, ...(deed && { deed }) }))
-  const store = await openHttp(target.url, { timeout: 20_000, ...opening }, access)
+  const store = await openHttp(target.url, opening, access)
   const changes = creations(plants)
   return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, changes, rest)) }
+}
+
+function clockOf({ now }: Time): OpenOptions['clock'] {
+  return { ...openOptions().clock, now }
 }
 
 function creations(count: number): Change[] {
@@ -66,18 +72,30 @@ describe('a service in trouble', () => {
   })
 
   test('that fails for one plant leaves that one unknown', async () => {
-    const deed = forPlant('5', { status: 500 })
-    expect(await imported({ deed, plants: 20, opening: { timeout: 1000, concurrency: 2 } })).toMatchObject({
+    const time = settableTime()
+    let tries = 0
+    const deed = ({ id }: Post): Deed => {
+      if (id !== '5') return undefined
+      tries += 1
+      if (tries === 3) time.pass()
+      return { status: 500 }
+    }
+    expect(await imported({ deed, plants: 20, opening: { clock: clockOf(time), concurrency: 2 } })).toMatchObject({
       tally: { created: 19, unknown: 1 },
       rejections: [[5, 502, expect.stringContaining('answered 500')]],
     })
   })
 
-  test.each<[string, Deed, object, number]>([
-    ['503', busy, { type: 'unavailable', message: 'Not now' }, 0],
-    ['no answer', 'hang', { type: 'unanswered' }, 1],
-  ])('is given up after the timeout: %s', async (_, deed, error, least) => {
-    const result = await imported({ deed: from(10, deed), opening: { timeout: 2000, concurrency: 8 } })
+  test.each<[string, Deed, (time: Time) => void, object, number]>([
+    ['503', busy, (time) => time.pass(), { type: 'unavailable', message: 'Not now' }, 0],
+    ['no answer', 'hang', (time) => time.timeOut(), { type: 'unanswered' }, 1],
+  ])('is given up after the timeout: %s', async (_, deed, end, error, least) => {
+    const time = settableTime()
+    const passing = ({ index }: Post): Deed => {
+      if (index >= 17) end(time) // eight are in flight
+      return index < 10 ? undefined : deed
+    }
+    const result = await imported({ deed: passing, opening: { clock: clockOf(time), concurrency: 8 } })
     const { created: done, unknown = 0, unsent = 0 } = result.tally
     expect(result).toMatchObject({ error })
     expect([done, unknown + unsent, unknown >= least, least > 0 || unknown === 0]).toEqual([10, 90, true, true])
@@ -100,11 +118,15 @@ describe('a service in trouble', () => {
 
 test('a write that is stopped waits for what is in flight, and ends without an error', async () => {
   const stop = new AbortController()
+  const time = settableTime()
   const deed = ({ index }: Post): Deed => {
-    if (index === 3) stop.abort(new Error('stopped'))
+    if (index === 3) {
+      stop.abort(new Error('stopped'))
+      time.timeOut()
+    }
     return 'hang'
   }
-  const opening = { concurrency: 4, timeout: 300 }
+  const opening = { concurrency: 4, clock: clockOf(time) }
   const { posts, ...result } = await imported({ deed, plants: 10, opening, signal: stop.signal })
   expect([result.tally, posts.length]).toEqual([{ unknown: 4, unsent: 6 }, 4])
   expect(result.error).toMatchObject({ message: 'stopped' })

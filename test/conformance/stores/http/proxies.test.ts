@@ -6,6 +6,7 @@ import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
 import { createAt, created, createIn, socketPath, token } from '../../../helpers/http-store.js'
 import { forwardProxy } from '../../../helpers/proxy.js'
 import { runPlants } from '../../../helpers/run.js'
+import { countingClock } from '../../../helpers/time.js'
 
 const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
 const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address
@@ -15,9 +16,14 @@ const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const place = { host: `${ipv4}`, port: 0 }
 const names = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
 
-async function createdBy(service: Hostile, variables: Record<string, string>, flags: string[] = []) {
+async function createdBy(
+  service: Hostile,
+  variables: Record<string, string>,
+  flags: string[] = [],
+  now?: () => number,
+) {
   const store = service.url.replace('127.0.0.1', `${ipv4}`)
-  const outcome = await createAt(service, ['--store', store, '--allow-http', ...flags], variables)
+  const outcome = await createAt(service, ['--store', store, '--allow-http', ...flags], variables, now)
   return { ...outcome, target: `CONNECT ${ipv4}:${service.port}`, error: outcome.said.at(-1) }
 }
 
@@ -37,7 +43,7 @@ describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an addres
     const tls = certificate({ names: names.slice(0, 2) })
     const proxy = await forwardProxy()
     const service = await Hostile.listen({ posts, tls, place })
-    const flags = ['--timeout', '1s', '--ca-cert', tls.path]
+    const flags = ['--ca-cert', tls.path]
     const { code, error, requests, target } = await createdBy(service, { HTTPS_PROXY: proxy.url }, flags)
     expect({ code, requests, passed: proxy.passed[0] }).toEqual({ code: 4, requests: [], passed: target })
     expect(error).toMatchObject({ message: expect.stringMatching(/altnames: IP: .* is not in the cert's list/) })
@@ -73,7 +79,8 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   test('is not reached when its proxy is not there', async () => {
     const service = await Hostile.listen({ posts, place })
     const host = `127.0.0.1:${closedPort}`
-    const { code, error } = await createdBy(service, { HTTP_PROXY: `http://${host}` }, ['--timeout', '1s'])
+    const now = countingClock(300)
+    const { code, error } = await createdBy(service, { HTTP_PROXY: `http://${host}` }, [], now)
     expect({ code, connections: service.connections }).toEqual({ code: 4, connections: 0 })
     const message = expect.stringContaining(` through the proxy ${host}: the connection was refused`)
     expect(error).toMatchObject({ error: 503, message, hint: expect.stringMatching(/HTTP_PROXY/) })

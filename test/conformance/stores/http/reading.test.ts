@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
 import { linesOf, token } from '../../../helpers/http-store.js'
-import { runPlants, withUsual } from '../../../helpers/run.js'
+import { type RunOptions, runPlants, withUsual } from '../../../helpers/run.js'
+import { countingClock, settableTime } from '../../../helpers/time.js'
 import { printed } from '../../../helpers/world.js'
 
 const item = { get: {}, patch: {}, delete: {} }
@@ -24,14 +25,19 @@ const chunked = (...chunks: string[]) =>
 const head = (fields: string) => `HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\n${fields}\r\n`
 const streamHead = head('Transfer-Encoding: chunked\r\n')
 
+interface ServiceWorld extends Pick<RunOptions, 'stdin' | 'now'> {
+  description?: Answer
+  base?: string
+}
+
 /** Runs a command at a service with these answers. `last` is the last message, `asked` what was asked after that. */
 async function runAt(
   line: string,
   others: Record<string, Answer[]>,
-  { description = openapi, base = '', ...world }: { description?: Answer; base?: string; stdin?: string } = {},
+  { description = openapi, base = '', ...world }: ServiceWorld = {},
 ) {
   const service = await Hostile.listen({ openapi: description, others })
-  const usual = { '--timeout': '2s', '--store': `${service.url}${base}`, '--output': 'ndjson' }
+  const usual = { '--timeout': '1h', '--store': `${service.url}${base}`, '--output': 'ndjson' }
   const argv = withUsual(usual, line.split(' '))
   const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, ...world })
   const lines = linesOf(err, service) as Record<string, unknown>[]
@@ -39,7 +45,8 @@ async function runAt(
   return { code, out, lines, last: message, hint, service, asked: service.lines }
 }
 
-const list = (answers: Answer | Answer[], line = 'list') => runAt(line, { 'GET /plants': [answers].flat() })
+const list = (answers: Answer | Answer[], line = 'list', world?: ServiceWorld) =>
+  runAt(line, { 'GET /plants': [answers].flat() }, world)
 
 describe('a service that can be read', () => {
   const dry = (id: number, rest: string) => `{"dryRun":true,"id":${id},${rest}}`
@@ -136,7 +143,8 @@ describe('an answer to a request that reads', () => {
     ['another plant', json(200, moss), 5, `URL answered 200 with no StoredPlant with id 1: ${moss}`],
     ['a reset', lose, 4, 'URL received the request, but did not answer: the connection was closed'],
   ])('of one plant is rejected: %s', async (_, answer, code, message) => {
-    expect(await runAt('get 1', { 'GET /plants/1': [answer] })).toMatchObject({ code, out: '', last: message })
+    const now = countingClock(600_000)
+    expect(await runAt('get 1', { 'GET /plants/1': [answer] }, { now })).toMatchObject({ code, out: '', last: message })
   })
 
   test.each<[string, Answer, string]>([
@@ -172,9 +180,19 @@ describe('an answer to a request that reads', () => {
   })
 
   test('is counted by texts up to a limit', async () => {
-    const lines = Array.from({ length: 15 }, (_, id) => `{"id":${id},"name":"${id}${'x'.repeat(14_000_000)}"}\n`)
+    const long = Buffer.alloc(14_000_000, 'x')
+    const stream: Answer = (socket) => {
+      socket.write(streamHead)
+      for (let id = 0; id < 15; id += 1) {
+        const start = `{"id":${id},"name":"${id}`
+        socket.write(`${(start.length + long.length + 3).toString(16)}\r\n${start}`)
+        socket.write(long)
+        socket.write('"}\n\r\n')
+      }
+      socket.write('0\r\n\r\n')
+    }
     const last = 'The plants of URL have too many different texts as their name to count them here'
-    expect(await list(chunked(...lines, ''), 'count --by name')).toMatchObject({ code: 2, out: '', last })
+    expect(await list(stream, 'count --by name')).toMatchObject({ code: 2, out: '', last })
   })
 
   const endless: Answer = (socket) => {
@@ -205,13 +223,17 @@ describe('an answer to a request that reads', () => {
   }
 
   test('has to end in time, though a byte comes now and then', async () => {
+    const time = settableTime()
     const trickle: Answer = (socket) => {
       socket.write(streamHead)
-      const timer = setInterval(() => socket.write('1\r\n \r\n'), 50)
+      const timer = setInterval(() => {
+        socket.write('1\r\n \r\n')
+        time.timeOut(600_000)
+      }, 10)
       socket.once('close', () => clearInterval(timer))
     }
     const message = 'URL sent no complete plant before the timeout'
-    expect(await list(trickle, 'export --timeout 500ms')).toMatchObject(incomplete(message))
+    expect(await list(trickle, 'export', time)).toMatchObject(incomplete(message))
   })
 
   test('is incomplete when its stream breaks off', async () => {
@@ -264,7 +286,9 @@ test.each<[string, Answer[], string]>([
   const operations = () => ({ 'PATCH /plants/1': [...answers], 'DELETE /plants/1': [...answers] })
   const hint = 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL'
   for (const line of ['update 1 --name Fern', 'delete 1 --yes'])
-    expect({ line, ...(await runAt(line, operations())) }).toMatchObject({ line, code: 5, out: '', last, hint })
+    expect({ line, ...(await runAt(line, operations(), { now: countingClock(600_000) })) }).toMatchObject({
+      ...{ line, code: 5, out: '', last, hint },
+    })
 })
 
 test('an answer about another plant ends an import', async () => {
@@ -278,12 +302,18 @@ test('an answer about another plant ends an import', async () => {
 })
 
 test('several deletes report each failure, and end with the worst code', async () => {
+  const time = settableTime()
+  const failing = json(500, { error: 500, message: 'Oh' })
+  const last: Answer = (socket) => {
+    time.pass()
+    socket.write(failing)
+  }
   const answers = {
     ...{ 1: missing, 2: denied, 3: json(200, '{"id":3,"name":"Ivy"}') },
-    ...{ 4: json(500, { error: 500, message: 'Oh' }), 5: denied, 6: json(400, { error: 400, message: 'No' }) },
+    ...{ 4: [failing, last], 5: denied, 6: json(400, { error: 400, message: 'No' }) },
   }
-  const deletes = Object.entries(answers).map(([id, answer]) => [`DELETE /plants/${id}`, [answer]])
-  const { code, out, lines, asked } = await runAt('delete 1 2 3 4 5 6 --yes', Object.fromEntries(deletes))
+  const deletes = Object.entries(answers).map(([id, answer]) => [`DELETE /plants/${id}`, [answer].flat()])
+  const { code, out, lines, asked } = await runAt('delete 1 2 3 4 5 6 --yes', Object.fromEntries(deletes), time)
   expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
   expect(lines.map(({ message, warning = message }) => warning)).toEqual([
     expect.stringMatching(/^URL answered 500: Oh\. Trying again for up to /),

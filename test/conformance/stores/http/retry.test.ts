@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
 import { createAt, created, howToRepeat, keyless, type Outcome } from '../../../helpers/http-store.js'
+import { settableTime } from '../../../helpers/time.js'
 
 const plant = json(200, { name: 'Fern' })
 const reset: Answer = (socket) => void socket.resetAndDestroy()
@@ -17,14 +18,20 @@ const describedIn = (operation: string) => json(200, `{"paths":{"/plants":{"post
 const nested = '['.repeat(200_000) + ']'.repeat(200_000)
 
 const keyed = describedBy([header])
-const trying = (message: string, seconds = 5) => ({ warning: `${message}. Trying again for up to ${seconds} s` })
+const trying = (message: string, seconds = 3600) => ({ warning: `${message}. Trying again for up to ${seconds} s` })
 const post = 'POST /plants'
 const description = 'GET /openapi.json'
 
 /** Creates a plant at a service with these answers; all requests must have the same body. */
-async function createdBy(posts: Answer[], openapi?: Answer, flags: string[] = []): Promise<Outcome> {
+async function createdBy(
+  posts: Answer[],
+  openapi?: Answer,
+  onRequest: (line: string, count: number) => unknown = () => {},
+  now?: () => number,
+): Promise<Outcome> {
   const service = await Hostile.listen({ posts, ...(openapi && { openapi }) })
-  const outcome = await createAt(service, flags)
+  service.on('request', ({ line }) => onRequest(line, service.requests.length))
+  const outcome = await createAt(service, [], {}, now)
   expect(new Set(service.posts.map(({ body }) => body)).size).toBe(1)
   return outcome
 }
@@ -42,15 +49,16 @@ describe('a service that has stored nothing', () => {
   })
 
   test('is not asked again when its Retry-After is beyond the timeout', async () => {
-    const outcome = await createdBy([http(503, '', { 'Retry-After': '6' }), plant])
+    const outcome = await createdBy([http(503, '', { 'Retry-After': '3601' }), plant])
     expect(outcome).toEqual({ ...created, code: 4, out: '', said: [{ ...later, message: nothing }] })
   })
 
   test('is asked until the timeout', async () => {
-    const { requests, ...outcome } = await createdBy([notNow], keyed, ['--timeout', '2s'])
-    const said = [trying('Not now', 2), { ...later, message: 'Not now' }]
-    expect(outcome).toEqual({ code: 4, out: '', said })
-    expect(requests.length).toBeGreaterThan(2)
+    const time = settableTime()
+    const endAtThird = (_: string, count: number) => count === 3 && time.pass()
+    const said = [trying('Not now'), { ...later, message: 'Not now' }]
+    const expected = { code: 4, out: '', said, requests: [post, post, post] }
+    expect(await createdBy([notNow], keyed, endAtThird, time.now)).toEqual(expected)
   })
 })
 
@@ -128,11 +136,10 @@ describe('a plant without an answer is not sent again', () => {
     ['a reset', reset],
     ['silence', () => undefined],
   ])('while the service cannot describe itself: %s', async (_, openapi) => {
-    const { code, said, requests } = await createdBy([reset, plant], openapi, ['--timeout', '1s'])
-    const error = unknown(howToRepeat.unasked)
-    // A description that never comes leaves no time for another try, and so nothing to warn of.
-    const warnings = said.length === 1 ? [] : [{ warning: expect.stringMatching(/\. Trying again for up to 1 s$/) }]
-    expect({ code, said }).toEqual({ code: 5, said: [...warnings, error] })
-    expect(requests.filter((line) => line === post)).toHaveLength(1)
+    const time = settableTime()
+    const end = (line: string) => line === description && time.timeOut()
+    const said = [unknown(howToRepeat.unasked)]
+    const expected = { code: 5, out: '', said, requests: [post, description] }
+    expect(await createdBy([reset, plant], openapi, end, time.now)).toEqual(expected)
   })
 })

@@ -8,7 +8,8 @@ import { Hostile } from '../../../helpers/hostile.js'
 import { type Answer, Listener, message, says } from '../../../helpers/postgres/listener.js'
 import { ownServer } from '../../../helpers/postgres.js'
 import { addressOf, databaseOptions, openShared, settled } from '../../../helpers/shared-store.js'
-import { closedAfterTest } from '../../../helpers/store.js'
+import { closedAfterTest, openOptions } from '../../../helpers/store.js'
+import { countingClock, settableTime } from '../../../helpers/time.js'
 
 const env = { PGPASSWORD: 's3cret' }
 
@@ -19,10 +20,18 @@ interface Come {
   ca?: string | undefined
 }
 
-async function toldBy(url: string, parameters: string, more: Partial<Login> = {}, timeout = 10_000): Promise<string> {
+async function toldBy(
+  url: string,
+  parameters: string,
+  more: Partial<Login> = {},
+  now = () => performance.now(),
+): Promise<string> {
   const address = addressOf({ url }, parameters)
+  const { clock } = openOptions()
   const login = async () => ({ ...(await databaseOptions({ env }).login(address)), ...more })
-  const [told] = await settled([PostgresStore.open(address, databaseOptions({ env }, { login, timeout }))])
+  const [told] = await settled([
+    PostgresStore.open(address, databaseOptions({ env }, { login, clock: { ...clock, now } })),
+  ])
   return String(told)
 }
 
@@ -158,9 +167,9 @@ test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)'
   expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual([secure, secure, elsewhere])
 })
 
-async function openAt(onConnect: (socket: Socket) => void, parameters: string, timeout: number): Promise<string> {
+async function openAt(onConnect: (socket: Socket) => void, parameters: string, now: () => number): Promise<string> {
   const { port } = await Hostile.listen({ onConnect })
-  return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, timeout)
+  return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, now)
 }
 
 const late = /^unavailable: Could not reach postgres:.*: no answer in time$/
@@ -189,9 +198,13 @@ describe('fails in time at a server that', () => {
     ['describes endless columns', writes(says.accepted + says.ready + message('T', '\xff\xffabc')), noProtocol],
     ['sends an unknown state', writes(message('E', 'SFATAL\0C__proto__\0Mgone\0\0')), /: gone$/],
   ])('%s', async (_, answer, told, parameters = 'sslmode=disable') => {
-    const start = performance.now()
-    expect(await openAt((socket) => socket.once('data', () => answer(socket)), parameters, 1200)).toMatch(told)
-    expect(performance.now() - start).toBeLessThan(2300)
+    const time = told === late ? settableTime() : undefined
+    const join = (socket: Socket) =>
+      socket.once('data', () => {
+        answer(socket)
+        time?.timeOut()
+      })
+    expect(await openAt(join, parameters, time?.now ?? countingClock(100))).toMatch(told)
   })
 })
 
@@ -219,7 +232,8 @@ describe('hangs up on a server that floods it after the login with', () => {
         })
       })
     }
-    expect(await openAt(join, 'sslmode=disable', 20_000)).toMatch(/: its response is too large$/)
+    const time = settableTime({ isStill: true }) // a login has 5 s
+    expect(await openAt(join, 'sslmode=disable', time.now)).toMatch(/: its response is too large$/)
     expect(most).toBeLessThan(100 * 2 ** 20) // with what is in the buffers of the system
   })
 })
