@@ -28,12 +28,22 @@ export function databaseOptions({ env }: Pick<Database, 'env'>, options: Partial
   return openOptions({ login, ...options })
 }
 
-/** Opens the store of a database for tests, with parameters such as "max=1", and closes it when the test is over. */
+/**
+ * Opens the store of a database for tests, with parameters such as "max=1", and closes it when the test is over. With a
+ * short timeout, which is one of opening as well, it is opened as often as a slow machine needs.
+ */
 export async function openShared(
   database: Pick<Database, 'url' | 'env'>,
   { parameters, ...options }: Partial<OpenOptions> & { parameters?: string } = {},
 ): Promise<PostgresStore> {
-  return closedAfterTest(await PostgresStore.open(addressOf(database, parameters), databaseOptions(database, options)))
+  for (;;) {
+    try {
+      const opening = databaseOptions(database, options)
+      return closedAfterTest(await PostgresStore.open(addressOf(database, parameters), opening))
+    } catch (error) {
+      if (options.timeout === undefined || !(error instanceof PlantsError && error.retryable)) throw error
+    }
+  }
 }
 
 /** Resolves when so many sessions wait for others in a database. */

@@ -1,13 +1,15 @@
+import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, watch } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { canMount, canTrace } from '../../helpers/linux.js'
+import { hang } from '../../helpers/hang.mjs'
+import { canMount, canTrace, isLinux } from '../../helpers/linux.js'
 import { leaveLock, silence } from '../../helpers/lock.js'
 import { resultOf, startUnder } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
 import { unwritable } from '../../helpers/settings-file.js'
 import { under } from '../../helpers/stranger.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 test('processes that change settings at once lose nothing, and they are read whole', async () => {
   const user = new World({})
@@ -66,6 +68,26 @@ test.runIf(canTrace)(
 )
 
 const set = 'config set timeout 8s'
+
+// As processes, which end after a while: opening a pipe may block the whole process, which no test of its own survives.
+test.runIf(isLinux)('a pipe in the place of the settings or of their lock blocks nothing', async () => {
+  const limit = { timeout: hang.wait, killSignal: 'SIGKILL' } as const
+  const [one, other] = [new World(), new World({})]
+  for (const { config, file } of [one, other]) {
+    mkdirSync(config, { recursive: true })
+    execFileSync('mkfifo', [existsSync(file) ? `${file}.lock` : file])
+  }
+  const isPipe = refusal(`The settings in ${one.file} are not a regular file`, 'Move it away')
+  const reading = ['config list', set, 'list'].map((command) => one.spawn(command, limit))
+  expect(await Promise.all(reading)).toEqual([isPipe, isPipe, isPipe])
+  expect(await other.spawn(set, limit)).toEqual(
+    refusal(
+      `Could not acquire the lock ${other.file}.lock: it is not a regular file`,
+      'Remove it when no plants process is running',
+      74,
+    ),
+  )
+})
 const unsaved = (user: World, why: string) => ({ code: 74, out: '', err: unwritable(user, why) })
 
 describe.runIf(canMount)('settings (needs unshare)', () => {

@@ -66,7 +66,7 @@ test.each([1, 5])(
 
 describe('while it drains, a service', () => {
   test('answers what it has received, but waits for no idle connection, and lets no one in', async () => {
-    const service = await serve(['--drain-timeout', '24d'])
+    const service = await serve(['--drain-timeout', '24d', '--request-timeout', '24d'])
     const idle = await sentTo(service, requestBytes(testToken, { target: '/nope' }))
     await connectTo(service.place) // which never brings a byte
     expect((await idle.answer())?.status).toBe(404)
@@ -81,7 +81,7 @@ describe('while it drains, a service', () => {
     const answer = await slow.send(' '.repeat(99 - moss.length)).answer()
     expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' }, body: '{"name":"Moss"}' })
     expect((await service.ended).code).toBe(0)
-    expect(performance.now() - start).toBeLessThan(8000) // later, idle connections end by themselves
+    expect(performance.now() - start).toBeLessThan(60_000) // soon after, idle connections end by themselves
     expect(await storedIn(service)).toEqual([...bodies, moss])
   })
 

@@ -12,7 +12,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
   test('answers, and lets plants create in that trusts the certificate', async () => {
     const { service, path } = await serveSecurely()
     expect(service.address).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
-    const create = `create --id 1 --name Fern --store ${service.address} --timeout 3s`
+    const create = `create --id 1 --name Fern --store ${service.address} --timeout 1h`
     const options = { env: { PLANTS_TOKEN: testToken } }
     expect(await new World().run(`${create} --ca-cert ${path}`, options)).toEqual(answer({ name: 'Fern' }))
     expect(await new World().run(create, options)).toMatchObject({ code: 4, out: '' })
@@ -38,13 +38,13 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
   })
 
   test('does not wait, when it drains, for connections without a request, or even a hello', async () => {
-    const { service, open, isServed } = await serveSecurely(['--drain-timeout', '9s'])
+    const { service, open, isServed } = await serveSecurely(['--drain-timeout', '24d'])
     await once(open(), 'secureConnect')
     await connectTo(service.place)
     await isServed()
     const told = performance.now()
     expect(await service.stop()).toMatchObject({ code: 0 })
-    expect(performance.now() - told).toBeLessThan(4000)
+    expect(performance.now() - told).toBeLessThan(10_000) // after which a handshake ends by itself
   })
 })
 

@@ -53,7 +53,7 @@ test('while another process holds the write lock, plants are read, and a create 
 describe.runIf(isLinux)('a create that waits for the write lock (seen through /proc)', () => {
   async function waitingCreate() {
     const { world, holder } = await lockedStore()
-    const waiting = world.start(`${createOther} --timeout 30s`)
+    const waiting = world.start(`${createOther} --timeout 1h`)
     const files = () =>
       readdirSync(`/proc/${waiting.pid}/fd`).map((fd) => readlinkSync(`/proc/${waiting.pid}/fd/${fd}`))
     const sleeps = () =>
@@ -75,10 +75,8 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
     ['SIGTERM', 143, 'Terminated'],
   ] as const)('ends at once on %s with %i, and stores nothing', async (signal, code, message) => {
     const { world, waiting } = await waitingCreate()
-    const sent = performance.now()
     waiting.kill(signal)
     expect(await resultOf(waiting)).toEqual(refusal(`${message}, nothing was changed`, undefined, code))
-    expect(performance.now() - sent).toBeLessThan(2000)
     expect(await world.spawn('list')).toEqual(plantsOf(1))
   })
 })

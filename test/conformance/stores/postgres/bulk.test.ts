@@ -13,7 +13,7 @@ import {
   othersWait,
   typesOf,
 } from '../../../helpers/shared-store.js'
-import { gathered } from '../../../helpers/store.js'
+import { gathered, openOptions } from '../../../helpers/store.js'
 
 const database = reusedDatabase()
 const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
@@ -44,7 +44,10 @@ test('does not take what it has updated itself for what was there before', async
 })
 
 test('the outcome of a commit is unknown when nobody can be asked', async () => {
-  const { line, store } = await openByLine(await database(), { timeout: 1000 })
+  let cuts = () => 0
+  const clock = { ...openOptions().clock, now: () => (cuts() < 3 ? 0 : 3_600_000) }
+  const { line, store } = await openByLine(await database(), { clock })
+  cuts = () => line.cuts
   line.cut('COMMIT', 'answered')
   line.cut('', 'before', Infinity)
   const failure = createAll(store, plants(10), { checkpoint })
