@@ -25,7 +25,7 @@ test('create, POST and an import say the same of any document', async () => {
     expect(await importAll(world, documents)).toEqual(posted.map(withNullTags))
   }
   const batch = fc.array(anyDocument(), { minLength: documentsOfBatch, maxLength: documentsOfBatch })
-  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: rounds(5) })
+  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: rounds(3) })
 })
 
 async function create(world: World, documents: Buffer[]): Promise<Verdict[]> {

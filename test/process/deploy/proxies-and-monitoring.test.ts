@@ -30,14 +30,16 @@ test.runIf(hasOpenssl && isHere('caddy'))(
     startCaddy({ folder: world.home, socket, port, certificate: own })
     const at = (line: string) =>
       world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, { env: { PLANTS_TOKEN: token } })
-    expect(await at('create --id 1 --name Fern --retry 30s')).toMatchObject({ code: 0 })
+    expect(await at('create --id 1 --name Fern --retry 1h')).toMatchObject({ code: 0 })
     const search = 'list --search fern --output ndjson'
     expect(await at(search)).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern"}\n' })
     await stop()
-    expect(await at(`${search} --timeout 500ms`)).toMatchObject({ code: 4 })
-    const logged = readFileSync(join(world.home, 'proxy.log'), 'utf8')
-    expect(logged).toMatch(/^.*127\.0\.0\.1.*\b502\b/m)
-    expect(logged).not.toMatch(/fern|\/plants\?/)
+    const logged = async () => {
+      expect(await at(`${search} --timeout 500ms`)).toMatchObject({ code: 4 })
+      return readFileSync(join(world.home, 'proxy.log'), 'utf8')
+    }
+    await expect.poll(logged).toMatch(/^.*127\.0\.0\.1.*\b502\b/m)
+    expect(await logged()).not.toMatch(/fern|\/plants\?/)
   },
 )
 

@@ -26,10 +26,11 @@ test('imports and a service write to one store, and no create is refused', async
   const size = isSoak ? 250_000 : 12_000
   const all = plantLines(size * 4)
   await world.spawn('create --id 1 --name First')
-  const { address } = await serve([], { folder: world.home })
+  const { address } = await serve(['--timeout', '1h'], { folder: world.home })
   const runs = [0, 1, 2, 3].map((part) => {
     const lines = all.filter((_, index) => index % 4 === part)
-    return world.spawn(['import', writeLines(world.home, part % 2 === 0 ? lines : shuffled(lines), `${part}.ndjson`)])
+    const path = writeLines(world.home, part % 2 === 0 ? lines : shuffled(lines), `${part}.ndjson`)
+    return world.spawn(['import', '--timeout', '1h', path])
   })
   let isDone = false
   const done = Promise.all(runs).finally(() => {

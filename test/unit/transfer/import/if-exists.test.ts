@@ -16,7 +16,7 @@ test.each(['error', 'skip', 'same', 'update'])(
         : []
     const tables = fc.constantFrom(undefined, ['id', 'name', 'tag'], ...parts)
     const twoInputs = fc.array(fc.array(patch, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 2 })
-    await check(16, [twoInputs, tables, fc.boolean()], async (inputs, columns, isLastAtomic) => {
+    await check(8, [twoInputs, tables, fc.boolean()], async (inputs, columns, isLastAtomic) => {
       const user = new Importer()
       let model = new Map<number, Patch>()
       for (const patches of inputs) {

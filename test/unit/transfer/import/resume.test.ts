@@ -30,7 +30,7 @@ test.each(Object.entries(formats))(
     const wrong = fc.constantFrom('x', '99', ...(/csv|ndjson/.test(format) ? '!' : ''))
     const record = fc.oneof(fc.integer({ min: 1, max: 6 }).map(String), wrong)
     const few = fc.array(record, { minLength: 1, maxLength: 10 })
-    await check(25, [few, fc.integer({ min: 1, max: 3 })], async (some, limit) => {
+    await check(10, [few, fc.integer({ min: 1, max: 3 })], async (some, limit) => {
       user = new Importer()
       await user.run('create --id 99 --name P')
       const ids = [...some, '1000']
