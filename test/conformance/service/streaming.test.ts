@@ -5,6 +5,7 @@ import type { NewPlant } from '../../../src/plant/plant.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { connectTo, exchange, requestBytes } from '../../helpers/raw-http.js'
 import { gate, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import { settableTime } from '../../helpers/time.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const large = 'F'.repeat(65_536)
@@ -100,8 +101,10 @@ test('a second stream of a token gets 503, and so does a ninth of all', async ()
 
 test('a stream is cut off after a time, for slow and fast readers', async () => {
   const { store, seen } = storeWith(async (count) => [{ id: BigInt(count), name: large }])
-  const service = await serveStore(store, { openTokenSource, streamTimeout: 300 })
+  const time = settableTime()
+  const service = await serveStore(store, { openTokenSource, streamTimeout: 600_000 })
   const [slow, fast] = [await streamFrom(service, 'slow'), await streamFrom(service, 'fast')]
+  time.timeOut(600_000)
   expect(await textOf(fast)).toBeUndefined()
   await expect.poll(() => service.log().match(/"outcome":"503"/g)?.length).toBe(2)
   await expect.poll(() => seen.isEnded).toBe(true)

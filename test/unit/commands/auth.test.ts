@@ -2,8 +2,9 @@ import { readdirSync } from 'node:fs'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
 import { objectsOf } from '../../helpers/json-lines.js'
-import type { Result } from '../../helpers/run.js'
+import type { Result, RunOptions } from '../../helpers/run.js'
 import { modeOf } from '../../helpers/settings-file.js'
+import { settableTime } from '../../helpers/time.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
 // What these commands print without a service is in transcripts/auth.txt.
@@ -23,8 +24,12 @@ beforeEach(() => {
 const accepting = () =>
   Hostile.listen({ posts: [json(400, { error: 422, message: 'id must be an integer, but is missing' })] })
 
-function login(address: string, stdin: string | Uint8Array = token): Promise<Result> {
-  return user.run(`auth login --from-stdin --output ndjson --store ${address}`, { stdin })
+function login(
+  address: string,
+  stdin: string | Uint8Array = token,
+  options: Pick<RunOptions, 'now'> = {},
+): Promise<Result> {
+  return user.run(`auth login --from-stdin --output ndjson --store ${address}`, { ...options, stdin })
 }
 
 /** The objects in a result; the address of a service is URL in them. */
@@ -87,7 +92,9 @@ describe('login saves a token', () => {
     ['nothing', () => undefined, 'URL received the request, but did not answer: it timed out'],
   ])('with a warning when the service answers %s', async (_, posts, why) => {
     const service = await Hostile.listen({ posts: [posts] })
-    const { code, out, err } = read(await login(`${service.url} --timeout 1s`), service.url)
+    const { now, timeOut } = settableTime()
+    if (why.endsWith('timed out')) service.on('request', () => timeOut())
+    const { code, out, err } = read(await login(service.url, token, { now }), service.url)
     const saved = { store: 'URL', address: 'URL', source: 'file', savedAt: aTime, checked: false }
     expect([code, out]).toEqual([0, [saved]])
     expect(err).toEqual([{ warning: expect.stringContaining(`${unchecked}: ${why}`) }])

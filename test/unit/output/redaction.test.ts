@@ -204,8 +204,7 @@ test('a token of any length is not shown, and stops no other command', async () 
 })
 
 test('an address of any length is answered at once', async () => {
-  const start = performance.now()
-  const { err } = await new World().run(['list', `--store=${' '.repeat(100_000)}x`])
+  // Work that grew with the square of the length would take hours.
+  const { err } = await new World().run(['list', `--store=${' '.repeat(3_000_000)}x`])
   expect(err).toMatch(/^plants: --store is longer than 4096 characters\n {2}A store is a saved name/)
-  expect(performance.now() - start).toBeLessThan(5000)
 })
