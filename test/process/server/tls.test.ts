@@ -42,9 +42,8 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
     await once(open(), 'secureConnect')
     await connectTo(service.place)
     await isServed()
-    const told = performance.now()
     expect(await service.stop()).toMatchObject({ code: 0 })
-    expect(performance.now() - told).toBeLessThan(10_000) // after which a handshake ends by itself
+    expect(service.log.flatMap(({ code }) => code ?? [])).toEqual([]) // none was ended by a timeout of its own
   })
 })
 
