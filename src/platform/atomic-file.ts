@@ -55,12 +55,13 @@ export class AtomicFile {
 
   /**
    * @param target absolute; a symbolic link is replaced, not followed: see `targetOf`
-   * @param mode reduced by the umask
+   * @param options.followsUmask whether the mode is 0666 without the umask; otherwise it is 0600
    */
-  constructor(target: string, mode = 0o600) {
+  constructor(target: string, { followsUmask = false } = {}) {
     this.#target = target
     this.path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
-    this.fd = openSync(this.path, 'wx', mode)
+    this.fd = openSync(this.path, 'wx', followsUmask ? 0o666 : 0o600)
+    if (!followsUmask) fchmodSync(this.fd, 0o600) // independent of the umask
   }
 
   /** In a thread, so that `commit` of a large file does not block. */
@@ -71,7 +72,7 @@ export class AtomicFile {
   /**
    * Replaces the target.
    *
-   * @param old what it is: the new file gets its mode, independent of the umask, and its owner if permitted
+   * @param old what it is: the new file gets its mode, and its owner if permitted
    */
   commit(old?: Stats): void {
     try {

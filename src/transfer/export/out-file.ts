@@ -92,7 +92,7 @@ async function writeWhole(
   { mayReplace, signal }: { mayReplace: boolean; signal: AbortSignal },
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<number> {
-  const file = new AtomicFile(targetOf(path), old ? 0o600 : 0o666)
+  const file = new AtomicFile(targetOf(path), { followsUmask: old === undefined })
   try {
     const length = await writeAll(file.fd, bytes, signal)
     await file.flush()

@@ -11,10 +11,11 @@ test.skipIf(process.platform === 'win32').each(['0', '0777'])(
     const user = new World()
     const env = { PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants'), PLANTS_DATA_DIR: join(user.home, 'c/d') }
     const umask = ['-c', `umask ${mask}; exec "$0" "$@"`]
-    for (const line of ['config set timeout 1m', 'create --id 1 --name Fern'])
+    const backup = `backup ${join(user.home, 'plants.bak')}`
+    for (const line of ['config set timeout 1m', 'create --id 1 --name Fern', backup])
       expect(await under(user, 'sh', umask, line, { env }), line).toMatchObject({ code: 0, err: '' })
     const modes = { a: '700', 'a/b': '700', 'a/b/plants': '700', 'a/b/plants/settings.json': '600' }
-    const ofStore = { c: '700', 'c/d': '700', 'c/d/plants.db': '600' }
+    const ofStore = { c: '700', 'c/d': '700', 'c/d/plants.db': '600', 'plants.bak': '600' }
     for (const [path, mode] of Object.entries({ ...modes, ...ofStore }))
       expect([path, modeOf(join(user.home, path))]).toEqual([path, mode])
   },
