@@ -40,10 +40,7 @@ export function tableCell(text: string, delimiter: string): string {
   return isSpecial ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-const spaces = '[\\t-\\r \\u0085\\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000]'
-
-/** White_Space of Unicode at the ends, and what needs quotes anywhere. */
-const special = RegExp(`^${spaces}|${spaces}$|["\\r\\n]`)
+const special = /["\r\n]|^\p{White_Space}|\p{White_Space}$/u
 
 /** The formats of many plants, in a file or on stdout. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const

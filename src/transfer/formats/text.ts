@@ -19,12 +19,7 @@ export function markedEncoding(head: Buffer): string | undefined {
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : undefined
 }
 
-/** the characters that have the property White_Space of Unicode, which U+FEFF has not */
-const spaces = '\t-\r \u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000'
-const space = RegExp(`[${spaces}]`)
-const someSpaces = RegExp(`[${spaces}]+`, 'g')
-
-/** Without white space at both ends. */
+/** Without Unicode's White_Space at both ends. `trim` of JavaScript differs: it knows U+FEFF, but not U+0085. */
 export function trimWhiteSpace(text: string): string {
   let [start, end] = [0, text.length]
   while (start < end && isWhiteSpace(text, start)) start += 1
@@ -35,11 +30,11 @@ export function trimWhiteSpace(text: string): string {
 function isWhiteSpace(text: string, at: number): boolean {
   const code = text.charCodeAt(at)
   if (code < 0x80) return code === 0x20 || (code >= 0x09 && code <= 0x0d)
-  return space.test(text.charAt(at))
+  return /\p{White_Space}/u.test(text.charAt(at))
 }
 
 export function collapseWhiteSpace(text: string): string {
-  return trimWhiteSpace(text.replace(someSpaces, ' '))
+  return trimWhiteSpace(text.replace(/\p{White_Space}+/gu, ' '))
 }
 
 /**
