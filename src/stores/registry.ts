@@ -33,7 +33,7 @@ interface OwnStoreScheme<A extends Address> extends StoreScheme<A> {
   init(address: A, options: OpenOptions): Promise<boolean>
   open(address: A, options: OpenOptions): Promise<OwnStore>
   openExisting(address: A, options: OpenOptions): Promise<OwnStore | undefined>
-  /** Changes nothing. Throws `unavailable` for damage. Undefined if there is no store. */
+  /** Changes nothing. Throws `unavailable` for damage. Undefined for a missing file. */
   check(address: A, options: OpenOptions, check: CheckOptions): Promise<CheckReport | undefined>
 }
 

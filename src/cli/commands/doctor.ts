@@ -123,7 +123,7 @@ function whyNotCreatable(path: string): string | undefined {
   }
 }
 
-/** Opens it. A store that does not exist yet is not a failure. */
+/** Opens it. A file that does not exist yet is not a failure. */
 async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
   const { store, isOfRun } = settings
   try {
@@ -145,8 +145,8 @@ async function examineOwn(address: OwnAddress, { storeOptions, isOfRun }: Settin
   }
   const rights = await (address.scheme === 'sqlite' ? inspectFile(address, options) : rightsIn(address, options))
   if (exposure) return exposure
-  const { assertWritable } = await import('../../stores/sqlite/sqlite-check.js')
-  const closed = address.scheme === 'sqlite' ? await attempt(async () => assertWritable(address)) : undefined
+  const closed =
+    address.scheme === 'sqlite' ? await attempt(async () => (await sqliteCheck()).assertWritable(address)) : undefined
   // A store that this user can only read may be meant so, and one that this run does not use may never be created.
   if (closed) return { state: rights || !isOfRun ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
   if (!rights) return ok(`${address.name} (not created yet)`)
@@ -155,9 +155,11 @@ async function examineOwn(address: OwnAddress, { storeOptions, isOfRun }: Settin
   return { state: 'warning', message: `${address.name}: there is no right to create plants`, hint }
 }
 
+const sqliteCheck = () => import('../../stores/sqlite/sqlite-check.js')
+
 /** Undefined if there is no store. A file that cannot be written is opened to be read. */
 async function inspectFile(address: SqliteAddress, options: OpenOptions): Promise<readonly Right[] | undefined> {
-  const { inspect } = await import('../../stores/sqlite/sqlite-check.js')
+  const { inspect } = await sqliteCheck()
   return (await inspect(address, options)) ? allRights : undefined
 }
 
@@ -189,7 +191,7 @@ async function examineService(address: HttpAddress, settings: Settings, io: Io):
   return { state: 'failed', message: rejection + message, hint }
 }
 
-/** Yields nothing for a service, or if there is no store yet. */
+/** Yields nothing for a service, or for a missing file. */
 async function* examineContents(settings: Settings, io: Io): AsyncIterable<Finding> {
   const { store, storeOptions, source, showsProgress } = settings
   if (!isOwn(store)) return

@@ -135,8 +135,8 @@ export class ConnectionPool {
 
   release(connection: Connection): void {
     if (connection.isIdle) this.#noteSuccess()
-    if (connection.lacksStore)
-      this.#next = 0 // the first server may be back, and have it
+    // The first server of the address may be back, and have the store.
+    if (connection.lacksStore) this.#next = 0
     ;(connection as Connection & pg.PoolClient).release(!connection.isIdle) // of the pool
   }
 

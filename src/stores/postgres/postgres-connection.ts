@@ -30,9 +30,9 @@ export class Connection extends pg.Client {
   /** with SCRAM, whether the server has proved that it knows the password */
   #isProven = false
   /** for an answer; until then, the transaction status is that of before */
+  #isWaiting = false
   /** whether a statement has not found a table, so that the connection is closed */
   lacksStore = false
-  #isWaiting = false
   /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
   #isDoubtful = false
   /** bytes of the current answer, and their maximum; at first, of all answers up to the end of the login */
@@ -155,13 +155,11 @@ export class Connection extends pg.Client {
 
   /** Names this server: others of the address may have the store. */
   noStore(): PlantsError {
-    const { hosts } = this.address
     const { name, href } = atServer(this.address, this)
-    const elsewhere = 'Check the address. To create a store there'
-    const hint =
-      hosts.length > 1 ? 'Another server of the address may have it. To create one on this server' : elsewhere
-    const command = `plants stores init ${shellWord(href)}`
-    return new PlantsError('unavailable', `There is no store at ${name}`, { hint: `${hint}: ${command}` })
+    const isOneOfSeveral = this.address.hosts.length > 1
+    const doubt = isOneOfSeveral ? 'Another server of the address may have it' : 'Check the address'
+    const hint = `${doubt}. To create a store on this server: plants stores init ${shellWord(href)}`
+    return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
   }
 
   failure(code: string, reason: string): DatabaseFailure {

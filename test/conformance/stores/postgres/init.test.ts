@@ -39,7 +39,7 @@ test('every command reports the same for a database without a store, and creates
   const { database, isStillEmpty } = await emptyDatabase()
   const { url } = database
   const message = `There is no store at ${url.replace('plants@', '')}`
-  const hint = `Check the address. To create a store there: plants stores init ${url}`
+  const hint = `Check the address. To create a store on this server: plants stores init ${url}`
   const world = worldOf(database, url)
   for (const line of lines)
     expect({ line, ...(await user.run(line, world)) }).toEqual({ line, ...refusal(message, hint, 4) })
@@ -66,7 +66,7 @@ test('where the first server of an address is down, the one without a store is n
   const url = `postgres://plants@127.0.0.1:${await freePort()},${place}?sslmode=disable&max=2`
   const message = `There is no store at postgres://${place}`
   const command = `plants stores init 'postgres://plants@${place}?max=2&sslmode=disable'`
-  const hint = `Another server of the address may have it. To create one on this server: ${command}`
+  const hint = `Another server of the address may have it. To create a store on this server: ${command}`
   for (const line of lines)
     expect({ line, ...(await user.run(line, worldOf(database, url))) }).toEqual({ line, ...refusal(message, hint, 4) })
   await isStillEmpty()
@@ -130,7 +130,7 @@ test('a service whose database loses its store answers 503, and logs one sentenc
   })
 })
 
-test('a store whose server is away is not looked for on the second one for longer than that', async () => {
+test('a store is found again on the first server of its address when that is back', async () => {
   const [first, second] = [await ownServer(), await ownServer({ isEmpty: true })]
   const url = first.url.replace(/@[^/]+/, (place) => `${place},127.0.0.1:${second.port}`)
   const store = await PostgresStore.open(addressOf({ url }), databaseOptions(first))
