@@ -228,7 +228,7 @@ function globalSuggestion(option: string): string | undefined {
   }
 }
 
-/** Options that somebody may know from an earlier version. */
+/** What to write in place of an option of an earlier version. */
 const insteadOf: Readonly<Record<string, string>> = {
   'export --out': 'The file is an argument: plants export FILE',
 }

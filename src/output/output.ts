@@ -134,7 +134,7 @@ export function unknownFields(names: readonly string[], of = ''): string {
 
 const maxFields = 20
 
-/** What to do when stdin is silent. */
+/** Returns what prints that stdin is silent. */
 export function reportWaiting(what: string, io: Io, style: ErrorStyle): () => void {
   return () => void warnMeanwhile(io, `Waiting for ${what} on stdin`, style)
 }

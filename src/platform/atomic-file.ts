@@ -72,7 +72,7 @@ export class AtomicFile {
   /**
    * Replaces the target.
    *
-   * @param old what it is: the new file gets its mode, and its owner if permitted
+   * @param old the replaced file: the new one gets its mode, and its owner if permitted
    */
   commit(old?: Stats): void {
     try {

@@ -73,7 +73,7 @@ interface Detected {
   misencoded: Misencoded
 }
 
-/** Throws `malformed` for what is none. */
+/** Throws `malformed` for an input that has none of the formats. */
 function detectFormat({ name, head }: FormatInput, options: InputOptions): Detected {
   refuseBinary(head, name)
   const marked = markedEncoding(head)

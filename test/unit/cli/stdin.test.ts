@@ -42,8 +42,8 @@ test.each([
   await new Promise(setImmediate)
   expect(stderr.text).toBe('')
   vi.advanceTimersByTime(60_000)
-  await vi.waitFor(() => expect(stderr.text).toBe(`plants: Waiting for ${what} on stdin\n`))
   vi.useRealTimers()
+  await expect.poll(() => stderr.text).toBe(`plants: Waiting for ${what} on stdin\n`)
   send(input)
   await done
   expect(stderr.text.match(/Waiting/g)).toHaveLength(1)
