@@ -17,9 +17,9 @@ export async function readText(path: string, io: Io, hints: TextHints): Promise<
   const parts: Uint8Array[] = []
   let length = 0
   try {
-    for await (const chunk of path === '-'
-      ? readStdin(io, hints.onWaiting)
-      : chunksOf(io.resolvePath(path), maxDocumentBytes)) {
+    const isStdin = path === '-'
+    const chunks = isStdin ? readStdin(io, hints.onWaiting) : chunksOf(io.resolvePath(path), maxDocumentBytes)
+    for await (const chunk of chunks) {
       parts.push(chunk)
       length += chunk.length
       if (length <= maxDocumentBytes) continue

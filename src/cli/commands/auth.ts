@@ -142,11 +142,9 @@ function serviceOf({ store, file: { saved } }: Settings): HttpAddress {
 async function readToken(fromStdin: boolean, store: HttpAddress, settings: Settings, io: Io): Promise<string> {
   const { storeFlag, mayAsk, colors } = settings
   if (fromStdin && !io.stdin.isTerminal) {
-    const wanted = 'Pipe the token to stdin'
+    const [wanted, tooLarge] = ['Pipe the token to stdin', 'Pipe nothing but the token to stdin']
     const onWaiting = reportWaiting('a token', io, settings)
-    const text = (
-      await readText('-', io, { wanted, tooLarge: 'Pipe nothing but the token to stdin', onWaiting })
-    ).trim()
+    const text = (await readText('-', io, { wanted, tooLarge, onWaiting })).trim()
     const failure = failureOf(text)
     if (failure === undefined) return text
     throw malformed(`The token on stdin ${failure}`, 'Copy the token again, without any other text')

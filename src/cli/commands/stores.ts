@@ -164,10 +164,10 @@ async function warnOfRisks(name: string, address: Address, store: SavedStore, { 
 
 const ofService = 'On its host, give the address of that store'
 
-async function init(place: string, options: GlobalOptions, io: Io): Promise<void> {
+async function init(address: string, options: GlobalOptions, io: Io): Promise<void> {
   // so that errors call it an address
-  if (!isStoreName(place)) await resolveAddress(place, 'The address', io, { isArgument: true })
-  const settings = await resolveSettings({ ...options, store: place }, io)
+  if (!isStoreName(address)) await resolveAddress(address, 'The address', io, { isArgument: true })
+  const settings = await resolveSettings({ ...options, store: address }, io)
   const { store, storeOptions } = settings
   if (store.scheme === 'http') throw malformed(`${store.name} is a service, which has its own store`, ofService)
   if (takesPassword(store) && store.hosts.length > 1) {

@@ -48,12 +48,8 @@ export function headerAt(
   for (const field of fieldNames) {
     const found = columnsOf(field, names, rules)
     if (found[0] !== undefined) columns.set(field, found[0])
-    if (found.length > 1)
-      throw severalColumns(
-        field,
-        found.map((column) => must(names[column])),
-        source,
-      )
+    const called = found.map((column) => must(names[column]))
+    if (called.length > 1) throw severalColumns(field, called, source)
   }
   const read = [...columns.values()]
   const kept = [...names.keys()].filter((column) => !rejectNames.includes(must(names[column])))
@@ -64,11 +60,12 @@ export function headerAt(
   return { header, skipped: row > 0 ? { rows: row, header: must(line) } : undefined }
 }
 
-function severalColumns(field: FieldName, found: readonly string[], source: string): PlantsError {
-  const choose = new Set(found).size < found.length ? '' : `Choose one with --map ${field}=COLUMN, or give`
+function severalColumns(field: FieldName, names: readonly string[], source: string): PlantsError {
+  const areDifferent = new Set(names).size === names.length
+  const choice = `Choose one with --map ${field}=COLUMN, or give each a different name`
   return malformed(
-    `Several columns of ${source} may be the ${field}: ${listOf(found)}`,
-    `${choose || 'Give'} each a different name`,
+    `Several columns of ${source} may be the ${field}: ${listOf(names)}`,
+    areDifferent ? choice : 'Give each a different name',
   )
 }
 

@@ -50,17 +50,17 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
     hash.update(block)
     bytes += block.length
   }
-  const { size, ...reader } = await openWith(input, plan, io, (content) => openFormat(content, plan), onBlock)
-  return { ...reader, fingerprint: () => ({ size, bytes, hash: hash.copy().digest('base64url') }) }
+  const { result, size, close } = await openWith(input, plan, io, (content) => openFormat(content, plan), onBlock)
+  return { ...result, close, fingerprint: () => ({ size, bytes, hash: hash.copy().digest('base64url') }) }
 }
 
-async function openWith<Reader extends object>(
+async function openWith<Result>(
   { path, name }: ImportInput,
   { onWaiting }: ImportPlan,
   io: Io,
-  open: (content: FormatInput) => Promise<Reader>,
+  open: (content: FormatInput) => Promise<Result>,
   onBlock: (block: Buffer) => void = () => undefined,
-): Promise<Reader & { size: number | undefined; close(): void }> {
+): Promise<{ result: Result; size: number | undefined; close(): void }> {
   const { blocks, size, close } = await openBlocks({ path, name }, onWaiting, io)
   async function* counted(): AsyncGenerator<Buffer> {
     try {
@@ -82,8 +82,8 @@ async function openWith<Reader extends object>(
       head = Buffer.concat([head, value])
     }
     const all = prepend(head.length > 0 ? [head] : [], unpacked)
-    const reader = await open({ head, blocks: all, name, signal: io.signal })
-    return { ...reader, size, close }
+    const result = await open({ head, blocks: all, name, signal: io.signal })
+    return { result, size, close }
   } catch (error) {
     close()
     throw error
@@ -200,13 +200,12 @@ export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: 
 /** Reads tables and JSON documents that can be read twice, before anything is stored. */
 export async function assertEncodings(plan: ImportPlan, io: Io): Promise<void> {
   for (const input of plan.inputs.filter(isFile)) {
-    const { isWrong, close } = await openWith(input, plan, io, async (content) => {
-      return { isWrong: await isMisencoded(content, plan) }
-    })
-    close()
-    if (!isWrong) continue
-    const found = await openWith(input, plan, io, async (content) => ({ line: await assertEncoding(content, plan) }))
-    found.close()
+    const read = async <Result>(check: (content: FormatInput, plan: ImportPlan) => Promise<Result>) => {
+      const { result, close } = await openWith(input, plan, io, (content) => check(content, plan))
+      close()
+      return result
+    }
+    if (await read(isMisencoded)) await read(assertEncoding)
   }
 }
 
