@@ -110,10 +110,11 @@ function parseDocument(text: string, source: string): unknown {
 /** Throws `malformed` for several objects, one after the other, as jq writes them. */
 function assertOne(text: string, source: string): void {
   const end = endOfValue(text)
-  if (end === -1 || !/^\s*\{/.test(text.slice(end, end + 10_000))) return
+  const between = /^(?<space>\s*)\{/.exec(text.slice(end, end + 10_000))?.groups?.['space']
+  if (end === -1 || between === undefined) return
   const first = text.slice(0, end)
   if ('reason' in parseJson(first)) return
-  const isLine = !first.trim().includes('\n')
+  const isLine = !first.trim().includes('\n') && between.includes('\n')
   const hint = isLine ? 'It is NDJSON: --format ndjson' : `For one on each line: ${jq('-c .', source)}`
   throw malformed(`${source} has several JSON objects, and is no array of them`, hint)
 }

@@ -65,9 +65,13 @@ test.each<[string, message: string, hint: string, name?: string]>([
   await expect(readRecords(input, { name })).rejects.toEqual(expect.objectContaining(error))
 })
 
-test('NDJSON that is called JSON is named', async () => {
-  const error = { message: `stdin ${several}`, hint: 'It is NDJSON: --format ndjson' }
-  await expect(readRecords(`${a}\n${b}`, json)).rejects.toEqual(expect.objectContaining(error))
+test.each([
+  [`${a}\n${b}`, 'It is NDJSON: --format ndjson'],
+  [`${a} ${b}`, 'For one on each line: jq -c .'],
+  [`${a}${b}\n`, 'For one on each line: jq -c .'],
+])('several objects with --format json are NDJSON only if each has a line: %j', async (input, hint) => {
+  const error = { message: `stdin ${several}`, hint }
+  await expect(readRecords(input, json)).rejects.toEqual(expect.objectContaining(error))
 })
 
 test.each<[line: number, input: string]>([
