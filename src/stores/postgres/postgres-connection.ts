@@ -135,9 +135,9 @@ export class Connection extends pg.Client {
       const cause = this.connection.stream.errored ?? error // the driver forgets why it cannot be used
       const failure = explain(cause, this.#account)
       const code = codeOf(failure)
-      if (!(cause instanceof pg.DatabaseError) || isElsewhere.test(code)) this.destroy()
+      if (!(cause instanceof pg.DatabaseError) || wrongServer.test(code)) this.destroy()
       else await this.query('').catch(() => undefined) // until the server is ready again
-      this.lacksStore = noTable.test(code)
+      this.lacksStore = missingTable.test(code)
       throw this.lacksStore ? this.noStore() : failure
     } finally {
       clearTimeout(timer)
@@ -224,10 +224,10 @@ const maxPlant = 2 ** 20
 const maxText = 2 ** 29
 
 /** of a table or its schema */
-const noTable = /^(42P01|3F000)$/
+const missingTable = /^(42P01|3F000)$/
 
 /** A read-only transaction, or no table: another server of the address may be the one with the store. */
-const isElsewhere = RegExp(`^25006$|${noTable.source}`)
+const wrongServer = RegExp(`^25006$|${missingTable.source}`)
 
 /**
  * For each transaction: behind PgBouncer, the next one may go to another session. Only built-in functions and operators
