@@ -54,7 +54,8 @@ const withoutReplaced = {
 }
 
 export default {
-  input: 'src/main.ts',
+  // A thread is started from a file of its own.
+  input: { main: 'src/main.ts', 'workbook-worker': 'src/transfer/formats/workbook-worker.js' },
   platform: 'node',
   external: ['@photostructure/sqlite', 'pg-native'],
   plugins: [withoutReplaced, thirdPartyNotices],

@@ -29,7 +29,15 @@ const entry = 'plants.js' // which stack traces show
 export function compile(folder, outfile, { host, target = host, bun = installedBun(host), order }) {
   const options = { '--target': `bun-${target}`, '--compile-executable-path': bun, '--bytecode-order': order }
   const given = Object.entries(options).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
-  const args = ['build', ...settings, ...given, join(folder, entry), '--outfile', outfile]
+  const args = [
+    'build',
+    ...settings,
+    ...given,
+    join(folder, entry),
+    join(folder, 'workbook-worker.js'),
+    '--outfile',
+    outfile,
+  ]
   const { status, error, stderr } = spawnSync(installedBun(host), args, { cwd: folder, encoding: 'utf8' })
   if (status !== 0 || !existsSync(outfile))
     throw new BuildError(`Bun could not build ${outfile}`, error?.message ?? stderr.trim())

@@ -133,6 +133,17 @@ export function peakOf(pid: number | undefined): number | undefined {
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024
 }
 
+/** How long a process has computed, in seconds; 0 when it is gone. */
+export function computedBy(pid: number | undefined): number {
+  const path = `/proc/${pid}/stat`
+  const fields = existsSync(path)
+    ? readFileSync(path, 'utf8')
+        .replace(/^.*\) /s, '')
+        .split(' ')
+    : []
+  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / 100 // utime and stime of proc(5), in ticks
+}
+
 export function grouped(number: number): string {
   return number.toLocaleString('en-US')
 }

@@ -1,24 +1,28 @@
-import { crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
+import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
+
+import { must } from '../../src/platform/values.js'
 
 const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 
 export interface Parts {
-  /** the content of `sheetData` by name; a chart has none */
-  sheets?: Record<string, string | undefined>
+  /** the content of `sheetData` by name, or a packed worksheet; a chart has none */
+  sheets?: Record<string, string | Packed | undefined>
   sharedStrings?: string
   styles?: string
   /** the content of `workbook`, before its sheets */
   properties?: string
   /** unpacked size that the archive says the first sheet has */
   declared?: number
+  /** whether the files are not compressed */
+  isStored?: boolean
 }
 
 /** A workbook of these parts, such as a spreadsheet program may write, or an attacker. */
-export function workbook({ sheets = {}, sharedStrings, styles, properties = '', declared }: Parts): Buffer {
+export function workbook({ sheets = {}, sharedStrings, styles, properties = '', declared, isStored }: Parts): Buffer {
   const names = Object.keys(sheets)
   const listed = names.map((name, index) => `<sheet name="${name}" sheetId="${index + 1}" r:id="${index}"/>`).join('')
   const typed = names.map((name) => (sheets[name] === undefined ? 'chartsheet' : 'worksheet'))
-  const files: [name: string, text: string, size?: number | undefined][] = [
+  const files: [name: string, text: string | Packed, size?: number | undefined][] = [
     ['[Content_Types].xml', '<Types/>'],
     ['_rels/.rels', relationships(['officeDocument', 'xl/workbook.xml'])],
     ['xl/workbook.xml', `<workbook xmlns:r="${office}">${properties}<sheets>${listed}</sheets></workbook>`],
@@ -32,12 +36,39 @@ export function workbook({ sheets = {}, sharedStrings, styles, properties = '', 
     ],
   ]
   for (const [index, name] of names.entries()) {
-    const sheet = `<worksheet><sheetData>${sheets[name]}</sheetData></worksheet>`
+    const content = sheets[name]
+    const sheet = typeof content === 'object' ? content : worksheet(content)
     files.push([`xl/worksheets/sheet${index + 1}.xml`, sheet, index === 0 ? declared : undefined])
   }
   if (styles !== undefined) files.push(['xl/styles.xml', `<styleSheet>${styles}</styleSheet>`])
   if (sharedStrings !== undefined) files.push(['xl/sharedStrings.xml', `<sst>${sharedStrings}</sst>`])
-  return zip(files)
+  return zip(files, isStored)
+}
+
+function worksheet(content: string | undefined): string {
+  return `<worksheet><sheetData>${content}</sheetData></worksheet>`
+}
+
+export interface Packed {
+  bytes: Buffer
+  size: number
+  crc: number
+}
+
+/** A worksheet with a row that is repeated, which would be too large for a text. */
+export function repeatedRow(header: string, row: string, count: number): Packed {
+  const [start = '', end = ''] = worksheet('|').split('|')
+  const unit = row.repeat(1000)
+  const texts = [start + header, ...Array.from({ length: count / 1000 }, () => unit), end]
+  const parts = new Map(texts.map((text) => [text, flushed(text)]))
+  let [size, crc] = [0, 0]
+  for (const text of texts) [size, crc] = [size + text.length, crc32(text, crc)]
+  return { bytes: Buffer.concat([...texts.map((text) => must(parts.get(text))), deflateRawSync('')]), size, crc }
+}
+
+/** Deflated, so that more may follow. */
+function flushed(text: string): Buffer {
+  return deflateRawSync(text, { finishFlush: constants.Z_FULL_FLUSH })
 }
 
 /** Each has its place as its id. */
@@ -49,18 +80,21 @@ function relationships(...relations: [type: string, target: string][]): string {
 }
 
 /** @param files each with the size that the archive says, if it is another one */
-export function zip(files: [name: string, text: string, size?: number | undefined][]): Buffer {
+export function zip(
+  files: [name: string, text: string | Packed, size?: number | undefined][],
+  isStored = false,
+): Buffer {
   const locals: Buffer[] = []
   const entries: Buffer[] = []
   let offset = 0
-  for (const [name, text, size] of files) {
-    const packed = deflateRawSync(text)
+  for (const [name, content, declared] of files) {
+    const { bytes: packed, size, crc } = typeof content === 'object' ? content : packedText(content, isStored)
     const common = Buffer.alloc(26)
     common.writeUInt16LE(20, 0)
-    common.writeUInt16LE(8, 4)
-    common.writeUInt32LE(crc32(text), 10)
+    common.writeUInt16LE(isStored ? 0 : 8, 4)
+    common.writeUInt32LE(crc, 10)
     common.writeUInt32LE(packed.length, 14)
-    common.writeUInt32LE(size ?? Buffer.byteLength(text), 18)
+    common.writeUInt32LE(declared ?? size, 18)
     common.writeUInt16LE(Buffer.byteLength(name), 22)
     const place = Buffer.alloc(14)
     place.writeUInt32LE(offset, 10)
@@ -76,6 +110,11 @@ export function zip(files: [name: string, text: string, size?: number | undefine
   end.writeUInt32LE(Buffer.concat(entries).length, 12)
   end.writeUInt32LE(offset, 16)
   return Buffer.concat([...locals, ...entries, end])
+}
+
+function packedText(text: string, isStored: boolean): Packed {
+  const bytes = isStored ? Buffer.from(text) : deflateRawSync(text)
+  return { bytes, size: Buffer.byteLength(text), crc: crc32(text) }
 }
 
 export function rows(...cells: string[][]): string {

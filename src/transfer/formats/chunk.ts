@@ -55,6 +55,8 @@ export interface FormatReader {
   /** rows above the header */
   skipped?: { rows: number; header: number } | undefined
   chunks: AsyncIterable<Chunk>
+  /** Ends what reads the chunks. */
+  close?(): void
 }
 
 /** A record as it is in the input: the text of a JSON value, or the cells of a row. */
@@ -67,8 +69,12 @@ export type Cell = string | undefined | BadCell
 
 /** A cell of a workbook that cannot be the value of a field. */
 export interface BadCell {
+  /** what a rejects file repeats */
   text: string
+  /** after the name of the field */
   reason: string
+  /** of a number that is no id: what it is as a name or a tag */
+  digits?: string
 }
 
 /**

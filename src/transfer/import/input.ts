@@ -51,7 +51,12 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
     bytes += block.length
   }
   const { result, size, close } = await openWith(input, plan, io, (content) => openFormat(content, plan), onBlock)
-  return { ...result, close, fingerprint: () => ({ size, bytes, hash: hash.copy().digest('base64url') }) }
+  const fingerprint = () => ({ size, bytes, hash: hash.copy().digest('base64url') })
+  const closeAll = () => {
+    result.close?.()
+    close()
+  }
+  return { ...result, fingerprint, close: closeAll }
 }
 
 async function openWith<Result>(
@@ -74,7 +79,7 @@ async function openWith<Result>(
     }
   }
   try {
-    const unpacked = unpack(counted(), name)
+    const unpacked = unpack(counted(), name, io.signal)
     let head = Buffer.alloc(0)
     while (head.length < headSize) {
       const { value, done } = await unpacked.next()
@@ -172,7 +177,7 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
 /** in milliseconds; two bytes, which tell how all is compressed, are awaited for longer */
 const maxDelay = 100
 
-async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
+async function* unpack(blocks: AsyncGenerator<Buffer>, name: string, signal: AbortSignal): AsyncGenerator<Buffer> {
   const { value: first, done } = await blocks.next()
   if (done) return
   const all = prepend([first], blocks)
@@ -180,7 +185,11 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string): AsyncGener
   const stream = createGunzip({ chunkSize: blockSize })
   pipeline(all, stream, () => undefined) // the stream emits the same errors
   try {
-    yield* stream as AsyncIterable<Buffer> // a stream of bytes consists of buffers
+    // A stream of bytes consists of buffers. One packed block can be a thousand unpacked ones.
+    for await (const block of stream as AsyncIterable<Buffer>) {
+      await checkSignal(signal)
+      yield block
+    }
   } catch (error) {
     if (!systemCode(error)?.startsWith('Z')) throw error
     const what = error instanceof Error ? error.message : ''

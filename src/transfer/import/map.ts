@@ -4,7 +4,7 @@ import { problemsOf } from '../../plant/plant-schema.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
 import { type Change, type ExistsPolicy, type Problem, problem } from '../../stores/common/change.js'
-import type { Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
+import type { Cell, Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 import { trimWhiteSpace } from '../formats/text.js'
 
@@ -69,9 +69,9 @@ export class Mapper {
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells = []): string[] {
-    for (const column of this.#header?.columns.values() ?? []) {
+    for (const [name, column] of this.#header?.columns ?? []) {
       const cell = cells[column]
-      if (typeof cell === 'object') return [cell.reason]
+      if (typeof cell === 'object' && (name === 'id' || cell.digits === undefined)) return [`${name} ${cell.reason}`]
     }
     const problems = problemsOf(record, form)
     const id = isObject(record) && this.#header ? record['id'] : undefined
@@ -85,7 +85,7 @@ export class Mapper {
     for (const [name, column] of columns) {
       const cell = cells[column]
       // An empty cell has no text, which only an optional field may have.
-      if (name !== 'id') record[name] = cell === undefined && name === 'tag' ? null : cell
+      if (name !== 'id') record[name] = cell === undefined && name === 'tag' ? null : textOf(cell)
       else if (cell !== undefined) record['id'] = typeof cell === 'string' ? idIn(cell) : cell
     }
     for (const column of others) {
@@ -127,6 +127,11 @@ export const maxOtherFields = 1000
 function complete(patch: PlantPatch): NewPlant {
   const { id, name, tag } = patch
   return tag === null ? { id, name: must(name ?? undefined) } : (patch as NewPlant) // with a name, as a record is
+}
+
+/** Not a text if the cell is bad. */
+function textOf(cell: Cell): Cell {
+  return typeof cell === 'object' ? (cell.digits ?? cell) : cell
 }
 
 /** In a table, zeros before an id and `.0` after it do not count. */

@@ -17,6 +17,7 @@ import {
 import { isLinux } from '../../helpers/linux.js'
 import { isSoak } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
+import { repeatedRow, rows, workbook } from '../../helpers/workbook.js'
 import { World } from '../../helpers/world.js'
 
 const mebibyte = 1_048_576
@@ -53,7 +54,7 @@ test('imports and a service write to one store, and no create is refused', async
 type Run = ReturnType<World['start']>
 
 /** Runs an import, with what it reads from stdin, and judges the most memory that it has had. */
-async function measured(world: World, line: string, input?: (run: Run) => Iterable<Buffer>) {
+async function measured(world: World, line: string, input?: (run: Run) => Iterable<Buffer>, maxMebibytes = 200) {
   // How much garbage V8 and JavaScriptCore (of the executable) keep before they collect it depends on their versions
   // and on the machine, and would count as memory.
   const env = { NODE_OPTIONS: '--max-semi-space-size=8', BUN_JSC_forceRAMSize: `${256 * mebibyte}` }
@@ -67,9 +68,32 @@ async function measured(world: World, line: string, input?: (run: Run) => Iterab
   const { exitCode, stdout, stderr } = await run
   clearInterval(timer)
   expect(peak).toBeGreaterThan(30) // it was measured
-  expect(peak).toBeLessThan(200)
+  expect(peak).toBeLessThan(maxMebibytes)
   return { code: exitCode, counts: stdout === '' ? undefined : countsOf(String(stdout)), err: String(stderr) }
 }
+
+describe.runIf(isLinux)('the memory of a workbook is bounded', () => {
+  test('by what it unpacks to', async () => {
+    const world = new World()
+    const numbers = repeatedRow(rows(['id', 'name']), `<row>${'<c><v>1</v></c>'.repeat(1000)}</row>`, 31_000)
+    world.write('numbers.xlsx', workbook({ sheets: { P: numbers } }))
+    const { code, err } = await measured(world, 'import numbers.xlsx')
+    const hint = 'Save the sheet as CSV, and import that'
+    expect([code, err]).toEqual([2, `plants: numbers.xlsx unpacks to too much data\n  ${hint}\n`])
+  })
+
+  test('where it has as many rows as a sheet can have', async () => {
+    const world = new World()
+    const count = 1_048_575
+    const row = '<row><c><v>0</v></c><c t="s"><v>0</v></c></row>'
+    const numbered = Array.from({ length: count }, (_, id) => row.replace('0', String(id))).join('')
+    const sheets = { P: rows(['id', 'name']) + numbered }
+    world.write('all.xlsx', workbook({ sheets, sharedStrings: '<si><t>Fern</t></si>' }))
+    const { code, counts } = await measured(world, 'import all.xlsx', undefined, 1200)
+    expect([code, counts]).toEqual([0, allCreated(count)])
+    expect(countOf(world.store)).toBe(count)
+  })
+})
 
 describe.runIf(isLinux)('needs the same memory', () => {
   test('for an input without an end, until Ctrl-C', async () => {

@@ -1,10 +1,13 @@
 import { readdirSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { must } from '../../../src/platform/values.js'
 import { pipeIn } from '../../helpers/bash.js'
 import { hang } from '../../helpers/hang.mjs'
 import {
   allCreated,
+  computedBy,
   countOf,
   countsOf,
   digestOf,
@@ -17,6 +20,7 @@ import {
 import { isLinux } from '../../helpers/linux.js'
 import { resultOf } from '../../helpers/process.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
+import { repeatedRow, rows, workbook } from '../../helpers/workbook.js'
 import { World } from '../../helpers/world.js'
 
 const soon = { interval: 10 }
@@ -59,6 +63,36 @@ describe.skipIf(process.platform === 'win32')('an import that a signal stops', (
     run.kill('SIGINT')
     expect(await resultOf(run)).toEqual({ code: 130, out: '', err: `plants: ${nothing}\n` })
     expect(idsIn(world.store)).toEqual([1])
+  })
+})
+
+describe.runIf(isLinux)('an import of a small file that unpacks to gigabytes, or to a sheet of blank cells,', () => {
+  const lines = () => Buffer.concat(Array<Buffer>(512).fill(gzipSync(Buffer.alloc(16_777_216, '\n'))))
+  const cells = () => repeatedRow(rows(['id', 'name']), `<row>${'<c><v/></c>'.repeat(1000)}</row>`, 14_000)
+
+  test.each([
+    ['blank.csv.gz', '', lines],
+    ['blank.ndjson.gz --id-from next', '', lines],
+    ['blank.xlsx', '', () => workbook({ sheets: { P: cells() } })],
+    ['blank.csv.gz --rejects rejected.csv', 'header.csv', lines],
+  ])('ends on a signal while it is read: %s', async (args, first, content) => {
+    const world = new World()
+    const words = args.split(' ')
+    world.write(must(words[0]), content())
+    world.write('header.csv', 'id,name\n')
+    for (const [signal, code, message] of [
+      ['SIGINT', 130, /^plants: Interrupted(?:, nothing was changed)?\n$/],
+      ['SIGTERM', 143, /^plants: Terminated(?:, nothing was changed)?\n$/],
+    ] as const) {
+      const run = world.start(['import', ...(first ? [first] : []), ...words], {
+        timeout: hang.wait,
+        killSignal: 'SIGKILL',
+      })
+      await expect.poll(() => computedBy(run.pid), soon).toBeGreaterThan(1) // it has begun to read the file
+      run.kill(signal)
+      const { exitCode, stderr } = await run
+      expect({ exitCode, stderr }).toEqual({ exitCode: code, stderr: expect.stringMatching(message) })
+    }
   })
 })
 
