@@ -40,8 +40,10 @@ export const processInput: Input = {
 
   async *chunks() {
     const stats = statsOf(0)
-    if (stats?.isFile()) yield* readFrom(0)
-    else if (!(stats?.isFIFO() && (yield* readPipe()))) yield* process.stdin
+    if (stats?.isFile()) return yield* readFrom(0)
+    if (stats?.isFIFO() && (yield* readPipe())) return
+    yield* process.stdin
+    await new Promise((resolve) => setTimeout(resolve, signalDelay))
   },
 
   stream: () => process.stdin,
@@ -51,6 +53,9 @@ export const processInput: Input = {
     return () => process.off('SIGCONT', call)
   },
 }
+
+/** Ctrl-C ends the writer of a pipe, too: our signal may come some milliseconds after the end of its data. */
+const signalDelay = 20
 
 /** Returns whether the data in the pipe was all of it. */
 function* readPipe(): Generator<Uint8Array, boolean> {

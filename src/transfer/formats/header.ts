@@ -43,7 +43,10 @@ export function headerAt(
   const within = records.length < maxHeaderRows ? '' : ` in its first ${maxHeaderRows} rows`
   const where = index === -1 ? `${source}: --columns has` : `${source} has no header${within}: line ${line} has`
   if (missing.length > 0)
-    throw malformed(`${where} no column for ${missing.join(' and ')}, only ${listOf(names)}`, hintFor(missing, rules))
+    throw malformed(
+      `${where} no column for ${missing.join(' and ')}, only ${listOf(asMapped(names))}`,
+      hintFor(missing, rules),
+    )
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
     const found = columnsOf(field, names, rules)
@@ -103,6 +106,11 @@ function plain(name: string): string {
 
 function namesIn(row: Cells): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
+}
+
+/** As an option can name them: a line break is a space. */
+function asMapped(names: readonly string[]): string[] {
+  return names.map(collapseWhiteSpace)
 }
 
 export function listOf(names: readonly string[]): string {

@@ -115,7 +115,7 @@ function assertOne(text: string, source: string): void {
   const first = text.slice(0, end)
   if ('reason' in parseJson(first)) return
   const isLine = !first.trim().includes('\n') && between.includes('\n')
-  const hint = isLine ? 'It is NDJSON: --format ndjson' : `For one on each line: ${jq('-c .', source)}`
+  const hint = isLine ? 'It is NDJSON: --format ndjson' : `For one on each line, with ${exactJq}: ${jq('-c .', source)}`
   throw malformed(`${source} has several JSON objects, and is no array of them`, hint)
 }
 
@@ -127,7 +127,7 @@ export function assertRecord(value: unknown, source: string, { map }: FieldRules
   const filter = path.map((key) => `.${/^[a-z_]\w*$/i.test(key) ? key : JSON.stringify(key)}`).join('')
   throw malformed(
     `${source} is one object without the fields of a plant: its key ${JSON.stringify(path.join('.'))} has an array`,
-    `To import that: ${jq(shellWord(filter), source)}`,
+    `To import that, with ${exactJq}: ${jq(shellWord(filter), source)}`,
   )
 }
 
@@ -140,6 +140,9 @@ function pathOfArray(value: Record<string, unknown>, depth = 1): string[] | unde
   }
   return undefined
 }
+
+/** An older one rounds ids beyond 2^53. */
+const exactJq = 'jq 1.7 or newer'
 
 /** jq reads no gzip. */
 function jq(filter: string, source: string): string {

@@ -157,13 +157,28 @@ test.each([
   expect(user.read('my list.csv')).toBe(content)
 })
 
-describe.skipIf(!isHere('bash'))('a question that is stopped (needs bash)', () => {
-  /** A shell with job control, on a terminal. */
-  function shellOf(user: World): Terminal {
-    const env = { ...user.env, ...withoutCache, PATH: process.env['PATH'] ?? '', HOME: user.home, PS1: 'shell> ' }
-    return terminalFor('bash', ['--norc', '--noediting', '-i'], user.home, env)
-  }
+/** A shell with job control, on a terminal. */
+function shellOf(user: World): Terminal {
+  const env = { ...user.env, ...withoutCache, PATH: process.env['PATH'] ?? '', HOME: user.home, PS1: 'shell> ' }
+  return terminalFor('bash', ['--norc', '--noediting', '-i'], user.home, env)
+}
 
+test.skipIf(!isHere('bash'))(
+  'Ctrl-C in a pipeline ends an import, although it ends the input, too (needs bash)',
+  async () => {
+    const user = new World()
+    const shell = shellOf(user)
+    await shell.answer(
+      ['shell> ', `(sleep 1000) | ${bin} import --no-color\r`],
+      ['Waiting for plants on stdin', '\x03'],
+    )
+    await shell.answer(['Interrupted, nothing was changed', ''], ['shell> ', 'exit\r'])
+    await shell.ended
+    expect(user.has('data')).toBe(false)
+  },
+)
+
+describe.skipIf(!isHere('bash'))('a question that is stopped (needs bash)', () => {
   const stop: [string, string][] = [
     ['(y/N)', '\x1a'],
     ['Stopped', 'fg\r'],

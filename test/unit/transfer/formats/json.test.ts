@@ -54,12 +54,26 @@ const noFields = (key: string) => `is one object without the fields of a plant: 
 const several = 'has several JSON objects, and is no array of them'
 
 test.each<[string, message: string, hint: string, name?: string]>([
-  [`{"plants":[${a}]}`, noFields('plants'), 'To import that: jq .plants'],
-  [`{"n":1,\n"data":{"x":[1],"my list":[${a}]}}`, noFields('data.my list'), `To import that: jq '.data."my list"'`],
-  [`{"records":[${a}]}\n`, noFields('records'), 'To import that: jq .records a.json | plants import -', 'a.json'],
-  [`{"records":[${a}]}\n`, noFields('records'), 'To import that: jq .records', 'a.json.gz'],
-  [`${one}\n${other}`, several, 'For one on each line: jq -c .'],
-  [`${one}\n${other}`, several, "For one on each line: jq -c . 'a b.json' | plants import -", 'a b.json'],
+  [`{"plants":[${a}]}`, noFields('plants'), 'To import that, with jq 1.7 or newer: jq .plants'],
+  [
+    `{"n":1,\n"data":{"x":[1],"my list":[${a}]}}`,
+    noFields('data.my list'),
+    `To import that, with jq 1.7 or newer: jq '.data."my list"'`,
+  ],
+  [
+    `{"records":[${a}]}\n`,
+    noFields('records'),
+    'To import that, with jq 1.7 or newer: jq .records a.json | plants import -',
+    'a.json',
+  ],
+  [`{"records":[${a}]}\n`, noFields('records'), 'To import that, with jq 1.7 or newer: jq .records', 'a.json.gz'],
+  [`${one}\n${other}`, several, 'For one on each line, with jq 1.7 or newer: jq -c .'],
+  [
+    `${one}\n${other}`,
+    several,
+    "For one on each line, with jq 1.7 or newer: jq -c . 'a b.json' | plants import -",
+    'a b.json',
+  ],
 ])('the hint for %j is about its objects', async (input, message, hint, name = 'stdin') => {
   const error = { type: 'malformed', message: `${name} ${message}`, hint }
   await expect(readRecords(input, { name })).rejects.toEqual(expect.objectContaining(error))
@@ -67,8 +81,8 @@ test.each<[string, message: string, hint: string, name?: string]>([
 
 test.each([
   [`${a}\n${b}`, 'It is NDJSON: --format ndjson'],
-  [`${a} ${b}`, 'For one on each line: jq -c .'],
-  [`${a}${b}\n`, 'For one on each line: jq -c .'],
+  [`${a} ${b}`, 'For one on each line, with jq 1.7 or newer: jq -c .'],
+  [`${a}${b}\n`, 'For one on each line, with jq 1.7 or newer: jq -c .'],
 ])('several objects with --format json are NDJSON only if each has a line: %j', async (input, hint) => {
   const error = { message: `stdin ${several}`, hint }
   await expect(readRecords(input, json)).rejects.toEqual(expect.objectContaining(error))
