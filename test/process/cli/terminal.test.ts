@@ -169,7 +169,7 @@ test.skipIf(!isHere('bash'))(
     const user = new World()
     const shell = shellOf(user)
     await shell.answer(
-      ['shell> ', `(sleep 1000) | ${bin} import --no-color\r`],
+      ['shell> ', `(tail -f /dev/null) | ${bin} import --no-color\r`],
       ['Waiting for plants on stdin', '\x03'],
     )
     await shell.answer(['Interrupted, nothing was changed', ''], ['shell> ', 'exit\r'])
