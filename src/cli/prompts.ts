@@ -22,16 +22,10 @@ export async function askForPlant(
   io: Io,
 ): Promise<GivenFields> {
   const ask = (message: string, check: Check, preset?: bigint) => {
-    let typed = ''
-    const transformer = (text: string, { isFinal }: { isFinal: boolean }) => {
-      typed = text
-      return isFinal && isColored ? `\u001b[36m${text}\u001b[39m` : text // cyan, as the other questions have it
-    }
-    const options = { message, theme: themeFor(isColored), validate: validator(check), transformer }
-    return prompt(io, (context) => {
-      if (typed !== '') return input({ ...options, default: typed, prefill: 'editable' }, context)
-      return input(preset === undefined ? options : { ...options, default: String(preset) }, context)
-    })
+    const options = { message, theme: themeFor(isColored), validate: validator(check) }
+    return prompt(io, (context) =>
+      input(preset === undefined ? options : { ...options, default: String(preset) }, context),
+    )
   }
   const checkId = (text: string) => (idFromText(text) === undefined ? problemOf('id', text) : undefined)
   // An empty name is valid, but Enter at once is probably a mistake.

@@ -5,7 +5,7 @@ import { isLoopback } from '../../platform/values.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { atServer } from './postgres-address.js'
 import { type Account, codeOf, DatabaseFailure, explain, otherProtocol } from './postgres-errors.js'
-import type { Row } from './sql.js'
+import { type Row, schemaName } from './sql.js'
 
 export interface Endpoint extends PostgresHost {
   usesTls: boolean
@@ -135,9 +135,11 @@ export class Connection extends pg.Client {
       const cause = this.connection.stream.errored ?? error // the driver forgets why it cannot be used
       const failure = explain(cause, this.#account)
       const code = codeOf(failure)
-      if (!(cause instanceof pg.DatabaseError) || wrongServer.test(code)) this.destroy()
+      // PostgreSQL names the table in the message alone. It may be another one, such as that of somebody's trigger.
+      const isOfServer = cause instanceof pg.DatabaseError
+      this.lacksStore = isOfServer && missingTable.test(code) && cause.message.includes(schemaName)
+      if (!isOfServer || code === readOnlyTransaction || this.lacksStore) this.destroy()
       else await this.query('').catch(() => undefined) // until the server is ready again
-      this.lacksStore = missingTable.test(code)
       throw this.lacksStore ? this.noStore() : failure
     } finally {
       clearTimeout(timer)
@@ -226,8 +228,7 @@ const maxText = 2 ** 29
 /** of a table or its schema */
 const missingTable = /^(42P01|3F000)$/
 
-/** A read-only transaction, or no table: another server of the address may be the one with the store. */
-const wrongServer = RegExp(`^25006$|${missingTable.source}`)
+const readOnlyTransaction = '25006'
 
 /**
  * For each transaction: behind PgBouncer, the next one may go to another session. Only built-in functions and operators

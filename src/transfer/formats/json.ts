@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { isObject, parseJson } from '../../plant/exact-json.js'
 import { fieldNames } from '../../plant/plant.js'
 import { malformed, shellWord } from '../../platform/errors.js'
+import { shorten } from '../../platform/escape.js'
 import { problem } from '../../stores/common/change.js'
 import {
   Chunk,
@@ -125,9 +126,11 @@ export function assertRecord(value: unknown, source: string, { map }: FieldRules
   const path = pathOfArray(value)
   if (!path) return
   const filter = path.map((key) => `.${/^[a-z_]\w*$/i.test(key) ? key : JSON.stringify(key)}`).join('')
+  const isPlain = /^[\p{L}\p{N} ."_-]{1,100}$/u.test(filter)
+  const key = JSON.stringify(shorten(path.join('.')))
   throw malformed(
-    `${source} is one object without the fields of a plant: its key ${JSON.stringify(path.join('.'))} has an array`,
-    `To import that, with ${exactJq}: ${jq(shellWord(filter), source)}`,
+    `${source} is one object without the fields of a plant: its key ${key} has an array`,
+    isPlain ? `To import that, with ${exactJq}: ${jq(shellWord(filter), source)}` : 'Import that array alone',
   )
 }
 

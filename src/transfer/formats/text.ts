@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { maxChunkRecords, maxRecordBytes } from './chunk.js'
 
 export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
@@ -52,49 +53,65 @@ export async function* toUtf8(blocks: AsyncIterable<Buffer>, encoding: string): 
 
 /** Decodes whole lines, in which a failure is found, but one that is too large for a record in parts. */
 async function* decoded(blocks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Buffer> {
-  let decoder = new TextDecoder(encoding, { fatal: true })
-  let rest: Buffer = Buffer.alloc(0)
-  const decode = (bytes: Buffer, isLast: boolean): Buffer => {
+  let decoder = decoderFor(encoding)
+  let rest: Buffer | undefined
+  function* decode(bytes: Buffer, isLast: boolean): Generator<Buffer> {
     try {
       // Only as a stream, Node reads 0x80 to 0x9f of windows-1252 (https://github.com/nodejs/node/issues/60888).
-      return Buffer.from(decoder.decode(bytes, { stream: true }) + (isLast ? decoder.decode() : ''))
+      yield Buffer.from(decoder.decode(bytes, { stream: true }) + (isLast ? decoder.decode() : ''))
     } catch (error) {
       if (!(error instanceof TypeError)) throw error
-      decoder = new TextDecoder(encoding, { fatal: true })
-      return Buffer.concat(linesOf(bytes, encoding).map((line) => decodedLine(line, encoding)))
+      decoder = decoderFor(encoding)
+      yield* decodedLines(bytes, encoding)
     }
   }
   for await (const block of blocks) {
-    const bytes = Buffer.concat([rest, block])
+    const bytes = rest ? Buffer.concat([rest, block]) : markedEncoding(block) === encoding ? block.subarray(2) : block
     const isTooLarge = bytes.length > 2 * maxRecordBytes
     const end = endOfLines(bytes, encoding) || (isTooLarge ? bytes.length - (bytes.length % 2) : 0)
-    if (end > 0) yield decode(bytes.subarray(0, end), false)
+    if (end > 0) yield* decode(bytes.subarray(0, end), false)
     rest = bytes.subarray(end)
   }
-  yield decode(rest, true)
+  yield* decode(rest ?? Buffer.alloc(0), true)
+}
+
+/** A byte order mark is taken off before: another one is a character. */
+function decoderFor(encoding: string) {
+  return new TextDecoder(encoding, { fatal: true, ignoreBOM: true })
 }
 
 /** A line that is not of the encoding becomes a byte that is not UTF-8, with its line end. */
-function decodedLine(bytes: Buffer, encoding: string): Buffer {
-  const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true })
-  try {
-    return Buffer.from(decoder.decode(bytes, { stream: true }) + decoder.decode())
-  } catch (error) {
-    if (!(error instanceof TypeError)) throw error
-    const lineEnd = bytes.subarray(endOfLines(bytes, encoding) === bytes.length ? -widthOf(encoding) : bytes.length)
-    return Buffer.of(0xff, ...lineEnd.filter((byte) => byte !== 0))
+function* decodedLines(bytes: Buffer, encoding: string): Generator<Buffer> {
+  let decoder = decoderFor(encoding)
+  let [lines, count] = [new GrowingBuffer(), 0]
+  for (const line of linesOf(bytes, encoding)) {
+    try {
+      lines.append(Buffer.from(decoder.decode(line, { stream: true }) + decoder.decode()))
+    } catch (error) {
+      if (!(error instanceof TypeError)) throw error
+      decoder = decoderFor(encoding)
+      const lineEnd = line.subarray(endOfLines(line, encoding) === line.length ? -widthOf(encoding) : line.length)
+      lines.append(Buffer.of(0xff, ...lineEnd.filter((byte) => byte !== 0)))
+    }
+    count += 1
+    if (count % linesAtOnce !== 0) continue
+    yield lines.bytes
+    lines = new GrowingBuffer()
   }
+  yield lines.bytes
 }
 
-function linesOf(bytes: Buffer, encoding: string): Buffer[] {
-  const lines: Buffer[] = []
+/** a few milliseconds */
+const linesAtOnce = 2000
+
+function* linesOf(bytes: Buffer, encoding: string): Generator<Buffer> {
   let start = 0
   for (let at = 0; at < bytes.length; at += widthOf(encoding)) {
     if (!isLineEnd(bytes, at, encoding)) continue
-    lines.push(bytes.subarray(start, at + widthOf(encoding)))
+    yield bytes.subarray(start, at + widthOf(encoding))
     start = at + widthOf(encoding)
   }
-  return [...lines, bytes.subarray(start)]
+  yield bytes.subarray(start)
 }
 
 /** after the last one; 0 if there is none */

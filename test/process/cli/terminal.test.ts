@@ -200,11 +200,12 @@ describe.skipIf(!isHere('bash'))('a question that is stopped (needs bash)', () =
     expect((await shell.ended).code).toBe(0)
   })
 
-  test('keeps what was typed', async () => {
+  test('keeps the answers before it', async () => {
     const user = new World()
     const shell = shellOf(user)
     await shell.answer(['shell> ', `${bin} create --no-color\r`], ['id', '7\r'], ['name', 'Fe'], ['Fe', '\x1a'])
-    await shell.answer(['Stopped', 'fg\r'], ['name Fe', 'rn\r'], ['tag', '\x1a'], ['Stopped', 'fg\r'], ['tag', '\r'])
+    await shell.answer(['Stopped', 'fg\r'], ['name', 'Fern\r'], ['tag', 'wet'], ['wet', '\x1a'])
+    await shell.answer(['Stopped', 'fg\r'], ['tag', '\r'])
     await shell.answer(['Planted Fern (id 7)', ''], ['shell> ', 'exit\r'])
     expect((await shell.ended).code).toBe(0)
     expect(await user.run('list')).toEqual(answer({ id: 7, name: 'Fern' }))

@@ -140,3 +140,13 @@ test('a store is found again on the first server of its address when that is bac
   await first.start()
   expect(await store.get([1n])).toEqual(new Map())
 })
+
+test('a table of somebody that is missing is not taken for a missing store', async () => {
+  const database = await freshDatabase()
+  await database.sql(`CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS
+    'BEGIN INSERT INTO public.audit VALUES (1); RETURN NEW; END'`)
+  await database.sql(`CREATE TRIGGER note AFTER INSERT ON plant_store.plants
+    FOR EACH ROW EXECUTE FUNCTION public.note()`)
+  const { err } = await user.run('create --id 1 --name Fern', worldOf(database, database.url))
+  expect(err).toContain('relation "public.audit" does not exist')
+})

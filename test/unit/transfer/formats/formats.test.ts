@@ -112,6 +112,8 @@ test('in NDJSON, a line that is not of the encoding is a problem of its own', as
   const lines = ['{"id":1,"name":"\x83\x56"}', '{"id":2,"name":"\x83"}', '{"id":3,"name":"\x83\x56"}']
   const read = await readRecords(latin1(lines.join('\r\n')), { encoding: 'shift_jis' })
   expect(shown(read)).toEqual(['1: 1 シ', '2: 400: Not shift_jis', '3: 3 シ'])
+  const marked = utf16('\ufeff{"id":1,"name":"a"}\n\ud800\n{"id":3,"name":"b"}\n')
+  expect(shown(await readRecords(marked))).toEqual(['1: 1 a', '2: 400: Not utf-16le', '3: 3 b'])
 })
 
 test('a rejects file is UTF-8, has a header and no sheets, whatever the options say', async () => {

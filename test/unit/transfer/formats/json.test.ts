@@ -67,6 +67,7 @@ test.each<[string, message: string, hint: string, name?: string]>([
     'a.json',
   ],
   [`{"records":[${a}]}\n`, noFields('records'), 'To import that, with jq 1.7 or newer: jq .records', 'a.json.gz'],
+  [`{"${'k'.repeat(200)}":[${a}]}`, noFields(`${'k'.repeat(39)}…`), 'Import that array alone'],
   [`${one}\n${other}`, several, 'For one on each line, with jq 1.7 or newer: jq -c .'],
   [
     `${one}\n${other}`,
