@@ -203,7 +203,7 @@ async function importInto(target: Target, first: OpenInput, run: Run): Promise<v
 async function openImport(target: Target, run: Run) {
   const { plan, options, lock, settings, io } = run
   const { ifExists } = options
-  const command: ImportCommand = { flags: readingFlags(options), ifExists, storeFlag: settings.storeFlag }
+  const command: ImportCommand = { flags: readingFlags(options), ifExists }
   const found = await findImport(lock, target, command, options.restart === true)
   const { saved, isNew } = found
   const again = () => restartHint(saved, command, { isService: !isOwn(settings.store), hasOtherFile: true })

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { isWindows, PlantsError } from '../../src/platform/errors.js'
+import { PlantsError } from '../../src/platform/errors.js'
 import { ownService, token } from './http-store.js'
 import { countOf } from './import.js'
 import type { Result, RunOptions } from './run.js'
@@ -115,8 +115,7 @@ interface Way {
 }
 
 /** The ways on that a hint names; none if a person has to look for plants first. */
-function waysOf(hint: string, { first, line, number }: { first: string; line: string; number: number }): Way[] {
-  const [text = '', command] = hint.split(/: (?=seq )/)
+function waysOf(text: string, { first, line, number }: { first: string; line: string; number: number }): Way[] {
   const rejects = `--rejects rejects-${number}`
   const file = rejectsIn(text)
   if (file !== undefined) {
@@ -132,7 +131,7 @@ function waysOf(hint: string, { first, line, number }: { first: string; line: st
     return policies.split(/, | or /).map((word) => ({ line: withOption(line, `--if-exists ${word}`) }))
   return text.split(', or ').flatMap((part): Way[] => {
     if (/use the same (?:options|flags)/i.test(part)) return [{ line: first }]
-    const ids = part.includes('delete what') ? idsOf(command ?? part) : undefined
+    const ids = part.includes('delete what') ? idsOf(part) : undefined
     if (ids === '') return []
     const options = part.match(/(?:without )?--[a-z-]+(?: (?!and\b|or\b|for\b|COLUMN)[^\s,-][^\s,.]*)?/g) ?? []
     if (options.length === 0 && !part.includes('the same command again')) return []
@@ -153,9 +152,7 @@ function withOption(line: string, option: string): string {
 
 /** Nothing if others may have ids between them. */
 function idsOf(text: string): string {
-  const range = isWindows
-    ? /, the ids (?<from>\d+) to (?<to>\d+),/
-    : /^seq -f %\.0f (?<from>\d+) (?<to>\d+) \| plants delete - --yes/
+  const range = /, the ids (?<from>\d+) to (?<to>\d+),/
   const { from, to } = range.exec(text)?.groups ?? {}
   if (from === undefined) return ''
   return Array.from({ length: Number(to) - Number(from) + 1 }, (_, index) => index + Number(from)).join('\n')

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
 import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
-import { isWindows, malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
 import { holdLock, type Lock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
@@ -75,8 +75,6 @@ export interface ImportCommand {
   /** those that determine how records are read and rejected */
   flags: SavedImport['flags']
   ifExists: ExistsPolicy
-  /** ` --store …`, if that was given */
-  storeFlag: string
 }
 
 /**
@@ -86,7 +84,7 @@ export interface ImportCommand {
  */
 export function restartHint(
   { flags: before, position: { counts, numbered } }: SavedImport,
-  { flags, ifExists, storeFlag }: ImportCommand,
+  { flags, ifExists }: ImportCommand,
   { isService, hasOtherFile = false }: { isService: boolean; hasOtherFile?: boolean },
 ): string {
   // What a service was sent may be stored without a checkpoint.
@@ -97,7 +95,7 @@ export function restartHint(
   const isRenumbered = isNumbered && (hasOtherFile || changed.some((name) => name !== '--rejects'))
   const isRemapped = changed.includes('--map') && /(?:^|,)id=/.test(`${before['--map']},${flags['--map']}`)
   if (isStored && (isRenumbered || isRemapped || changed.includes('--columns')))
-    return `delete what it created, ${isService ? 'and add --restart' : deletion(numbered, storeFlag)}`
+    return `delete what it created, ${isService ? 'and add --restart' : deletion(numbered)}`
   return `add --restart${isStored ? skipping(ifExists, isService) : ''}`
 }
 
@@ -106,13 +104,11 @@ export function skipping(ifExists: ExistsPolicy, isService: boolean): string {
   return ifExists === 'error' ? ` --if-exists ${isService ? 'skip' : 'same'}` : ''
 }
 
-function deletion(numbered: Position['numbered'], storeFlag: string): string {
+function deletion(numbered: Position['numbered']): string {
   if (!numbered) return 'and add --restart'
   const { first, last, count } = numbered
   const isWhole = BigInt(last) - BigInt(first) + 1n === BigInt(count)
-  if (!isWhole) return `some of the ids ${first} to ${last}, and add --restart`
-  if (isWindows || !Number.isSafeInteger(Number(last))) return `the ids ${first} to ${last}, and add --restart`
-  return `and add --restart: seq -f %.0f ${first} ${last} | plants delete - --yes${storeFlag}`
+  return `${isWhole ? '' : 'some of '}the ids ${first} to ${last}, and add --restart`
 }
 
 function changedFlags(before: SavedImport['flags'], flags: SavedImport['flags']): string[] {
