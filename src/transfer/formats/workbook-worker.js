@@ -7,8 +7,7 @@ const { parentPort, workerData } = require('node:worker_threads')
 /** @typedef {{ [T in keyof Requests]: (request: Requests[T]['request']) => Promise<Requests[T]['reply']> }} Answers */
 
 /** The last sheet that was read. */
-let sheet = { index: -1, rows: [], cells: undefined, formats: new Map() }
-let maxRowsRead
+let sheet = noSheet()
 
 /** @type {Answers} */
 const answers = {
@@ -23,7 +22,7 @@ const answers = {
   },
 
   async rows({ index, from, to, width, maxRows }) {
-    if (sheet.index !== index || maxRowsRead !== maxRows) await open(index, maxRows)
+    if (sheet.index !== index || sheet.maxRows !== maxRows) await open(index, maxRows)
     const rows = []
     let length = 0
     for (let row = from; row < Math.min(to, sheet.rows.length) && length < maxLength; row += 1) {
@@ -49,15 +48,18 @@ const answers = {
 
 /** Without what is in columns above the 256th: a cell far to the right would take a kilobyte for each one before it. */
 async function open(index, maxRows) {
-  sheet = { index: -1, rows: [], cells: undefined, formats: new Map() }
+  sheet = noSheet()
   const limit = maxRows === undefined ? {} : { maxRows }
   const { sheets } = await read({ sheets: [index], range: 'A1:IV1048576', ...limit })
   const [{ rows, cells }] = sheets
   let length = 0
   for (const row of rows) length += lengthOf(row)
   if (length > workerData.maxLength) throw new RangeError('The text of a sheet is too long') // cells share their texts
-  sheet = { index, rows, cells, formats: new Map() }
-  maxRowsRead = maxRows
+  sheet = { index, maxRows, rows, cells, formats: new Map() }
+}
+
+function noSheet() {
+  return { index: -1, maxRows: undefined, rows: [], cells: undefined, formats: new Map() }
 }
 
 /**
