@@ -2,7 +2,6 @@ import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { replaceFile, targetOf } from '../platform/atomic-file.js'
 import { isWindows, malformed, PlantsError, shellWord, systemReason, unlessSystemError } from '../platform/errors.js'
-import type { Lock } from '../platform/file-lock.js'
 import { makeFolder, syncFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
@@ -36,21 +35,23 @@ export async function changeSettings(
     return { before, after: JSON.stringify(before) === JSON.stringify(after) ? before : after }
   }
   let path = ''
+  let release: (() => void) | undefined
   try {
     const planned = await plan()
     if (planned.after === planned.before) return planned
     const { default: Conf } = await import('conf') // slow, so loaded before the lock is acquired
-    const { holdLock } = await import('../platform/file-lock.js')
+    const { acquireLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
     makeFolder(dirname(path))
     const target = targetOf(path)
-    return await holdLock(`${target}.lock`, { timeoutMs: timeout, clock: io }, async (lock) => {
-      const made = await plan()
-      if (made.after !== made.before) write(target, made.after, Conf, lock)
-      return made
-    })
+    release = await acquireLock(`${target}.lock`, timeout, io)
+    const made = await plan()
+    if (made.after !== made.before) write(target, made.after, Conf)
+    return made
   } catch (error) {
     throw explain(error, path)
+  } finally {
+    release?.()
   }
 }
 
@@ -79,7 +80,7 @@ function unwritable(path: string, reason: string, hint: string, cause?: unknown)
  * conf writes a new file, because it replaces a file also by what did not fit on a full disk, and in a snap writes over
  * it. Its directory has one name, so that what a killed process has left in it, such as tokens, goes.
  */
-function write(target: string, settings: SavedSettings, Conf: typeof import('conf').default, lock: Lock): void {
+function write(target: string, settings: SavedSettings, Conf: typeof import('conf').default): void {
   const { mode = 0o200 } = statSync(target, { throwIfNoEntry: false }) ?? {}
   const command = isWindows ? 'attrib -r' : 'chmod u+w'
   if ((mode & 0o200) === 0)
@@ -94,12 +95,10 @@ function write(target: string, settings: SavedSettings, Conf: typeof import('con
     const conf = new Conf({ cwd: folder, configFileMode: 0o600, accessPropertiesByDotNotation: false })
     conf.store = { ...settings }
     if (statSync(conf.path).size < length) throw Object.assign(new Error('The file is incomplete'), { code: 'ENOSPC' })
-    lock.assertHeld()
     replaceFile(conf.path, target)
     unlessSystemError(() => syncFolder(dirname(target))) // if that fails, the file is replaced all the same
   } finally {
     unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
-    lock.assertHeld()
   }
 }
 

@@ -35,7 +35,8 @@ export function replaceFile(file: string, target: string): void {
   }
 }
 
-function createFile(file: string, target: string): void {
+/** Gives a file the name of its target, or this name, too. Throws EEXIST if the target exists. */
+export function createFile(file: string, target: string): void {
   try {
     linkSync(file, target) // unlike a rename, it never replaces a file
   } catch (error) {

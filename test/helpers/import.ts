@@ -67,10 +67,17 @@ export function allCreated(created: number): Counts {
   return { created, skipped: 0, rejected: 0, reasons: {}, unknown: 0 }
 }
 
-/** The files that imports keep while they are not done. */
+/** What imports into services keep while they are not done. */
 export function journalsOf({ state }: World): string[] {
-  const imports = join(state, 'imports')
-  return existsSync(imports) ? readdirSync(imports).filter((name) => name.endsWith('.json')) : []
+  const folder = join(state, 'imports')
+  const entries = existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : []
+  const names = entries.filter((entry) => entry.isFile() && entry.name.endsWith('.db')).map(({ name }) => name)
+  return names.filter((name) => {
+    const db = new DatabaseSync(join(folder, name), { readOnly: true })
+    const rows = db.prepare('SELECT id FROM imports WHERE state NOT LIKE \'{"done":%\'').all()
+    db.close()
+    return rows.length > 0
+  })
 }
 
 interface Rejected {

@@ -1,7 +1,6 @@
-import { existsSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync } from 'node:fs'
 import { expect } from 'vitest'
-import { rejectedIn } from './import.js'
+import { journalsOf, rejectedIn } from './import.js'
 import { World } from './world.js'
 
 /** What an import prints: those of its counts that are not 0, the rejected ones by their `error`. */
@@ -35,8 +34,7 @@ export class Importer extends World {
 
   /** The files of imports that are not done. */
   get journals(): string[] {
-    const folder = join(this.state, 'imports')
-    return existsSync(folder) ? readdirSync(folder) : []
+    return journalsOf(this)
   }
 
   rejected(rejects: string): ReturnType<typeof rejectedIn> {

@@ -176,7 +176,7 @@ export const noTokens: TokenStore = {
 
 const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
   ...{ get: unused, read: unused, count: unused, countBy: unused, write: unused, transaction: unused },
-  ...{ checkpoint: unused, close: unused, maxSnapshots: Infinity, tokens: noTokens },
+  ...{ checkpoint: unused, flush: unused, close: unused, maxSnapshots: Infinity, tokens: noTokens },
   check: async () => undefined,
   rights: async () => rights,
 }

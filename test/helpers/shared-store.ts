@@ -5,7 +5,7 @@ import type { NewPlant } from '../../src/plant/plant.js'
 import { PlantsError } from '../../src/platform/errors.js'
 import type { PostgresAddress } from '../../src/stores/common/address.js'
 import type { Change, Outcome } from '../../src/stores/common/change.js'
-import type { OpenOptions, WriteOptions } from '../../src/stores/common/store.js'
+import type { CheckpointChange, OpenOptions, Transaction, WriteOptions } from '../../src/stores/common/store.js'
 import { parsePostgres } from '../../src/stores/postgres/postgres-address.js'
 import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
 import { password } from './postgres/cluster.js'
@@ -70,7 +70,7 @@ export async function openByLine(database: Database, options: Parameters<typeof 
 }
 
 export function createAtomically(store: PostgresStore, plants: NewPlant[]): Promise<Outcome[]> {
-  return store.transaction((write) => write(creations(plants)))
+  return store.transaction(({ write }) => write(creations(plants)))
 }
 
 export function creations(plants: NewPlant[], options: Partial<Creation> = {}): Creation[] {
@@ -80,9 +80,17 @@ export function creations(plants: NewPlant[], options: Partial<Creation> = {}): 
 type Creation = Extract<Change, { type: 'create' }>
 
 /** Creates plants in one transaction, also a single one, and gives the type of each outcome. */
-export async function createAll(store: PostgresStore, plants: NewPlant[], options?: WriteOptions): Promise<string[]> {
-  const checkpoint = { id: 'none', state: undefined }
-  return typesOf(await store.write(creations(plants), { checkpoint, ...options }))
+export async function createAll(
+  store: PostgresStore,
+  plants: NewPlant[],
+  { checkpoint, ...options }: WriteOptions & { checkpoint?: CheckpointChange } = {},
+): Promise<string[]> {
+  const work = async ({ write, saveCheckpoint }: Transaction) => {
+    const outcomes = await write(creations(plants), options)
+    if (checkpoint) await saveCheckpoint(checkpoint)
+    return outcomes
+  }
+  return typesOf(await store.transaction(work, true))
 }
 
 export function typesOf(outcomes: Outcome[]): string[] {

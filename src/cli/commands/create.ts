@@ -132,7 +132,7 @@ async function preview(
     try {
       if (isNext) shown = newPlant(idAfter(store && (await greatestId(store))), plant.name, plant.tag)
       isMissing = store === undefined
-      await store?.transaction(async (write) => {
+      await store?.transaction(async ({ write }) => {
         await writeOne({ write }, { type: 'create', plant: shown, key })
         throw over
       })

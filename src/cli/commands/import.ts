@@ -12,7 +12,7 @@ import type { FieldRules } from '../../transfer/formats/chunk.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/text.js'
 import type { PlantsCommand } from '../command.js'
 import { resolveSettings } from '../context.js'
-import type { ImportOptions } from '../import-run.js'
+import type { ImportOptions } from '../import-report.js'
 import { addRetry, parseId, warnOfUselessRetry } from '../options.js'
 
 export function defineImport(command: PlantsCommand, io: Io): void {

@@ -1,6 +1,6 @@
 import type { FieldName, NewPlant, TextName } from '../../plant/plant.js'
 import type { Clock } from '../../platform/clock.js'
-import type { PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { HttpAddress, PostgresAddress, PostgresHost } from './address.js'
 import type { Change, Outcome } from './change.js'
 
@@ -17,17 +17,23 @@ export interface Store {
    */
   countBy(by: TextName, query?: CountQuery): AsyncIterable<TextCount[]>
   /**
-   * Returns an outcome for each change, in their order. A store of ours makes them in one transaction, together with
-   * the checkpoint: when it resolves, they are on disk. Calls that come while one commits share the next commit.
+   * Returns an outcome for each change, in their order. A store of ours makes them in one transaction: when it resolves,
+   * they are on disk. Calls that come while one commits share the next commit.
    *
    * @throws {PlantsError} `unavailable` when nothing was stored, `unknownOutcome` when that is unknown, and the reason
    * of the signal. A service throws nothing once it was sent a change: see `Outcome`.
    */
   write(changes: readonly Change[], options?: WriteOptions): Promise<Outcome[]>
-  /** All that `work` writes, or nothing if it throws. Other writers wait meanwhile. */
-  transaction?<T>(work: (write: Store['write']) => Promise<T>): Promise<T>
+  /**
+   * All that `work` writes, or nothing if it throws. Other writers wait meanwhile.
+   *
+   * @param isRepeatable whether `work` may be called again, when the connection was lost before it was committed
+   */
+  transaction?<T>(work: (transaction: Transaction) => Promise<T>, isRepeatable?: boolean): Promise<T>
   /** The state of a checkpoint; undefined if there is none. */
   checkpoint?(id: string): Promise<string | undefined>
+  /** Does what `close` would do after many changes, which may take a second. */
+  flush?(): Promise<void>
   readonly tokens?: TokenStore
   /** The rights of the store's own credentials, in the order of `rights`. */
   rights?(): Promise<readonly Right[]>
@@ -41,25 +47,31 @@ export interface Store {
 /** A store that this program keeps itself, which can do everything. */
 export type OwnStore = Required<Store>
 
+export interface Transaction {
+  write: Store['write']
+  /** Throws `unavailable` unless the checkpoint is as it was saved before. Undefined is none. */
+  saveCheckpoint(checkpoint: CheckpointChange): Promise<void>
+}
+
+export interface CheckpointChange {
+  id: string
+  from: string | undefined
+  to: string | undefined
+}
+
+/** of the checkpoints that begin with `donePrefix`, the greatest ones */
+export const maxDone = 100
+export const donePrefix = '{"done":"'
+
+export function checkpointMoved(): PlantsError {
+  const message = 'Another plants process is importing the same inputs into this store'
+  return new PlantsError('unavailable', message, { hint: 'Wait for it' })
+}
+
 export interface WriteOptions {
-  /** written with the changes */
-  checkpoint?: Checkpoint | undefined
   /** after so many rejected changes, the later ones are not made */
   maxRejected?: number | undefined
   signal?: AbortSignal | undefined
-}
-
-interface Checkpoint {
-  id: string
-  /**
-   * Without one, the checkpoint is removed. A function makes it of the outcomes, in the transaction, which fails if it
-   * throws, and may be repeated.
-   */
-  state: string | undefined | ((outcomes: Outcome[]) => string)
-}
-
-export function checkpointState({ state }: Checkpoint, outcomes: Outcome[]): string | undefined {
-  return typeof state === 'function' ? state(outcomes) : state
 }
 
 export interface ListQuery {

@@ -10,6 +10,7 @@ import {
   pagesOf,
   type ReadQuery,
   type Right,
+  type Transaction as StoreTransaction,
   type TextCount,
   type Token,
   type TokenStore,
@@ -22,8 +23,8 @@ import type { Connection } from './postgres-connection.js'
 import { assertStore, assertUsable, migrate, rightsOf } from './postgres-schema.js'
 import { countPlants, countTexts, getPlants, readPages, readSnapshot } from './read.js'
 import { imports, literal, type Row, toBigInt, tokens } from './sql.js'
-import { transact, transactOnce } from './transaction.js'
-import { limits, makeChanges } from './write.js'
+import { type Transaction, transact, transactOnce } from './transaction.js'
+import { limits, makeChanges, saveCheckpoint } from './write.js'
 
 /** A store in a PostgreSQL database, shared by any number of processes. */
 export class PostgresStore implements OwnStore {
@@ -88,28 +89,31 @@ export class PostgresStore implements OwnStore {
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
     const [change] = changes
-    if (!options.checkpoint) {
-      if (!change) return []
-      if (changes.length === 1 && change.type === 'create') {
-        const { result, index } = await this.#create(change, textLength(change.plant))
-        return [must(result[index])]
-      }
+    if (!change) return []
+    if (changes.length === 1 && change.type === 'create') {
+      const { result, index } = await this.#create(change, textLength(change.plant))
+      return [must(result[index])]
     }
     const call = this.#pool.newCall(options.signal)
-    return transact(this.#pool, (transaction) => makeChanges(transaction, changes, options), call)
+    return transact(this.#pool, (transaction) => makeChanges(transaction, changes, options.maxRejected), call)
   }
 
-  /** It is not repeated: `work` may have read its input already. */
-  async transaction<T>(work: (write: PostgresStore['write']) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>, isRepeatable = false): Promise<T> {
     const call = this.#pool.newCall()
+    const run = (transaction: Transaction) =>
+      work({
+        write: async (changes, { maxRejected, signal } = {}) => {
+          signal?.throwIfAborted()
+          return makeChanges(transaction, changes, maxRejected)
+        },
+        saveCheckpoint: (change) => saveCheckpoint(transaction, change),
+      })
+    if (isRepeatable) return transact(this.#pool, run, call)
     const connection = await this.#pool.retry(call, () => this.#pool.lease(call))
-    return transactOnce(this.#pool, connection, call, (transaction) =>
-      work(async (changes, options = {}) => {
-        options.signal?.throwIfAborted()
-        return makeChanges(transaction, changes, options)
-      }),
-    )
+    return transactOnce(this.#pool, connection, call, run)
   }
+
+  async flush(): Promise<void> {}
 
   async checkpoint(id: string): Promise<string | undefined> {
     const [[state] = []] = await this.#pool.query(`SELECT state FROM ${imports} WHERE id = ${literal(id)}`)

@@ -4,7 +4,7 @@ import { textLength } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
-import { checkpointState, type WriteOptions } from '../common/store.js'
+import { type CheckpointChange, checkpointMoved, donePrefix, maxDone } from '../common/store.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
 import { reachStandbys, type Transaction } from './transaction.js'
@@ -12,21 +12,29 @@ import { reachStandbys, type Transaction } from './transaction.js'
 export async function makeChanges(
   transaction: Transaction,
   changes: readonly Change[],
-  { checkpoint, maxRejected }: WriteOptions = {},
+  maxRejected?: number,
 ): Promise<Outcome[]> {
   transaction.evidence = [] // that of the last of several writes is enough
-  const outcomes = await settle(transaction, changes, maxRejected)
-  if (!checkpoint) return outcomes
-  const [id, state] = [literal(checkpoint.id), checkpointState(checkpoint, outcomes)]
-  if (state === undefined) {
-    await transaction.ask(`DELETE FROM ${imports} WHERE id = ${id}`)
-  } else {
-    await transaction.ask(`INSERT INTO ${imports} (id, state) VALUES (${id}, ${literal(state)})
-      ON CONFLICT (id) DO UPDATE SET state = excluded.state`)
-    transaction.evidence.push(() => `EXISTS (SELECT FROM ${imports} WHERE id = ${id} AND state = ${literal(state)})`)
-  }
-  return outcomes
+  return settle(transaction, changes, maxRejected)
 }
+
+export async function saveCheckpoint(transaction: Transaction, change: CheckpointChange): Promise<void> {
+  const id = literal(change.id)
+  const [from, to] = [change.from, change.to].map((state) => (state === undefined ? undefined : literal(state)))
+  const statement =
+    from === undefined
+      ? `INSERT INTO ${imports} (id, state) VALUES (${id}, ${to}) ON CONFLICT DO NOTHING`
+      : to === undefined
+        ? `DELETE FROM ${imports} WHERE id = ${id} AND state = ${from}`
+        : `UPDATE ${imports} SET state = ${to} WHERE id = ${id} AND state = ${from}`
+  if ((await transaction.ask(`${statement} RETURNING id`)).length === 0) throw checkpointMoved()
+  const isSaved = `EXISTS (SELECT FROM ${imports} WHERE id = ${id}${to === undefined ? '' : ` AND state = ${to}`})`
+  transaction.evidence.push(() => (to === undefined ? `NOT ${isSaved}` : isSaved))
+  if (change.to?.startsWith(donePrefix)) await transaction.ask(forgetOldest)
+}
+
+const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${imports} WHERE state LIKE '${donePrefix}%'
+  ORDER BY state COLLATE "C" DESC OFFSET ${maxDone})`
 
 async function settle(
   transaction: Transaction,

@@ -3,9 +3,12 @@ import { checkSignal } from '../../platform/clock.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import {
+  type CheckpointChange,
   type CountQuery,
-  checkpointState,
+  checkpointMoved,
+  donePrefix,
   type FileOptions,
+  maxDone,
   type OwnStore,
   pagesOf,
   type ReadQuery,
@@ -14,6 +17,7 @@ import {
   type TextCount,
   type Token,
   type TokenStore,
+  type Transaction,
   tokenColumns,
   tokenFrom,
   type WriteOptions,
@@ -56,12 +60,10 @@ export class SqliteStore implements OwnStore {
     return connection && new SqliteStore(connection, options)
   }
 
-  async write(changes: readonly Change[], { checkpoint, maxRejected, signal }: WriteOptions = {}): Promise<Outcome[]> {
+  async write(changes: readonly Change[], { maxRejected, signal }: WriteOptions = {}): Promise<Outcome[]> {
     if (changes.length >= manyChanges) await this.#prepareForMany()
     signal?.throwIfAborted()
-    const work = () => this.#apply(changes, { checkpoint, maxRejected })
-    // `state` may throw when the changes are made: they must not share their transaction
-    if (typeof checkpoint?.state === 'function') return this.#writer.transact(async () => work())
+    const work = () => applyChanges(this.#connection, changes, maxRejected)
     return this.#writer.write(work, changes.filter(({ type }) => type === 'create').length)
   }
 
@@ -72,23 +74,30 @@ export class SqliteStore implements OwnStore {
     )
   }
 
-  #apply(changes: readonly Change[], { checkpoint, maxRejected }: WriteOptions): Outcome[] {
-    const outcomes = applyChanges(this.#connection, changes, maxRejected)
-    if (!checkpoint) return outcomes
-    const state = checkpointState(checkpoint, outcomes)
-    if (state === undefined) this.#connection.prepare('DELETE FROM imports WHERE id = ?').run(checkpoint.id)
-    else this.#connection.prepare('REPLACE INTO imports (id, state) VALUES (?, ?)').run(checkpoint.id, state)
-    return outcomes
+  async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+    await this.#prepareForMany()
+    const write: Transaction['write'] = async (changes, { maxRejected, signal = this.#options.clock.signal } = {}) => {
+      await checkSignal(signal)
+      return applyChanges(this.#connection, changes, maxRejected)
+    }
+    return this.#writer.transact(() => work({ write, saveCheckpoint: async (change) => this.#saveCheckpoint(change) }))
   }
 
-  async transaction<T>(work: (write: SqliteStore['write']) => Promise<T>): Promise<T> {
-    await this.#prepareForMany()
-    return this.#writer.transact(() =>
-      work(async (changes, options = {}) => {
-        await checkSignal(options.signal ?? this.#options.clock.signal)
-        return this.#apply(changes, options)
-      }),
-    )
+  #saveCheckpoint({ id, from, to }: CheckpointChange): void {
+    const { prepare } = this.#connection
+    const { changes } =
+      from === undefined
+        ? prepare('INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT DO NOTHING').run(id, to ?? '')
+        : to === undefined
+          ? prepare('DELETE FROM imports WHERE id = ? AND state = ?').run(id, from)
+          : prepare('UPDATE imports SET state = ? WHERE id = ? AND state = ?').run(to, id, from)
+    if (Number(changes) === 0) throw checkpointMoved()
+    if (to?.startsWith(donePrefix)) prepare(forgetOldest).run()
+  }
+
+  /** Merges the write-ahead log. What is read by others meanwhile stays in it. */
+  flush(): Promise<void> {
+    return this.#connection.run(() => this.#connection.db.exec('PRAGMA wal_checkpoint(PASSIVE)'))
   }
 
   checkpoint(id: string): Promise<string | undefined> {
@@ -143,6 +152,9 @@ export class SqliteStore implements OwnStore {
     this.#connection.close()
   }
 }
+
+const forgetOldest = `DELETE FROM imports WHERE id IN (SELECT id FROM imports WHERE state LIKE '${donePrefix}%'
+  ORDER BY state DESC LIMIT -1 OFFSET ${maxDone})`
 
 /** from which a write is of an import */
 const manyChanges = 1000

@@ -1,22 +1,17 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { dirname, join } from 'node:path'
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
-import { AtomicFile, unwritable } from '../../platform/atomic-file.js'
-import { malformed, PlantsError, systemCode, systemReason } from '../../platform/errors.js'
-import { holdLock, type Lock } from '../../platform/file-lock.js'
-import { makeFolder } from '../../platform/files.js'
-import type { Io } from '../../platform/io.js'
+import { malformed } from '../../platform/errors.js'
 import { grouped } from '../../platform/values.js'
 import type { ExistsPolicy } from '../../stores/common/change.js'
-import type { Store } from '../../stores/common/store.js'
 
 const count = z.number().check(z.int(), z.nonnegative())
 const int64 = z.string().check(z.regex(/^-?\d{1,20}$/))
 
 const schema = z.object({
+  /** the time at which it was complete; first, so that stores find the oldest ones */
+  done: z.optional(z.string()),
   /** increased with each change of the other fields */
   version: z.literal(2),
   /** the beginning of its idempotency keys */
@@ -41,6 +36,8 @@ const schema = z.object({
     numbered: z.optional(z.object({ first: int64, last: int64, count })),
     /** the length of the rejects file */
     rejects: z.optional(count),
+    /** of the last bytes up to there: their SHA-256 */
+    rejectsTail: z.optional(z.object({ bytes: count, hash: z.string() })),
     /** of each input that was begun: its size, unless it is a pipe, and the SHA-256 of the bytes that were read */
     files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
   }),
@@ -53,14 +50,12 @@ export type Position = SavedImport['position']
 
 export type Counts = Position['counts']
 
-export const start: Position = {
+const start: Position = {
   input: 0,
   records: 0,
   counts: { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} },
   files: [],
 }
-
-type CheckpointStore = Pick<Store, 'checkpoint' | 'write'>
 
 export function rejectedIn({ rejected }: Counts): number {
   return Object.values(rejected).reduce((sum, count) => sum + count, 0)
@@ -116,46 +111,36 @@ function changedFlags(before: SavedImport['flags'], flags: SavedImport['flags'])
   return [...names].filter((name) => before[name] !== flags[name])
 }
 
+/** The same for the same store and inputs on one machine. */
+export function checkpointId(store: string, inputs: string[]): string {
+  const key = JSON.stringify([hostname(), store, inputs])
+  return createHash('sha256').update(key).digest('hex').slice(0, 32)
+}
+
 /**
- * What an earlier run has kept, in the store with its plants or in a journal for a service, or a new import.
+ * What an earlier run has saved.
  *
- * @throws {PlantsError} `malformed`, unless it `isRestart`, for a checkpoint that is damaged, of an older version, or of
- *   other flags
+ * @throws {PlantsError} `malformed`, unless it `isRestart`, for a checkpoint that is damaged or of an older version
  */
-export async function findImport(
-  lock: ImportLock | undefined,
-  store: CheckpointStore,
-  command: ImportCommand,
-  isRestart: boolean,
-): Promise<{ saved: SavedImport; isNew: boolean; rejectsLength: number | undefined }> {
-  const { flags, ifExists } = command
-  const isService = !store.checkpoint
-  const value = lock && (await readCheckpoint(lock, store))
-  const earlier = schema.safeParse(value, { jitless: true }).data
-  if (value !== undefined && !isRestart) {
-    const old = oldImport.safeParse(value, { jitless: true }).data
-    const { created = 0, updated = 0 } = old?.position?.counters ?? {}
-    const stored = `${grouped(created)} created, ${grouped(updated)} updated`
-    // It is not known which numbers it has given.
-    const isNumbered = flags['--id-from'] !== undefined
-    const toSkip = `To begin again, add --restart${skipping(ifExists, isService)}`
-    const hint = isNumbered ? 'To begin again, delete what it created, and add --restart' : toSkip
-    if (old) throw malformed(`An older version of plants began this import: ${stored}`, hint)
-    if (!earlier) throw malformed('The checkpoint of this import is damaged', hint)
-    const before = earlier.flags
-    const [changed] = changedFlags(before, flags)
-    if (changed === undefined) return { saved: earlier, isNew: false, rejectsLength: earlier.position.rejects ?? 0 }
-    const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
-    if (isService || settledIn(earlier.position.counts) > 0)
-      throw malformed(
-        `This import was started ${was}`,
-        `Use the same options, or ${restartHint(earlier, command, { isService })}`,
-      )
-  }
-  const isSame = (flag: string) => earlier !== undefined && earlier.flags[flag] === flags[flag]
-  const firstId = isSame('--id-from') ? earlier?.firstId : undefined
-  const saved: SavedImport = { version: 2, id: randomUUID(), flags, firstId, position: start }
-  return { saved, isNew: true, rejectsLength: isSame('--rejects') ? 0 : undefined }
+export function importIn(
+  state: string | undefined,
+  { flags, ifExists }: ImportCommand,
+  { isService, isRestart, isOld = false }: { isService: boolean; isRestart: boolean; isOld?: boolean },
+): SavedImport | undefined {
+  if (state === undefined) return undefined
+  const parsed = parseJson(state)
+  const value = 'value' in parsed ? parsed.value : undefined
+  const saved = schema.safeParse(value, { jitless: true }).data
+  if (isRestart || (saved && !isOld)) return saved
+  // It is not known which numbers it has given.
+  const isNumbered = flags['--id-from'] !== undefined
+  const toSkip = `To begin again, add --restart${skipping(ifExists, isService)}`
+  const hint = isNumbered ? 'To begin again, delete what it created, and add --restart' : toSkip
+  const old = oldImport.safeParse(value, { jitless: true }).data
+  const counts = saved ? saved.position.counts : old && { created: 0, updated: 0, ...old.position?.counters }
+  if (!counts) throw malformed('The checkpoint of this import is damaged', hint)
+  const stored = `${grouped(counts.created)} created, ${grouped(counts.updated)} updated`
+  throw malformed(`An older version of plants began this import: ${stored}`, hint)
 }
 
 const oldImport = z.object({
@@ -163,79 +148,26 @@ const oldImport = z.object({
   position: z.optional(z.object({ counters: z.object({ created: count, updated: count }) })),
 })
 
-/** Null for what is not JSON. */
-async function readCheckpoint({ name, journal }: ImportLock, store: CheckpointStore): Promise<unknown> {
-  let text: string | undefined
-  try {
-    text = store.checkpoint ? await store.checkpoint(name) : readFileSync(journal, 'utf8')
-  } catch (error) {
-    const reason = systemReason(error)
-    if (store.checkpoint || reason === undefined) throw error
-    if (systemCode(error) === 'ENOENT') return undefined
-    throw malformed(`The journal ${journal} could not be read: ${reason}`, 'It says what is stored: repair it', error)
-  }
-  if (text === undefined) return undefined
-  const parsed = parseJson(text)
-  return 'value' in parsed ? parsed.value : null
+/** Whether an import would go on with what an earlier run has saved. What a service was sent may be stored. */
+export function isResumed(saved: SavedImport, { flags }: ImportCommand, isService: boolean): boolean {
+  return isService || settledIn(saved.position.counts) > 0 || changedFlags(saved.flags, flags).length === 0
 }
 
-/** Between parts. Without an import, the checkpoint is removed. Throws when another process has taken over the lock. */
-export async function keepImport(
-  lock: ImportLock,
-  store: CheckpointStore,
-  saved: SavedImport | undefined,
-): Promise<void> {
-  lock.assertHeld()
-  const state = saved && JSON.stringify(saved)
-  if (store.checkpoint) await store.write([], { checkpoint: { id: lock.name, state } })
-  else if (state === undefined) rmSync(lock.journal, { force: true })
-  else writeJournal(lock, state)
+/** Throws `malformed` for a flag that differs. */
+export function assertSameFlags(saved: SavedImport, command: ImportCommand, isService: boolean): void {
+  const before = saved.flags
+  const [changed] = changedFlags(before, command.flags)
+  if (changed === undefined) return
+  const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
+  const hint = `Use the same options, or ${restartHint(saved, command, { isService })}`
+  throw malformed(`This import was started ${was}`, hint)
 }
 
-export interface ImportLock extends Lock {
-  /** the same for the same store and inputs on one machine */
-  name: string
-  journal: string
+/** Whether a flag differs that determines which plants are made. */
+export function isReadOtherwise({ flags: before }: SavedImport, { flags }: ImportCommand): boolean {
+  return changedFlags(before, flags).some((name) => name !== '--rejects')
 }
 
-export async function whileAlone<T>(
-  store: string,
-  inputs: string[],
-  io: Io,
-  action: (lock: ImportLock) => Promise<T>,
-): Promise<T> {
-  const key = JSON.stringify([hostname(), store, inputs])
-  const name = createHash('sha256').update(key).digest('hex').slice(0, 32)
-  const directory = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : await io.stateFolder()
-  const path = join(directory, 'imports', name)
-  let hasBegun = false
-  try {
-    makeFolder(dirname(path))
-    return await holdLock(`${path}.lock`, { timeoutMs: 0, clock: io }, (lock) => {
-      hasBegun = true
-      return action({ ...lock, name, journal: `${path}.json` })
-    })
-  } catch (error) {
-    if (hasBegun) throw error
-    if (!(error instanceof PlantsError)) throw unwritable(`The lock of this import in ${dirname(path)}`, error, hint)
-    if (!error.retryable) throw error
-    const message = 'Another plants process is importing the same inputs into this store'
-    throw new PlantsError('unavailable', message, { hint: 'Wait for it', retryable: true, cause: error })
-  }
+export function newImport(flags: SavedImport['flags'], firstId: bigint | undefined): SavedImport {
+  return { version: 2, id: randomUUID(), flags, firstId: firstId?.toString(), position: start }
 }
-
-export function writeJournal({ journal, assertHeld }: ImportLock, text: string): void {
-  let file: AtomicFile | undefined
-  try {
-    file = new AtomicFile(journal)
-    writeFileSync(file.fd, `${text}\n`)
-    assertHeld()
-    file.commit()
-  } catch (error) {
-    throw unwritable(`The journal ${journal}`, error, hint)
-  } finally {
-    file?.discard()
-  }
-}
-
-const hint = 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'

@@ -4,20 +4,23 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { must } from '../../platform/values.js'
 import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
-import type { Store } from '../../stores/common/store.js'
+import { donePrefix, type OwnStore, type Store } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
-import { type Counts, type ImportLock, type Position, type SavedImport, settledIn, writeJournal } from './checkpoint.js'
+import { type Counts, type Position, type SavedImport, settledIn } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
 import { type MappedChange, Mapper } from './map.js'
-import { assertSameLayout, type RejectedRecord, type Rejects } from './rejects.js'
+import { assertSameLayout, type RejectedRecord, type Rejects, tailOf } from './rejects.js'
 
-export interface ImportContext {
-  /** undefined if the import cannot be resumed */
-  lock: ImportLock | undefined
-  /** plants are sent with idempotency keys, and the checkpoint is in a journal */
+export interface ImportTarget {
+  /** plants are sent with idempotency keys, and are not rolled back */
   isService: boolean
-  rejects: Rejects | undefined
-  io: Io
+  /** of the checkpoint; undefined if the import cannot be resumed */
+  id: string | undefined
+  /** Of the store; for a service, that of the journal, which has the checkpoint. */
+  transaction: OwnStore['transaction']
+}
+
+export interface ImportReports {
   onOpened(reader: FormatReader, input: string): Promise<void>
   onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
   onProgress(importing: Importer): void
@@ -27,6 +30,8 @@ interface Settled {
   /** after the records that are settled */
   position: Position
   rejected: RejectedRecord[]
+  /** for the rejects file */
+  bytes: Buffer
   /** why the records after them are not settled */
   failure: Problem | undefined
 }
@@ -43,6 +48,11 @@ interface Part {
 
 type PartStart = Pick<Position, 'records' | 'nextId'>
 
+/** A part of another transaction, or of none. */
+export function within(write: Store['write']): OwnStore['transaction'] {
+  return (work) => work({ write, saveCheckpoint: async () => undefined })
+}
+
 /** records, about 0.3 ms, after which a store that writes meanwhile goes on */
 const mappedAtOnce = 250
 
@@ -50,7 +60,14 @@ const mappedAtOnce = 250
 export class Importer {
   readonly #plan: ImportPlan
   readonly #saved: SavedImport
-  readonly #context: ImportContext
+  readonly #target: ImportTarget
+  readonly #rejects: Rejects | undefined
+  readonly #reports: ImportReports
+  readonly #io: Io
+  /** the checkpoint before this run */
+  readonly #before: string | undefined
+  /** the checkpoint as it is saved */
+  #state: string | undefined
   /** of `--id-from next` */
   readonly firstId: bigint | undefined
   /** up to where all is settled */
@@ -63,10 +80,23 @@ export class Importer {
   /** of this run: numbers of records by unknown field */
   readonly otherFields = new Map<string, number>()
 
-  constructor(plan: ImportPlan, saved: SavedImport, context: ImportContext) {
+  /** @param state of the checkpoint, undefined if there is none */
+  constructor(
+    plan: ImportPlan,
+    { saved, state }: { saved: SavedImport; state: string | undefined },
+    target: ImportTarget,
+    rejects: Rejects | undefined,
+    reports: ImportReports,
+    io: Io,
+  ) {
     this.#plan = plan
     this.#saved = saved
-    this.#context = context
+    this.#before = state
+    this.#state = state
+    this.#target = target
+    this.#rejects = rejects
+    this.#reports = reports
+    this.#io = io
     this.firstId = saved.firstId === undefined ? undefined : BigInt(saved.firstId)
     const { idFrom } = plan.rules
     const firstId = idFrom === 'next' ? saved.firstId : idFrom?.toString()
@@ -78,20 +108,26 @@ export class Importer {
     return settledIn(this.#saved.position.counts)
   }
 
-  async run(first: OpenInput, write: Store['write']): Promise<void> {
+  /** Saves the checkpoint of a new import, before anything is sent to a service, or written to the rejects file. */
+  async begin(): Promise<void> {
+    if (this.#rejects || this.#target.isService) await this.#save(this.#saved)
+    this.#rejects?.renew()
+  }
+
+  /** @param transaction of each part */
+  async run(first: OpenInput, transaction = this.#target.transaction): Promise<void> {
     const { inputs, maxErrors, readsAhead } = this.#plan
-    const { rejects, io, onOpened } = this.#context
     for (const [index, input] of inputs.entries()) {
       if (index < this.position.input) continue
-      const reader = index === 0 ? first : await openInput(input, this.#plan, io)
+      const reader = index === 0 ? first : await openInput(input, this.#plan, this.#io)
       try {
-        if (rejects) assertSameLayout(reader, first, input.name)
-        await onOpened(reader, input.name)
+        if (this.#rejects) assertSameLayout(reader, first, input.name)
+        await this.#reports.onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
         const parts = this.#parts(reader)
         for await (const part of readsAhead && maxErrors === Infinity ? ahead(parts) : parts) {
           if (this.rejected >= maxErrors) return
-          await this.#importPart(part, reader, write)
+          await this.#importPart(part, reader, transaction)
         }
         this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
       } finally {
@@ -99,6 +135,35 @@ export class Importer {
       }
     }
     this.isDone = true
+  }
+
+  /** The checkpoint of an import that has chosen ids stays: the same command would create its plants again. */
+  async finish(now: Date): Promise<void> {
+    const isKept = this.firstId !== undefined && this.position.numbered !== undefined
+    await this.#save(isKept ? { done: now.toISOString(), ...this.#saved, position: this.position } : undefined)
+  }
+
+  /** If nothing is settled, a new checkpoint is removed, or is again that of an import that is done. */
+  async end(): Promise<void> {
+    this.#rejects?.close(this.position.rejects ?? 0)
+    const isResumed = this.#before !== undefined && !this.#before.startsWith(donePrefix)
+    const isSettled = this.isDone || this.isBegun || settledIn(this.position.counts) > 0
+    if (isResumed || isSettled || this.#rejects?.hasFile) return
+    await this.#saveState(this.#before).catch((error: unknown) => {
+      if (!(error instanceof PlantsError)) throw error // one that stays is resumed
+    })
+  }
+
+  #save(saved: SavedImport | undefined): Promise<void> {
+    return this.#saveState(saved && JSON.stringify(saved))
+  }
+
+  async #saveState(to: string | undefined): Promise<void> {
+    const { id, transaction } = this.#target
+    const from = this.#state
+    if (id === undefined || from === to) return
+    await transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from, to }), true)
+    this.#state = to
   }
 
   /** The records of an input, mapped. With a limit of errors, a part begins where the one before it is settled. */
@@ -116,33 +181,33 @@ export class Importer {
     }
   }
 
-  async #importPart(part: Part, reader: OpenInput, write: Store['write']): Promise<void> {
-    const { lock, isService, rejects, io, onProgress, onRejected } = this.#context
-    const limit = this.#plan.maxErrors - this.rejected
-    const isChange = (one: Mapped): one is MappedChange => !('error' in one)
-    const stateOf = (position: Position) => JSON.stringify({ ...this.#saved, position })
-    let settled: Settled | undefined
-    const settle = (outcomes: Outcome[]) => {
-      lock?.assertHeld()
-      settled = this.#settle(part, outcomes, reader)
-      // With a checkpoint, in its transaction: what is not committed is cut off by the next append.
-      settled.position.rejects = rejects?.append(this.position.rejects ?? 0, settled.rejected, reader)
-      return settled
-    }
-    const state = (outcomes: Outcome[]) => stateOf(settle(outcomes).position)
-    const outcomes = await write(part.mapped.filter(isChange), {
-      signal: io.signal,
-      maxRejected: limit,
-      checkpoint: lock && !isService ? { id: lock.name, state } : undefined,
-    })
-    if (outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
-    const { position, rejected, failure } = settled ?? settle(outcomes)
-    if (lock && isService) writeJournal(lock, stateOf(position))
+  async #importPart(part: Part, reader: OpenInput, transaction: OwnStore['transaction']): Promise<void> {
+    const { id, isService } = this.#target
+    const options = { signal: this.#io.signal, maxRejected: this.#plan.maxErrors - this.rejected }
+    const changes = part.mapped.filter((one): one is MappedChange => !('error' in one))
+
+    const settled = await transaction(async ({ write, saveCheckpoint }) => {
+      const outcomes = await write(changes, options)
+      if (isService && outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
+      const result = this.#settle(part, outcomes, reader)
+      // Throws if another process has gone on with this import, which then has the rejects file, too.
+      if (id !== undefined) await saveCheckpoint({ id, from: this.#state, to: this.#stateAt(result.position) })
+      this.#rejects?.append(this.position.rejects ?? 0, result.bytes)
+      return result
+    }, true)
+
+    const { position, rejected, failure } = settled
+    if (id !== undefined) this.#state = this.#stateAt(position)
+    if (position.records > this.position.records) this.isBegun = true
     this.position = position
     this.rejected += rejected.length
-    onProgress(this)
-    await onRejected(rejected, must(this.#plan.inputs[position.input]).name)
+    this.#reports.onProgress(this)
+    await this.#reports.onRejected(rejected, must(this.#plan.inputs[position.input]).name)
     if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
+  }
+
+  #stateAt(position: Position): string {
+    return JSON.stringify({ ...this.#saved, position })
   }
 
   /** The inputs up to the one that is being read. */
@@ -154,31 +219,26 @@ export class Importer {
   /** If the limit may be reached in this part, up to its first invalid record. */
   async #map(chunk: Chunk, { header }: OpenInput, { records: done, nextId }: PartStart): Promise<Part> {
     const { records, problems } = chunk
-    const { lock, isService, io } = this.#context
+    const { isService } = this.#target
     const { input } = this.position
     const limit = this.#plan.maxErrors - this.rejected
     const ids = { firstId: this.firstId, nextId: nextId === undefined ? undefined : BigInt(nextId) }
     const mapper = new Mapper(this.#plan, header, ids, this.otherFields)
-    const keyOf = (record: number) => {
-      lock?.assertHeld() // when the plant is sent: another process may have taken over the import since
-      return `${this.#saved.id}-${input}-${record}`
-    }
     const mapped: Mapped[] = []
     const nextIds: (string | undefined)[] = []
     for (const [index, raw] of records.entries()) {
       const one = problems.get(index) ?? mapper.map(raw)
-      mapped.push(one)
+      const key = `${this.#saved.id}-${input}-${done + index}`
+      mapped.push(isService && one.type === 'create' ? { ...one, key } : one)
       nextIds.push(mapper.nextId?.toString())
-      if (isService && one.type === 'create')
-        Object.defineProperty(one, 'key', { get: () => keyOf(done + index), enumerable: true })
       if ('error' in one && records.length >= limit) break
-      if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0) await checkSignal(io.signal)
+      if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0) await checkSignal(this.#io.signal)
     }
-    await checkSignal(io.signal)
+    await checkSignal(this.#io.signal)
     return { chunk, mapped, nextIds }
   }
 
-  /** A store may call it again, when it repeats a transaction. */
+  /** Called again when a transaction is repeated. */
   #settle({ chunk, mapped, nextIds }: Part, outcomes: readonly Outcome[], reader: OpenInput): Settled {
     const { input, records, counts: old } = this.position
     const limit = this.#plan.maxErrors - this.rejected
@@ -214,7 +274,15 @@ export class Importer {
       })
     }
     const position = { input, records: records + settled, counts, nextId, numbered, files: this.#filesUntil(reader) }
-    return { position, rejected: rejections, failure }
+    return { ...this.#withRejects(position, rejections, reader), rejected: rejections, failure }
+  }
+
+  #withRejects(position: Position, rejected: readonly RejectedRecord[], reader: OpenInput) {
+    if (!this.#rejects) return { position, bytes: Buffer.alloc(0) }
+    const { rejects: length = 0, rejectsTail: tail } = this.position
+    const bytes = this.#rejects.bytesOf(length, rejected, reader)
+    const rejectsTail = bytes.length > 0 ? tailOf(bytes) : tail
+    return { position: { ...position, rejects: length + bytes.length, rejectsTail }, bytes }
   }
 }
 

@@ -245,20 +245,19 @@ function isFile({ path }: ImportInput): boolean {
   return path !== '-' && statSync(path).isFile()
 }
 
-/** Throws `malformed`, with the hint, unless they are those that an earlier run has read. */
-export async function assertSameFiles(
+/** The first input that is not what an earlier run has read. */
+export async function changedInput(
   { inputs }: ImportPlan,
   { files }: Position,
   { signal }: Io,
-  hint: string,
-): Promise<void> {
+): Promise<ImportInput | undefined> {
   for (const [index, { size, bytes, hash }] of files.entries()) {
-    const { path, name } = must(inputs[index])
-    const stats = statSync(path)
+    const input = must(inputs[index])
+    const stats = statSync(input.path)
     const isSame = stats.isFile() && (size === undefined || size === stats.size)
-    if (isSame && (await hashOf(path, bytes, signal)) === hash) continue
-    throw malformed(`${name} is not the file that an earlier run has begun to import`, hint)
+    if (!isSame || (await hashOf(input.path, bytes, signal)) !== hash) return input
   }
+  return undefined
 }
 
 async function hashOf(path: string, bytes: number, signal: AbortSignal): Promise<string> {

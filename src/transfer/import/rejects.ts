@@ -1,8 +1,17 @@
+import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { tableCell } from '../../plant/records.js'
-import { assertOwnFile, descriptorOf, isWrittenInPlace, openInPlace, unwritable } from '../../platform/atomic-file.js'
-import { errorValue, malformed } from '../../platform/errors.js'
+import {
+  assertOwnFile,
+  createFile,
+  descriptorOf,
+  isWrittenInPlace,
+  openInPlace,
+  targetOf,
+  unwritable,
+} from '../../platform/atomic-file.js'
+import { errorValue, malformed, systemCode } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
@@ -16,82 +25,190 @@ export interface RejectedRecord {
   message: string
 }
 
-/** The rejected records, each with its line and the reason: a table or NDJSON, which an import takes back. */
+/** Where the rejected records of an import are, by its checkpoint. */
+export interface RejectsPosition {
+  /** of the import */
+  id: string
+  /** of the file, which may be longer: a killed run has appended what it did not commit; 0 before the first record */
+  length: number
+  /** of the last bytes up to there, by which the file is known */
+  tail: RejectsTail | undefined
+}
+
+export interface RejectsTail {
+  bytes: number
+  /** their SHA-256 */
+  hash: string
+}
+
+export function tailOf(bytes: Buffer): RejectsTail {
+  return { bytes: bytes.length, hash: createHash('sha256').update(bytes).digest('base64url') }
+}
+
+/**
+ * The rejected records, each with its line and the reason: a table or NDJSON, which an import takes back. A file is
+ * created at the first record, with it, and only by one import: that of a killed run is known by a draft beside it,
+ * which is the same file under a name of the import, until the checkpoint has its length.
+ */
 export class Rejects {
   readonly path: string
-  readonly #fd: number
+  /** through links */
+  readonly #target: string
+  readonly #draft: string | undefined
+  /** that of an import that is begun again, whose file this is until `renew` */
+  readonly #oldDraft: string | undefined
+  #fd: number | undefined
   /** not `isWrittenInPlace` */
   readonly #isFile: boolean
   /** opened by the shell, and not closed here */
   readonly #isGiven: boolean
-  /** whether this run has written to it: a pipe has no header of an earlier run */
-  #isBegun = false
+  /** where this run has ended it; before that, an earlier run may have appended what it did not commit */
+  #end: number | undefined
 
-  /** @param length of the file of an earlier run, which goes on; without it, there must be none */
-  static async open(path: string, length: number | undefined, signal: AbortSignal): Promise<Rejects> {
+  /**
+   * @param position undefined for an import that cannot be resumed
+   * @param replaced that of the import that is begun again
+   * @throws {PlantsError} `malformed` for a file that is not that of this import, `unwritable` for one that cannot be made
+   */
+  static async open(
+    path: string,
+    position: RejectsPosition | undefined,
+    replaced: RejectsPosition | undefined,
+    signal: AbortSignal,
+  ): Promise<Rejects> {
     const stats = fs.statSync(path, { throwIfNoEntry: false })
     // Its writes block: it is only opened when a pipe has a reader.
     const pipe = stats?.isFIFO() ? await openInPlace(path, signal) : undefined
     try {
-      return new Rejects(path, stats, length)
+      return new Rejects(path, stats, position, replaced)
     } finally {
       if (pipe !== undefined) fs.closeSync(pipe)
     }
   }
 
-  private constructor(path: string, stats: fs.Stats | undefined, length: number | undefined) {
+  private constructor(
+    path: string,
+    stats: fs.Stats | undefined,
+    position: RejectsPosition | undefined,
+    replaced: RejectsPosition | undefined,
+  ) {
     this.path = path
     const given = descriptorOf(path, stats)
     this.#isGiven = given !== undefined
     this.#isFile = !isWrittenInPlace(path, stats)
-    this.#fd = given ?? this.#attempt(() => fs.openSync(path, 'a', 0o600))
+    this.#target = this.#isFile ? targetOf(path) : path
+    this.#draft = position && this.#draftOf(position)
+    this.#oldDraft = replaced && this.#draftOf(replaced)
+    const { length = 0, tail } = replaced ?? position ?? {}
+    if (!this.#isFile) this.#fd = given ?? this.#attempt(() => fs.openSync(path, 'a'))
+    else if (stats || length > 0) this.#fd = this.#openOwn(stats, length, tail)
+    else this.#attempt(() => fs.accessSync(dirname(this.#target), fs.constants.W_OK))
+  }
+
+  #openOwn(stats: fs.Stats | undefined, length: number, tail: RejectsTail | undefined): number {
+    if (stats?.isFile()) assertOwnFile(this.path, stats, 'Choose another file with --rejects')
+    if (stats?.isFile() && length === 0 && !this.#isDraft(stats))
+      throw malformed(
+        `${this.path} already exists, and would be overwritten`,
+        'Choose another file with --rejects, or remove it',
+      )
+    const restore = 'Restore the file, or add --restart, and --if-exists same for what is stored'
+    if ((stats?.size ?? 0) < length)
+      throw malformed(`${this.path} is shorter than it was when the import was interrupted`, restore)
+    const fd = this.#attempt(() => fs.openSync(this.#target, 'a+'))
+    if (tail === undefined || tailOf(readAt(fd, length - tail.bytes, tail.bytes)).hash === tail.hash) return fd
+    fs.closeSync(fd)
+    throw malformed(`${this.path} is not the file that the interrupted import has written`, restore)
+  }
+
+  /** Whether a killed run of this import has made the file, and did not commit what is in it. */
+  #isDraft(stats: fs.Stats): boolean {
+    const path = this.#oldDraft ?? this.#draft
+    const draft = path === undefined ? undefined : fs.statSync(path, { throwIfNoEntry: false })
+    return draft !== undefined && isSameFile(draft, stats)
+  }
+
+  #draftOf({ id }: RejectsPosition): string {
+    return join(dirname(this.#target), `.plants-${id}.tmp`)
+  }
+
+  /** Removes the file of the import that is begun again. Call it when no other process can go on with that. */
+  renew(): void {
+    if (this.#oldDraft === undefined || !this.#isFile) return
+    if (this.#fd !== undefined) fs.closeSync(this.#fd)
+    this.#fd = undefined
+    for (const path of [this.#target, this.#oldDraft]) this.#attempt(() => fs.rmSync(path, { force: true }))
+  }
+
+  get hasFile(): boolean {
+    return this.#isFile && this.#fd !== undefined
+  }
+
+  /** What `append` writes after this length. */
+  bytesOf(length: number, rejected: readonly RejectedRecord[], reader: FormatReader): Buffer {
+    if (rejected.length === 0) return Buffer.alloc(0)
+    const isFirst = length === 0 || (!this.#isFile && this.#end === undefined) // a pipe has no header of an earlier run
+    const head = isFirst ? headOf(reader) : ''
+    return Buffer.from(head + rejected.map((record) => `${recordOf(record, reader)}\n`).join(''))
+  }
+
+  /**
+   * Cuts off what was appended and not committed, and returns when all is on disk. Call it only when no other process
+   * can go on with the import.
+   *
+   * @throws {PlantsError} `malformed` when another process has made or changed the file
+   */
+  append(length: number, bytes: Buffer): void {
+    if (this.#fd === undefined) {
+      if (bytes.length > 0) this.#fd = this.#create(bytes)
+    } else {
+      if (this.#isFile) this.#cut(this.#fd, length)
+      const fd = this.#fd
+      this.#attempt(() => {
+        if (bytes.length > 0) fs.writeFileSync(fd, bytes)
+        if (bytes.length > 0 && this.#isFile) fs.fdatasyncSync(fd)
+      })
+    }
+    if (this.#fd !== undefined) this.#end = length + bytes.length
+  }
+
+  #cut(fd: number, length: number): void {
+    const stats = fs.fstatSync(fd)
+    const named = fs.statSync(this.#target, { throwIfNoEntry: false })
+    const isChanged = stats.size < length || (this.#end !== undefined && stats.size !== this.#end)
+    if (isChanged || !named || !isSameFile(named, stats))
+      throw malformed(`Another process has changed ${this.path}`, 'Restore the file, and run the same command again')
+    if (stats.size > length) this.#attempt(() => fs.ftruncateSync(fd, length))
+  }
+
+  /** Gives the file its name when it is on disk: of two imports, one gets it, and no part of a file is ever seen. */
+  #create(bytes: Buffer): number {
+    const path = this.#draft ?? this.#target
+    let fd: number | undefined
     try {
-      if (!this.#isFile) return
-      const opened = fs.fstatSync(this.#fd)
-      assertOwnFile(path, opened, 'Choose another file with --rejects')
-      if (length === undefined && opened.size > 0)
-        throw malformed(
-          `${path} already exists, and would be overwritten`,
-          'Choose another file with --rejects, or remove it',
-        )
-      if (!stats) syncFolder(dirname(fs.realpathSync(path)))
-      this.#cut(length ?? 0)
+      fd = fs.openSync(path, this.#draft === undefined ? 'ax' : 'a', 0o600) // a killed run may have left a draft
+      fs.ftruncateSync(fd, 0)
+      fs.writeFileSync(fd, bytes)
+      fs.fdatasyncSync(fd)
+      if (this.#draft !== undefined) createFile(path, this.#target)
+      syncFolder(dirname(this.#target))
+      return fd
     } catch (error) {
-      fs.closeSync(this.#fd)
-      throw error
+      if (fd !== undefined) fs.closeSync(fd)
+      if (fd !== undefined && this.#draft !== undefined) fs.rmSync(path, { force: true })
+      if (systemCode(error) !== 'EEXIST') return this.#attempt(() => raise(error))
+      const hint = 'Move it away, and run the same command again'
+      throw malformed(`${this.path} was created by another process, and would be overwritten`, hint)
     }
   }
 
-  #cut(length: number): void {
-    if (!this.#isFile) return
-    const { size } = fs.fstatSync(this.#fd)
-    if (size < length)
-      throw malformed(
-        `${this.path} is shorter than it was when the import was interrupted`,
-        'Restore the file, or add --restart, and --if-exists same for what is stored',
-      )
-    if (size > length) this.#attempt(() => fs.ftruncateSync(this.#fd, length))
-  }
-
-  /** Cuts the file to the length of a checkpoint, appends, and returns the new length when all is on disk. */
-  append(length: number, rejected: readonly RejectedRecord[], reader: FormatReader): number {
-    this.#cut(length)
-    if (rejected.length === 0) return length
-    const head = length === 0 || (!this.#isFile && !this.#isBegun) ? headOf(reader) : ''
-    this.#isBegun = true
-    const bytes = Buffer.from(head + rejected.map((record) => `${recordOf(record, reader)}\n`).join(''))
-    this.#attempt(() => {
-      fs.writeFileSync(this.#fd, bytes)
-      if (this.#isFile) fs.fdatasyncSync(this.#fd)
-    })
-    return length + bytes.length
-  }
-
-  /** Removes an empty file. */
-  close(): void {
+  /** Removes an empty file, and the name of a draft that is committed. */
+  close(length: number): void {
+    if (this.#fd === undefined) return
     const isEmpty = this.#isFile && fs.fstatSync(this.#fd).size === 0
     if (!this.#isGiven) fs.closeSync(this.#fd)
-    if (isEmpty) fs.rmSync(fs.realpathSync(this.path))
+    if (isEmpty) fs.rmSync(this.#target, { force: true })
+    if (this.#draft !== undefined && (isEmpty || length > 0)) fs.rmSync(this.#draft, { force: true })
   }
 
   #attempt<T>(action: () => T): T {
@@ -101,6 +218,19 @@ export class Rejects {
       throw unwritable(`The rejects file ${this.path}`, error, 'Choose another file with --rejects, or free some space')
     }
   }
+}
+
+function readAt(fd: number, position: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length)
+  return bytes.subarray(0, fs.readSync(fd, bytes, 0, length, position))
+}
+
+function raise(error: unknown): never {
+  throw error
+}
+
+function isSameFile(one: fs.Stats, other: fs.Stats): boolean {
+  return one.ino === other.ino && one.dev === other.dev
 }
 
 /** The rejected records of inputs are in one file. */

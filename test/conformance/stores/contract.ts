@@ -9,7 +9,14 @@ import {
 } from '../../../src/plant/plant.js'
 import { must } from '../../../src/platform/values.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
-import type { CountQuery, ListQuery, OwnStore, ReadQuery, Store } from '../../../src/stores/common/store.js'
+import type {
+  CheckpointChange,
+  CountQuery,
+  ListQuery,
+  OwnStore,
+  ReadQuery,
+  Store,
+} from '../../../src/stores/common/store.js'
 import { createNext, greatestId } from '../../../src/stores/registry.js'
 import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
@@ -606,38 +613,69 @@ function describeOrder(open: Open<OwnStore>): void {
 }
 
 function describeTransactions(open: Open<OwnStore>): void {
-  const checkpoint = (state: string | undefined, id = 'one') => ({ checkpoint: { id, state } })
-
   test('keeps a checkpoint with its changes, and removes it with others', async () => {
     const { store } = await open()
     await createPlant(store, moss)
+    const write = (changes: Change[], change: CheckpointChange) =>
+      store.transaction(async (transaction) => {
+        const outcomes = await transaction.write(changes)
+        await transaction.saveCheckpoint(change)
+        return outcomes
+      }, true)
     const changes = [fern, moss, ivy].map((plant) => creation(plant))
-    const outcomes = await store.write(changes, checkpoint(`{"at":"'\\"}`))
+    const first = `{"at":"'\\"}`
+    const outcomes = await write(changes, { id: 'one', from: undefined, to: first })
     expect(outcomes.map(told)).toEqual(['created', idExists(2), 'created'])
-    await store.write([], checkpoint('', 'two'))
-    expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual([`{"at":"'\\"}`, ''])
-    await store.write([patching({ id: 1n, tag: null })], checkpoint('{"at":2}'))
-    await store.write([deletion(3n)], checkpoint(undefined, 'two'))
+    await write([], { id: 'two', from: undefined, to: '' })
+    expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual([first, ''])
+    await write([patching({ id: 1n, tag: null })], { id: 'one', from: first, to: '{"at":2}' })
+    await write([deletion(3n)], { id: 'two', from: '', to: undefined })
     expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual(['{"at":2}', undefined])
     expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'Fern' }, moss])
+  })
+
+  test.each<[string | undefined, string | undefined]>([
+    [undefined, 'c'],
+    ['b', 'c'],
+    ['b', undefined],
+  ])('stores nothing when the checkpoint is no longer %s', async (from, to) => {
+    const { store } = await open()
+    await store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id: 'one', from: undefined, to: 'a' }))
+    const failed = store.transaction(async ({ write, saveCheckpoint }) => {
+      await write([creation(fern)])
+      await saveCheckpoint({ id: 'one', from, to })
+    }, true)
+    await expect(failed).rejects.toMatchObject({ type: 'unavailable' })
+    expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
+  })
+
+  test('keeps the newest checkpoints of what is done, and all others', async () => {
+    const { store } = await open()
+    const save = (id: string, to: string) =>
+      store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from: undefined, to }))
+    await save('open', '{"version":2}')
+    for (let day = 100; day <= 201; day += 1) await save(`${day}`, `{"done":"${day}"}`)
+    const found = await Promise.all(['open', '100', '101', '102', '201'].map((id) => store.checkpoint(id)))
+    expect(found).toEqual(['{"version":2}', undefined, undefined, '{"done":"102"}', '{"done":"201"}'])
   })
 
   test('stores nothing of a write that throws', async () => {
     const { store } = await open()
     const { signal } = new AbortController()
-    await store.write([creation(fern)], { ...checkpoint('first'), signal })
+    await store.write([creation(fern)], { signal })
     const stopped = AbortSignal.abort(new Error('stopped'))
-    const written = store.write([creation(moss), creation(ivy)], { ...checkpoint('second'), signal: stopped })
+    const written = store.write([creation(moss), creation(ivy)], { signal: stopped })
     await expect(written).rejects.toThrow('stopped')
-    expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[fern], 'first'])
+    expect(await gathered(store.read())).toStrictEqual([fern])
   })
 
   test('stores all that a transaction writes', async () => {
     const { store, look } = await open()
-    const result = await store.transaction(async (write) => {
+    const result = await store.transaction(async ({ write, saveCheckpoint }) => {
       const first = await write([creation(fern), creation(moss)])
       expect(await look(1n)).toBeUndefined()
-      const second = await write([creation(fern), patching({ id: 2n, tag: 'wet' })], checkpoint('done'))
+      const second = await write([creation(fern), patching({ id: 2n, tag: 'wet' })])
+      await saveCheckpoint({ id: 'one', from: undefined, to: 'done' })
       return [...first, ...second].map(told)
     })
     expect(result).toEqual(['created', 'created', idExists(1), 'updated'])
@@ -648,8 +686,9 @@ function describeTransactions(open: Open<OwnStore>): void {
   test('stores nothing of a transaction that throws', async () => {
     const { store } = await open()
     await createPlant(store, ivy)
-    const failed = store.transaction(async (write) => {
-      await write([creation(fern), deletion(3n)], checkpoint('half'))
+    const failed = store.transaction(async ({ write, saveCheckpoint }) => {
+      await write([creation(fern), deletion(3n)])
+      await saveCheckpoint({ id: 'one', from: undefined, to: 'half' })
       throw new Error('rejected')
     })
     await expect(failed).rejects.toThrow('rejected')
@@ -661,7 +700,7 @@ function describeTransactions(open: Open<OwnStore>): void {
     const { store } = await open()
     const ended: string[] = []
     let one: Promise<unknown> = Promise.resolve()
-    const failed = store.transaction(async (write) => {
+    const failed = store.transaction(async ({ write }) => {
       await write([creation(fern)])
       one = createPlant(store, otherFern).then(() => ended.push('created'))
       for (const part of [0, 1000, 2000])

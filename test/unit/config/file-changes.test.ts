@@ -39,7 +39,7 @@ describe('a settings file that is a link', () => {
     }
     expect(readlinkSync(user.file)).toBe('step')
     expect([user.config, join(user.home, 'dotfiles')].flatMap((folder) => readdirSync(folder))).toEqual([
-      ...['settings.json', 'step', 'plants.json'],
+      ...['settings.json', 'step', 'plants.json', 'plants.json.lock'],
     ])
   })
 

@@ -19,7 +19,7 @@ const database = reusedDatabase()
 const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
   Array.from({ length: count }, (_, index) => ({ id: BigInt(first + index), name: `${name} ${first + index}` }))
 const count = 'SELECT count(*)::int FROM plant_store.plants'
-const checkpoint = { id: 'a', state: 'done' }
+const checkpoint = { id: 'a', from: undefined, to: 'done' }
 
 test.each<[string, Moment]>([
   ['COMMIT', 'sent'],
@@ -39,7 +39,12 @@ test('does not take what it has updated itself for what was there before', async
   await createAll(store, plants(1))
   line.cut('COMMIT', 'answered')
   const updates = plants(2, 0, 'Moss').map((patch): Change => ({ type: 'update', patch, ifMissing: 'create' }))
-  expect(typesOf(await store.write(updates, { checkpoint }))).toEqual(['updated', 'created'])
+  const outcomes = await store.transaction(async ({ write, saveCheckpoint }) => {
+    const all = await write(updates)
+    await saveCheckpoint(checkpoint)
+    return all
+  }, true)
+  expect(typesOf(outcomes)).toEqual(['updated', 'created'])
   expect([line.cuts, await gathered(store.read())]).toEqual([1, plants(2, 0, 'Moss')])
 })
 

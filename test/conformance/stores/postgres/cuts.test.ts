@@ -96,6 +96,24 @@ test('an import is done even if its checkpoint cannot be removed', async () => {
   expect(err).toMatch(/plants: The import is done, but its checkpoint may have been left: .*\n$/)
 })
 
+test.each<Moment>(['before', 'sent', 'answered'])(
+  'an import whose commits are cut %s keeps all once',
+  async (moment) => {
+    const place = await freshDatabase()
+    const { line } = await openByLine(place)
+    const user = new Importer()
+    user.write('plants', Array.from({ length: 3000 }, (_, id) => (id % 3 === 2 ? 'bad\n' : plant(id))).join(''))
+    line.cut('COMMIT', moment, 2)
+    const argv = ['import', 'plants', '--rejects', 'bad', '--store', line.url]
+    const { code } = await user.run(argv, { env: place.env })
+    expect([code, line.cuts]).toEqual([6, 2])
+    expect(await place.sql('SELECT count(*)::int FROM plant_store.plants')).toEqual([{ count: 2000 }])
+    expect(user.rejected('bad').map(({ line: at }) => at)).toEqual(
+      Array.from({ length: 1000 }, (_, index) => 3 * index + 3),
+    )
+  },
+)
+
 test('a server that may not tell leaves the outcome of a commit unknown, and creates work', async () => {
   const place = await freshDatabase()
   const { line, store } = await openByLine(place)

@@ -62,7 +62,7 @@ test('lets a role do what it has been granted', async () => {
   await place.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
   const store = await openShared(clerk)
   await createPlant(store, { id: 2n, name: 'Moss' })
-  await store.write([], { checkpoint: { id: 'a', state: 'b' } })
+  await store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id: 'a', from: undefined, to: 'b' }))
   await store.check()
   const mayNot = `unavailable: ${clerk.role} has no right to delete plants in ${name}`
   expect(await settled([store.check(['read']), store.check(['read', 'delete'])])).toEqual([undefined, mayNot])

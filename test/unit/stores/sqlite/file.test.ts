@@ -89,7 +89,7 @@ describe('the file of a store', () => {
   test.each(ends)('leaves the outcome of a commit unknown during which it was %s', async (_, change) => {
     const { path, store } = await openedStore()
     copyFileSync(path, `${path}.backup`)
-    const written = store.transaction(async (write) => {
+    const written = store.transaction(async ({ write }) => {
       await write([{ type: 'create', plant: moss }])
       change(path)
     })

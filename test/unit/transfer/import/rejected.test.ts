@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { createReadStream, createWriteStream, existsSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { createReadStream, createWriteStream, existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
@@ -71,10 +71,11 @@ describe('a rejects file', () => {
     expect(statSync(join(user.home, 'bad')).mode & 0o777).toBe(0o600)
   })
 
-  test('can have another name after a wrong one, also of an empty file', async () => {
+  test('can have another name after a wrong one, which must be new', async () => {
     user.write('plants', input)
-    user.write('bad', '')
+    user.write('empty', '')
     expect(await user.import('plants --rejects no/bad')).toMatchObject({ code: 74 })
+    expect(await user.import('plants --rejects empty')).toMatchObject({ code: 2 })
     expect(await user.import('plants --rejects bad')).toMatchObject({ code: 6, created: 1, rejected: { 422: 1 } })
     expect(user.rejected('bad')).toMatchObject([{ record: { id: 2 } }])
   })
@@ -135,12 +136,11 @@ test.runIf(isLinux)('a rejects file is left alone once another process has taken
   writer.write('{"id":1}\n'.repeat(20_000)) // more than is read to find the format
   const rejected = () => (existsSync(join(user.home, 'bad')) ? user.read('bad').match(/\n/g)?.length : 0)
   await expect.poll(rejected, { interval: 5 }).toBe(20_000)
-  const [lock = ''] = user.journals.map((name) => join(user.state, 'imports', name))
-  rmSync(lock, { recursive: true })
-  writeFileSync(lock, 'another')
+  query(user.store, "UPDATE imports SET state = 'another'")
   const before = user.read('bad')
   writer.end('{"id":2}\n')
-  expect(await importing).toMatchObject({ code: 4, err: expect.stringContaining('has taken over') })
+  const err = expect.stringContaining('Another plants process is importing the same inputs')
+  expect(await importing).toMatchObject({ code: 4, err })
   expect(user.read('bad')).toBe(before)
 })
 
@@ -162,12 +162,17 @@ test.runIf(isLinux)('a pipe gets a header from each run', async () => {
   const pipe = join(user.home, 'pipe')
   execFileSync('mkfifo', [pipe])
   const read = text(createReadStream(pipe))
-  const rejects = await Rejects.open(pipe, 5, new AbortController().signal)
+  const rejects = await Rejects.open(
+    pipe,
+    { id: 'a', length: 5, tail: undefined },
+    undefined,
+    new AbortController().signal,
+  )
   const header = { names: ['id', 'name'], columns: new Map(), others: [], kept: [0, 1] }
   const reader: FormatReader = { format: 'csv', delimiter: ',', header, chunks: Readable.from([]) }
   const record = (id: string) => ({ line: 2, element: undefined, raw: [id, 'Fern'], error: 422, message: 'no' })
-  for (const id of ['a', 'b']) rejects.append(5, [record(id)], reader)
-  rejects.close()
+  for (const id of ['a', 'b']) rejects.append(5, rejects.bytesOf(5, [record(id)], reader))
+  rejects.close(5)
   expect(await read).toBe('rejected_line,rejected_reason,id,name\n2,no,a,Fern\n2,no,b,Fern\n')
 })
 

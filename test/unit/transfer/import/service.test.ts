@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
@@ -6,6 +6,7 @@ import { allCreated, grouped, journalsOf, plantLines, rejectedIn } from '../../.
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
 import { gate } from '../../../helpers/service.js'
 import { eachOnce, idOf, ServiceImport } from '../../../helpers/service-import.js'
+import { query } from '../../../helpers/sqlite-file.js'
 import { World } from '../../../helpers/world.js'
 
 const lines = plantLines(1000)
@@ -168,16 +169,38 @@ test('a journal that is broken is not believed', async () => {
   await run.import()
   mend()
   const path = join(run.state, 'imports', journalsOf(run)[0] ?? '')
-  const saved = readFileSync(path, 'utf8')
-  writeFileSync(path, saved.replace('"version":2', '"version":3'))
+  query(path, `UPDATE imports SET state = replace(state, '"version":2', '"version":3')`)
   const damaged = 'plants: The checkpoint of this import is damaged\n  To begin again, add --restart --if-exists skip\n'
   expect(await run.import()).toMatchObject({ code: 2, err: damaged })
-  rmSync(path)
-  symlinkSync(path, path)
-  const err = expect.stringContaining(`plants: The journal ${path} could not be read: `)
-  expect(await run.import()).toMatchObject({ code: 2, err })
-  rmSync(path)
-  symlinkSync(join(run.home, 'new'), path)
+  for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+  mkdirSync(path)
+  const unusable = `plants: The journal ${path} could not be used: `
+  expect(await run.import()).toMatchObject({ code: 74, err: expect.stringContaining(unusable) })
+  rmSync(path, { recursive: true })
   expect(await run.import('--if-exists skip')).toMatchObject({ code: 0, journals: 0 })
-  expect(existsSync(join(run.home, 'new'))).toBe(false)
+})
+
+test('the journal of an earlier version is refused, and goes with --restart', async () => {
+  const { service, mend } = await illService(() => ({ status: 404 }))
+  const run = new ServiceImport(lines, service.url)
+  await run.import()
+  mend()
+  const [name = ''] = journalsOf(run)
+  const path = join(run.state, 'imports', name)
+  const [saved] = query(path, 'SELECT state FROM imports')
+  for (const suffix of ['', '-wal', '-shm']) rmSync(path + suffix, { force: true })
+  const old = path.replace(/db$/, 'json')
+  writeFileSync(path.replace(/db$/, 'lock'), 'elsewhere\n1\nof an earlier version\n')
+  for (const [state, created] of [
+    [saved?.['state'], 500],
+    ['{"version":1,"position":{"counters":{"created":7,"updated":0}}}', 7],
+  ]) {
+    writeFileSync(old, `${state}\n`)
+    const err = `plants: An older version of plants began this import: ${created} created, 0 updated\n  To begin again, add --restart --if-exists skip\n`
+    expect(await run.import()).toMatchObject({ code: 2, err })
+  }
+  const [created, skipped] = [500, 500]
+  const counts = { ...allCreated(created), skipped }
+  expect(await run.import('--restart --if-exists skip')).toMatchObject({ code: 0, counts, journals: 0 })
+  expect([existsSync(old), service.made]).toEqual([false, once])
 })

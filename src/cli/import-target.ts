@@ -1,0 +1,64 @@
+import type { Io } from '../platform/io.js'
+import type { OwnStore, Right } from '../stores/common/store.js'
+import { completeAddress, isOwn, openToCompare, ownSchemeOf, schemeOf } from '../stores/registry.js'
+import { checkpointId } from '../transfer/import/checkpoint.js'
+import { dryRunOf } from '../transfer/import/dry-run.js'
+import { type ImportTarget, within } from '../transfer/import/importer.js'
+import type { ImportPlan } from '../transfer/import/input.js'
+import { openJournal } from '../transfer/import/journal.js'
+import { type ImportOptions, type ImportReport, isResumable } from './import-report.js'
+import type { Settings } from './settings.js'
+
+export interface Target extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
+  /** that of an earlier version, which cannot be resumed */
+  oldCheckpoint?: string | undefined
+  close(): Promise<void>
+}
+
+/** The store, a dry run of it, or a service with the journal of this import. */
+export async function openTarget(
+  plan: ImportPlan,
+  report: ImportReport,
+  options: ImportOptions,
+  { store: address, storeOptions, warn }: Settings,
+  io: Io,
+): Promise<Target> {
+  if (options.dryRun) {
+    const { store, isReadable } = await openToCompare(address, storeOptions)
+    if (!isReadable) await warn(`Only the input is checked, not which ids exist at ${address.name}`)
+    const { write, close } = dryRunOf(store, isReadable, (changes) => report.writeChanges(changes))
+    return { isService: false, id: undefined, transaction: within(write), close }
+  }
+  const paths = plan.inputs.map(({ path }) => path)
+  const id = isResumable(plan, options) ? checkpointId(completeAddress(address), paths) : undefined
+  const needs: Right[] = options.ifExists === 'update' ? ['update'] : []
+  if (isOwn(address)) {
+    const store = await ownSchemeOf(address).open(address, { ...storeOptions, needs })
+    return {
+      isService: false,
+      id,
+      transaction: (...work) => store.transaction(...work),
+      checkpoint: (name) => store.checkpoint(name),
+      flush: () => store.flush(),
+      close: () => store.close(),
+    }
+  }
+  const journal = id === undefined ? undefined : await openJournal(id, storeOptions, io)
+  try {
+    const store = await schemeOf(address).open(address, { ...storeOptions, needs })
+    const write = store.write.bind(store)
+    return {
+      ...journal,
+      isService: true,
+      id,
+      transaction: journal ? (work) => journal.transaction((kept) => work({ ...kept, write })) : within(write),
+      close: async () => {
+        await journal?.close()
+        await store.close()
+      },
+    }
+  } catch (error) {
+    await journal?.close()
+    throw error
+  }
+}

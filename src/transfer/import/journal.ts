@@ -1,0 +1,114 @@
+import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { malformed, PlantsError, reasonOf, systemReason } from '../../platform/errors.js'
+import { acquireLock } from '../../platform/file-lock.js'
+import { makeFolder } from '../../platform/files.js'
+import type { Io } from '../../platform/io.js'
+import { checkpointMoved, donePrefix, maxDone, type OpenOptions, type OwnStore } from '../../stores/common/store.js'
+import { schemes } from '../../stores/registry.js'
+
+/** Keeps the checkpoint of an import into a service: a store of this machine, without plants. */
+export interface Journal {
+  transaction: OwnStore['transaction']
+  checkpoint: OwnStore['checkpoint']
+  /** the checkpoint that an earlier version has left in a file of its own */
+  oldCheckpoint: string | undefined
+  close(): Promise<void>
+}
+
+/** @throws {PlantsError} `unavailable` while another process has it open */
+export async function openJournal(id: string, options: OpenOptions, io: Io): Promise<Journal> {
+  const state = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : await io.stateFolder()
+  const folder = join(state, 'imports')
+  const path = join(folder, id)
+  let release = () => {}
+  try {
+    makeFolder(folder)
+    release = await acquireLock(`${path}.lock`, 0, io)
+    const oldCheckpoint = readOld(`${path}.json`)
+    const store = await openStore(path, options)
+    return {
+      oldCheckpoint,
+      checkpoint: (name) => store.checkpoint(name),
+      transaction: async (work) => {
+        const result = await transactIn(store, path, work)
+        rmSync(`${path}.json`, { force: true })
+        return result
+      },
+      close: async () => {
+        const saved = await store.checkpoint(id)
+        await store.close()
+        if (saved === undefined) removeJournal(path)
+        else if (saved.startsWith(donePrefix)) await forgetOldest(folder, options, io)
+        release()
+      },
+    }
+  } catch (error) {
+    release()
+    if (error instanceof PlantsError && error.retryable) throw checkpointMoved()
+    throw unusable(path, 'used', error)
+  }
+}
+
+function openStore(path: string, options: OpenOptions): Promise<OwnStore> {
+  return schemes.sqlite.open({ scheme: 'sqlite', name: `${path}.db`, isDefault: true }, options)
+}
+
+/** An error of the work is thrown as it is, that of the journal says so. */
+async function transactIn<T>(
+  store: OwnStore,
+  path: string,
+  work: Parameters<typeof store.transaction<T>>[0],
+): Promise<T> {
+  let failure: unknown
+  try {
+    return await store.transaction(async (transaction) => {
+      try {
+        return await work(transaction)
+      } catch (error) {
+        failure = error
+        throw error
+      }
+    })
+  } catch (error) {
+    throw failure ?? unusable(path, 'written', error)
+  }
+}
+
+function unusable(path: string, what: string, cause: unknown): unknown {
+  if (cause instanceof PlantsError && (cause.isInterruption || cause.type === 'malformed')) return cause
+  const message = `The journal ${path}.db could not be ${what}: ${systemReason(cause) ?? reasonOf(cause)}`
+  const hint = 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
+  return new PlantsError('unwritable', message, { hint, cause })
+}
+
+function readOld(path: string): string | undefined {
+  try {
+    return existsSync(path) ? readFileSync(path, 'utf8') : undefined
+  } catch (error) {
+    const reason = systemReason(error) ?? reasonOf(error)
+    throw malformed(`The journal ${path} could not be read: ${reason}`, 'It says what is stored: repair it', error)
+  }
+}
+
+function removeJournal(path: string): void {
+  for (const suffix of ['.db', '.lock']) rmSync(path + suffix, { force: true })
+}
+
+/** Of the journals of imports that are done, the newest ones stay. */
+async function forgetOldest(folder: string, options: OpenOptions, io: Io): Promise<void> {
+  const names = readdirSync(folder).filter((name) => name.endsWith('.db'))
+  if (names.length <= maxDone) return
+  const timeOf = (name: string) => statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const byTime = names.map((name) => ({ name, time: timeOf(name) })).toSorted((one, other) => other.time - one.time)
+  for (const { name } of byTime.slice(maxDone)) {
+    const path = join(folder, basename(name, '.db'))
+    const release = await acquireLock(`${path}.lock`, 0, io).catch(() => undefined) // in use
+    if (!release) continue
+    const store = await openStore(path, options)
+    const saved = await store.checkpoint(basename(path))
+    await store.close()
+    if (saved?.startsWith(donePrefix)) removeJournal(path)
+    release()
+  }
+}
