@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, readdirSync, readFileSync, renameSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { countOf, countsOf, plantLines, rejectedIn, writeLines } from '../../helpers/import.js'
@@ -9,14 +9,10 @@ import { World } from '../../helpers/world.js'
 
 const moved = 'plants: Another plants process is importing the same inputs into this store\n  Wait for it'
 
-/** Starts an import that gets a signal from strace at a system call. */
+/** Starts an import that gets a signal from strace at a system call, and prints into the file `out`. */
 function startTraced(user: World, args: string, calls: string[]) {
-  const tracing = ['-D', '-f', '-o', join(user.home, 'log'), ...calls]
-  const out = openSync(join(user.home, 'out'), 'w') // without a process that copies it
-  const options = { cwd: user.home, env: user.env, stdout: out }
-  const child = startUnder('strace', tracing, args.split(' '), user.home, options)
-  closeSync(out)
-  return child
+  const tracing = ['-c', 'exec strace -D -f -o log "$@" >out', 'sh', ...calls]
+  return startUnder('sh', tracing, args.split(' '), user.home, { cwd: user.home, env: user.env })
 }
 
 describe.runIf(canTrace)('an import that gets a signal right after its summary (needs strace)', () => {
@@ -24,9 +20,14 @@ describe.runIf(canTrace)('an import that gets a signal right after its summary (
   const stored = numbered.length - 1
 
   /** SIGKILL comes when the store is closed after that: a system call that it ends does nothing. */
-  async function signalled(user: World, args: string, signal: string) {
-    const [path, call] = signal === 'KILL' ? [`${user.store}-wal`, 'unlink'] : [join(user.home, 'out'), 'write']
-    const inject = ['-P', path, '-e', `trace=${call}`, '-e', `inject=${call}:signal=${signal}:when=1`]
+  const moments: [signal: string, call: string, pathOf: (user: World) => string, killer?: string][] = [
+    ['KILL', 'unlink', ({ store }) => `${store}-wal`, 'SIGKILL'],
+    ['TERM', 'write', ({ home }) => join(home, 'out')],
+    ['INT', 'write', ({ home }) => join(home, 'out')],
+  ]
+
+  async function signalled(user: World, args: string, [signal, call, pathOf]: (typeof moments)[number]) {
+    const inject = ['-P', pathOf(user), '-e', `trace=${call}`, '-e', `inject=${call}:signal=${signal}:when=1`]
     const { exitCode, signal: killer, stderr } = await startTraced(user, args, inject)
     return {
       end: exitCode ?? killer,
@@ -35,16 +36,13 @@ describe.runIf(canTrace)('an import that gets a signal right after its summary (
     }
   }
 
-  test.each([
-    ['KILL', 'SIGKILL'],
-    ['TERM', 0],
-    ['INT', 0],
-  ])('%s ends with its code, and is not repeated', async (signal, end) => {
+  test.each(moments)('%s at %s ends with its code, and is not repeated', async (...moment) => {
+    const end = moment[3] ?? 0
     const user = new World()
     user.write('plants.csv', `${numbered.join('\n')}\n`)
     const command = 'import plants.csv --id-from next'
     const err = `plants: Plants without an id got 1 to ${stored}\n`
-    expect(await signalled(user, command, signal)).toMatchObject({ end, err, counts: { created: stored } })
+    expect(await signalled(user, command, moment)).toMatchObject({ end, err, counts: { created: stored } })
     const { code, err: again } = await user.run(command)
     expect([code, again]).toEqual([
       2,
@@ -53,14 +51,11 @@ describe.runIf(canTrace)('an import that gets a signal right after its summary (
     expect(countOf(user.store)).toBe(stored)
   })
 
-  test.each([
-    ['KILL', 'SIGKILL'],
-    ['TERM', 6],
-    ['INT', 6],
-  ])('%s ends with its code, and its rejects are complete', async (signal, end) => {
+  test.each(moments)('%s at %s ends with its code, and its rejects are complete', async (...moment) => {
+    const end = moment[3] ?? 6
     const user = new World()
     writeLines(user.home, [...plantLines(20_000), 'bad'])
-    expect(await signalled(user, 'import plants.ndjson --rejects bad', signal)).toMatchObject({
+    expect(await signalled(user, 'import plants.ndjson --rejects bad', moment)).toMatchObject({
       end,
       counts: { created: 20_000, rejected: 1 },
     })
