@@ -228,8 +228,8 @@ export class Importer {
     const nextIds: (string | undefined)[] = []
     for (const [index, raw] of records.entries()) {
       const one = problems.get(index) ?? mapper.map(raw)
-      const key = `${this.#saved.id}-${input}-${done + index}`
-      mapped.push(isService && one.type === 'create' ? { ...one, key } : one)
+      if (isService && one.type === 'create') one.key = `${this.#saved.id}-${input}-${done + index}`
+      mapped.push(one)
       nextIds.push(mapper.nextId?.toString())
       if ('error' in one && records.length >= limit) break
       if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0) await checkSignal(this.#io.signal)

@@ -109,3 +109,24 @@ test.runIf(canTrace)(
     expect(countOf(user.store)).toBe(3000)
   },
 )
+
+test.runIf(canTrace).each([
+  ['before its rejects file has its name', 'link', undefined, 6],
+  ['before its rejects are committed', 'fsync', ({ home }: World) => home, 2],
+])('an import killed %s goes on with it, and no other does (needs strace)', async (_, call, pathOf, other) => {
+  const user = new World()
+  await user.run('create --id 5 --name Fern') // which makes directories
+  writeLines(user.home, [...plantLines(10), 'bad'])
+  const list = user.write('other.ndjson', 'worse\n')
+  const command = 'import plants.ndjson --rejects bad'
+  const path = pathOf ? ['-P', pathOf(user)] : []
+  const inject = [...path, '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=1`]
+  expect((await startTraced(user, command, inject)).signal).toBe('SIGKILL')
+  expect(countOf(user.store)).toBe(1)
+  const { code } = await user.run(`import ${list} --rejects bad`)
+  expect(code).toBe(other)
+  if (other === 6) renameSync(join(user.home, 'bad'), join(user.home, 'worse'))
+  expect((await user.run(command)).code).toBe(6)
+  expect([countOf(user.store), rejectedIn(user, 'bad').map(({ line }) => line)]).toEqual([11, [11]])
+  expect(readdirSync(user.home).filter((name) => name.startsWith('.plants-'))).toEqual([])
+})

@@ -1,4 +1,4 @@
-import { renameSync, rmSync, utimesSync } from 'node:fs'
+import { readFileSync, renameSync, rmSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { beforeEach, describe, expect, test } from 'vitest'
@@ -238,7 +238,7 @@ test('a complete import that numbered its plants is not repeated by chance', asy
   user.write('plants', '{"name":"A"}\n{"name":"B"}\n')
   const command = 'plants --id-from next'
   expect(await user.import(command)).toMatchObject({ code: 0, created: 2 })
-  for (const flags of ['', ' --rejects bad', ' --if-exists same']) {
+  for (const flags of ['', ' --rejects bad', ' --if-exists same', ' --if-exists update']) {
     const err =
       /^plants: plants was imported on \d{4}-\d\d-\d\d at \d\d:\d\d UTC: 2 plants created, those without an id got 1 to 2\n {2}To create them again, add --restart\n$/
     expect(await user.import(command + flags)).toEqual({ code: 2, err: expect.stringMatching(err) })
@@ -247,6 +247,35 @@ test('a complete import that numbered its plants is not repeated by chance', asy
   user.write('plants', '{"name":"C"}\n')
   expect(await user.import(command)).toMatchObject({ code: 0, created: 1 })
   expect(await user.list()).toBe(['A', 'B', 'A', 'B', 'C'].map((name, index) => plant(index + 1, name)).join(''))
+})
+
+test('a complete import that numbered nothing is not remembered', async () => {
+  user.write('plants', plant(1))
+  for (const created of [1, undefined]) {
+    const { code, created: made } = await user.import('plants --id-from next --if-exists update')
+    expect([code, made]).toEqual([0, created])
+  }
+  expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
+})
+
+test('an import that fails at once forgets no complete one', async () => {
+  const list = user.write('plants', '{"name":"A"}\n')
+  const command = `${list} --id-from next --rejects bad`
+  expect(await user.import(command)).toMatchObject({ code: 0, created: 1 })
+  user.write('plants', '[{')
+  expect(await user.import(command)).toMatchObject({ code: 2 })
+  user.write('plants', '{"name":"A"}\n')
+  expect(await user.import(command)).toMatchObject({ code: 2, err: expect.stringContaining('was imported on') })
+})
+
+test('rejects that are not those of the interrupted import are left alone', async () => {
+  user.write('plants.ndjson', `bad\n${plant(1)}bad\n`)
+  const command = 'plants.ndjson --rejects rejects --max-errors 1'
+  expect(await user.import(command)).toMatchObject({ code: 6 })
+  user.write('rejects', 'x'.repeat(1000))
+  const err = expect.stringContaining('rejects is not the file that the interrupted import has written')
+  expect(await user.import(command)).toEqual({ code: 2, err })
+  expect(readFileSync(join(user.home, 'rejects'), 'utf8')).toBe('x'.repeat(1000))
 })
 
 test('an import resumes behind an input without records', async () => {
