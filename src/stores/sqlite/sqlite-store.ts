@@ -1,5 +1,4 @@
 import type { NewPlant, TextName } from '../../plant/plant.js'
-import { checkSignal } from '../../platform/clock.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import {
@@ -36,6 +35,8 @@ export class SqliteStore implements OwnStore {
   readonly #connection: Connection
   readonly #options: FileOptions
   readonly #writer: SqliteWriter
+  /** for many changes */
+  #isPrepared = false
 
   private constructor(connection: Connection, options: FileOptions) {
     this.#connection = connection
@@ -69,6 +70,8 @@ export class SqliteStore implements OwnStore {
 
   /** A larger cache and write-ahead log, so that pages with many new rows are written only once. */
   async #prepareForMany(): Promise<void> {
+    if (this.#isPrepared) return
+    this.#isPrepared = true
     await this.#connection.run(() =>
       this.#connection.db.exec('PRAGMA cache_size=-8192; PRAGMA wal_autocheckpoint=4000'),
     )
@@ -77,7 +80,7 @@ export class SqliteStore implements OwnStore {
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
     await this.#prepareForMany()
     const write: Transaction['write'] = async (changes, { maxRejected, signal = this.#options.clock.signal } = {}) => {
-      await checkSignal(signal)
+      signal.throwIfAborted()
       return applyChanges(this.#connection, changes, maxRejected)
     }
     return this.#writer.transact(() => work({ write, saveCheckpoint: async (change) => this.#saveCheckpoint(change) }))
