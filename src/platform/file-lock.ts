@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, fchmodSync, lstatSync, openSync, statSync, truncateSync } from 'node:fs'
 import { backoff, type Clock, wait } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
-import { connect, isBusy, primaryCode, uriOf } from './sqlite.js'
+import { connect, isBusy, isSqliteError, primaryCode, uriOf } from './sqlite.js'
 
 /**
  * Waits for a lock: SQLite's, on an empty file that stays. The system releases it when the process ends, however it ends.
@@ -20,7 +20,7 @@ export async function acquireLock(path: string, timeoutMs: number, clock: Clock)
   try {
     for (let tries = 0; !tryToLock(); tries += 1) {
       if (clock.now() - start >= timeoutMs) {
-        const hint = 'Try again. If it stays locked, look for a suspended plants process, and end it'
+        const hint = 'Try again. If it stays locked, end a suspended plants process, or use a local disk'
         const message = `Another process held ${path} for ${timeoutMs / 1000} s`
         throw new PlantsError('unavailable', message, { hint, retryable: true })
       }
@@ -62,9 +62,8 @@ function makeFile(path: string): void {
 }
 
 function explained(path: string, error: unknown): unknown {
-  const ioError = 10
   if (primaryCode(error) === notADatabase) return unusable(path, 'it is not a lock', error)
-  if (primaryCode(error) !== ioError) return error
+  if (!isSqliteError(error)) return error
   return unusable(path, 'its file system may not support locks', error, 'Choose a directory on a local disk')
 }
 

@@ -92,7 +92,7 @@ function readOld(path: string): string | undefined {
 }
 
 function removeJournal(path: string): void {
-  for (const suffix of ['.db', '.lock']) rmSync(path + suffix, { force: true })
+  for (const suffix of ['.db', '.db-wal', '.db-shm', '.lock']) rmSync(path + suffix, { force: true })
 }
 
 /** Of the journals of imports that are done, the newest ones stay. */

@@ -1,7 +1,8 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
+import { ownService, token } from '../../../helpers/http-store.js'
 import { allCreated, grouped, journalsOf, plantLines, rejectedIn } from '../../../helpers/import.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
 import { gate } from '../../../helpers/service.js'
@@ -204,3 +205,33 @@ test('the journal of an earlier version is refused, and goes with --restart', as
   expect(await run.import('--restart --if-exists skip')).toMatchObject({ code: 0, counts, journals: 0 })
   expect([existsSync(old), service.made]).toEqual([false, once])
 })
+
+test('the newest 100 complete imports that numbered their plants are remembered on this machine', async () => {
+  const user = new World()
+  const store = await ownService({ host: '127.0.0.1', port: 0 }, join(user.home, 'service.db'))
+  const importOf = (name = '', flags = '') =>
+    user.run(`import ${name} --id-from next --store ${store}${flags}`, { env: { PLANTS_TOKEN: token } })
+  const [first, second] = ['first', 'second'].map((name) => user.write(`${name}.csv`, 'name\nFern\n'))
+  expect((await importOf(first)).code).toBe(0)
+  const folder = join(user.state, 'imports')
+  const [journal = ''] = journalsIn(folder)
+  for (let copy = 0; copy < 100; copy += 1) {
+    const path = join(folder, `copy${copy}.db`)
+    query(join(folder, journal), `VACUUM INTO '${path}'`)
+    query(path, `UPDATE imports SET id = 'copy${copy}'`)
+    utimesSync(path, copy, copy)
+  }
+  expect((await importOf(second)).code).toBe(0)
+  expect([
+    journalsIn(folder).length,
+    existsSync(join(folder, 'copy1.db')),
+    existsSync(join(folder, 'copy2.db')),
+  ]).toEqual([100, false, true])
+  const known = /^plants: .*first.csv was imported on .*: 1 plant created, those without an id got 1\n/
+  expect(await importOf(first)).toMatchObject({ code: 2, err: expect.stringMatching(known) })
+  expect((await importOf(first, ' --restart')).code).toBe(0)
+})
+
+function journalsIn(folder: string): string[] {
+  return readdirSync(folder).filter((name) => name.endsWith('.db'))
+}
