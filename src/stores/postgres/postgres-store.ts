@@ -115,8 +115,9 @@ export class PostgresStore implements OwnStore {
 
   async flush(): Promise<void> {}
 
+  /** Waits for a transaction that replaces it: the server may commit one of a process that was killed. */
   async checkpoint(id: string): Promise<string | undefined> {
-    const [[state] = []] = await this.#pool.query(`SELECT state FROM ${imports} WHERE id = ${literal(id)}`)
+    const [[state] = []] = await this.#pool.query(`SELECT state FROM ${imports} WHERE id = ${literal(id)} FOR SHARE`)
     return state ?? undefined
   }
 

@@ -26,6 +26,13 @@ interface Target {
   end(): Promise<string>
 }
 
+async function file(): Promise<Target> {
+  const world = new World()
+  const store = `${world.home}/plants.db`
+  const end = async () => (await world.run(`export --store ${store}`)).out
+  return { store, env: {}, stored: () => countOf(store), end }
+}
+
 async function database(): Promise<Target> {
   const { url: store, env, sql } = await freshDatabase()
   const world = new World()
@@ -92,6 +99,7 @@ function numbered(): Input {
 
 describe('an import that is killed, or its service, resumes, and stores all once:', () => {
   test.each<[string, () => Promise<Target>, () => Input]>([
+    ['ids in no order, into a file', file, withRejected],
     ['ids in no order, into a database', database, withRejected],
     ['CSV without ids, into a service', service, numbered],
   ])('%s', async (_, makeTarget, makeInput) => {
@@ -128,14 +136,23 @@ async function importWithKills(world: World, target: Target, input: Input): Prom
       continue
     }
     child.kill('SIGKILL')
-    const { exitCode, signal, stdout } = await child
+    const { exitCode, signal, stdout, stderr } = await child
     if (signal !== 'SIGKILL' || stdout !== '')
-      return judge({ code: exitCode ?? signal, out: String(stdout), journals: journalsOf(world) }, input)
+      return judge(
+        { code: exitCode ?? signal, out: String(stdout), journals: journalsOf(world) },
+        input,
+        String(stderr),
+      )
     child = start()
   }
 }
 
-function judge(ended: { code: number | string | undefined; out: string; journals: string[] }, input: Input): void {
+function judge(
+  ended: { code: number | string | undefined; out: string; journals: string[] },
+  input: Input,
+  err: string,
+): void {
+  expect(ended.out, err).not.toBe('')
   const { exported, rejected = [] } = input
   const reasons: Record<number, number> = {}
   for (const { error } of rejected) reasons[error] = (reasons[error] ?? 0) + 1

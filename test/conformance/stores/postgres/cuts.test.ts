@@ -226,3 +226,16 @@ test('a create is not answered before the plant is on the standby, not even a re
   await waitFor(database, '')
   await expect.poll(() => create().catch(() => undefined)).toEqual(fern)
 })
+
+test('a checkpoint is read after a transaction that replaces it', async () => {
+  const place = await freshDatabase()
+  const [store, other] = [await openShared(place), await openShared(place)]
+  await store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id: 'one', from: undefined, to: 'a' }))
+  let read: Promise<string | undefined> = Promise.resolve(undefined)
+  await store.transaction(async ({ saveCheckpoint }) => {
+    await saveCheckpoint({ id: 'one', from: 'a', to: 'b' })
+    read = other.checkpoint('one')
+    await expect.poll(() => place.sql('SELECT FROM pg_locks WHERE NOT granted')).toHaveLength(1)
+  })
+  expect(await read).toBe('b')
+})
