@@ -202,7 +202,6 @@ async function finish(target: Target, importing: Importer, report: ImportReport,
   try {
     await target.flush?.()
     await importing.finish(new Date(io.time()))
-    await target.flush?.() // so that nothing is left for the end of the process
   } catch (error) {
     if (!(error instanceof PlantsError) || error.isInterruption) throw report.explained(error, importing)
     await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)

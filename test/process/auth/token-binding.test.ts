@@ -73,7 +73,7 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
     expect(files.filter(({ path }) => !path.startsWith(`${user.config}/`))).toEqual([])
     expect(user.saved).toMatchObject({ tokens: { [service.url]: { token } } })
     expect(await traced(user, `create --id 1 --name Fern --store ${service.url}`)).toEqual({ made: [], tokens: [] })
-    expect(readdirSync(user.config)).toEqual(['settings.json'])
+    expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
   })
 })
 

@@ -30,6 +30,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
     expect(readdirSync(user.home, { recursive: true }).toSorted()).toEqual([
       ...['Local', 'Local/plants', 'Local/plants/Data', 'Local/plants/Data/plants.db'],
       ...['Roaming', 'Roaming/plants', 'Roaming/plants/Config', 'Roaming/plants/Config/settings.json'],
+      'Roaming/plants/Config/settings.json.lock',
     ])
   })
 

@@ -50,7 +50,7 @@ describe('login saves a token', () => {
       err: [],
     })
     expect(user.saved).toEqual({ version: 1, tokens: { [address]: { token: longest, savedAt: aTime } } })
-    expect(readdirSync(user.config)).toEqual(['settings.json'])
+    expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
     expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
     const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
     expect(service.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
