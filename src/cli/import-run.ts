@@ -16,7 +16,7 @@ import {
   type SavedImport,
   settledIn,
 } from '../transfer/import/checkpoint.js'
-import { Importer, within } from '../transfer/import/importer.js'
+import { Importer } from '../transfer/import/importer.js'
 import {
   assertEncodings,
   assertSameLayouts,
@@ -29,7 +29,7 @@ import {
   openInput,
 } from '../transfer/import/input.js'
 import { Rejects, type RejectsPosition } from '../transfer/import/rejects.js'
-import { type ImportOptions, ImportReport, rangeOf } from './import-report.js'
+import { type ImportOptions, ImportReport, isResumable, rangeOf } from './import-report.js'
 import { openTarget, type Target } from './import-target.js'
 import type { Settings } from './settings.js'
 
@@ -51,6 +51,7 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
       await importInto(target, importing, first, report, options)
       if (importing.isDone) await finish(target, importing, report, settings, io)
       await report.writeSummary(importing)
+      if (importing.isDone) await importing.forget()
       report.assertComplete(importing)
     } finally {
       await target.close()
@@ -114,7 +115,7 @@ async function beginOrResume(
       ? undefined
       : await Rejects.open(
           path,
-          target.id === undefined ? undefined : rejectsOf(found.saved),
+          isResumable(plan, options) ? rejectsOf(found.saved) : undefined,
           found.replaced,
           io.signal,
         )
@@ -141,7 +142,7 @@ async function findImport(plan: ImportPlan, target: Target, options: ImportOptio
   const before = saved?.done ? undefined : saved
   const isSame = (flag: string) => before !== undefined && before.flags[flag] === command.flags[flag]
   const firstId = isSame('--id-from') && before?.firstId ? BigInt(before.firstId) : await firstIdFor(plan, settings, io)
-  const replaced = before && isSame('--rejects') ? rejectsOf(before) : undefined
+  const replaced = before && isSame('--rejects') && !options.atomic ? rejectsOf(before) : undefined
   return { saved: newImport(command.flags, firstId), state, replaced }
 }
 
@@ -183,10 +184,10 @@ async function importInto(
 ): Promise<void> {
   const rollBack = new PlantsError('incomplete', 'Some records were rejected')
   try {
-    await importing.begin()
+    if (!atomic) await importing.begin()
     if (atomic)
-      await target.transaction(async ({ write }) => {
-        await importing.run(first, within(write))
+      await target.transaction(async (transaction) => {
+        await importing.run(first, (work) => work(transaction))
         if (importing.rejected > 0 || !importing.isDone) throw rollBack
       })
     else await importing.run(first)
@@ -220,6 +221,7 @@ function readingFlags(options: ImportOptions): SavedImport['flags'] {
     '--map': map.length > 0 ? map.join() : undefined,
     '--id-from': options.idFrom?.toString(),
     '--rejects': options.rejects,
+    '--atomic': options.atomic && '',
   }
 }
 

@@ -6,7 +6,7 @@ import { dryRunOf } from '../transfer/import/dry-run.js'
 import { type ImportTarget, within } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/input.js'
 import { openJournal } from '../transfer/import/journal.js'
-import { type ImportOptions, type ImportReport, isResumable } from './import-report.js'
+import type { ImportOptions, ImportReport } from './import-report.js'
 import type { Settings } from './settings.js'
 
 export interface Target extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
@@ -30,7 +30,7 @@ export async function openTarget(
     return { isService: false, id: undefined, transaction: within(write), close }
   }
   const paths = plan.inputs.map(({ path }) => path)
-  const id = isResumable(plan, options) ? checkpointId(completeAddress(address), paths) : undefined
+  const id = paths.includes('-') ? undefined : checkpointId(completeAddress(address), paths)
   const needs: Right[] = options.ifExists === 'update' ? ['update'] : []
   if (isOwn(address)) {
     const store = await ownSchemeOf(address).open(address, { ...storeOptions, needs })

@@ -87,7 +87,7 @@ export function restartHint(
   const isNumbered = numbered !== undefined || (isService && before['--id-from'] !== undefined)
   const changed = changedFlags(before, flags)
   // A record that is read in another way may be rejected, and take no number.
-  const isRenumbered = isNumbered && (hasOtherFile || changed.some((name) => name !== '--rejects'))
+  const isRenumbered = isNumbered && (hasOtherFile || changed.some(determinesPlants))
   const isRemapped = changed.includes('--map') && /(?:^|,)id=/.test(`${before['--map']},${flags['--map']}`)
   if (isStored && (isRenumbered || isRemapped || changed.includes('--columns')))
     return `delete what it created, ${isService ? 'and add --restart' : deletion(numbered)}`
@@ -158,14 +158,18 @@ export function assertSameFlags(saved: SavedImport, command: ImportCommand, isSe
   const before = saved.flags
   const [changed] = changedFlags(before, command.flags)
   if (changed === undefined) return
-  const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`
+  const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`.trimEnd()
   const hint = `Use the same options, or ${restartHint(saved, command, { isService })}`
   throw malformed(`This import was started ${was}`, hint)
 }
 
 /** Whether a flag differs that determines which plants are made. */
 export function isReadOtherwise({ flags: before }: SavedImport, { flags }: ImportCommand): boolean {
-  return changedFlags(before, flags).some((name) => name !== '--rejects')
+  return changedFlags(before, flags).some(determinesPlants)
+}
+
+function determinesPlants(flag: string): boolean {
+  return flag !== '--rejects' && flag !== '--atomic'
 }
 
 export function newImport(flags: SavedImport['flags'], firstId: bigint | undefined): SavedImport {

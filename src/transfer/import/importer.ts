@@ -137,10 +137,18 @@ export class Importer {
     this.isDone = true
   }
 
-  /** The checkpoint of an import that has chosen ids stays: the same command would create its plants again. */
+  /** Marks an import that has chosen ids as done: the same command would create its plants again. */
   async finish(now: Date): Promise<void> {
-    const isKept = this.firstId !== undefined && this.position.numbered !== undefined
-    await this.#save(isKept ? { done: now.toISOString(), ...this.#saved, position: this.position } : undefined)
+    if (this.#isRemembered) await this.#save({ done: now.toISOString(), ...this.#saved, position: this.position })
+  }
+
+  /** Removes the checkpoint of another import, when its end is printed: one that stays prints it again. */
+  async forget(): Promise<void> {
+    if (!this.#isRemembered) await this.#tryToSave(undefined)
+  }
+
+  get #isRemembered(): boolean {
+    return this.firstId !== undefined && this.position.numbered !== undefined
   }
 
   /** If nothing is settled, a new checkpoint is removed, or is again that of an import that is done. */
@@ -149,13 +157,18 @@ export class Importer {
     const isResumed = this.#before !== undefined && !this.#before.startsWith(donePrefix)
     const isSettled = this.isDone || this.isBegun || settledIn(this.position.counts) > 0
     if (isResumed || isSettled || this.#rejects?.hasFile) return
-    await this.#saveState(this.#before).catch((error: unknown) => {
-      if (!(error instanceof PlantsError)) throw error // one that stays is resumed
-    })
+    await this.#tryToSave(this.#before)
   }
 
   #save(saved: SavedImport | undefined): Promise<void> {
     return this.#saveState(saved && JSON.stringify(saved))
+  }
+
+  /** A checkpoint that stays is resumed. */
+  async #tryToSave(state: string | undefined): Promise<void> {
+    await this.#saveState(state).catch((error: unknown) => {
+      if (!(error instanceof PlantsError)) throw error
+    })
   }
 
   async #saveState(to: string | undefined): Promise<void> {

@@ -238,7 +238,7 @@ test('a complete import that numbered its plants is not repeated by chance', asy
   user.write('plants', '{"name":"A"}\n{"name":"B"}\n')
   const command = 'plants --id-from next'
   expect(await user.import(command)).toMatchObject({ code: 0, created: 2 })
-  for (const flags of ['', ' --rejects bad', ' --if-exists same', ' --if-exists update']) {
+  for (const flags of ['', ' --rejects bad', ' --if-exists same', ' --if-exists update', ' --atomic']) {
     const err =
       /^plants: plants was imported on \d{4}-\d\d-\d\d at \d\d:\d\d UTC: 2 plants created, those without an id got 1 to 2\n {2}To create them again, add --restart\n$/
     expect(await user.import(command + flags)).toEqual({ code: 2, err: expect.stringMatching(err) })
@@ -247,6 +247,24 @@ test('a complete import that numbered its plants is not repeated by chance', asy
   user.write('plants', '{"name":"C"}\n')
   expect(await user.import(command)).toMatchObject({ code: 0, created: 1 })
   expect(await user.list()).toBe(['A', 'B', 'A', 'B', 'C'].map((name, index) => plant(index + 1, name)).join(''))
+})
+
+test('an import with --atomic is remembered with what it creates, and only then', async () => {
+  const command = `${user.write('plants', '{"name":"A"}\n{"name":"B"}\nbad\n')} --id-from next --atomic`
+  expect(await user.import(command)).toMatchObject({ code: 6, err: expect.stringContaining('nothing was changed') })
+  expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
+  user.write('plants', '{"name":"A"}\n{"name":"B"}\n')
+  expect(await user.import(command)).toMatchObject({ code: 0, created: 2 })
+  for (const again of [command, command.replace(' --atomic', '')])
+    expect(await user.import(again)).toEqual({ code: 2, err: expect.stringContaining('2 plants created') })
+})
+
+test('what a stopped import has stored is not stored again with --atomic', async () => {
+  const command = `${user.write('plants', '{"name":"A"}\nbad\n{"name":"B"}\n')} --id-from next`
+  expect(await user.import(`${command} --max-errors 1`)).toMatchObject({ code: 6, created: 1 })
+  const err = expect.stringMatching(/^plants: This import was started without --atomic\n {2}Use the same options, or /)
+  expect(await user.import(`${command} --atomic`)).toEqual({ code: 2, err })
+  expect(await user.import(command)).toMatchObject({ code: 6, created: 2 })
 })
 
 test('a complete import that numbered nothing is not remembered', async () => {
