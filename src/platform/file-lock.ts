@@ -1,7 +1,7 @@
-import { accessSync, closeSync, constants, fchmodSync, lstatSync, openSync, statSync, truncateSync } from 'node:fs'
+import { accessSync, closeSync, constants, lstatSync, openSync, statSync, truncateSync } from 'node:fs'
 import { backoff, type Clock, wait } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
-import { connect, isBusy, isSqliteError, primaryCode, uriOf } from './sqlite.js'
+import { connect, type Database, isBusy, isSqliteError, primaryCode, uriOf } from './sqlite.js'
 
 /**
  * Waits for a lock: SQLite's, on an empty file that stays. The system releases it when the process ends, however it ends.
@@ -18,7 +18,7 @@ export async function acquireLock(path: string, timeoutMs: number, clock: Clock)
   }
   const start = clock.now()
   try {
-    for (let tries = 0; !tryToLock(); tries += 1) {
+    for (let tries = 0; !isLocked(db, path); tries += 1) {
       if (clock.now() - start >= timeoutMs) {
         const hint = 'Try again. If it stays locked, end a suspended plants process, or use a local disk'
         const message = `Another process held ${path} for ${timeoutMs / 1000} s`
@@ -29,31 +29,31 @@ export async function acquireLock(path: string, timeoutMs: number, clock: Clock)
     return release
   } catch (error) {
     release()
-    throw explained(path, error)
-  }
-
-  function tryToLock(): boolean {
-    try {
-      db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE') // neither writes to the disk
-      return true
-    } catch (error) {
-      if (isBusy(error)) return false
-      const isOld = primaryCode(error) === notADatabase && statSync(path).size < 1000
-      if (!isOld) throw error
-      truncateSync(path) // an earlier version has written the name of its process into it
-      return tryToLock()
-    }
+    if (primaryCode(error) === notADatabase) throw unusable(path, 'it is not a lock', error)
+    if (!isSqliteError(error)) throw error
+    throw unusable(path, 'its file system may not support locks', error, 'Choose a directory on a local disk')
   }
 }
 
 const notADatabase = 26
 
+function isLocked(db: Database, path: string): boolean {
+  try {
+    db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE') // neither writes to the disk
+    return true
+  } catch (error) {
+    if (isBusy(error)) return false
+    const isOld = primaryCode(error) === notADatabase && statSync(path).size < 1000
+    if (!isOld) throw error
+    truncateSync(path) // an earlier version has written the name of its process into it
+    return isLocked(db, path)
+  }
+}
+
 /** An existing file is not opened: closing it would release a lock that this process has on it. */
 function makeFile(path: string): void {
   try {
-    const fd = openSync(path, 'wx', 0o600)
-    fchmodSync(fd, 0o600) // independent of the umask
-    closeSync(fd)
+    closeSync(openSync(path, 'wx', 0o600))
   } catch (error) {
     if (systemCode(error) !== 'EEXIST') throw error
     if (!lstatSync(path).isFile()) throw unusable(path, 'it is not a regular file', error)
@@ -61,17 +61,6 @@ function makeFile(path: string): void {
   }
 }
 
-function explained(path: string, error: unknown): unknown {
-  if (primaryCode(error) === notADatabase) return unusable(path, 'it is not a lock', error)
-  if (!isSqliteError(error)) return error
-  return unusable(path, 'its file system may not support locks', error, 'Choose a directory on a local disk')
-}
-
-function unusable(
-  path: string,
-  why: string,
-  cause: unknown,
-  hint = 'Remove it when no plants process is running',
-): PlantsError {
+function unusable(path: string, why: string, cause: unknown, hint = 'Remove it when no plants process is running') {
   return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint, cause })
 }
