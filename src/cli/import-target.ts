@@ -37,10 +37,10 @@ export async function openTarget(
     return {
       isService: false,
       id,
-      transaction: (...work) => store.transaction(...work),
-      checkpoint: (name) => store.checkpoint(name),
-      flush: () => store.flush(),
-      close: () => store.close(),
+      transaction: store.transaction.bind(store),
+      checkpoint: store.checkpoint.bind(store),
+      flush: store.flush.bind(store),
+      close: store.close.bind(store),
     }
   }
   const journal = id === undefined ? undefined : await openJournal(id, storeOptions, io)

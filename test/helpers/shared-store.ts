@@ -90,7 +90,7 @@ export async function createAll(
     if (checkpoint) await saveCheckpoint(checkpoint)
     return outcomes
   }
-  return typesOf(await store.transaction(work, true))
+  return typesOf(await store.transaction(work, { isRepeatable: true }))
 }
 
 export function typesOf(outcomes: Outcome[]): string[] {

@@ -27,9 +27,9 @@ export interface Store {
   /**
    * All that `work` writes, or nothing if it throws. Other writers wait meanwhile.
    *
-   * @param isRepeatable whether `work` may be called again, when the connection was lost before it was committed
+   * @param options.isRepeatable whether `work` is called again when the connection is lost before it is committed
    */
-  transaction?<T>(work: (transaction: Transaction) => Promise<T>, isRepeatable?: boolean): Promise<T>
+  transaction?<T>(work: (transaction: Transaction) => Promise<T>, options?: { isRepeatable?: boolean }): Promise<T>
   /** The state of a checkpoint; undefined if there is none. */
   checkpoint?(id: string): Promise<string | undefined>
   /** Does what `close` would do after many changes, which may take a second. */
@@ -49,18 +49,24 @@ export type OwnStore = Required<Store>
 
 export interface Transaction {
   write: Store['write']
-  /** Throws `unavailable` unless the checkpoint is as it was saved before. Undefined is none. */
-  saveCheckpoint(checkpoint: CheckpointChange): Promise<void>
+  /**
+   * Replaces the state of a checkpoint: of several processes with one import, one continues.
+   *
+   * @throws {PlantsError} `unavailable` unless the state is `from`
+   */
+  saveCheckpoint(change: CheckpointChange): Promise<void>
 }
 
+/** The states of a checkpoint: undefined is none. */
 export interface CheckpointChange {
   id: string
   from: string | undefined
   to: string | undefined
 }
 
-/** of the checkpoints that begin with `donePrefix`, the greatest ones */
+/** A store keeps the newest so many checkpoints of complete imports. */
 export const maxDone = 100
+/** How the state of a complete import begins. The time follows, so that the greatest state is the newest. */
 export const donePrefix = '{"done":"'
 
 export function checkpointMoved(): PlantsError {

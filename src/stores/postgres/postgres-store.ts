@@ -98,7 +98,7 @@ export class PostgresStore implements OwnStore {
     return transact(this.#pool, (transaction) => makeChanges(transaction, changes, options.maxRejected), call)
   }
 
-  async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>, isRepeatable = false): Promise<T> {
+  async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>, { isRepeatable = false } = {}): Promise<T> {
     const call = this.#pool.newCall()
     const run = (transaction: Transaction) =>
       work({

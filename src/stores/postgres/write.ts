@@ -19,18 +19,18 @@ export async function makeChanges(
 }
 
 export async function saveCheckpoint(transaction: Transaction, change: CheckpointChange): Promise<void> {
-  const id = literal(change.id)
-  const [from, to] = [change.from, change.to].map((state) => (state === undefined ? undefined : literal(state)))
-  const statement =
-    from === undefined
-      ? `INSERT INTO ${imports} (id, state) VALUES (${id}, ${to}) ON CONFLICT DO NOTHING`
-      : to === undefined
-        ? `DELETE FROM ${imports} WHERE id = ${id} AND state = ${from}`
-        : `UPDATE ${imports} SET state = ${to} WHERE id = ${id} AND state = ${from}`
-  if ((await transaction.ask(`${statement} RETURNING id`)).length === 0) throw checkpointMoved()
-  const isSaved = `EXISTS (SELECT FROM ${imports} WHERE id = ${id}${to === undefined ? '' : ` AND state = ${to}`})`
-  transaction.evidence.push(() => (to === undefined ? `NOT ${isSaved}` : isSaved))
-  if (change.to?.startsWith(donePrefix)) await transaction.ask(forgetOldest)
+  const { id, to } = change
+  if ((await transaction.ask(`${replacementOf(change)} RETURNING id`)).length === 0) throw checkpointMoved()
+  const saved = `(SELECT state FROM ${imports} WHERE id = ${literal(id)})`
+  transaction.evidence.push(() => `${saved} IS NOT DISTINCT FROM ${literal(to)}`)
+  if (to?.startsWith(donePrefix)) await transaction.ask(forgetOldest)
+}
+
+function replacementOf({ id, from, to }: CheckpointChange): string {
+  const isUnchanged = `id = ${literal(id)} AND state = ${literal(from)}`
+  if (to === undefined) return `DELETE FROM ${imports} WHERE ${isUnchanged}`
+  if (from === undefined) return `INSERT INTO ${imports} (id, state) VALUES ${rowOf(id, to)} ON CONFLICT DO NOTHING`
+  return `UPDATE ${imports} SET state = ${literal(to)} WHERE ${isUnchanged}`
 }
 
 const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${imports} WHERE state LIKE '${donePrefix}%'

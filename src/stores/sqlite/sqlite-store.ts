@@ -86,16 +86,10 @@ export class SqliteStore implements OwnStore {
     return this.#writer.transact(() => work({ write, saveCheckpoint: async (change) => this.#saveCheckpoint(change) }))
   }
 
-  #saveCheckpoint({ id, from, to }: CheckpointChange): void {
-    const { prepare } = this.#connection
-    const { changes } =
-      from === undefined
-        ? prepare('INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT DO NOTHING').run(id, to ?? '')
-        : to === undefined
-          ? prepare('DELETE FROM imports WHERE id = ? AND state = ?').run(id, from)
-          : prepare('UPDATE imports SET state = ? WHERE id = ? AND state = ?').run(to, id, from)
+  #saveCheckpoint(change: CheckpointChange): void {
+    const { changes } = replaceCheckpoint(this.#connection, change)
     if (Number(changes) === 0) throw checkpointMoved()
-    if (to?.startsWith(donePrefix)) prepare(forgetOldest).run()
+    if (change.to?.startsWith(donePrefix)) this.#connection.prepare(forgetOldest).run()
   }
 
   /** Merges the write-ahead log. What is read by others meanwhile stays in it. */
@@ -154,6 +148,13 @@ export class SqliteStore implements OwnStore {
   async close(): Promise<void> {
     this.#connection.close()
   }
+}
+
+function replaceCheckpoint({ prepare }: Connection, { id, from, to }: CheckpointChange) {
+  if (to === undefined) return prepare('DELETE FROM imports WHERE id = ? AND state = ?').run(id, from ?? null)
+  if (from === undefined)
+    return prepare('INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT DO NOTHING').run(id, to)
+  return prepare('UPDATE imports SET state = ? WHERE id = ? AND state = ?').run(to, id, from)
 }
 
 const forgetOldest = `DELETE FROM imports WHERE id IN (SELECT id FROM imports WHERE state LIKE '${donePrefix}%'

@@ -4,7 +4,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { must } from '../../platform/values.js'
 import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
-import { donePrefix, type OwnStore, type Store } from '../../stores/common/store.js'
+import { donePrefix, type OwnStore, type Store, type Transaction } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import { type Counts, type Position, type SavedImport, settledIn } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
@@ -175,7 +175,7 @@ export class Importer {
     const { id, transaction } = this.#target
     const from = this.#state
     if (id === undefined || from === to) return
-    await transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from, to }), true)
+    await transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from, to }), { isRepeatable: true })
     this.#state = to
   }
 
@@ -199,7 +199,7 @@ export class Importer {
     const options = { signal: this.#io.signal, maxRejected: this.#plan.maxErrors - this.rejected }
     const changes = part.mapped.filter((one): one is MappedChange => !('error' in one))
 
-    const settled = await transaction(async ({ write, saveCheckpoint }) => {
+    const work = async ({ write, saveCheckpoint }: Transaction) => {
       const outcomes = await write(changes, options)
       if (isService && outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
       const result = this.#settle(part, outcomes, reader)
@@ -207,9 +207,9 @@ export class Importer {
       if (id !== undefined) await saveCheckpoint({ id, from: this.#state, to: this.#stateAt(result.position) })
       this.#rejects?.append(this.position.rejects ?? 0, result.bytes)
       return result
-    }, true)
+    }
 
-    const { position, rejected, failure } = settled
+    const { position, rejected, failure } = await transaction(work, { isRepeatable: true })
     if (id !== undefined) this.#state = this.#stateAt(position)
     if (position.records > this.position.records) this.isBegun = true
     this.position = position

@@ -617,11 +617,14 @@ function describeTransactions(open: Open<OwnStore>): void {
     const { store } = await open()
     await createPlant(store, moss)
     const write = (changes: Change[], change: CheckpointChange) =>
-      store.transaction(async (transaction) => {
-        const outcomes = await transaction.write(changes)
-        await transaction.saveCheckpoint(change)
-        return outcomes
-      }, true)
+      store.transaction(
+        async (transaction) => {
+          const outcomes = await transaction.write(changes)
+          await transaction.saveCheckpoint(change)
+          return outcomes
+        },
+        { isRepeatable: true },
+      )
     const changes = [fern, moss, ivy].map((plant) => creation(plant))
     const first = `{"at":"'\\"}`
     const outcomes = await write(changes, { id: 'one', from: undefined, to: first })
@@ -641,10 +644,13 @@ function describeTransactions(open: Open<OwnStore>): void {
   ])('stores nothing when the checkpoint is no longer %s', async (from, to) => {
     const { store } = await open()
     await store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id: 'one', from: undefined, to: 'a' }))
-    const failed = store.transaction(async ({ write, saveCheckpoint }) => {
-      await write([creation(fern)])
-      await saveCheckpoint({ id: 'one', from, to })
-    }, true)
+    const failed = store.transaction(
+      async ({ write, saveCheckpoint }) => {
+        await write([creation(fern)])
+        await saveCheckpoint({ id: 'one', from, to })
+      },
+      { isRepeatable: true },
+    )
     await expect(failed).rejects.toMatchObject({ type: 'unavailable' })
     expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
   })

@@ -39,11 +39,14 @@ test('does not take what it has updated itself for what was there before', async
   await createAll(store, plants(1))
   line.cut('COMMIT', 'answered')
   const updates = plants(2, 0, 'Moss').map((patch): Change => ({ type: 'update', patch, ifMissing: 'create' }))
-  const outcomes = await store.transaction(async ({ write, saveCheckpoint }) => {
-    const all = await write(updates)
-    await saveCheckpoint(checkpoint)
-    return all
-  }, true)
+  const outcomes = await store.transaction(
+    async ({ write, saveCheckpoint }) => {
+      const all = await write(updates)
+      await saveCheckpoint(checkpoint)
+      return all
+    },
+    { isRepeatable: true },
+  )
   expect(typesOf(outcomes)).toEqual(['updated', 'created'])
   expect([line.cuts, await gathered(store.read())]).toEqual([1, plants(2, 0, 'Moss')])
 })
