@@ -19,7 +19,7 @@ import { isOwn } from '../stores/registry.js'
 import type { FieldRules, FormatReader } from '../transfer/formats/chunk.js'
 import { type Position, rejectedIn, settledIn, skipping } from '../transfer/import/checkpoint.js'
 import type { PlannedChange } from '../transfer/import/dry-run.js'
-import type { Importer, ImportReports } from '../transfer/import/importer.js'
+import type { Importer, ImportObserver } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/input.js'
 import { maxOtherFields } from '../transfer/import/map.js'
 import type { RejectedRecord } from '../transfer/import/rejects.js'
@@ -54,7 +54,7 @@ export function isResumable({ inputs }: ImportPlan, { dryRun, atomic }: ImportOp
 }
 
 /** What an import prints. */
-export class ImportReport implements ImportReports {
+export class ImportReport implements ImportObserver {
   readonly #plan: ImportPlan
   readonly #options: ImportOptions
   readonly #settings: Settings
@@ -303,8 +303,8 @@ function hasStored({ position }: Importer, { dryRun, atomic }: ImportOptions): b
 }
 
 /** Whether what was stored stays when the import ends early. */
-function isKept({ isBegun }: Importer, { dryRun, atomic }: ImportOptions): boolean {
-  return isBegun && !dryRun && !atomic
+function isKept({ mayHaveStored }: Importer, { dryRun, atomic }: ImportOptions): boolean {
+  return mayHaveStored && !dryRun && !atomic
 }
 
 function isRolledBack({ rejected, isDone }: Importer, { atomic }: ImportOptions): boolean {

@@ -30,7 +30,7 @@ import {
 } from '../transfer/import/input.js'
 import { Rejects, type RejectsPosition } from '../transfer/import/rejects.js'
 import { type ImportOptions, ImportReport, isResumable, rangeOf } from './import-report.js'
-import { openTarget, type Target } from './import-target.js'
+import { type OpenTarget, openTarget } from './import-target.js'
 import type { Settings } from './settings.js'
 
 /** At a service: less than a second of requests. */
@@ -102,7 +102,7 @@ async function assertUsable(
 
 async function beginOrResume(
   plan: ImportPlan,
-  target: Target,
+  target: OpenTarget,
   report: ImportReport,
   options: ImportOptions,
   settings: Settings,
@@ -123,13 +123,13 @@ async function beginOrResume(
 }
 
 /** The import of an earlier run, or a new one, with where the rejects are of one that it replaces. */
-async function findImport(plan: ImportPlan, target: Target, options: ImportOptions, settings: Settings, io: Io) {
+async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportOptions, settings: Settings, io: Io) {
   const { id, isService, oldCheckpoint } = target
   const { ifExists, restart: isRestart = false } = options
   const command: ImportCommand = { flags: readingFlags(options), ifExists }
-  const state = id === undefined ? undefined : await target.checkpoint?.(id)
+  const checkpoint = id === undefined ? undefined : await target.checkpoint?.(id)
   const isOld = oldCheckpoint !== undefined
-  const saved = importIn(oldCheckpoint ?? state, command, { isService, isRestart, isOld })
+  const saved = importIn(oldCheckpoint ?? checkpoint, command, { isService, isRestart, isOld })
   if (saved?.done && !isRestart) await assertOther(saved, command, plan, io)
   else if (saved && !isRestart && isResumed(saved, command, isService)) {
     assertSameFlags(saved, command, isService)
@@ -137,13 +137,13 @@ async function findImport(plan: ImportPlan, target: Target, options: ImportOptio
     const done = settledIn(saved.position.counts)
     if (done > 0)
       await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
-    return { saved, state }
+    return { saved, checkpoint }
   }
   const before = saved?.done ? undefined : saved
   const isSame = (flag: string) => before !== undefined && before.flags[flag] === command.flags[flag]
   const firstId = isSame('--id-from') && before?.firstId ? BigInt(before.firstId) : await firstIdFor(plan, settings, io)
   const replaced = before && isSame('--rejects') && !options.atomic ? rejectsOf(before) : undefined
-  return { saved: newImport(command.flags, firstId), state, replaced }
+  return { saved: newImport(command.flags, firstId), checkpoint, replaced }
 }
 
 function rejectsOf({ id, position }: SavedImport): RejectsPosition {
@@ -176,7 +176,7 @@ async function assertSameFiles(
 
 /** Each part in a transaction of its own, unless all are in one. */
 async function importInto(
-  target: Target,
+  target: OpenTarget,
   importing: Importer,
   first: OpenInput,
   report: ImportReport,
@@ -199,10 +199,10 @@ async function importInto(
 }
 
 /** All is on disk, and the checkpoint says so, before the summary: whoever is killed after that has lost nothing. */
-async function finish(target: Target, importing: Importer, report: ImportReport, { warn }: Settings, io: Io) {
+async function finish(target: OpenTarget, importing: Importer, report: ImportReport, { warn }: Settings, io: Io) {
   try {
     await target.flush?.()
-    await importing.finish(new Date(io.time()))
+    await importing.remember(new Date(io.time()))
   } catch (error) {
     if (!(error instanceof PlantsError) || error.isInterruption) throw report.explained(error, importing)
     await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)

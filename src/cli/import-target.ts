@@ -1,16 +1,16 @@
 import type { Io } from '../platform/io.js'
-import type { OwnStore, Right } from '../stores/common/store.js'
+import type { OwnStore, Right, Store } from '../stores/common/store.js'
 import { completeAddress, isOwn, openToCompare, ownSchemeOf, schemeOf } from '../stores/registry.js'
 import { checkpointId } from '../transfer/import/checkpoint.js'
 import { dryRunOf } from '../transfer/import/dry-run.js'
-import { type ImportTarget, within } from '../transfer/import/importer.js'
+import type { ImportTarget } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/input.js'
 import { openJournal } from '../transfer/import/journal.js'
 import type { ImportOptions, ImportReport } from './import-report.js'
 import type { Settings } from './settings.js'
 
-export interface Target extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
-  /** that of an earlier version, which cannot be resumed */
+export interface OpenTarget extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
+  /** in a journal of an earlier version, which is not resumed */
   oldCheckpoint?: string | undefined
   close(): Promise<void>
 }
@@ -22,12 +22,12 @@ export async function openTarget(
   options: ImportOptions,
   { store: address, storeOptions, warn }: Settings,
   io: Io,
-): Promise<Target> {
+): Promise<OpenTarget> {
   if (options.dryRun) {
     const { store, isReadable } = await openToCompare(address, storeOptions)
     if (!isReadable) await warn(`Only the input is checked, not which ids exist at ${address.name}`)
     const { write, close } = dryRunOf(store, isReadable, (changes) => report.writeChanges(changes))
-    return { isService: false, id: undefined, transaction: within(write), close }
+    return { isService: false, id: undefined, transaction: withoutCheckpoint(write), close }
   }
   const paths = plan.inputs.map(({ path }) => path)
   const id = paths.includes('-') ? undefined : checkpointId(completeAddress(address), paths)
@@ -51,7 +51,9 @@ export async function openTarget(
       ...journal,
       isService: true,
       id,
-      transaction: journal ? (work) => journal.transaction((kept) => work({ ...kept, write })) : within(write),
+      transaction: journal
+        ? (work) => journal.transaction((transaction) => work({ ...transaction, write }))
+        : withoutCheckpoint(write),
       close: async () => {
         await journal?.close()
         await store.close()
@@ -61,4 +63,8 @@ export async function openTarget(
     await journal?.close()
     throw error
   }
+}
+
+function withoutCheckpoint(write: Store['write']): OwnStore['transaction'] {
+  return (work) => work({ write, saveCheckpoint: async () => undefined })
 }

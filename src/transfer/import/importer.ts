@@ -4,7 +4,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { must } from '../../platform/values.js'
 import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
-import { donePrefix, type OwnStore, type Store, type Transaction } from '../../stores/common/store.js'
+import { donePrefix, type OwnStore, type Transaction } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import { type Counts, type Position, type SavedImport, settledIn } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
@@ -16,11 +16,11 @@ export interface ImportTarget {
   isService: boolean
   /** of the checkpoint; undefined if the import cannot be resumed */
   id: string | undefined
-  /** Of the store; for a service, that of the journal, which has the checkpoint. */
+  /** that of the store; for a service, that of the journal, which keeps the checkpoint */
   transaction: OwnStore['transaction']
 }
 
-export interface ImportReports {
+export interface ImportObserver {
   onOpened(reader: FormatReader, input: string): Promise<void>
   onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
   onProgress(importing: Importer): void
@@ -42,16 +42,11 @@ type Mapped = MappedChange | Problem
 interface Part {
   chunk: Chunk
   mapped: Mapped[]
-  /** of `--id-from`, after each record: another one than before it if the record is numbered */
+  /** the next id of `--id-from` after each record; that of the record before it unless it is numbered */
   nextIds: (string | undefined)[]
 }
 
 type PartStart = Pick<Position, 'records' | 'nextId'>
-
-/** A part of another transaction, or of none. */
-export function within(write: Store['write']): OwnStore['transaction'] {
-  return (work) => work({ write, saveCheckpoint: async () => undefined })
-}
 
 /** records, about 0.3 ms, after which a store that writes meanwhile goes on */
 const mappedAtOnce = 250
@@ -59,62 +54,60 @@ const mappedAtOnce = 250
 /** Reads, maps, and writes. A part of a chunk is one transaction with its checkpoint. */
 export class Importer {
   readonly #plan: ImportPlan
+  /** the import as this run finds or begins it */
   readonly #saved: SavedImport
   readonly #target: ImportTarget
   readonly #rejects: Rejects | undefined
-  readonly #reports: ImportReports
+  readonly #observer: ImportObserver
   readonly #io: Io
-  /** the checkpoint before this run */
-  readonly #before: string | undefined
-  /** the checkpoint as it is saved */
-  #state: string | undefined
+  readonly #checkpointBefore: string | undefined
+  /** as this process has saved it last, or found it */
+  #checkpoint: string | undefined
   /** of `--id-from next` */
   readonly firstId: bigint | undefined
-  /** up to where all is settled */
+  /** the end of what is settled */
   position: Position
   isDone = false
-  /** whether a record may be stored */
-  isBegun: boolean
+  mayHaveStored: boolean
   /** of this run, including those whose outcome is unknown */
   rejected = 0
   /** of this run: numbers of records by unknown field */
   readonly otherFields = new Map<string, number>()
 
-  /** @param state of the checkpoint, undefined if there is none */
   constructor(
     plan: ImportPlan,
-    { saved, state }: { saved: SavedImport; state: string | undefined },
+    { saved, checkpoint }: { saved: SavedImport; checkpoint: string | undefined },
     target: ImportTarget,
     rejects: Rejects | undefined,
-    reports: ImportReports,
+    observer: ImportObserver,
     io: Io,
   ) {
     this.#plan = plan
     this.#saved = saved
-    this.#before = state
-    this.#state = state
+    this.#checkpointBefore = checkpoint
+    this.#checkpoint = checkpoint
     this.#target = target
     this.#rejects = rejects
-    this.#reports = reports
+    this.#observer = observer
     this.#io = io
     this.firstId = saved.firstId === undefined ? undefined : BigInt(saved.firstId)
     const { idFrom } = plan.rules
     const firstId = idFrom === 'next' ? saved.firstId : idFrom?.toString()
     this.position = { nextId: firstId, ...saved.position }
-    this.isBegun = this.settledBefore > 0
+    this.mayHaveStored = this.settledBefore > 0
   }
 
   get settledBefore(): number {
     return settledIn(this.#saved.position.counts)
   }
 
-  /** Saves the checkpoint of a new import, before anything is sent to a service, or written to the rejects file. */
+  /** Saves the checkpoint before a service or a rejects file has anything that a killed run would leave without one. */
   async begin(): Promise<void> {
-    if (this.#rejects || this.#target.isService) await this.#save(this.#saved)
+    if (this.#rejects || this.#target.isService) await this.#save(JSON.stringify(this.#saved))
     this.#rejects?.renew()
   }
 
-  /** @param transaction of each part */
+  /** @param transaction what each part is written in */
   async run(first: OpenInput, transaction = this.#target.transaction): Promise<void> {
     const { inputs, maxErrors, readsAhead } = this.#plan
     for (const [index, input] of inputs.entries()) {
@@ -122,7 +115,7 @@ export class Importer {
       const reader = index === 0 ? first : await openInput(input, this.#plan, this.#io)
       try {
         if (this.#rejects) assertSameLayout(reader, first, input.name)
-        await this.#reports.onOpened(reader, input.name)
+        await this.#observer.onOpened(reader, input.name)
         if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
         const parts = this.#parts(reader)
         for await (const part of readsAhead && maxErrors === Infinity ? ahead(parts) : parts) {
@@ -137,12 +130,13 @@ export class Importer {
     this.isDone = true
   }
 
-  /** Marks an import that has chosen ids as done: the same command would create its plants again. */
-  async finish(now: Date): Promise<void> {
-    if (this.#isRemembered) await this.#save({ done: now.toISOString(), ...this.#saved, position: this.position })
+  /** Keeps the checkpoint of a complete import that has chosen ids: the same command would create its plants again. */
+  async remember(now: Date): Promise<void> {
+    const done = now.toISOString()
+    if (this.#isRemembered) await this.#save(JSON.stringify({ done, ...this.#saved, position: this.position }))
   }
 
-  /** Removes the checkpoint of another import, when its end is printed: one that stays prints it again. */
+  /** Removes the checkpoint of any other. Call it after the summary: until then, the same command prints it again. */
   async forget(): Promise<void> {
     if (!this.#isRemembered) await this.#tryToSave(undefined)
   }
@@ -151,32 +145,27 @@ export class Importer {
     return this.firstId !== undefined && this.position.numbered !== undefined
   }
 
-  /** If nothing is settled, a new checkpoint is removed, or is again that of an import that is done. */
+  /** Closes the rejects file. A new import that has done nothing leaves the checkpoint as it was before. */
   async end(): Promise<void> {
     this.#rejects?.close(this.position.rejects ?? 0)
-    const isResumed = this.#before !== undefined && !this.#before.startsWith(donePrefix)
-    const isSettled = this.isDone || this.isBegun || settledIn(this.position.counts) > 0
-    if (isResumed || isSettled || this.#rejects?.hasFile) return
-    await this.#tryToSave(this.#before)
+    const isNew = this.#checkpointBefore === undefined || this.#checkpointBefore.startsWith(donePrefix)
+    const hasDoneNothing = !this.isDone && !this.mayHaveStored && !this.#rejects?.hasFile
+    if (isNew && hasDoneNothing) await this.#tryToSave(this.#checkpointBefore)
   }
 
-  #save(saved: SavedImport | undefined): Promise<void> {
-    return this.#saveState(saved && JSON.stringify(saved))
-  }
-
-  /** A checkpoint that stays is resumed. */
-  async #tryToSave(state: string | undefined): Promise<void> {
-    await this.#saveState(state).catch((error: unknown) => {
+  /** If it fails, the checkpoint that stays is resumed. */
+  async #tryToSave(checkpoint: string | undefined): Promise<void> {
+    await this.#save(checkpoint).catch((error: unknown) => {
       if (!(error instanceof PlantsError)) throw error
     })
   }
 
-  async #saveState(to: string | undefined): Promise<void> {
+  async #save(to: string | undefined): Promise<void> {
     const { id, transaction } = this.#target
-    const from = this.#state
+    const from = this.#checkpoint
     if (id === undefined || from === to) return
     await transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from, to }), { isRepeatable: true })
-    this.#state = to
+    this.#checkpoint = to
   }
 
   /** The records of an input, mapped. With a limit of errors, a part begins where the one before it is settled. */
@@ -201,26 +190,24 @@ export class Importer {
 
     const work = async ({ write, saveCheckpoint }: Transaction) => {
       const outcomes = await write(changes, options)
-      if (isService && outcomes.some(({ type }) => type !== 'unsent')) this.isBegun = true
-      const result = this.#settle(part, outcomes, reader)
-      // Throws if another process has gone on with this import, which then has the rejects file, too.
-      if (id !== undefined) await saveCheckpoint({ id, from: this.#state, to: this.#stateAt(result.position) })
-      this.#rejects?.append(this.position.rejects ?? 0, result.bytes)
-      return result
+      // What a service was sent may be stored even if the rest of this fails.
+      if (isService && outcomes.some(({ type }) => type !== 'unsent')) this.mayHaveStored = true
+      const settled = this.#settle(part, outcomes, reader)
+      const checkpoint = JSON.stringify({ ...this.#saved, position: settled.position })
+      if (id !== undefined) await saveCheckpoint({ id, from: this.#checkpoint, to: checkpoint })
+      // The file belongs to the process that has won the checkpoint.
+      this.#rejects?.append(this.position.rejects ?? 0, settled.bytes)
+      return { ...settled, checkpoint }
     }
 
-    const { position, rejected, failure } = await transaction(work, { isRepeatable: true })
-    if (id !== undefined) this.#state = this.#stateAt(position)
-    if (position.records > this.position.records) this.isBegun = true
+    const { position, rejected, failure, checkpoint } = await transaction(work, { isRepeatable: true })
+    this.#checkpoint = checkpoint
+    if (position.records > this.position.records) this.mayHaveStored = true
     this.position = position
     this.rejected += rejected.length
-    this.#reports.onProgress(this)
-    await this.#reports.onRejected(rejected, must(this.#plan.inputs[position.input]).name)
+    this.#observer.onProgress(this)
+    await this.#observer.onRejected(rejected, must(this.#plan.inputs[position.input]).name)
     if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
-  }
-
-  #stateAt(position: Position): string {
-    return JSON.stringify({ ...this.#saved, position })
   }
 
   /** The inputs up to the one that is being read. */
