@@ -8,10 +8,10 @@ import { idAfter, isOwn, nextIdIn } from '../stores/registry.js'
 import {
   assertSameFlags,
   type ImportCommand,
-  importIn,
-  isReadOtherwise,
+  isReadDifferently,
   isResumed,
   newImport,
+  parseCheckpoint,
   restartHint,
   type SavedImport,
   settledIn,
@@ -47,7 +47,7 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
     await assertUsable(first, plan, options, report, io)
     const target = await openTarget(plan, report, options, settings, io)
     try {
-      const importing = await beginOrResume(plan, target, report, options, settings, io)
+      const importing = await createImporter(plan, target, report, options, settings, io)
       await importInto(target, importing, first, report, options)
       if (importing.isDone) await finish(target, importing, report, settings, io)
       await report.writeSummary(importing)
@@ -100,7 +100,7 @@ async function assertUsable(
   })
 }
 
-async function beginOrResume(
+async function createImporter(
   plan: ImportPlan,
   target: OpenTarget,
   report: ImportReport,
@@ -110,15 +110,9 @@ async function beginOrResume(
 ): Promise<Importer> {
   const found = await findImport(plan, target, options, settings, io)
   const { rejects: path, dryRun } = options
-  const rejects =
-    path === undefined || dryRun
-      ? undefined
-      : await Rejects.open(
-          path,
-          isResumable(plan, options) ? rejectsOf(found.saved) : undefined,
-          found.replaced,
-          io.signal,
-        )
+  if (path === undefined || dryRun) return new Importer(plan, found, target, undefined, report, io)
+  const position = isResumable(plan, options) ? rejectsOf(found.saved) : undefined
+  const rejects = await Rejects.open(path, position, found.replaced, io.signal)
   return new Importer(plan, found, target, rejects, report, io)
 }
 
@@ -129,20 +123,21 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
   const command: ImportCommand = { flags: readingFlags(options), ifExists }
   const checkpoint = id === undefined ? undefined : await target.checkpoint?.(id)
   const isOld = oldCheckpoint !== undefined
-  const saved = importIn(oldCheckpoint ?? checkpoint, command, { isService, isRestart, isOld })
-  if (saved?.done && !isRestart) await assertOther(saved, command, plan, io)
-  else if (saved && !isRestart && isResumed(saved, command, isService)) {
-    assertSameFlags(saved, command, isService)
-    await assertSameFiles(saved, command, plan, isService, io)
-    const done = settledIn(saved.position.counts)
+  const saved = parseCheckpoint(oldCheckpoint ?? checkpoint, command, { isService, isRestart, isOld })
+  const interrupted = saved?.done ? undefined : saved
+  if (interrupted && !isRestart && isResumed(interrupted, command, isService)) {
+    assertSameFlags(interrupted, command, isService)
+    await assertSameFiles(interrupted, command, plan, isService, io)
+    const done = settledIn(interrupted.position.counts)
     if (done > 0)
       await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
-    return { saved, checkpoint }
+    return { saved: interrupted, checkpoint }
   }
-  const before = saved?.done ? undefined : saved
-  const isSame = (flag: string) => before !== undefined && before.flags[flag] === command.flags[flag]
-  const firstId = isSame('--id-from') && before?.firstId ? BigInt(before.firstId) : await firstIdFor(plan, settings, io)
-  const replaced = before && isSame('--rejects') && !options.atomic ? rejectsOf(before) : undefined
+  if (saved?.done && !isRestart) await assertNotDone(saved, command, plan, io)
+  const isSame = (flag: string) => interrupted?.flags[flag] === command.flags[flag]
+  const oldFirstId = isSame('--id-from') ? interrupted?.firstId : undefined
+  const firstId = oldFirstId === undefined ? await firstIdFor(plan, settings, io) : BigInt(oldFirstId)
+  const replaced = interrupted && isSame('--rejects') && !options.atomic ? rejectsOf(interrupted) : undefined
   return { saved: newImport(command.flags, firstId), checkpoint, replaced }
 }
 
@@ -150,10 +145,10 @@ function rejectsOf({ id, position }: SavedImport): RejectsPosition {
   return { id, length: position.rejects ?? 0, tail: position.rejectsTail }
 }
 
-/** Throws `malformed` if all of it was imported before: its plants would be created again. */
-async function assertOther(saved: SavedImport, command: ImportCommand, plan: ImportPlan, io: Io): Promise<void> {
+/** Throws `malformed` if the same import is complete: it would create its plants again. */
+async function assertNotDone(saved: SavedImport, command: ImportCommand, plan: ImportPlan, io: Io): Promise<void> {
   const { done = '', position } = saved
-  if (isReadOtherwise(saved, command) || (await changedInput(plan, position, io))) return
+  if (isReadDifferently(saved, command) || (await changedInput(plan, position, io))) return
   const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'The same input'
   const ids = position.numbered && `, those without an id got ${rangeOf(position.numbered)}`
   const what = `${input} was imported on ${done.slice(0, 10)} at ${done.slice(11, 16)} UTC`
@@ -172,41 +167,6 @@ async function assertSameFiles(
   if (!changed) return
   const hint = `Use the file as it was, or ${restartHint(saved, command, { isService, hasOtherFile: true })}`
   throw malformed(`${changed.name} is not the file that an earlier run has begun to import`, hint)
-}
-
-/** Each part in a transaction of its own, unless all are in one. */
-async function importInto(
-  target: OpenTarget,
-  importing: Importer,
-  first: OpenInput,
-  report: ImportReport,
-  { atomic }: ImportOptions,
-): Promise<void> {
-  const rollBack = new PlantsError('incomplete', 'Some records were rejected')
-  try {
-    if (!atomic) await importing.begin()
-    if (atomic)
-      await target.transaction(async (transaction) => {
-        await importing.run(first, (work) => work(transaction))
-        if (importing.rejected > 0 || !importing.isDone) throw rollBack
-      })
-    else await importing.run(first)
-  } catch (error) {
-    if (error !== rollBack) throw await report.failed(error, importing)
-  } finally {
-    await importing.end()
-  }
-}
-
-/** All is on disk, and the checkpoint says so, before the summary: whoever is killed after that has lost nothing. */
-async function finish(target: OpenTarget, importing: Importer, report: ImportReport, { warn }: Settings, io: Io) {
-  try {
-    await target.flush?.()
-    await importing.remember(new Date(io.time()))
-  } catch (error) {
-    if (!(error instanceof PlantsError) || error.isInterruption) throw report.explained(error, importing)
-    await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
-  }
 }
 
 /** Those that determine what a record is, and its number. Others, such as --if-exists, may differ when it is resumed. */
@@ -231,4 +191,41 @@ async function firstIdFor(plan: ImportPlan, { store, storeOptions }: Settings, i
   const greatest = await greatestIdIn(plan, io)
   const next = await nextIdIn(store, storeOptions, '--id-from')
   return greatest !== undefined && greatest >= next ? idAfter(greatest, '--id-from') : next
+}
+
+/** Each part in a transaction of its own, unless all are in one. */
+async function importInto(
+  target: OpenTarget,
+  importing: Importer,
+  first: OpenInput,
+  report: ImportReport,
+  { atomic }: ImportOptions,
+): Promise<void> {
+  const rollBack = new PlantsError('incomplete', 'Some records were rejected')
+  try {
+    if (atomic)
+      await target.transaction(async (transaction) => {
+        await importing.run(first, (work) => work(transaction))
+        if (importing.rejected > 0 || !importing.isDone) throw rollBack
+      })
+    else {
+      await importing.begin()
+      await importing.run(first)
+    }
+  } catch (error) {
+    if (error !== rollBack) throw await report.failed(error, importing)
+  } finally {
+    await importing.end()
+  }
+}
+
+/** Brings all to disk before the summary, after which a kill must not make the same command import again. */
+async function finish(target: OpenTarget, importing: Importer, report: ImportReport, { warn }: Settings, io: Io) {
+  try {
+    await target.flush?.()
+    await importing.remember(new Date(io.time()))
+  } catch (error) {
+    if (!(error instanceof PlantsError) || error.isInterruption) throw report.explained(error, importing)
+    await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
+  }
 }

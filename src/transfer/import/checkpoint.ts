@@ -118,11 +118,11 @@ export function checkpointId(store: string, inputs: string[]): string {
 }
 
 /**
- * What an earlier run has saved.
- *
- * @throws {PlantsError} `malformed`, unless it `isRestart`, for a checkpoint that is damaged or of an older version
+ * @param options.isOld whether the checkpoint is in a journal of an older version
+ * @returns what an earlier run has saved; undefined for none, and if `isRestart`, for what is damaged or too old
+ * @throws {PlantsError} `malformed`, unless `isRestart`, for a checkpoint that is damaged or of an older version
  */
-export function importIn(
+export function parseCheckpoint(
   state: string | undefined,
   { flags, ifExists }: ImportCommand,
   { isService, isRestart, isOld = false }: { isService: boolean; isRestart: boolean; isOld?: boolean },
@@ -132,7 +132,7 @@ export function importIn(
   const value = 'value' in parsed ? parsed.value : undefined
   const saved = schema.safeParse(value, { jitless: true }).data
   if (isRestart || (saved && !isOld)) return saved
-  // It is not known which numbers it has given.
+  // Which numbers it has given is unknown.
   const isNumbered = flags['--id-from'] !== undefined
   const toSkip = `To begin again, add --restart${skipping(ifExists, isService)}`
   const hint = isNumbered ? 'To begin again, delete what it created, and add --restart' : toSkip
@@ -148,8 +148,9 @@ const oldImport = z.object({
   position: z.optional(z.object({ counters: z.object({ created: count, updated: count }) })),
 })
 
-/** Whether an import would go on with what an earlier run has saved. What a service was sent may be stored. */
+/** Whether an import resumes another, or is rejected if it cannot. Otherwise it begins anew: nothing was stored. */
 export function isResumed(saved: SavedImport, { flags }: ImportCommand, isService: boolean): boolean {
+  // What a service was sent may be stored without a checkpoint.
   return isService || settledIn(saved.position.counts) > 0 || changedFlags(saved.flags, flags).length === 0
 }
 
@@ -164,7 +165,7 @@ export function assertSameFlags(saved: SavedImport, command: ImportCommand, isSe
 }
 
 /** Whether a flag differs that determines which plants are made. */
-export function isReadOtherwise({ flags: before }: SavedImport, { flags }: ImportCommand): boolean {
+export function isReadDifferently({ flags: before }: SavedImport, { flags }: ImportCommand): boolean {
   return changedFlags(before, flags).some(determinesPlants)
 }
 
