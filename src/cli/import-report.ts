@@ -22,7 +22,7 @@ import type { PlannedChange } from '../transfer/import/dry-run.js'
 import type { Importer, ImportObserver } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/input.js'
 import { maxOtherFields } from '../transfer/import/map.js'
-import type { RejectedRecord } from '../transfer/import/rejects.js'
+import type { RejectedRecord } from '../transfer/import/rejected-records.js'
 import type { GlobalOptions } from './command.js'
 import type { Settings } from './settings.js'
 

@@ -28,7 +28,7 @@ import {
   type OpenInput,
   openInput,
 } from '../transfer/import/input.js'
-import { Rejects, type RejectsPosition } from '../transfer/import/rejects.js'
+import { Rejects } from '../transfer/import/rejects.js'
 import { type ImportOptions, ImportReport, isResumable, rangeOf } from './import-report.js'
 import { type OpenTarget, openTarget } from './import-target.js'
 import type { Settings } from './settings.js'
@@ -40,11 +40,13 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
   assertReadable(inputs, options.rejects)
   const plan = planOf(inputs, options, settings, io)
   const report = new ImportReport(plan, options, settings, io)
-  const first = await openInput(must(inputs[0]), plan, io).catch((error: unknown) => {
+  const explain = (error: unknown) => {
     throw report.explained(error)
-  })
+  }
+  const first = await openInput(must(inputs[0]), plan, io).catch(explain)
   try {
-    await assertUsable(first, plan, options, report, io)
+    if (options.rejects !== undefined) await assertSameLayouts(first, plan, io)
+    await assertEncodings(plan, io).catch(explain)
     const target = await openTarget(plan, report, options, settings, io)
     try {
       const importing = await createImporter(plan, target, report, options, settings, io)
@@ -86,20 +88,6 @@ function planOf(inputs: ImportInput[], options: ImportOptions, settings: Setting
   }
 }
 
-/** Before a store is made. */
-async function assertUsable(
-  first: OpenInput,
-  plan: ImportPlan,
-  { rejects }: ImportOptions,
-  report: ImportReport,
-  io: Io,
-): Promise<void> {
-  if (rejects !== undefined) await assertSameLayouts(first, plan, io)
-  await assertEncodings(plan, io).catch((error: unknown) => {
-    throw report.explained(error)
-  })
-}
-
 async function createImporter(
   plan: ImportPlan,
   target: OpenTarget,
@@ -111,12 +99,12 @@ async function createImporter(
   const found = await findImport(plan, target, options, settings, io)
   const { rejects: path, dryRun } = options
   if (path === undefined || dryRun) return new Importer(plan, found, target, undefined, report, io)
-  const position = isResumable(plan, options) ? rejectsOf(found.saved) : undefined
-  const rejects = await Rejects.open(path, position, found.replaced, io.signal)
+  const saved = isResumable(plan, options) ? found.saved : undefined
+  const rejects = await Rejects.open(path, { saved, replaced: found.replaced }, io.signal)
   return new Importer(plan, found, target, rejects, report, io)
 }
 
-/** The import of an earlier run, or a new one, with where the rejects are of one that it replaces. */
+/** The import of an earlier run, or a new one, with the one that it replaces and whose rejects file it takes over. */
 async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportOptions, settings: Settings, io: Io) {
   const { id, isService, oldCheckpoint } = target
   const { ifExists, restart: isRestart = false } = options
@@ -137,12 +125,8 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
   const isSame = (flag: string) => interrupted?.flags[flag] === command.flags[flag]
   const oldFirstId = isSame('--id-from') ? interrupted?.firstId : undefined
   const firstId = oldFirstId === undefined ? await firstIdFor(plan, settings, io) : BigInt(oldFirstId)
-  const replaced = interrupted && isSame('--rejects') && !options.atomic ? rejectsOf(interrupted) : undefined
+  const replaced = interrupted && isSame('--rejects') && !options.atomic ? interrupted : undefined
   return { saved: newImport(command.flags, firstId), checkpoint, replaced }
-}
-
-function rejectsOf({ id, position }: SavedImport): RejectsPosition {
-  return { id, length: position.rejects ?? 0, tail: position.rejectsTail }
 }
 
 /** Throws `malformed` if the same import is complete: it would create its plants again. */

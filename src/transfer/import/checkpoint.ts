@@ -117,15 +117,11 @@ export function checkpointId(store: string, inputs: string[]): string {
   return createHash('sha256').update(key).digest('hex').slice(0, 32)
 }
 
-/**
- * @param options.isOld whether the checkpoint is in a journal of an older version
- * @returns what an earlier run has saved; undefined for none, and if `isRestart`, for what is damaged or too old
- * @throws {PlantsError} `malformed`, unless `isRestart`, for a checkpoint that is damaged or of an older version
- */
+/** @throws {PlantsError} `malformed`, unless `isRestart`, for a state that is damaged or of an older version */
 export function parseCheckpoint(
   state: string | undefined,
   { flags, ifExists }: ImportCommand,
-  { isService, isRestart, isOld = false }: { isService: boolean; isRestart: boolean; isOld?: boolean },
+  { isService, isRestart, isOld }: { isService: boolean; isRestart: boolean; isOld: boolean },
 ): SavedImport | undefined {
   if (state === undefined) return undefined
   const parsed = parseJson(state)

@@ -9,7 +9,8 @@ import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import { type Counts, type Position, type SavedImport, settledIn } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
 import { type MappedChange, Mapper } from './map.js'
-import { assertSameLayout, type RejectedRecord, type Rejects, tailOf } from './rejects.js'
+import { assertSameLayout, type RejectedRecord } from './rejected-records.js'
+import { type Rejects, tailOf } from './rejects.js'
 
 export interface ImportTarget {
   /** plants are sent with idempotency keys, and are not rolled back */
@@ -104,7 +105,7 @@ export class Importer {
   /** Saves the checkpoint before a service or a rejects file has anything that a killed run would leave without one. */
   async begin(): Promise<void> {
     if (this.#rejects || this.#target.isService) await this.#save(JSON.stringify(this.#saved))
-    this.#rejects?.renew()
+    this.#rejects?.removeReplaced()
   }
 
   /** @param transaction what each part is written in */

@@ -15,7 +15,7 @@ import { type FormatInput, type FormatReader, type InputOptions, prepend } from 
 import { assertEncoding, isMisencoded, openFormat } from '../formats/formats.js'
 import type { Position } from './checkpoint.js'
 import { Mapper } from './map.js'
-import { assertSameLayout } from './rejects.js'
+import { assertSameLayout } from './rejected-records.js'
 
 export interface ImportPlan extends InputOptions {
   /** called when stdin is silent */

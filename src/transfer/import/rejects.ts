@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
-import { tableCell } from '../../plant/records.js'
 import {
   assertOwnFile,
   createFile,
@@ -11,129 +10,103 @@ import {
   targetOf,
   unwritable,
 } from '../../platform/atomic-file.js'
-import { errorValue, malformed, systemCode } from '../../platform/errors.js'
+import { malformed, systemCode } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
-import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
-import { rejectNames } from '../formats/header.js'
+import type { FormatReader } from '../formats/chunk.js'
+import type { Position } from './checkpoint.js'
+import { type RejectedRecord, rejectsHeader, rejectsRow } from './rejected-records.js'
 
-export interface RejectedRecord {
-  line: number
-  /** index in a JSON array */
-  element: number | undefined
-  raw: RawRecord
-  error: number
-  message: string
-}
-
-/** Where the rejected records of an import are, by its checkpoint. */
-export interface RejectsPosition {
-  /** of the import */
+/** Of a checkpoint: where the rejects file ends, which is longer if a killed run has appended what it did not commit. */
+interface SavedRejects {
   id: string
-  /** of the file, which may be longer: a killed run has appended what it did not commit; 0 before the first record */
-  length: number
-  /** of the last bytes up to there, by which the file is known */
-  tail: RejectsTail | undefined
+  position: Pick<Position, 'rejects' | 'rejectsTail'>
 }
 
-export interface RejectsTail {
-  bytes: number
-  /** their SHA-256 */
-  hash: string
+interface Owners {
+  /** undefined if the import cannot be resumed */
+  saved: SavedRejects | undefined
+  /** the import that this one replaces */
+  replaced: SavedRejects | undefined
 }
 
-export function tailOf(bytes: Buffer): RejectsTail {
+export function tailOf(bytes: Buffer): NonNullable<Position['rejectsTail']> {
   return { bytes: bytes.length, hash: createHash('sha256').update(bytes).digest('base64url') }
 }
 
 /**
- * The rejected records, each with its line and the reason: a table or NDJSON, which an import takes back. A file is
- * created at the first record, with it, and only by one import: that of a killed run is known by a draft beside it,
- * which is the same file under a name of the import, until the checkpoint has its length.
+ * The file of the rejected records. It is created with the first of them, and never shared by two imports. Until the
+ * checkpoint has its length, it has a second name, the draft, which is that of the import: so the file of a killed run
+ * is known.
  */
 export class Rejects {
-  readonly path: string
-  /** through links */
+  readonly #path: string
+  /** what `path` resolves to */
   readonly #target: string
   readonly #draft: string | undefined
-  /** that of an import that is begun again, whose file this is until `renew` */
+  /** of the import that is replaced, whose file this is until `removeReplaced` */
   readonly #oldDraft: string | undefined
   #fd: number | undefined
-  /** not `isWrittenInPlace` */
+  /** neither a pipe nor a device: see `isWrittenInPlace` */
   readonly #isFile: boolean
-  /** opened by the shell, and not closed here */
+  /** whether the shell has opened it, and closes it */
   readonly #isGiven: boolean
-  /** where this run has ended it; before that, an earlier run may have appended what it did not commit */
+  /** its length after the last `append` of this run: undefined before that, when its end may not be committed */
   #end: number | undefined
 
-  /**
-   * @param position undefined for an import that cannot be resumed
-   * @param replaced that of the import that is begun again
-   * @throws {PlantsError} `malformed` for a file that is not that of this import, `unwritable` for one that cannot be made
-   */
-  static async open(
-    path: string,
-    position: RejectsPosition | undefined,
-    replaced: RejectsPosition | undefined,
-    signal: AbortSignal,
-  ): Promise<Rejects> {
+  /** @throws {PlantsError} `malformed` for a file of another owner, `unwritable` for one that cannot be created */
+  static async open(path: string, owners: Owners, signal: AbortSignal): Promise<Rejects> {
     const stats = fs.statSync(path, { throwIfNoEntry: false })
     // Its writes block: it is only opened when a pipe has a reader.
     const pipe = stats?.isFIFO() ? await openInPlace(path, signal) : undefined
     try {
-      return new Rejects(path, stats, position, replaced)
+      return new Rejects(path, stats, owners)
     } finally {
       if (pipe !== undefined) fs.closeSync(pipe)
     }
   }
 
-  private constructor(
-    path: string,
-    stats: fs.Stats | undefined,
-    position: RejectsPosition | undefined,
-    replaced: RejectsPosition | undefined,
-  ) {
-    this.path = path
+  private constructor(path: string, stats: fs.Stats | undefined, { saved, replaced }: Owners) {
+    this.#path = path
     const given = descriptorOf(path, stats)
     this.#isGiven = given !== undefined
     this.#isFile = !isWrittenInPlace(path, stats)
     this.#target = this.#isFile ? targetOf(path) : path
-    this.#draft = position && this.#draftOf(position)
+    this.#draft = saved && this.#draftOf(saved)
     this.#oldDraft = replaced && this.#draftOf(replaced)
-    const { length = 0, tail } = replaced ?? position ?? {}
+    const position = (replaced ?? saved)?.position
     if (!this.#isFile) this.#fd = given ?? this.#attempt(() => fs.openSync(path, 'a'))
-    else if (stats || length > 0) this.#fd = this.#openOwn(stats, length, tail)
+    else if (stats || position?.rejects) this.#fd = this.#openExisting(stats, position)
     else this.#attempt(() => fs.accessSync(dirname(this.#target), fs.constants.W_OK))
   }
 
-  #openOwn(stats: fs.Stats | undefined, length: number, tail: RejectsTail | undefined): number {
-    if (stats?.isFile()) assertOwnFile(this.path, stats, 'Choose another file with --rejects')
+  #openExisting(stats: fs.Stats | undefined, position: SavedRejects['position'] = {}): number {
+    const { rejects: length = 0, rejectsTail: tail } = position
+    const another = 'Choose another file with --rejects'
+    if (stats?.isFile()) assertOwnFile(this.#path, stats, another)
     if (stats?.isFile() && length === 0 && !this.#isDraft(stats))
-      throw malformed(
-        `${this.path} already exists, and would be overwritten`,
-        'Choose another file with --rejects, or remove it',
-      )
+      throw malformed(`${this.#path} already exists, and would be overwritten`, `${another}, or remove it`)
     const restore = 'Restore the file, or add --restart, and --if-exists same for what is stored'
     if ((stats?.size ?? 0) < length)
-      throw malformed(`${this.path} is shorter than it was when the import was interrupted`, restore)
+      throw malformed(`${this.#path} is shorter than it was when the import was interrupted`, restore)
     const fd = this.#attempt(() => fs.openSync(this.#target, 'a+'))
     if (tail === undefined || tailOf(readAt(fd, length - tail.bytes, tail.bytes)).hash === tail.hash) return fd
     fs.closeSync(fd)
-    throw malformed(`${this.path} is not the file that the interrupted import has written`, restore)
+    throw malformed(`${this.#path} is not the file that the interrupted import has written`, restore)
   }
 
-  /** Whether a killed run of this import has made the file, and did not commit what is in it. */
+  /** Whether a killed run of this import, or of the one that it replaces, has created the file. */
   #isDraft(stats: fs.Stats): boolean {
     const path = this.#oldDraft ?? this.#draft
     const draft = path === undefined ? undefined : fs.statSync(path, { throwIfNoEntry: false })
     return draft !== undefined && isSameFile(draft, stats)
   }
 
-  #draftOf({ id }: RejectsPosition): string {
+  #draftOf({ id }: SavedRejects): string {
     return join(dirname(this.#target), `.plants-${id}.tmp`)
   }
 
-  /** Removes the file of the import that is begun again. Call it when no other process can go on with that. */
-  renew(): void {
+  /** Call it when the checkpoint is saved: no other process can then resume the import that is replaced. */
+  removeReplaced(): void {
     if (this.#oldDraft === undefined || !this.#isFile) return
     if (this.#fd !== undefined) fs.closeSync(this.#fd)
     this.#fd = undefined
@@ -144,32 +117,34 @@ export class Rejects {
     return this.#isFile && this.#fd !== undefined
   }
 
-  /** What `append` writes after this length. */
+  /** What is to be appended for these records. */
   bytesOf(length: number, rejected: readonly RejectedRecord[], reader: FormatReader): Buffer {
     if (rejected.length === 0) return Buffer.alloc(0)
     const isFirst = length === 0 || (!this.#isFile && this.#end === undefined) // a pipe has no header of an earlier run
-    const head = isFirst ? headOf(reader) : ''
-    return Buffer.from(head + rejected.map((record) => `${recordOf(record, reader)}\n`).join(''))
+    const header = isFirst ? rejectsHeader(reader) : ''
+    return Buffer.from(header + rejected.map((record) => `${rejectsRow(record, reader)}\n`).join(''))
   }
 
   /**
-   * Cuts off what was appended and not committed, and returns when all is on disk. Call it only when no other process
-   * can go on with the import.
+   * Cuts off what was not committed, and appends. Call it when the checkpoint is saved, and commit afterwards: all is on
+   * disk when it returns.
    *
-   * @throws {PlantsError} `malformed` when another process has made or changed the file
+   * @throws {PlantsError} `malformed` when another process has created or changed the file
    */
   append(length: number, bytes: Buffer): void {
-    if (this.#fd === undefined) {
-      if (bytes.length > 0) this.#fd = this.#create(bytes)
-    } else {
-      if (this.#isFile) this.#cut(this.#fd, length)
-      const fd = this.#fd
-      this.#attempt(() => {
-        if (bytes.length > 0) fs.writeFileSync(fd, bytes)
-        if (bytes.length > 0 && this.#isFile) fs.fdatasyncSync(fd)
-      })
-    }
-    if (this.#fd !== undefined) this.#end = length + bytes.length
+    if (this.#fd !== undefined) this.#write(this.#fd, length, bytes)
+    else if (bytes.length > 0) this.#fd = this.#create(bytes)
+    else return
+    this.#end = length + bytes.length
+  }
+
+  #write(fd: number, length: number, bytes: Buffer): void {
+    if (this.#isFile) this.#cut(fd, length)
+    if (bytes.length === 0) return
+    this.#attempt(() => {
+      fs.writeFileSync(fd, bytes)
+      if (this.#isFile) fs.fdatasyncSync(fd)
+    })
   }
 
   #cut(fd: number, length: number): void {
@@ -177,11 +152,11 @@ export class Rejects {
     const named = fs.statSync(this.#target, { throwIfNoEntry: false })
     const isChanged = stats.size < length || (this.#end !== undefined && stats.size !== this.#end)
     if (isChanged || !named || !isSameFile(named, stats))
-      throw malformed(`Another process has changed ${this.path}`, 'Restore the file, and run the same command again')
+      throw malformed(`Another process has changed ${this.#path}`, 'Restore the file, and run the same command again')
     if (stats.size > length) this.#attempt(() => fs.ftruncateSync(fd, length))
   }
 
-  /** Gives the file its name when it is on disk: of two imports, one gets it, and no part of a file is ever seen. */
+  /** Gives the file its name when all is on disk: of two imports, one gets it, and nobody reads a part of it. */
   #create(bytes: Buffer): number {
     const path = this.#draft ?? this.#target
     let fd: number | undefined
@@ -196,13 +171,13 @@ export class Rejects {
     } catch (error) {
       if (fd !== undefined) fs.closeSync(fd)
       if (fd !== undefined && this.#draft !== undefined) fs.rmSync(path, { force: true })
-      if (systemCode(error) !== 'EEXIST') return this.#attempt(() => raise(error))
+      if (systemCode(error) !== 'EEXIST') throw this.#unwritable(error)
       const hint = 'Move it away, and run the same command again'
-      throw malformed(`${this.path} was created by another process, and would be overwritten`, hint)
+      throw malformed(`${this.#path} was created by another process, and would be overwritten`, hint)
     }
   }
 
-  /** Removes an empty file, and the name of a draft that is committed. */
+  /** Removes the file if it is empty, and the draft if the checkpoint has its length. */
   close(length: number): void {
     if (this.#fd === undefined) return
     const isEmpty = this.#isFile && fs.fstatSync(this.#fd).size === 0
@@ -215,8 +190,12 @@ export class Rejects {
     try {
       return action()
     } catch (error) {
-      throw unwritable(`The rejects file ${this.path}`, error, 'Choose another file with --rejects, or free some space')
+      throw this.#unwritable(error)
     }
+  }
+
+  #unwritable(error: unknown): unknown {
+    return unwritable(`The rejects file ${this.#path}`, error, 'Choose another file with --rejects, or free some space')
   }
 }
 
@@ -225,46 +204,6 @@ function readAt(fd: number, position: number, length: number): Buffer {
   return bytes.subarray(0, fs.readSync(fd, bytes, 0, length, position))
 }
 
-function raise(error: unknown): never {
-  throw error
-}
-
 function isSameFile(one: fs.Stats, other: fs.Stats): boolean {
   return one.ino === other.ino && one.dev === other.dev
 }
-
-/** The rejected records of inputs are in one file. */
-export function assertSameLayout(reader: FormatReader, first: FormatReader, name: string): void {
-  if (headOf(reader) === headOf(first)) return
-  const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
-  throw malformed(what, 'Import it alone, with another --rejects')
-}
-
-function headOf({ header, delimiter = ',' }: FormatReader): string {
-  if (!header) return ''
-  const names = header.kept.map((column) => header.names[column] || undefined)
-  return `\ufeff${rowOf([...rejectNames.slice(0, 2), ...names], delimiter)}\n`
-}
-
-function recordOf({ line, raw, error, message }: RejectedRecord, { header, delimiter = ',' }: FormatReader): string {
-  if (typeof raw === 'string') return lineOf(line, message, raw, error === errorValue('malformed'))
-  const kept = header?.kept.filter((column) => column < raw.length).map((column) => raw[column]) ?? []
-  return rowOf([String(line), message, ...kept, ...raw.slice(header?.names.length)], delimiter)
-}
-
-function rowOf(cells: readonly Cell[], delimiter: string): string {
-  const texts = cells.map((cell) => (typeof cell === 'object' ? cell.text || undefined : cell))
-  return texts.map((text) => (text === undefined ? '' : tableCell(text, delimiter))).join(delimiter)
-}
-
-/** The members of the object stay as they are, except those that an earlier import has added. */
-function lineOf(line: number, message: string, raw: string, isBroken: boolean): string {
-  const start = `{"rejected_line":${line},"rejected_reason":${JSON.stringify(message)}`
-  const text = raw.replace(/[\r\n]/g, ' ').trim()
-  if (isBroken || !text.startsWith('{')) return `${start}${text && `,"rejected_text":${JSON.stringify(text)}`}}`
-  const members = text.slice(1, -1).replace(addedMembers, '').trim()
-  return `${start}${members && `,${members}`}}`
-}
-
-const addedMembers =
-  /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_text":"(?:[^"\\]|\\.){0,2000}",?)?/

@@ -162,12 +162,8 @@ test.runIf(isLinux)('a pipe gets a header from each run', async () => {
   const pipe = join(user.home, 'pipe')
   execFileSync('mkfifo', [pipe])
   const read = text(createReadStream(pipe))
-  const rejects = await Rejects.open(
-    pipe,
-    { id: 'a', length: 5, tail: undefined },
-    undefined,
-    new AbortController().signal,
-  )
+  const owners = { saved: { id: 'a', position: { rejects: 5 } }, replaced: undefined }
+  const rejects = await Rejects.open(pipe, owners, new AbortController().signal)
   const header = { names: ['id', 'name'], columns: new Map(), others: [], kept: [0, 1] }
   const reader: FormatReader = { format: 'csv', delimiter: ',', header, chunks: Readable.from([]) }
   const record = (id: string) => ({ line: 2, element: undefined, raw: [id, 'Fern'], error: 422, message: 'no' })
