@@ -98,9 +98,8 @@ async function createImporter(
 ): Promise<Importer> {
   const found = await findImport(plan, target, options, settings, io)
   const { rejects: path, dryRun } = options
-  if (path === undefined || dryRun) return new Importer(plan, found, target, undefined, report, io)
-  const saved = isResumable(plan, options) ? found.saved : undefined
-  const rejects = await Rejects.open(path, { saved, replaced: found.replaced }, io.signal)
+  const owners = { saved: isResumable(plan, options) ? found.saved : undefined, replaced: found.replaced }
+  const rejects = path === undefined || dryRun ? undefined : await Rejects.open(path, owners, io.signal)
   return new Importer(plan, found, target, rejects, report, io)
 }
 

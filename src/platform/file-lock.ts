@@ -4,13 +4,13 @@ import { PlantsError, systemCode } from './errors.js'
 import { connect, type Database, isBusy, isSqliteError, primaryCode, uriOf } from './sqlite.js'
 
 /**
- * Waits for a lock: SQLite's, on an empty file that stays. The system releases it when the process ends, however it ends.
+ * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process ends, however it ends.
  *
  * @returns what releases it
  * @throws {PlantsError} `unavailable` when another process keeps it until the timeout; `unwritable` if it is not a lock
  */
 export async function acquireLock(path: string, timeoutMs: number, clock: Clock): Promise<() => void> {
-  makeFile(path)
+  createLockFile(path)
   const db = connect(uriOf(path, 'mode=rw'), { readOnly: false })
   const release = () => {
     if (db.isTransaction) db.exec('ROLLBACK') // a driver may keep the file open after `close`
@@ -18,7 +18,7 @@ export async function acquireLock(path: string, timeoutMs: number, clock: Clock)
   }
   const start = clock.now()
   try {
-    for (let tries = 0; !isLocked(db, path); tries += 1) {
+    for (let tries = 0; !tryLock(db, path); tries += 1) {
       if (clock.now() - start >= timeoutMs) {
         const hint = 'Try again. If it stays locked, end a suspended plants process, or use a local disk'
         const message = `Another process held ${path} for ${timeoutMs / 1000} s`
@@ -37,7 +37,7 @@ export async function acquireLock(path: string, timeoutMs: number, clock: Clock)
 
 const notADatabase = 26
 
-function isLocked(db: Database, path: string): boolean {
+function tryLock(db: Database, path: string): boolean {
   try {
     db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE') // neither writes to the disk
     return true
@@ -46,12 +46,12 @@ function isLocked(db: Database, path: string): boolean {
     const isOld = primaryCode(error) === notADatabase && statSync(path).size < 1000
     if (!isOld) throw error
     truncateSync(path) // an earlier version has written the name of its process into it
-    return isLocked(db, path)
+    return tryLock(db, path)
   }
 }
 
 /** An existing file is not opened: closing it would release a lock that this process has on it. */
-function makeFile(path: string): void {
+function createLockFile(path: string): void {
   try {
     closeSync(openSync(path, 'wx', 0o600))
   } catch (error) {

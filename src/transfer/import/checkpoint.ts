@@ -144,9 +144,8 @@ const oldImport = z.object({
   position: z.optional(z.object({ counters: z.object({ created: count, updated: count }) })),
 })
 
-/** Whether an import resumes another, or is rejected if it cannot. Otherwise it begins anew: nothing was stored. */
+/** Whether an import must resume an earlier one. Otherwise it may begin anew: nothing is stored. */
 export function isResumed(saved: SavedImport, { flags }: ImportCommand, isService: boolean): boolean {
-  // What a service was sent may be stored without a checkpoint.
   return isService || settledIn(saved.position.counts) > 0 || changedFlags(saved.flags, flags).length === 0
 }
 

@@ -10,7 +10,7 @@ import { type Counts, type Position, type SavedImport, settledIn } from './check
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
 import { type MappedChange, Mapper } from './map.js'
 import { assertSameLayout, type RejectedRecord } from './rejected-records.js'
-import { type Rejects, tailOf } from './rejects.js'
+import type { Rejects } from './rejects.js'
 
 export interface ImportTarget {
   /** plants are sent with idempotency keys, and are not rolled back */
@@ -32,7 +32,7 @@ interface Settled {
   position: Position
   rejected: RejectedRecord[]
   /** for the rejects file */
-  bytes: Buffer
+  bytes: Buffer | undefined
   /** why the records after them are not settled */
   failure: Problem | undefined
 }
@@ -197,7 +197,7 @@ export class Importer {
       const checkpoint = JSON.stringify({ ...this.#saved, position: settled.position })
       if (id !== undefined) await saveCheckpoint({ id, from: this.#checkpoint, to: checkpoint })
       // The file belongs to the process that has won the checkpoint.
-      this.#rejects?.append(this.position.rejects ?? 0, settled.bytes)
+      if (settled.bytes) this.#rejects?.append(this.position.rejects ?? 0, settled.bytes)
       return { ...settled, checkpoint }
     }
 
@@ -274,16 +274,10 @@ export class Importer {
         message: twin ? `The id ${id} is in the input twice, also in line ${twin}` : outcome.error.message,
       })
     }
-    const position = { input, records: records + settled, counts, nextId, numbered, files: this.#filesUntil(reader) }
-    return { ...this.#withRejects(position, rejections, reader), rejected: rejections, failure }
-  }
-
-  #withRejects(position: Position, rejected: readonly RejectedRecord[], reader: OpenInput) {
-    if (!this.#rejects) return { position, bytes: Buffer.alloc(0) }
-    const { rejects: length = 0, rejectsTail: tail } = this.position
-    const bytes = this.#rejects.bytesOf(length, rejected, reader)
-    const rejectsTail = bytes.length > 0 ? tailOf(bytes) : tail
-    return { position: { ...position, rejects: length + bytes.length, rejectsTail }, bytes }
+    const files = this.#filesUntil(reader)
+    const prepared = this.#rejects?.prepare(this.position, rejections, reader)
+    const position = { input, records: records + settled, counts, nextId, numbered, files, ...prepared?.end }
+    return { position, rejected: rejections, bytes: prepared?.bytes, failure }
   }
 }
 

@@ -4,16 +4,20 @@ import { malformed, PlantsError, reasonOf, systemReason } from '../../platform/e
 import { acquireLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import { checkpointMoved, donePrefix, maxDone, type OpenOptions, type OwnStore } from '../../stores/common/store.js'
+import {
+  checkpointMoved,
+  donePrefix,
+  maxDone,
+  type OpenOptions,
+  type OwnStore,
+  type Transaction,
+} from '../../stores/common/store.js'
 import { schemes } from '../../stores/registry.js'
 
 /** Keeps the checkpoint of an import into a service: a store of this machine, without plants. */
-export interface Journal {
-  transaction: OwnStore['transaction']
-  checkpoint: OwnStore['checkpoint']
+export interface Journal extends Pick<OwnStore, 'transaction' | 'checkpoint' | 'close'> {
   /** the checkpoint that an earlier version has left in a file of its own */
   oldCheckpoint: string | undefined
-  close(): Promise<void>
 }
 
 /** @throws {PlantsError} `unavailable` while another process has it open */
@@ -25,11 +29,11 @@ export async function openJournal(id: string, options: OpenOptions, io: Io): Pro
   try {
     makeFolder(folder)
     release = await acquireLock(`${path}.lock`, 0, io)
-    const oldCheckpoint = readOld(`${path}.json`)
+    const oldCheckpoint = readOldJournal(`${path}.json`)
     const store = await openStore(path, options)
     return {
       oldCheckpoint,
-      checkpoint: (name) => store.checkpoint(name),
+      checkpoint: store.checkpoint.bind(store),
       transaction: async (work) => {
         const result = await transactIn(store, path, work)
         rmSync(`${path}.json`, { force: true })
@@ -39,13 +43,13 @@ export async function openJournal(id: string, options: OpenOptions, io: Io): Pro
         const saved = await store.checkpoint(id)
         await store.close()
         if (saved === undefined) removeJournal(path)
-        else if (saved.startsWith(donePrefix)) await forgetOldest(folder, options, io)
+        else if (saved.startsWith(donePrefix)) await removeOldest(folder, options, io)
         release()
       },
     }
   } catch (error) {
     release()
-    if (error instanceof PlantsError && error.retryable) throw checkpointMoved()
+    if (error instanceof PlantsError && error.retryable) throw checkpointMoved() // the lock is held
     throw unusable(path, 'used', error)
   }
 }
@@ -54,12 +58,8 @@ function openStore(path: string, options: OpenOptions): Promise<OwnStore> {
   return schemes.sqlite.open({ scheme: 'sqlite', name: `${path}.db`, isDefault: true }, options)
 }
 
-/** An error of the work is thrown as it is, that of the journal says so. */
-async function transactIn<T>(
-  store: OwnStore,
-  path: string,
-  work: Parameters<typeof store.transaction<T>>[0],
-): Promise<T> {
+/** Throws an error of `work` as it is: only others are of the journal. */
+async function transactIn<T>(store: OwnStore, path: string, work: (transaction: Transaction) => Promise<T>) {
   let failure: unknown
   try {
     return await store.transaction(async (transaction) => {
@@ -82,7 +82,7 @@ function unusable(path: string, what: string, cause: unknown): unknown {
   return new PlantsError('unwritable', message, { hint, cause })
 }
 
-function readOld(path: string): string | undefined {
+function readOldJournal(path: string): string | undefined {
   try {
     return existsSync(path) ? readFileSync(path, 'utf8') : undefined
   } catch (error) {
@@ -95,8 +95,8 @@ function removeJournal(path: string): void {
   for (const suffix of ['.db', '.db-wal', '.db-shm', '.lock']) rmSync(path + suffix, { force: true })
 }
 
-/** Of the journals of imports that are done, the newest ones stay. */
-async function forgetOldest(folder: string, options: OpenOptions, io: Io): Promise<void> {
+/** Removes the journals of complete imports that are not among the newest ones. */
+async function removeOldest(folder: string, options: OpenOptions, io: Io): Promise<void> {
   const names = readdirSync(folder).filter((name) => name.endsWith('.db'))
   if (names.length <= maxDone) return
   const timeOf = (name: string) => statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0

@@ -29,7 +29,7 @@ interface Owners {
   replaced: SavedRejects | undefined
 }
 
-export function tailOf(bytes: Buffer): NonNullable<Position['rejectsTail']> {
+function tailOf(bytes: Buffer): NonNullable<Position['rejectsTail']> {
   return { bytes: bytes.length, hash: createHash('sha256').update(bytes).digest('base64url') }
 }
 
@@ -117,12 +117,14 @@ export class Rejects {
     return this.#isFile && this.#fd !== undefined
   }
 
-  /** What is to be appended for these records. */
-  bytesOf(length: number, rejected: readonly RejectedRecord[], reader: FormatReader): Buffer {
-    if (rejected.length === 0) return Buffer.alloc(0)
+  /** What `append` writes for these records, and the position after it. */
+  prepare(position: SavedRejects['position'], rejected: readonly RejectedRecord[], reader: FormatReader) {
+    const { rejects: length = 0, rejectsTail } = position
+    if (rejected.length === 0) return { bytes: Buffer.alloc(0), end: { rejects: length, rejectsTail } }
     const isFirst = length === 0 || (!this.#isFile && this.#end === undefined) // a pipe has no header of an earlier run
     const header = isFirst ? rejectsHeader(reader) : ''
-    return Buffer.from(header + rejected.map((record) => `${rejectsRow(record, reader)}\n`).join(''))
+    const bytes = Buffer.from(header + rejected.map((record) => `${rejectsRow(record, reader)}\n`).join(''))
+    return { bytes, end: { rejects: length + bytes.length, rejectsTail: tailOf(bytes) } }
   }
 
   /**

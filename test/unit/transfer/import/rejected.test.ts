@@ -162,12 +162,13 @@ test.runIf(isLinux)('a pipe gets a header from each run', async () => {
   const pipe = join(user.home, 'pipe')
   execFileSync('mkfifo', [pipe])
   const read = text(createReadStream(pipe))
-  const owners = { saved: { id: 'a', position: { rejects: 5 } }, replaced: undefined }
+  const position = { rejects: 5 }
+  const owners = { saved: { id: 'a', position }, replaced: undefined }
   const rejects = await Rejects.open(pipe, owners, new AbortController().signal)
   const header = { names: ['id', 'name'], columns: new Map(), others: [], kept: [0, 1] }
   const reader: FormatReader = { format: 'csv', delimiter: ',', header, chunks: Readable.from([]) }
   const record = (id: string) => ({ line: 2, element: undefined, raw: [id, 'Fern'], error: 422, message: 'no' })
-  for (const id of ['a', 'b']) rejects.append(5, rejects.bytesOf(5, [record(id)], reader))
+  for (const id of ['a', 'b']) rejects.append(5, rejects.prepare(position, [record(id)], reader).bytes)
   rejects.close(5)
   expect(await read).toBe('rejected_line,rejected_reason,id,name\n2,no,a,Fern\n2,no,b,Fern\n')
 })
