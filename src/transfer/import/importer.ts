@@ -27,16 +27,6 @@ export interface ImportObserver {
   onProgress(importing: Importer): void
 }
 
-interface Settled {
-  /** after the records that are settled */
-  position: Position
-  rejected: RejectedRecord[]
-  /** for the rejects file */
-  bytes: Buffer | undefined
-  /** why the records after them are not settled */
-  failure: Problem | undefined
-}
-
 type Mapped = MappedChange | Problem
 
 /** What is written at once. */
@@ -102,13 +92,12 @@ export class Importer {
     return settledIn(this.#saved.position.counts)
   }
 
-  /** Saves the checkpoint before a service or a rejects file has anything that a killed run would leave without one. */
+  /** Saves the checkpoint before a service or a rejects file has what a killed run would leave there. */
   async begin(): Promise<void> {
     if (this.#rejects || this.#target.isService) await this.#save(JSON.stringify(this.#saved))
     this.#rejects?.removeReplaced()
   }
 
-  /** @param transaction what each part is written in */
   async run(first: OpenInput, transaction = this.#target.transaction): Promise<void> {
     const { inputs, maxErrors, readsAhead } = this.#plan
     for (const [index, input] of inputs.entries()) {
@@ -131,7 +120,7 @@ export class Importer {
     this.isDone = true
   }
 
-  /** Keeps the checkpoint of a complete import that has chosen ids: the same command would create its plants again. */
+  /** Marks an import that has chosen ids as complete: the same command would create its plants again. */
   async remember(now: Date): Promise<void> {
     const done = now.toISOString()
     if (this.#isRemembered) await this.#save(JSON.stringify({ done, ...this.#saved, position: this.position }))
@@ -239,8 +228,11 @@ export class Importer {
     return { chunk, mapped, nextIds }
   }
 
-  /** Called again when a transaction is repeated. */
-  #settle({ chunk, mapped, nextIds }: Part, outcomes: readonly Outcome[], reader: OpenInput): Settled {
+  /**
+   * Counts outcomes up to the first record that is not settled, with the `failure` that is why. Changes nothing: it is
+   * called again when a transaction is repeated.
+   */
+  #settle({ chunk, mapped, nextIds }: Part, outcomes: readonly Outcome[], reader: OpenInput) {
     const { input, records, counts: old } = this.position
     const limit = this.#plan.maxErrors - this.rejected
     const failure = failureIn(outcomes, limit)
