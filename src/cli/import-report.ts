@@ -307,7 +307,8 @@ function isKept({ mayHaveStored }: Importer, { dryRun, atomic }: ImportOptions):
   return mayHaveStored && !dryRun && !atomic
 }
 
-function isRolledBack({ rejected, isDone }: Importer, { atomic }: ImportOptions): boolean {
+/** Whether `--atomic` has undone all. */
+export function isRolledBack({ rejected, isDone }: Importer, { atomic }: ImportOptions): boolean {
   return atomic === true && (rejected > 0 || !isDone)
 }
 

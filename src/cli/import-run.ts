@@ -29,7 +29,7 @@ import {
   openInput,
 } from '../transfer/import/input.js'
 import { Rejects } from '../transfer/import/rejects.js'
-import { type ImportOptions, ImportReport, isResumable, rangeOf } from './import-report.js'
+import { type ImportOptions, ImportReport, isResumable, isRolledBack, rangeOf } from './import-report.js'
 import { type OpenTarget, openTarget } from './import-target.js'
 import type { Settings } from './settings.js'
 
@@ -51,9 +51,10 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
     try {
       const importing = await createImporter(plan, target, report, options, settings, io)
       await importInto(target, importing, first, report, options)
-      if (importing.isDone) await finish(target, importing, report, settings, io)
+      const isComplete = importing.isDone && !isRolledBack(importing, options)
+      if (isComplete) await finish(target, importing, report, settings, io)
       await report.writeSummary(importing)
-      if (importing.isDone) await importing.forget()
+      if (isComplete) await importing.forget().catch((error: unknown) => warnOfCheckpoint(error, settings))
       report.assertComplete(importing)
     } finally {
       await target.close()
@@ -203,12 +204,17 @@ async function importInto(
 }
 
 /** Brings all to disk before the summary, after which a kill must not make the same command import again. */
-async function finish(target: OpenTarget, importing: Importer, report: ImportReport, { warn }: Settings, io: Io) {
+async function finish(target: OpenTarget, importing: Importer, report: ImportReport, settings: Settings, io: Io) {
   try {
     await target.flush?.()
     await importing.remember(new Date(io.time()))
   } catch (error) {
-    if (!(error instanceof PlantsError) || error.isInterruption) throw report.explained(error, importing)
-    await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
+    if (error instanceof PlantsError && error.isInterruption) throw report.explained(error, importing)
+    await warnOfCheckpoint(error, settings)
   }
+}
+
+async function warnOfCheckpoint(error: unknown, { warn }: Settings): Promise<void> {
+  if (!(error instanceof PlantsError)) throw error
+  if (!error.isInterruption) await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
 }

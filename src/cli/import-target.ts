@@ -55,8 +55,8 @@ export async function openTarget(
         ? (work) => journal.transaction((transaction) => work({ ...transaction, write }))
         : withoutCheckpoint(write),
       close: async () => {
-        await journal?.close()
         await store.close()
+        await journal?.close()
       },
     }
   } catch (error) {

@@ -1,4 +1,4 @@
-import { accessSync, closeSync, constants, lstatSync, openSync, statSync, truncateSync } from 'node:fs'
+import { accessSync, closeSync, constants, lstatSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { backoff, type Clock, wait } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
 import { connect, type Database, isBusy, isSqliteError, primaryCode, uriOf } from './sqlite.js'
@@ -37,6 +37,9 @@ export async function acquireLock(path: string, timeoutMs: number, clock: Clock)
 
 const notADatabase = 26
 
+/** What an earlier version has written: the name of its process, a count, and a UUID. */
+const oldLock = /^[^\n]+\n\d+\n[\da-f-]{36}\n$/
+
 function tryLock(db: Database, path: string): boolean {
   try {
     db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE') // neither writes to the disk
@@ -44,8 +47,8 @@ function tryLock(db: Database, path: string): boolean {
   } catch (error) {
     if (isBusy(error)) return false
     const isOld = primaryCode(error) === notADatabase && statSync(path).size < 1000
-    if (!isOld) throw error
-    truncateSync(path) // an earlier version has written the name of its process into it
+    if (!isOld || !oldLock.test(readFileSync(path, 'utf8'))) throw error
+    truncateSync(path)
     return tryLock(db, path)
   }
 }

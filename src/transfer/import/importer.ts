@@ -94,8 +94,8 @@ export class Importer {
 
   /** Saves the checkpoint before a service or a rejects file has what a killed run would leave there. */
   async begin(): Promise<void> {
-    if (this.#rejects || this.#target.isService) await this.#save(JSON.stringify(this.#saved))
-    this.#rejects?.removeReplaced()
+    if (!this.#rejects && !this.#target.isService) return
+    await this.#save(JSON.stringify(this.#saved), () => this.#rejects?.removeReplaced())
   }
 
   async run(first: OpenInput, transaction = this.#target.transaction): Promise<void> {
@@ -128,7 +128,7 @@ export class Importer {
 
   /** Removes the checkpoint of any other. Call it after the summary: until then, the same command prints it again. */
   async forget(): Promise<void> {
-    if (!this.#isRemembered) await this.#tryToSave(undefined)
+    if (!this.#isRemembered) await this.#save(undefined)
   }
 
   get #isRemembered(): boolean {
@@ -140,21 +140,22 @@ export class Importer {
     this.#rejects?.close(this.position.rejects ?? 0)
     const isNew = this.#checkpointBefore === undefined || this.#checkpointBefore.startsWith(donePrefix)
     const hasDoneNothing = !this.isDone && !this.mayHaveStored && !this.#rejects?.hasFile
-    if (isNew && hasDoneNothing) await this.#tryToSave(this.#checkpointBefore)
-  }
-
-  /** If it fails, the checkpoint that stays is resumed. */
-  async #tryToSave(checkpoint: string | undefined): Promise<void> {
-    await this.#save(checkpoint).catch((error: unknown) => {
-      if (!(error instanceof PlantsError)) throw error
+    if (!isNew || !hasDoneNothing) return
+    await this.#save(this.#checkpointBefore).catch((error: unknown) => {
+      if (!(error instanceof PlantsError)) throw error // one that stays is resumed
     })
   }
 
-  async #save(to: string | undefined): Promise<void> {
+  /** @param onSaved is called before it is committed */
+  async #save(to: string | undefined, onSaved?: () => void): Promise<void> {
     const { id, transaction } = this.#target
     const from = this.#checkpoint
     if (id === undefined || from === to) return
-    await transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from, to }), { isRepeatable: true })
+    const work = async ({ saveCheckpoint }: Transaction) => {
+      await saveCheckpoint({ id, from, to })
+      onSaved?.()
+    }
+    await transaction(work, { isRepeatable: true })
     this.#checkpoint = to
   }
 

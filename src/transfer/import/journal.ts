@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { malformed, PlantsError, reasonOf, systemReason } from '../../platform/errors.js'
+import { malformed, PlantsError, reasonOf, systemReason, unlessSystemError } from '../../platform/errors.js'
 import { acquireLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
@@ -25,12 +25,12 @@ export async function openJournal(id: string, options: OpenOptions, io: Io): Pro
   const state = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : await io.stateFolder()
   const folder = join(state, 'imports')
   const path = join(folder, id)
-  let release = () => {}
+  const release = await lock(folder, path, io)
   try {
-    makeFolder(folder)
-    release = await acquireLock(`${path}.lock`, 0, io)
     const oldCheckpoint = readOldJournal(`${path}.json`)
-    const store = await openStore(path, options)
+    const store = await openStore(path, options).catch((error: unknown) => {
+      throw unusable(path, 'used', error)
+    })
     return {
       oldCheckpoint,
       checkpoint: store.checkpoint.bind(store),
@@ -49,8 +49,16 @@ export async function openJournal(id: string, options: OpenOptions, io: Io): Pro
     }
   } catch (error) {
     release()
-    if (error instanceof PlantsError && error.retryable) throw checkpointMoved() // the lock is held
-    throw unusable(path, 'used', error)
+    throw error
+  }
+}
+
+async function lock(folder: string, path: string, io: Io): Promise<() => void> {
+  try {
+    makeFolder(folder)
+    return await acquireLock(`${path}.lock`, 0, io)
+  } catch (error) {
+    throw error instanceof PlantsError && error.retryable ? checkpointMoved() : unusable(path, 'used', error)
   }
 }
 
@@ -76,7 +84,7 @@ async function transactIn<T>(store: OwnStore, path: string, work: (transaction: 
 }
 
 function unusable(path: string, what: string, cause: unknown): unknown {
-  if (cause instanceof PlantsError && (cause.isInterruption || cause.type === 'malformed')) return cause
+  if (cause instanceof PlantsError && (cause.isInterruption || cause.retryable)) return cause
   const message = `The journal ${path}.db could not be ${what}: ${systemReason(cause) ?? reasonOf(cause)}`
   const hint = 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
   return new PlantsError('unwritable', message, { hint, cause })
@@ -91,11 +99,13 @@ function readOldJournal(path: string): string | undefined {
   }
 }
 
+/** One that stays, as an open file does on Windows, is removed as one of the oldest. */
 function removeJournal(path: string): void {
-  for (const suffix of ['.db', '.db-wal', '.db-shm', '.lock']) rmSync(path + suffix, { force: true })
+  for (const suffix of ['.db', '.db-wal', '.db-shm', '.lock'])
+    unlessSystemError(() => rmSync(path + suffix, { force: true }))
 }
 
-/** Removes the journals of complete imports that are not among the newest ones. */
+/** Removes the journals of complete imports that are not among the newest ones. Leaves what is not a journal. */
 async function removeOldest(folder: string, options: OpenOptions, io: Io): Promise<void> {
   const names = readdirSync(folder).filter((name) => name.endsWith('.db'))
   if (names.length <= maxDone) return
@@ -105,10 +115,14 @@ async function removeOldest(folder: string, options: OpenOptions, io: Io): Promi
     const path = join(folder, basename(name, '.db'))
     const release = await acquireLock(`${path}.lock`, 0, io).catch(() => undefined) // in use
     if (!release) continue
-    const store = await openStore(path, options)
-    const saved = await store.checkpoint(basename(path))
-    await store.close()
-    if (saved?.startsWith(donePrefix)) removeJournal(path)
-    release()
+    try {
+      const store = await openStore(path, options)
+      const saved = await store.checkpoint(basename(path)).finally(() => store.close())
+      if (saved === undefined || saved.startsWith(donePrefix)) removeJournal(path)
+    } catch (error) {
+      if (!(error instanceof PlantsError)) throw error
+    } finally {
+      release()
+    }
   }
 }

@@ -73,25 +73,29 @@ export class Rejects {
     this.#target = this.#isFile ? targetOf(path) : path
     this.#draft = saved && this.#draftOf(saved)
     this.#oldDraft = replaced && this.#draftOf(replaced)
-    const position = (replaced ?? saved)?.position
     if (!this.#isFile) this.#fd = given ?? this.#attempt(() => fs.openSync(path, 'a'))
-    else if (stats || position?.rejects) this.#fd = this.#openExisting(stats, position)
+    else if (stats || (!replaced && saved?.position.rejects)) this.#fd = this.#openExisting(stats, { saved, replaced })
     else this.#attempt(() => fs.accessSync(dirname(this.#target), fs.constants.W_OK))
   }
 
-  #openExisting(stats: fs.Stats | undefined, position: SavedRejects['position'] = {}): number {
-    const { rejects: length = 0, rejectsTail: tail } = position
+  #openExisting(stats: fs.Stats | undefined, { saved, replaced }: Owners): number {
+    const { rejects: length = 0, rejectsTail: tail } = (replaced ?? saved)?.position ?? {}
     const another = 'Choose another file with --rejects'
+    const exists = malformed(`${this.#path} already exists, and would be overwritten`, `${another}, or remove it`)
+    const isNew = length === 0 && stats?.isFile() === true && !this.#isDraft(stats)
     if (stats?.isFile()) assertOwnFile(this.#path, stats, another)
-    if (stats?.isFile() && length === 0 && !this.#isDraft(stats))
-      throw malformed(`${this.#path} already exists, and would be overwritten`, `${another}, or remove it`)
+    if (isNew) throw exists
+    const isShorter = (stats?.size ?? 0) < length
+    const fd = isShorter ? undefined : this.#attempt(() => fs.openSync(this.#target, 'a+'))
+    const end = tail && fd !== undefined ? readAt(fd, length - tail.bytes, tail.bytes) : undefined
+    if (fd !== undefined && (!tail || (end && tailOf(end).hash === tail.hash))) return fd
+    if (fd !== undefined) fs.closeSync(fd)
+    if (replaced) throw exists
+    const what = isShorter
+      ? 'is shorter than it was when the import was interrupted'
+      : 'is not the file that the interrupted import has written'
     const restore = 'Restore the file, or add --restart, and --if-exists same for what is stored'
-    if ((stats?.size ?? 0) < length)
-      throw malformed(`${this.#path} is shorter than it was when the import was interrupted`, restore)
-    const fd = this.#attempt(() => fs.openSync(this.#target, 'a+'))
-    if (tail === undefined || tailOf(readAt(fd, length - tail.bytes, tail.bytes)).hash === tail.hash) return fd
-    fs.closeSync(fd)
-    throw malformed(`${this.#path} is not the file that the interrupted import has written`, restore)
+    throw malformed(`${this.#path} ${what}`, restore)
   }
 
   /** Whether a killed run of this import, or of the one that it replaces, has created the file. */
@@ -182,9 +186,11 @@ export class Rejects {
   /** Removes the file if it is empty, and the draft if the checkpoint has its length. */
   close(length: number): void {
     if (this.#fd === undefined) return
-    const isEmpty = this.#isFile && fs.fstatSync(this.#fd).size === 0
+    const stats = fs.fstatSync(this.#fd)
+    const named = fs.statSync(this.#target, { throwIfNoEntry: false })
+    const isEmpty = this.#isFile && stats.size === 0
     if (!this.#isGiven) fs.closeSync(this.#fd)
-    if (isEmpty) fs.rmSync(this.#target, { force: true })
+    if (isEmpty && named && isSameFile(named, stats)) fs.rmSync(this.#target)
     if (this.#draft !== undefined && (isEmpty || length > 0)) fs.rmSync(this.#draft, { force: true })
   }
 

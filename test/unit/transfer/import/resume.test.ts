@@ -228,6 +228,23 @@ test('--restart writes the rejects file anew', async () => {
   expect(await user.list()).toBe(plant(1) + plant(2))
 })
 
+test('--restart needs no rejects file of before, and overwrites no other one', async () => {
+  user.write('plants', `${plant(1)}bad\n${plant(2)}`)
+  const command = 'plants --rejects bad'
+  await user.import(`${command} --max-errors 1`)
+  const restart = `${command} --restart --if-exists same`
+  for (const text of ['notes\n', 'x'.repeat(1000)]) {
+    user.write('bad', text)
+    const err = expect.stringMatching(
+      /bad already exists, and would be overwritten\n {2}Choose another file .*, or remove it/,
+    )
+    expect(await user.import(restart)).toEqual({ code: 2, err })
+  }
+  rmSync(join(user.home, 'bad'))
+  expect(await user.import(restart)).toMatchObject({ code: 6, created: 1 })
+  expect(user.rejected('bad')).toMatchObject([{ line: 2, record: 'bad' }])
+})
+
 test('an import into a file needs no folder for its state', async () => {
   user.write('file', '')
   const env = { PLANTS_STATE_DIR: join(user.home, 'file') }
@@ -251,7 +268,8 @@ test('a complete import that numbered its plants is not repeated by chance', asy
 
 test('an import with --atomic is remembered with what it creates, and only then', async () => {
   const command = `${user.write('plants', '{"name":"A"}\n{"name":"B"}\nbad\n')} --id-from next --atomic`
-  expect(await user.import(command)).toMatchObject({ code: 6, err: expect.stringContaining('nothing was changed') })
+  const err = expect.stringMatching(/: Not JSON[^\n]*\nplants: 1 plant was rejected, so nothing was changed\n/)
+  expect(await user.import(command)).toMatchObject({ code: 6, err })
   expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
   user.write('plants', '{"name":"A"}\n{"name":"B"}\n')
   expect(await user.import(command)).toMatchObject({ code: 0, created: 2 })
