@@ -15,6 +15,7 @@ import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { grouped, must } from '../platform/values.js'
 import type { ExistsPolicy } from '../stores/common/change.js'
+import { CheckpointMovedError } from '../stores/common/store.js'
 import { isOwn } from '../stores/registry.js'
 import type { FieldRules, FormatReader } from '../transfer/formats/chunk.js'
 import { type Position, rejectedIn, settledIn, skipping } from '../transfer/import/checkpoint.js'
@@ -254,6 +255,7 @@ export class ImportReport implements ImportObserver {
   /** Adds to an error what was done, and how to resume. */
   explained(error: unknown, importing?: Importer): unknown {
     if (!(error instanceof PlantsError) || error.type === 'defect') return error
+    if (error instanceof CheckpointMovedError) return error // the other process goes on
     const kept = importing && isKept(importing, this.#options) ? importing : undefined
     if (error.type === 'malformed' && (this.#isResumable || !kept)) return error // the same command would fail again
     const done = kept ? ` after ${plantCount(settledIn(kept.position.counts))}` : ', nothing was changed'

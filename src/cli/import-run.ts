@@ -1,9 +1,11 @@
 import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { reportWaiting } from '../output/output.js'
 import { plantCount } from '../plant/plant.js'
+import { unwritable } from '../platform/atomic-file.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { must } from '../platform/values.js'
+import { grouped, must } from '../platform/values.js'
+import { CheckpointMovedError } from '../stores/common/store.js'
 import { idAfter, isOwn, nextIdIn } from '../stores/registry.js'
 import {
   assertSameFlags,
@@ -12,6 +14,7 @@ import {
   isResumed,
   newImport,
   parseCheckpoint,
+  rejectedIn,
   restartHint,
   type SavedImport,
   settledIn,
@@ -53,8 +56,11 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
       await importInto(target, importing, first, report, options)
       const isComplete = importing.isDone && !isRolledBack(importing, options)
       if (isComplete) await finish(target, importing, report, settings, io)
-      await report.writeSummary(importing)
-      if (isComplete) await importing.forget().catch((error: unknown) => warnOfCheckpoint(error, settings))
+      try {
+        await report.writeSummary(importing)
+      } finally {
+        if (isComplete) await importing.forget().catch((error: unknown) => warnOfCheckpoint(error, settings))
+      }
       report.assertComplete(importing)
     } finally {
       await target.close()
@@ -65,7 +71,7 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
 }
 
 function assertReadable(inputs: ImportInput[], rejects: string | undefined): void {
-  const target = rejects !== undefined && statSync(rejects, { throwIfNoEntry: false }) && realpathSync(rejects)
+  const target = rejects !== undefined && isThere(rejects) && realpathSync(rejects)
   for (const { path, name } of inputs) {
     if (path === '-') continue
     try {
@@ -74,6 +80,14 @@ function assertReadable(inputs: ImportInput[], rejects: string | undefined): voi
       throw explainInput(name, error)
     }
     if (realpathSync(path) === target) throw malformed(`--rejects names the input ${name}`, 'Choose another file')
+  }
+}
+
+function isThere(rejects: string): boolean {
+  try {
+    return statSync(rejects, { throwIfNoEntry: false }) !== undefined
+  } catch (error) {
+    throw unwritable(`The rejects file ${rejects}`, error, 'Choose another file with --rejects')
   }
 }
 
@@ -111,7 +125,12 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
   const command: ImportCommand = { flags: readingFlags(options), ifExists }
   const checkpoint = id === undefined ? undefined : await target.checkpoint?.(id)
   const isOld = oldCheckpoint !== undefined
-  const saved = parseCheckpoint(oldCheckpoint ?? checkpoint, command, { isService, isRestart, isOld })
+  const saved = parseCheckpoint(oldCheckpoint ?? checkpoint, command, {
+    isService,
+    isRestart,
+    isOld,
+    inputs: plan.inputs.length,
+  })
   const interrupted = saved?.done ? undefined : saved
   if (interrupted && !isRestart && isResumed(interrupted, command, isService)) {
     assertSameFlags(interrupted, command, isService)
@@ -134,9 +153,11 @@ async function assertNotDone(saved: SavedImport, command: ImportCommand, plan: I
   const { done = '', position } = saved
   if (isReadDifferently(saved, command) || (await changedInput(plan, position, io))) return
   const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'The same input'
-  const ids = position.numbered && `, those without an id got ${rangeOf(position.numbered)}`
+  const ids = position.numbered ? `, those without an id got ${rangeOf(position.numbered)}` : ''
   const what = `${input} was imported on ${done.slice(0, 10)} at ${done.slice(11, 16)} UTC`
-  const created = `${plantCount(position.counts.created)} created${ids}`
+  const rejected = rejectedIn(position.counts)
+  const others = rejected > 0 ? `, ${grouped(rejected)} rejected` : ''
+  const created = `${plantCount(position.counts.created)} created${ids}${others}`
   throw malformed(`${what}: ${created}`, 'To create them again, add --restart')
 }
 
@@ -216,5 +237,7 @@ async function finish(target: OpenTarget, importing: Importer, report: ImportRep
 
 async function warnOfCheckpoint(error: unknown, { warn }: Settings): Promise<void> {
   if (!(error instanceof PlantsError)) throw error
-  if (!error.isInterruption) await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
+  // Another process may have found the complete import, and printed its end, too.
+  if (!error.isInterruption && !(error instanceof CheckpointMovedError))
+    await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
 }

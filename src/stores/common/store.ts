@@ -69,9 +69,12 @@ export const maxDone = 100
 /** How the state of a complete import begins. The time follows, so that the greatest state is the newest. */
 export const donePrefix = '{"done":"'
 
-export function checkpointMoved(): PlantsError {
-  const message = 'Another plants process is importing the same inputs into this store'
-  return new PlantsError('unavailable', message, { hint: 'Wait for it' })
+/** Not retryable: the import goes on in the other process. */
+export class CheckpointMovedError extends PlantsError {
+  constructor() {
+    const message = 'Another plants process is importing the same inputs into this store'
+    super('unavailable', message, { hint: 'Wait for it' })
+  }
 }
 
 export interface WriteOptions {

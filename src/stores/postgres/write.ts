@@ -4,7 +4,7 @@ import { textLength } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
-import { type CheckpointChange, checkpointMoved, donePrefix, maxDone } from '../common/store.js'
+import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/store.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
 import { reachStandbys, type Transaction } from './transaction.js'
@@ -20,7 +20,7 @@ export async function makeChanges(
 
 export async function saveCheckpoint(transaction: Transaction, change: CheckpointChange): Promise<void> {
   const { id, to } = change
-  if ((await transaction.ask(`${replacementOf(change)} RETURNING id`)).length === 0) throw checkpointMoved()
+  if ((await transaction.ask(`${replacementOf(change)} RETURNING id`)).length === 0) throw new CheckpointMovedError()
   const saved = `(SELECT state FROM ${imports} WHERE id = ${literal(id)})`
   transaction.evidence.push(() => `${saved} IS NOT DISTINCT FROM ${literal(to)}`)
   if (to?.startsWith(donePrefix)) await transaction.ask(forgetOldest)

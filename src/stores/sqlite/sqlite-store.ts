@@ -3,8 +3,8 @@ import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import {
   type CheckpointChange,
+  CheckpointMovedError,
   type CountQuery,
-  checkpointMoved,
   donePrefix,
   type FileOptions,
   maxDone,
@@ -88,7 +88,7 @@ export class SqliteStore implements OwnStore {
 
   #saveCheckpoint(change: CheckpointChange): void {
     const { changes } = replaceCheckpoint(this.#connection, change)
-    if (Number(changes) === 0) throw checkpointMoved()
+    if (Number(changes) === 0) throw new CheckpointMovedError()
     if (change.to?.startsWith(donePrefix)) this.#connection.prepare(forgetOldest).run()
   }
 

@@ -21,26 +21,28 @@ const schema = z.object({
   /** for `--id-from next`; a restart begins with it, too, so that it creates no plant twice */
   firstId: z.optional(int64),
   /** the end of the last part that was written */
-  position: z.object({
-    /** its index */
-    input: count,
-    /** of this input */
-    records: count,
-    /** `rejected` by their `error` */
-    counts: z.object({
-      ...{ created: count, updated: count, skipped: count, unknown: count },
-      rejected: z.record(z.string(), count),
-    }),
-    nextId: z.optional(int64),
-    /** of the records without an id that were created: the range of their ids, in which others may have some */
-    numbered: z.optional(z.object({ first: int64, last: int64, count })),
-    /** the length of the rejects file */
-    rejects: z.optional(count),
-    /** of the last bytes up to there: their SHA-256 */
-    rejectsTail: z.optional(z.object({ bytes: count, hash: z.string() })),
-    /** of each input that was begun: its size, unless it is a pipe, and the SHA-256 of the bytes that were read */
-    files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
-  }),
+  position: z
+    .object({
+      /** its index */
+      input: count,
+      /** of this input */
+      records: count,
+      /** `rejected` by their `error` */
+      counts: z.object({
+        ...{ created: count, updated: count, skipped: count, unknown: count },
+        rejected: z.record(z.string(), count),
+      }),
+      nextId: z.optional(int64),
+      /** of the records without an id that were created: the range of their ids, in which others may have some */
+      numbered: z.optional(z.object({ first: int64, last: int64, count })),
+      /** the length of the rejects file */
+      rejects: z.optional(count),
+      /** of the last bytes up to there: their SHA-256 */
+      rejectsTail: z.optional(z.object({ bytes: count, hash: z.string() })),
+      /** of each input that was begun: its size, unless it is a pipe, and the SHA-256 of the bytes that were read */
+      files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
+    })
+    .check(z.refine(({ rejects = 0, rejectsTail: tail }) => (tail?.bytes ?? 0) <= rejects)),
 })
 
 export type SavedImport = z.infer<typeof schema>
@@ -121,12 +123,13 @@ export function checkpointId(store: string, inputs: string[]): string {
 export function parseCheckpoint(
   state: string | undefined,
   { flags, ifExists }: ImportCommand,
-  { isService, isRestart, isOld }: { isService: boolean; isRestart: boolean; isOld: boolean },
+  { isService, isRestart, isOld, inputs }: { isService: boolean; isRestart: boolean; isOld: boolean; inputs: number },
 ): SavedImport | undefined {
   if (state === undefined) return undefined
   const parsed = parseJson(state)
   const value = 'value' in parsed ? parsed.value : undefined
-  const saved = schema.safeParse(value, { jitless: true }).data
+  const { data } = schema.safeParse(value, { jitless: true })
+  const saved = data && data.position.files.length <= inputs ? data : undefined
   if (isRestart || (saved && !isOld)) return saved
   // Which numbers it has given is unknown.
   const isNumbered = flags['--id-from'] !== undefined

@@ -5,7 +5,7 @@ import { acquireLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import {
-  checkpointMoved,
+  CheckpointMovedError,
   donePrefix,
   maxDone,
   type OpenOptions,
@@ -58,7 +58,7 @@ async function lock(folder: string, path: string, io: Io): Promise<() => void> {
     makeFolder(folder)
     return await acquireLock(`${path}.lock`, 0, io)
   } catch (error) {
-    throw error instanceof PlantsError && error.retryable ? checkpointMoved() : unusable(path, 'used', error)
+    throw error instanceof PlantsError && error.retryable ? new CheckpointMovedError() : unusable(path, 'used', error)
   }
 }
 
@@ -84,9 +84,12 @@ async function transactIn<T>(store: OwnStore, path: string, work: (transaction: 
 }
 
 function unusable(path: string, what: string, cause: unknown): unknown {
-  if (cause instanceof PlantsError && (cause.isInterruption || cause.retryable)) return cause
+  if (cause instanceof PlantsError && cause.isInterruption) return cause
   const message = `The journal ${path}.db could not be ${what}: ${systemReason(cause) ?? reasonOf(cause)}`
-  const hint = 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
+  // A journal elsewhere does not know what is stored.
+  const hint = existsSync(`${path}.db`)
+    ? 'Free some space. If it is damaged, remove it, and look into the service for what is stored'
+    : 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
   return new PlantsError('unwritable', message, { hint, cause })
 }
 
@@ -99,10 +102,9 @@ function readOldJournal(path: string): string | undefined {
   }
 }
 
-/** One that stays, as an open file does on Windows, is removed as one of the oldest. */
+/** Not the lock, for which another process may wait. What stays, as an open file does on Windows, is removed later. */
 function removeJournal(path: string): void {
-  for (const suffix of ['.db', '.db-wal', '.db-shm', '.lock'])
-    unlessSystemError(() => rmSync(path + suffix, { force: true }))
+  for (const suffix of ['.db', '.db-wal', '.db-shm']) unlessSystemError(() => rmSync(path + suffix, { force: true }))
 }
 
 /** Removes the journals of complete imports that are not among the newest ones. Leaves what is not a journal. */

@@ -86,7 +86,7 @@ export class Rejects {
     if (stats?.isFile()) assertOwnFile(this.#path, stats, another)
     if (isNew) throw exists
     const isShorter = (stats?.size ?? 0) < length
-    const fd = isShorter ? undefined : this.#attempt(() => fs.openSync(this.#target, 'a+'))
+    const fd = isShorter ? undefined : this.#attempt(() => fs.openSync(this.#target, 'r+'))
     const end = tail && fd !== undefined ? readAt(fd, length - tail.bytes, tail.bytes) : undefined
     if (fd !== undefined && (!tail || (end && tailOf(end).hash === tail.hash))) return fd
     if (fd !== undefined) fs.closeSync(fd)
@@ -101,8 +101,7 @@ export class Rejects {
   /** Whether a killed run of this import, or of the one that it replaces, has created the file. */
   #isDraft(stats: fs.Stats): boolean {
     const path = this.#oldDraft ?? this.#draft
-    const draft = path === undefined ? undefined : fs.statSync(path, { throwIfNoEntry: false })
-    return draft !== undefined && isSameFile(draft, stats)
+    return path !== undefined && isNamed(path, stats)
   }
 
   #draftOf({ id }: SavedRejects): string {
@@ -148,16 +147,18 @@ export class Rejects {
     if (this.#isFile) this.#cut(fd, length)
     if (bytes.length === 0) return
     this.#attempt(() => {
-      fs.writeFileSync(fd, bytes)
-      if (this.#isFile) fs.fdatasyncSync(fd)
+      if (!this.#isFile) return fs.writeFileSync(fd, bytes)
+      // At its place: one that is late, when another process has gone on, writes what is there.
+      for (let written = 0; written < bytes.length; )
+        written += fs.writeSync(fd, bytes, written, bytes.length - written, length + written)
+      fs.fdatasyncSync(fd)
     })
   }
 
   #cut(fd: number, length: number): void {
     const stats = fs.fstatSync(fd)
-    const named = fs.statSync(this.#target, { throwIfNoEntry: false })
     const isChanged = stats.size < length || (this.#end !== undefined && stats.size !== this.#end)
-    if (isChanged || !named || !isSameFile(named, stats))
+    if (isChanged || !isNamed(this.#target, stats))
       throw malformed(`Another process has changed ${this.#path}`, 'Restore the file, and run the same command again')
     if (stats.size > length) this.#attempt(() => fs.ftruncateSync(fd, length))
   }
@@ -167,18 +168,19 @@ export class Rejects {
     const path = this.#draft ?? this.#target
     let fd: number | undefined
     try {
-      fd = fs.openSync(path, this.#draft === undefined ? 'ax' : 'a', 0o600) // a killed run may have left a draft
-      fs.ftruncateSync(fd, 0)
+      if (this.#draft !== undefined) fs.rmSync(this.#draft, { force: true }) // a killed run may have left it
+      fd = fs.openSync(path, 'wx', 0o600)
       fs.writeFileSync(fd, bytes)
       fs.fdatasyncSync(fd)
       if (this.#draft !== undefined) createFile(path, this.#target)
       syncFolder(dirname(this.#target))
       return fd
     } catch (error) {
+      const isOurs = fd !== undefined && this.#draft !== undefined && isNamed(path, fs.fstatSync(fd))
       if (fd !== undefined) fs.closeSync(fd)
-      if (fd !== undefined && this.#draft !== undefined) fs.rmSync(path, { force: true })
+      if (isOurs) fs.rmSync(path)
       if (systemCode(error) !== 'EEXIST') throw this.#unwritable(error)
-      const hint = 'Move it away, and run the same command again'
+      const hint = 'Wait for its end, move the file away, and run the same command again'
       throw malformed(`${this.#path} was created by another process, and would be overwritten`, hint)
     }
   }
@@ -187,10 +189,9 @@ export class Rejects {
   close(length: number): void {
     if (this.#fd === undefined) return
     const stats = fs.fstatSync(this.#fd)
-    const named = fs.statSync(this.#target, { throwIfNoEntry: false })
     const isEmpty = this.#isFile && stats.size === 0
     if (!this.#isGiven) fs.closeSync(this.#fd)
-    if (isEmpty && named && isSameFile(named, stats)) fs.rmSync(this.#target)
+    if (isEmpty && isNamed(this.#target, stats)) fs.rmSync(this.#target)
     if (this.#draft !== undefined && (isEmpty || length > 0)) fs.rmSync(this.#draft, { force: true })
   }
 
@@ -212,6 +213,7 @@ function readAt(fd: number, position: number, length: number): Buffer {
   return bytes.subarray(0, fs.readSync(fd, bytes, 0, length, position))
 }
 
-function isSameFile(one: fs.Stats, other: fs.Stats): boolean {
-  return one.ino === other.ino && one.dev === other.dev
+function isNamed(path: string, { ino, dev }: fs.Stats): boolean {
+  const stats = fs.statSync(path, { throwIfNoEntry: false })
+  return stats?.ino === ino && stats.dev === dev
 }

@@ -42,6 +42,17 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
   })
 
+  test('leaves nothing of an import that the next one would resume', async () => {
+    const user = new World()
+    for (const name of ['Fern', 'Moss']) {
+      user.write('list.ndjson', `{"id":1,"name":"${name}"}\n`)
+      expect(await bash(user, '"$plants" import list.ndjson --if-exists update > /dev/full')).toMatchObject({
+        code: 74,
+      })
+    }
+    expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Moss"}\n'))
+  })
+
   test.each(['list', 'get 1', '--help'])('ends "plants %s" with 74', async (line) => {
     const { user } = await storeOf(10)
     expect(await bash(user, `"$plants" ${line} > /dev/full`)).toEqual(unwritten('Run it again'))
