@@ -2,7 +2,10 @@ import { equalFields, type NewPlant, type PlantPatch } from '../../plant/plant.j
 import { type ErrorType, errorValue, PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 
-/** What `Store.write` does to one plant. */
+/**
+ * What `Store.write` does to one plant. The id of a change that `isMatched` was found by its name: a plant that has the
+ * id and another name is another one, and stays as it is.
+ */
 export type Change =
   | {
       type: 'create'
@@ -11,12 +14,16 @@ export type Change =
       key?: string | undefined
       /** by default `error`; `same` skips an equal plant, and rejects one that differs */
       ifExists?: 'error' | 'skip' | 'same' | undefined
+      isMatched?: boolean | undefined
     }
   | {
       type: 'update'
       patch: PlantPatch
       /** by default `error` */
       ifMissing?: 'error' | 'create' | undefined
+      /** at a service: that of the create */
+      key?: string | undefined
+      isMatched?: boolean | undefined
     }
   | {
       type: 'delete'
@@ -95,14 +102,25 @@ export function isConstraintProblem({ message }: Pick<Problem, 'message'>): bool
 export const constraintHint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
 /** The outcome of a create whose id `stored` has. */
-export function existingOutcome(
-  { plant, ifExists = 'error' }: Extract<Change, { type: 'create' }>,
-  stored: NewPlant | undefined,
-): Outcome {
+export function existingOutcome(change: Extract<Change, { type: 'create' }>, stored: NewPlant | undefined): Outcome {
+  const { plant, ifExists = 'error', isMatched } = change
+  const other = otherNameOutcome(change, stored)
+  if (other) return other
   const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)
-  return ifExists === 'skip' || isEqual
-    ? { type: 'skipped' }
-    : rejected(problem('conflict', idExistsText(plant.id, ifExists)))
+  if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
+  const differs = ifExists === 'same' ? ', but its tag differs' : ''
+  const message = isMatched ? `Plant ${plant.id} has this name${differs}` : idExistsText(plant.id, ifExists)
+  return rejected(problem('conflict', message))
+}
+
+/** The outcome of a change that `isMatched`, if the plant with its id has another name. */
+export function otherNameOutcome(
+  change: Exclude<Change, { type: 'delete' }>,
+  stored: NewPlant | undefined,
+): Outcome | undefined {
+  const { name } = change.type === 'create' ? change.plant : change.patch
+  if (!change.isMatched || !stored || stored.name === name) return undefined
+  return rejected(problem('conflict', `Plant ${stored.id} has another name now`))
 }
 
 export function missingOutcome({ patch, ifMissing }: Extract<Change, { type: 'update' }>): Outcome {

@@ -7,6 +7,7 @@ import {
   missingOutcome,
   notFound,
   type Outcome,
+  otherNameOutcome,
   rejected,
   unsent,
 } from './change.js'
@@ -68,6 +69,8 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxReje
       after.set(change.id, undefined)
       return { type: 'deleted', plant: now }
     }
+    const other = otherNameOutcome(change, now)
+    if (other) return other
     const plant = patchedPlant(change.patch, now)
     if (!plant || !(now || change.ifMissing === 'create')) return missingOutcome(change)
     // An import that is repeated changes nothing.

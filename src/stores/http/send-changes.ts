@@ -11,6 +11,7 @@ import {
   missingOutcome,
   notFound,
   type Outcome,
+  otherNameOutcome,
   type Problem,
   problem,
   rejected,
@@ -30,14 +31,14 @@ export function sendChange(requests: Requests, change: Change): Promise<Outcome>
 type Of<Type> = Extract<Change, { type: Type }>
 
 async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Outcome> {
-  const { plant, key = newKey(), ifExists } = change
+  const { plant, key = newKey(), ifExists, isMatched } = change
   try {
     return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
   } catch (error) {
     // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
     if (!isOfType('conflict', error) || isConstraintProblem(error)) throw error
-    if (ifExists === 'skip') return { type: 'skipped' }
-    const stored = ifExists === 'same' ? await readPlant(requests, plant.id) : undefined
+    if (ifExists === 'skip' && !isMatched) return { type: 'skipped' }
+    const stored = ifExists === 'same' || isMatched ? await readPlant(requests, plant.id) : undefined
     if (stored) return existingOutcome(change, stored)
     throw error
   }
@@ -45,13 +46,19 @@ async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Out
 
 /** A complete record of an import is created, or changes the plant that has its id. */
 async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Outcome> {
-  const { patch, ifMissing } = change
+  const { patch, ifMissing, isMatched, key } = change
   const { id, ...fields } = patch
-  const whole = ifMissing === 'create' ? patchedPlant(patch) : undefined
-  const created = whole && (await sendCreate(requests, { type: 'create', plant: whole, ifExists: 'skip' }))
+  const stored = isMatched && key === undefined ? await readPlant(requests, id) : undefined
+  const other = otherNameOutcome(change, stored)
+  if (other) return other
+  if (stored && equalFields(stored, must(patchedPlant(patch, stored))))
+    return { type: 'updated', plant: stored, before: stored }
+  const whole = ifMissing === 'create' && !stored ? patchedPlant(patch) : undefined
+  const created =
+    whole && (await sendCreate(requests, { type: 'create', plant: whole, ifExists: 'skip', isMatched, key }))
   if (created && created.type !== 'skipped') return created
   const plant = await unlessMissing(requests.send({ ...requestForPlant('PATCH', id), body: toWireJson(fields) }))
-  if (!plant && !whole) return missingOutcome(change)
+  if (!plant && !whole && !stored) return missingOutcome(change)
   if (!plant) return rejected(problem('conflict', `Plant ${id} was deleted before it could be updated`, 'Try again'))
   const wanted = patchedPlant(patch, plant)
   if (wanted) warnOfDifference(requests.client, wanted, plant)

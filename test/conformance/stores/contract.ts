@@ -37,6 +37,7 @@ const otherFern: NewPlant = { id: 1n, name: 'Moss' }
 const key = 'order-66'
 const idExists = (id: bigint | number) => `409 A plant with id ${id} already exists`
 const differs = (id: bigint | number) => `409 A different plant with id ${id} already exists`
+const otherName = (id: number) => `409 Plant ${id} has another name now`
 const keyUsed = '409 This idempotency key was used for a different plant'
 const missing = (id: bigint | number) => `404 No plant has id ${id}`
 const byId = (one: NewPlant, other: NewPlant) => (one.id < other.id ? -1 : 1)
@@ -483,6 +484,30 @@ function describeMany(open: Open<Store>): void {
     expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
     for (const plant of [fern, moss])
       expect(await tell(store, creation(plant, { key: `key-${plant.id}` }))).toEqual([idExists(plant.id)])
+  })
+
+  test.each(ways)('keeps what has an id, but not the name by which that was found, %s', async (_, write) => {
+    const { store } = await open()
+    for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
+    const creates = { ifMissing: 'create', isMatched: true } as const
+    const wet = { ...moss, tag: 'wet' }
+    const changes: [Change, string][] = [
+      [patching({ ...fern, tag: 'wet' }, creates), 'updated'],
+      [patching({ ...wet, name: 'Fern' }, creates), otherName(2)],
+      [patching(ivy, creates), 'updated'],
+      [patching(plantOf(4n), creates), 'created'],
+      [patching({ ...wet, id: 4n }, creates), otherName(4)],
+      [creation({ ...wet, name: 'Fern' }, { ifExists: 'skip', isMatched: true }), otherName(2)],
+      [creation(wet, { ifExists: 'skip', isMatched: true }), 'skipped'],
+      [creation(wet, { ifExists: 'same', isMatched: true }), '409 Plant 2 has this name, but its tag differs'],
+      [creation(moss, { ifExists: 'same', isMatched: true }), 'skipped'],
+      [creation(moss, { isMatched: true }), '409 Plant 2 has this name'],
+      [creation(plantOf(5n), { isMatched: true }), 'created'],
+    ]
+    expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
+    const now = [{ ...fern, tag: 'wet' }, moss, ivy, plantOf(4n), plantOf(5n)]
+    expect(await gathered(store.read())).toStrictEqual(now)
+    expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
   })
 
   test.each(ways)('keeps keys, %s', async (_, write) => {
