@@ -40,6 +40,7 @@ export interface ImportOptions extends GlobalOptions {
   columns?: string[]
   map?: FieldRules['map']
   idFrom?: bigint | 'next'
+  match?: 'name'
   ifExists: ExistsPolicy
   maxErrors?: number
   rejects?: string
@@ -162,8 +163,9 @@ export class ImportReport implements ImportObserver {
     const { counts, numbered } = importing.position
     const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'the input'
     if (settledIn(counts) === 0) await warn(`${input} contains no records`, 'warning')
+    const which = options.match ? 'with a new name' : 'without an id'
     if (options.idFrom === 'next' && numbered && !isRolledBack(importing, options))
-      await warn(`Plants without an id ${options.dryRun ? 'would get' : 'got'} ${rangeOf(numbered)}`)
+      await warn(`Plants ${which} ${options.dryRun ? 'would get' : 'got'} ${rangeOf(numbered)}`)
     if (options.dryRun && options.rejects !== undefined && importing.rejected > 0)
       await warn('A dry run writes no rejects file')
     if (importing.rejected > maxShown && errors === 'text')
@@ -206,7 +208,9 @@ export class ImportReport implements ImportObserver {
 
   #hintOfRejected(importing: Importer): string {
     const { dryRun, atomic, idFrom, rejects } = this.#options
-    const conflict = this.#hintOfConflict(importing)
+    const another = rejects === undefined || dryRun ? '' : ' and another --rejects'
+    if (importing.hasUnknownNames) return `To create plants with new names, add --id-from next${another}`
+    const conflict = this.#hintOfConflict(importing, another)
     if (conflict !== undefined) return conflict
     if (dryRun || atomic) return 'Correct the input: nothing was changed'
     if (rejects === undefined) {
@@ -218,16 +222,15 @@ export class ImportReport implements ImportObserver {
   }
 
   /** A record that was numbered may be rejected because an earlier run has stored it: with --if-exists same, it is not. */
-  #hintOfConflict(importing: Importer): string | undefined {
-    const { dryRun, restart, idFrom, ifExists, rejects } = this.#options
+  #hintOfConflict(importing: Importer, another: string): string | undefined {
+    const { restart, idFrom, match, ifExists } = this.#options
     const { created, updated, skipped, rejected } = importing.position.counts
     const isConflict = Object.keys(rejected).join() === '409'
-    if (idFrom === undefined) {
+    if (idFrom === undefined || match) {
       const policies = { error: 'skip, same or update', same: 'skip or update', skip: undefined, update: undefined }
       const others = isConflict ? policies[ifExists] : undefined
-      return others && `For ids that exist, use --if-exists ${others}`
+      return others && `For ${match ? 'names' : 'ids'} that exist, use --if-exists ${others}`
     }
-    const another = rejects === undefined || dryRun ? '' : ' and another --rejects'
     if (ifExists === 'error' && rejected['409'])
       return `To skip what is stored already, ${this.#repeat(importing)}${another}`
     const isNew = created + updated + skipped === 0 && !restart
@@ -240,6 +243,7 @@ export class ImportReport implements ImportObserver {
 
   /** The options that make the same input skip what is stored, with the same numbers. */
   #repetition(firstId: bigint | undefined): string {
+    if (this.#options.match) return ''
     const ids = firstId === undefined ? '' : ` --id-from ${firstId}`
     return ids + skipping(this.#options.ifExists, !isOwn(this.#settings.store))
   }

@@ -1,7 +1,5 @@
-import { accessSync, constants, realpathSync, statSync } from 'node:fs'
 import { reportWaiting } from '../output/output.js'
 import { plantCount } from '../plant/plant.js'
-import { unwritable } from '../platform/atomic-file.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped, must } from '../platform/values.js'
@@ -22,15 +20,17 @@ import {
 import { Importer } from '../transfer/import/importer.js'
 import {
   assertEncodings,
+  assertReadable,
   assertSameLayouts,
   changedInput,
-  explainInput,
   greatestIdIn,
   type ImportInput,
   type ImportPlan,
   type OpenInput,
   openInput,
+  readNames,
 } from '../transfer/import/input.js'
+import type { PlantNames } from '../transfer/import/names.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import { type ImportOptions, ImportReport, isResumable, isRolledBack, rangeOf } from './import-report.js'
 import { type OpenTarget, openTarget } from './import-target.js'
@@ -70,33 +70,13 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
   }
 }
 
-function assertReadable(inputs: ImportInput[], rejects: string | undefined): void {
-  const target = rejects !== undefined && isThere(rejects) && realpathSync(rejects)
-  for (const { path, name } of inputs) {
-    if (path === '-') continue
-    try {
-      accessSync(path, constants.R_OK)
-    } catch (error) {
-      throw explainInput(name, error)
-    }
-    if (realpathSync(path) === target) throw malformed(`--rejects names the input ${name}`, 'Choose another file')
-  }
-}
-
-function isThere(rejects: string): boolean {
-  try {
-    return statSync(rejects, { throwIfNoEntry: false }) !== undefined
-  } catch (error) {
-    throw unwritable(`The rejects file ${rejects}`, error, 'Choose another file with --rejects')
-  }
-}
-
 function planOf(inputs: ImportInput[], options: ImportOptions, settings: Settings, io: Io): ImportPlan {
-  const { format, sheet, encoding, delimiter, columns, map = {}, idFrom, ifExists, maxErrors = Infinity } = options
+  const { format, sheet, encoding, delimiter, maxErrors = Infinity } = options
+  const { columns, map = {}, idFrom, match, ifExists } = options
   const { store } = settings
   return {
     ...{ inputs, format, sheet, encoding, delimiter, ifExists, maxErrors },
-    rules: { map, columns, idFrom, isPartial: ifExists === 'update' },
+    rules: { map, columns, idFrom, match, isPartial: ifExists === 'update' },
     maxRecords: isOwn(store) ? Infinity : recordsAtOnce,
     readsAhead: store.scheme !== 'sqlite',
     onWaiting: reportWaiting('plants', io, settings),
@@ -131,6 +111,7 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
     isOld,
     inputs: plan.inputs.length,
   })
+  const readMatches = async () => (options.match ? readNames(plan, target.store, io) : undefined)
   const interrupted = saved?.done ? undefined : saved
   if (interrupted && !isRestart && isResumed(interrupted, command, isService)) {
     assertSameFlags(interrupted, command, isService)
@@ -138,14 +119,16 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
     const done = settledIn(interrupted.position.counts)
     if (done > 0)
       await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
-    return { saved: interrupted, checkpoint }
+    return { saved: interrupted, checkpoint, names: await readMatches() }
   }
   if (saved?.done && !isRestart) await assertNotDone(saved, command, plan, io)
   const isSame = (flag: string) => interrupted?.flags[flag] === command.flags[flag]
-  const oldFirstId = isSame('--id-from') ? interrupted?.firstId : undefined
-  const firstId = oldFirstId === undefined ? await firstIdFor(plan, settings, io) : BigInt(oldFirstId)
+  const names = await readMatches()
+  // By their names, plants are found whatever their numbers are.
+  const oldFirstId = isSame('--id-from') && !names ? interrupted?.firstId : undefined
+  const firstId = oldFirstId === undefined ? await firstIdFor(plan, names, settings, io) : BigInt(oldFirstId)
   const replaced = interrupted && isSame('--rejects') && !options.atomic ? interrupted : undefined
-  return { saved: newImport(command.flags, firstId), checkpoint, replaced }
+  return { saved: newImport(command.flags, firstId), checkpoint, replaced, names }
 }
 
 /** Throws `malformed` if the same import is complete: it would create its plants again. */
@@ -158,7 +141,8 @@ async function assertNotDone(saved: SavedImport, command: ImportCommand, plan: I
   const rejected = rejectedIn(position.counts)
   const others = rejected > 0 ? `, ${grouped(rejected)} rejected` : ''
   const created = `${plantCount(position.counts.created)} created${ids}${others}`
-  throw malformed(`${what}: ${created}`, 'To create them again, add --restart')
+  const hint = 'Add --match name for plants with new names alone, or --restart to create all again'
+  throw malformed(`${what}: ${created}`, hint)
 }
 
 async function assertSameFiles(
@@ -185,14 +169,21 @@ function readingFlags(options: ImportOptions): SavedImport['flags'] {
     '--columns': options.columns?.join(),
     '--map': map.length > 0 ? map.join() : undefined,
     '--id-from': options.idFrom?.toString(),
+    '--match': options.match,
     '--rejects': options.rejects,
     '--atomic': options.atomic && '',
   }
 }
 
 /** Of `--id-from next`: above all ids of the store and, if they can be read twice, of the inputs. */
-async function firstIdFor(plan: ImportPlan, { store, storeOptions }: Settings, io: Io): Promise<bigint | undefined> {
+async function firstIdFor(
+  plan: ImportPlan,
+  names: PlantNames | undefined,
+  { store, storeOptions }: Settings,
+  io: Io,
+): Promise<bigint | undefined> {
   if (plan.rules.idFrom !== 'next') return undefined
+  if (names) return idAfter(names.greatestId, '--id-from')
   const greatest = await greatestIdIn(plan, io)
   const next = await nextIdIn(store, storeOptions, '--id-from')
   return greatest !== undefined && greatest >= next ? idAfter(greatest, '--id-from') : next

@@ -10,6 +10,8 @@ import type { ImportOptions, ImportReport } from './import-report.js'
 import type { Settings } from './settings.js'
 
 export interface OpenTarget extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
+  /** undefined if there is none yet, or if it cannot be read */
+  store: Pick<Store, 'read'> | undefined
   /** in a journal of an earlier version, which is not resumed */
   oldCheckpoint?: string | undefined
   close(): Promise<void>
@@ -24,10 +26,12 @@ export async function openTarget(
   io: Io,
 ): Promise<OpenTarget> {
   if (options.dryRun) {
-    const { store, isReadable } = await openToCompare(address, storeOptions)
+    const { store, isReadable } = options.match
+      ? { store: await schemeOf(address).openExisting(address, storeOptions), isReadable: true } // it must be
+      : await openToCompare(address, storeOptions)
     if (!isReadable) await warn(`Only the input is checked, not which ids exist at ${address.name}`)
     const { write, close } = dryRunOf(store, isReadable, (changes) => report.writeChanges(changes))
-    return { isService: false, id: undefined, transaction: withoutCheckpoint(write), close }
+    return { store, isService: false, id: undefined, transaction: withoutCheckpoint(write), close }
   }
   const paths = plan.inputs.map(({ path }) => path)
   const id = paths.includes('-') ? undefined : checkpointId(completeAddress(address), paths)
@@ -35,6 +39,7 @@ export async function openTarget(
   if (isOwn(address)) {
     const store = await ownSchemeOf(address).open(address, { ...storeOptions, needs })
     return {
+      store,
       isService: false,
       id,
       transaction: store.transaction.bind(store),
@@ -49,6 +54,7 @@ export async function openTarget(
     const write = store.write.bind(store)
     return {
       ...journal,
+      store,
       isService: true,
       id,
       transaction: journal

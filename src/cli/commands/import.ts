@@ -21,7 +21,7 @@ export function defineImport(command: PlantsCommand, io: Io): void {
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. If an import is interrupted, the same command resumes it.',
     )
     .argument('[files...]', 'files to read, also .gz; "-" for stdin')
-    .choice('--if-exists <what>', 'when the id exists', existsPolicies, 'error')
+    .choice('--if-exists <what>', 'when the id exists; by default error, or same with --match', existsPolicies)
     .value('--rejects <path>', 'write rejected records and reasons to this file', parseText)
     .addOption(new Option('--dry-run', 'only report what would be done').conflicts(['atomic', 'restart']))
     .addOption(new Option('--atomic', 'all plants or none; other writers wait').conflicts('restart'))
@@ -29,6 +29,7 @@ export function defineImport(command: PlantsCommand, io: Io): void {
     .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
     .value('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
     .value('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
+    .choice('--match <field>', 'a record without an id is the plant with its name', ['name'])
     .option('--columns <names>', 'those of a table without a header: id,name,tag', parseColumns)
     .value('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
     .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseEncoding)
@@ -45,15 +46,22 @@ export function defineImport(command: PlantsCommand, io: Io): void {
     .addExamples(
       'plants import plants.ndjson',
       'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
-      'plants import plants.ndjson --if-exists update --dry-run',
+      'plants import list.csv --match name --id-from next --if-exists update --dry-run',
     )
-    .handler((options: ImportOptions, files: string[]) => importPlants(files, options, io))
+    .handler((options: Given, files: string[]) => importPlants(files, withPolicy(options), io))
+}
+
+type Given = Omit<ImportOptions, 'ifExists'> & Partial<Pick<ImportOptions, 'ifExists'>>
+
+/** A plant that is matched exists: that alone is no reason to reject its record. */
+function withPolicy(options: Given): ImportOptions {
+  return { ...options, ifExists: options.ifExists ?? (options.match ? 'same' : 'error') }
 }
 
 export async function importPlants(files: string[], options: ImportOptions, io: Io): Promise<void> {
   const settings = await resolveSettings(options, io)
   const { store } = settings
-  const { format, delimiter, columns, map, idFrom, rejects } = options
+  const { format, delimiter, columns, map, idFrom, match, rejects } = options
   if (options.atomic && !isOwn(store))
     throw malformed(
       `--atomic is not supported at ${store.name}: a service cannot roll back what was created`,
@@ -62,7 +70,7 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
   const ofTable = columns ? '--columns' : delimiter === undefined ? undefined : '--delimiter'
   if (ofTable && (format === 'json' || format === 'ndjson'))
     throw malformed(`${ofTable} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
-  if (map?.id === '' && idFrom === undefined)
+  if (map?.id === '' && idFrom === undefined && !match)
     throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
   if (rejects === '-') throw malformed('Rejected records go to a file', 'For stdout: --rejects /dev/stdout')
   if (rejects !== undefined && /\.xlsx$/i.test(rejects))

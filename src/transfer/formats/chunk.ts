@@ -12,6 +12,8 @@ export interface FieldRules {
   columns: readonly string[] | undefined
   /** of the first record without one; `next` is above all ids of the store and the inputs */
   idFrom: bigint | 'next' | undefined
+  /** a record without an id is the plant that has its name */
+  match?: 'name' | undefined
   /** texts may be missing, and then stay as they are stored */
   isPartial: boolean
 }

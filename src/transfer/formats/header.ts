@@ -75,7 +75,8 @@ function severalColumns(field: FieldName, names: readonly string[], source: stri
 const chooseColumns =
   'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
 
-const chooseId = 'Choose its column with --map id=COLUMN, or number the plants with --id-from next'
+const chooseId =
+  'Choose its column with --map id=COLUMN, or number the plants with --id-from next, and add --match name if some are stored'
 
 function hintFor(missing: readonly FieldName[], { map }: FieldRules): string {
   if (missing.some((field) => map[field])) return 'Correct --map: it names a column that is not there'
@@ -86,7 +87,7 @@ function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   const has = (field: FieldName) => columnsOf(field, names, rules).length > 0
   const isPatch = rules.isPartial && (has('name') || has('tag'))
   return fieldNames.filter((name) => {
-    const mayLack = name === 'id' ? rules.idFrom !== undefined : isPatch || name === 'tag'
+    const mayLack = name === 'id' ? (rules.idFrom ?? rules.match) !== undefined : isPatch || name === 'tag'
     return !has(name) && !(mayLack && !rules.map[name])
   })
 }

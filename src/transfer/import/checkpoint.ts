@@ -88,8 +88,10 @@ export function restartHint(
   const isStored = isService || counts.created + counts.updated + counts.unknown > 0
   const isNumbered = numbered !== undefined || (isService && before['--id-from'] !== undefined)
   const changed = changedFlags(before, flags)
-  // A record that is read in another way may be rejected, and take no number.
-  const isRenumbered = isNumbered && (hasOtherFile || changed.some(determinesPlants))
+  const isMatched = flags['--match'] !== undefined
+  const isOther = (flag: string) => determinesPlants(flag) && !(isMatched && /^--(?:match|id-from)$/.test(flag))
+  // A record that is read in another way may be rejected, and take no number, or may have another name.
+  const isRenumbered = isNumbered && ((hasOtherFile && !isMatched) || changed.some(isOther))
   const isRemapped = changed.includes('--map') && /(?:^|,)id=/.test(`${before['--map']},${flags['--map']}`)
   if (isStored && (isRenumbered || isRemapped || changed.includes('--columns')))
     return `delete what it created, ${isService ? 'and add --restart' : deletion(numbered)}`
@@ -132,7 +134,7 @@ export function parseCheckpoint(
   const saved = data && data.position.files.length <= inputs ? data : undefined
   if (isRestart || (saved && !isOld)) return saved
   // Which numbers it has given is unknown.
-  const isNumbered = flags['--id-from'] !== undefined
+  const isNumbered = flags['--id-from'] !== undefined && flags['--match'] === undefined
   const toSkip = `To begin again, add --restart${skipping(ifExists, isService)}`
   const hint = isNumbered ? 'To begin again, delete what it created, and add --restart' : toSkip
   const old = oldImport.safeParse(value, { jitless: true }).data

@@ -6,11 +6,13 @@ import {
   idOf,
   missingOutcome,
   type Outcome,
+  otherNameOutcome,
   problem,
   rejected,
   unsent,
 } from '../../stores/common/change.js'
 import type { Store, WriteOptions } from '../../stores/common/store.js'
+import { twin } from './map.js'
 
 export interface PlannedChange {
   /** unless it would be created */
@@ -40,15 +42,14 @@ export function dryRunOf(
     const earlier = row && newPlant(id, row.name, row.tag)
     const before = earlier ?? stored
     if (change.type === 'create') {
-      if (before) {
-        const outcome = existingOutcome(change, before)
-        if (!earlier || outcome.type === 'skipped') return outcome
-        return rejected(problem('conflict', `The id ${id} is in the input twice`))
-      }
+      if (earlier) return repeatedOutcome(change, earlier)
+      if (stored) return existingOutcome(change, stored)
       remember.run(...valuesOf(change.plant))
       return { type: 'created', plant: change.plant }
     }
     if (change.type === 'delete') throw new TypeError('An import deletes nothing')
+    const other = otherNameOutcome(change, before)
+    if (other) return other
     const known = before ?? (isReadable ? undefined : { id, name: '' })
     const plant = patchedPlant(change.patch, known)
     if (!plant) return missingOutcome(change)
@@ -88,6 +89,12 @@ export function dryRunOf(
       await store?.close()
     },
   }
+}
+
+function repeatedOutcome(change: Extract<Change, { type: 'create' }>, earlier: NewPlant): Outcome {
+  const outcome = existingOutcome(change, earlier)
+  if (outcome.type === 'skipped') return outcome
+  return rejected(problem('conflict', `${twin(change)} is in the input twice`))
 }
 
 /** about 20 ms, after which signals are handled */

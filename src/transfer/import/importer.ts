@@ -8,7 +8,8 @@ import { donePrefix, type OwnStore, type Transaction } from '../../stores/common
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import { type Counts, type Position, type SavedImport, settledIn } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
-import { type MappedChange, Mapper } from './map.js'
+import { type MappedChange, Mapper, twin } from './map.js'
+import type { PlantNames } from './names.js'
 import { assertSameLayout, type RejectedRecord } from './rejected-records.js'
 import type { Rejects } from './rejects.js'
 
@@ -51,6 +52,8 @@ export class Importer {
   readonly #rejects: Rejects | undefined
   readonly #observer: ImportObserver
   readonly #io: Io
+  /** of `--match name` */
+  readonly #names: PlantNames | undefined
   readonly #checkpointBefore: string | undefined
   /** as this process has saved it last, or found it */
   #checkpoint: string | undefined
@@ -67,7 +70,7 @@ export class Importer {
 
   constructor(
     plan: ImportPlan,
-    { saved, checkpoint }: { saved: SavedImport; checkpoint: string | undefined },
+    { saved, checkpoint, names }: { saved: SavedImport; checkpoint: string | undefined; names: PlantNames | undefined },
     target: ImportTarget,
     rejects: Rejects | undefined,
     observer: ImportObserver,
@@ -81,6 +84,7 @@ export class Importer {
     this.#rejects = rejects
     this.#observer = observer
     this.#io = io
+    this.#names = names
     this.firstId = saved.firstId === undefined ? undefined : BigInt(saved.firstId)
     const { idFrom } = plan.rules
     const firstId = idFrom === 'next' ? saved.firstId : idFrom?.toString()
@@ -90,6 +94,11 @@ export class Importer {
 
   get settledBefore(): number {
     return settledIn(this.#saved.position.counts)
+  }
+
+  /** Whether this run has rejected a record because no plant has its name. */
+  get hasUnknownNames(): boolean {
+    return this.#names?.hasUnknown ?? false
   }
 
   /** Saves the checkpoint before a service or a rejects file has what a killed run would leave there. */
@@ -126,19 +135,27 @@ export class Importer {
     if (this.#isRemembered) await this.#save(JSON.stringify({ done, ...this.#saved, position: this.position }))
   }
 
-  /** Removes the checkpoint of any other. Call it after the summary: until then, the same command prints it again. */
+  /**
+   * Removes the checkpoint of any other. Call it after the summary: until then, the same command prints it again. That of
+   * a complete import before it stays, if this one has matched by name.
+   */
   async forget(): Promise<void> {
-    if (!this.#isRemembered) await this.#save(undefined)
+    if (this.#isRemembered) return
+    await this.#save(this.#names && this.#isDoneBefore ? this.#checkpointBefore : undefined)
   }
 
   get #isRemembered(): boolean {
-    return this.firstId !== undefined && this.position.numbered !== undefined
+    return this.firstId !== undefined && this.position.numbered !== undefined && !this.#names
+  }
+
+  get #isDoneBefore(): boolean {
+    return this.#checkpointBefore?.startsWith(donePrefix) ?? false
   }
 
   /** Closes the rejects file. A new import that has done nothing leaves the checkpoint as it was before. */
   async end(): Promise<void> {
     this.#rejects?.close(this.position.rejects ?? 0)
-    const isNew = this.#checkpointBefore === undefined || this.#checkpointBefore.startsWith(donePrefix)
+    const isNew = this.#checkpointBefore === undefined || this.#isDoneBefore
     const hasDoneNothing = !this.isDone && !this.mayHaveStored && !this.#rejects?.hasFile
     if (!isNew || !hasDoneNothing) return
     await this.#save(this.#checkpointBefore).catch((error: unknown) => {
@@ -213,13 +230,17 @@ export class Importer {
     const { isService } = this.#target
     const { input } = this.position
     const limit = this.#plan.maxErrors - this.rejected
-    const ids = { firstId: this.firstId, nextId: nextId === undefined ? undefined : BigInt(nextId) }
+    const next = nextId === undefined ? undefined : BigInt(nextId)
+    const ids = { firstId: this.firstId, nextId: next, names: this.#names }
     const mapper = new Mapper(this.#plan, header, ids, this.otherFields)
     const mapped: Mapped[] = []
     const nextIds: (string | undefined)[] = []
     for (const [index, raw] of records.entries()) {
+      const { nextId: number } = mapper
       const one = problems.get(index) ?? mapper.map(raw)
-      if (isService && one.type === 'create') one.key = `${this.#saved.id}-${input}-${done + index}`
+      // A run that was killed may have created what has the number of a record, and is matched to it.
+      const mayCreate = one.type === 'create' || (one.type === 'update' && mapper.nextId !== number)
+      if (isService && mayCreate) one.key = `${this.#saved.id}-${input}-${done + index}`
       mapped.push(one)
       nextIds.push(mapper.nextId?.toString())
       if ('error' in one && records.length >= limit) break
@@ -257,14 +278,16 @@ export class Importer {
         if (isNumbered) numbered = withId(numbered, outcome.plant.id)
       }
       if (!('error' in outcome)) continue
-      const id = !('error' in one) && isConflict(outcome) ? idOf(one) : undefined
-      const twin = id === undefined ? undefined : createdLines?.get(id)
+      const change = !('error' in one) && isConflict(outcome) ? one : undefined
+      const createdLine = change && createdLines?.get(idOf(change))
       rejections.push({
         line,
         element: reader.format === 'json' ? records + index : undefined,
         raw: must(chunk.records[index]),
         error: outcome.error.error,
-        message: twin ? `The id ${id} is in the input twice, also in line ${twin}` : outcome.error.message,
+        message: createdLine
+          ? `${twin(change)} is in the input twice, also in line ${createdLine}`
+          : outcome.error.message,
       })
     }
     const files = this.#filesUntil(reader)

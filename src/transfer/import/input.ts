@@ -1,20 +1,23 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { constants, createReadStream, fstatSync, openSync, statSync } from 'node:fs'
+import { accessSync, constants, createReadStream, fstatSync, openSync, realpathSync, statSync } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
 import { smallestId } from '../../plant/plant.js'
+import { unwritable } from '../../platform/atomic-file.js'
 import { checkSignal, maxTimer, within } from '../../platform/clock.js'
-import { malformed, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { explainRead, readStdin } from '../../platform/text-files.js'
 import { must } from '../../platform/values.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
+import type { Store } from '../../stores/common/store.js'
 import { type FormatInput, type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
 import { assertEncoding, isMisencoded, openFormat } from '../formats/formats.js'
 import type { Position } from './checkpoint.js'
 import { Mapper } from './map.js'
+import { PlantNames } from './names.js'
 import { assertSameLayout } from './rejected-records.js'
 
 export interface ImportPlan extends InputOptions {
@@ -40,6 +43,28 @@ export interface OpenInput extends FormatReader {
   /** of the bytes that were read */
   fingerprint(): Position['files'][number]
   close(): void
+}
+
+/** Throws `malformed` for an unreadable input, or one that is the rejects file. */
+export function assertReadable(inputs: ImportInput[], rejects: string | undefined): void {
+  const target = rejects !== undefined && isThere(rejects) && realpathSync(rejects)
+  for (const { path, name } of inputs) {
+    if (path === '-') continue
+    try {
+      accessSync(path, constants.R_OK)
+    } catch (error) {
+      throw explainInput(name, error)
+    }
+    if (realpathSync(path) === target) throw malformed(`--rejects names the input ${name}`, 'Choose another file')
+  }
+}
+
+function isThere(rejects: string): boolean {
+  try {
+    return statSync(rejects, { throwIfNoEntry: false }) !== undefined
+  } catch (error) {
+    throw unwritable(`The rejects file ${rejects}`, error, 'Choose another file with --rejects')
+  }
 }
 
 /** Throws `malformed` for an unreadable input and an unusable header. */
@@ -218,19 +243,36 @@ export async function assertEncodings(plan: ImportPlan, io: Io): Promise<void> {
   }
 }
 
-/** The greatest id of the records that have one. Undefined if an input cannot be read twice. */
-export async function greatestIdIn(plan: ImportPlan, io: Io): Promise<bigint | undefined> {
+/** For `--match name`. Of inputs that can be read twice, only the names of records without ids are kept. */
+export async function readNames(plan: ImportPlan, store: Pick<Store, 'read'> | undefined, io: Io): Promise<PlantNames> {
+  const names = new PlantNames(plan.inputs.every(isFile))
+  names.greatestId = await greatestIdIn(plan, io, names)
+  try {
+    await names.read(store?.read({ signal: io.signal }) ?? [])
+  } catch (error) {
+    if (!(error instanceof PlantsError) || error.status === undefined) throw error
+    throw new PlantsError(error.type, `--match name reads all plants: ${error.message}`, { ...error, cause: error })
+  }
+  return names
+}
+
+/**
+ * The greatest id of the records that have one. Undefined if an input cannot be read twice.
+ *
+ * @param names looks up those of the records that have no id
+ */
+export async function greatestIdIn(plan: ImportPlan, io: Io, names?: PlantNames): Promise<bigint | undefined> {
   let greatest: bigint | undefined
   for (const input of plan.inputs.every(isFile) ? plan.inputs : []) {
     const reader = await openInput(input, plan, io)
-    // what it assigns meanwhile is not greater
-    const mapper = new Mapper(plan, reader.header, { nextId: smallestId }, new Map())
+    const mapper = new Mapper(plan, reader.header, { nextId: smallestId, names }, new Map())
     try {
       for await (const { records } of reader.chunks) {
         for (const raw of records) {
+          const { nextId } = mapper
           const change = mapper.map(raw)
-          if ('error' in change || (greatest !== undefined && idOf(change) <= greatest)) continue
-          greatest = idOf(change)
+          if ('error' in change || mapper.nextId !== nextId) continue // it has no id of its own
+          if (greatest === undefined || idOf(change) > greatest) greatest = idOf(change)
         }
         await checkSignal(io.signal)
       }

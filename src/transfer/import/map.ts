@@ -3,12 +3,18 @@ import { acceptNewPlant, type FieldName, invalidPlant, type NewPlant, type Plant
 import { problemsOf } from '../../plant/plant-schema.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
-import { type Change, type ExistsPolicy, type Problem, problem } from '../../stores/common/change.js'
+import { type Change, type ExistsPolicy, idOf, type Problem, problem } from '../../stores/common/change.js'
 import type { Cell, Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 import { trimWhiteSpace } from '../formats/text.js'
+import type { PlantNames } from './names.js'
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
+
+/** What comes again in the input, when two records are one plant. */
+export function twin(change: MappedChange): string {
+  return change.isMatched ? 'The name' : `The id ${idOf(change)}`
+}
 
 /** Makes changes of the records of an import. */
 export class Mapper {
@@ -17,6 +23,8 @@ export class Mapper {
   readonly #header: Header | undefined
   /** of `--id-from next`: the ids of records must be below */
   readonly #firstId: bigint | undefined
+  /** of `--match name` */
+  readonly #names: PlantNames | undefined
   readonly #otherFields: Map<string, number>
   /** the id of the next valid record that has none */
   nextId: bigint | undefined
@@ -25,13 +33,14 @@ export class Mapper {
   constructor(
     { rules, ifExists }: { rules: FieldRules; ifExists: ExistsPolicy },
     header: Header | undefined,
-    ids: { firstId?: bigint | undefined; nextId?: bigint | undefined },
+    ids: { firstId?: bigint | undefined; nextId?: bigint | undefined; names?: PlantNames | undefined },
     otherFields: Map<string, number>,
   ) {
     this.#rules = rules
     this.#ifExists = ifExists
     this.#header = header
     this.#firstId = ids.firstId
+    this.#names = ids.names
     this.#otherFields = otherFields
     this.nextId = ids.nextId
   }
@@ -51,21 +60,34 @@ export class Mapper {
   }
 
   #change(record: unknown, cells?: Cells): MappedChange | Problem {
-    const isNumbered = this.nextId !== undefined && isObject(record) && !Object.hasOwn(record, 'id')
-    if (isNumbered) record['id'] = this.nextId
+    const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
+    const match = lacksId ? this.#match(record) : undefined
+    if (typeof match === 'object') return match
+    const isMatched = match !== undefined
+    const isNumbered = lacksId && !isMatched && this.nextId !== undefined
+    if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? this.nextId
     const isPartial = this.#ifExists === 'update' && !isNumbered
     const form = isPartial ? 'patch' : 'record'
     const patch = acceptNewPlant(record, form)
     if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
-    if (isNumbered && this.nextId !== undefined) this.nextId += 1n
-    if (!isNumbered && this.#firstId !== undefined && patch.id >= this.#firstId) {
+    // A service may have created a plant with the next number for the same import, before that was killed.
+    if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
+    if (!lacksId && this.#firstId !== undefined && patch.id >= this.#firstId) {
       const rule = `must be below ${this.#firstId}, the first that --id-from next assigns`
       return problem('conflict', `The id ${patch.id} ${rule}`)
     }
-    if (isPartial) return { type: 'update', patch, ifMissing: 'create' }
+    if (!isMatched && patch.name != null) this.#names?.add(patch.name, patch.id)
+    if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched }
     // A plant must not be skipped, or changed, because another one has the number that the import has given to it.
     const policy = this.#ifExists === 'update' ? 'same' : this.#ifExists
-    return { type: 'create', plant: complete(patch), ifExists: isNumbered && policy === 'skip' ? 'same' : policy }
+    const ifExists = isNumbered && policy === 'skip' ? 'same' : policy
+    return { type: 'create', plant: complete(patch), ifExists, isMatched }
+  }
+
+  /** The id of the plant that has the name of the record, or why that is not known. Undefined for a new plant. */
+  #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
+    if (!this.#names || typeof name !== 'string') return undefined
+    return this.#names.find(name) ?? (this.nextId === undefined ? this.#names.unknown(name) : undefined)
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells = []): string[] {

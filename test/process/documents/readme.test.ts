@@ -106,6 +106,7 @@ test('the examples in the help work', async () => {
   await shell(files, prepared)
   const stock = workbook({ sheets: { Stock: rows(['CommonName', 'Family'], ['Fern', 'shade']) } })
   writeFileSync(join(prepared, 'stock.xlsx'), stock)
+  writeFileSync(join(prepared, 'list.csv'), 'name\nOak\n')
   const plants = 'for id in 1 2 3; do plants create --id $id --name Fern --tag shade; done'
   const backup = 'plants backup plants.bak; gzip -k plants.bak'
   const tokens = 'plants tokens create --note laptop; plants tokens create --store ./garden.db'
@@ -129,7 +130,7 @@ async function runExample(line: string, prepared: string, service: string) {
   const real = line.includes('auth') ? line.replace('https://plants.example.com', service) : line
   if (real.includes('auth status')) await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
   const { exitCode, stderr } = await shell(unattended(real), folder)
-  return { line, exitCode, stderr: withoutNotes(stderr).replace(/^plants: Plants without an id got \d+$/, '') }
+  return { line, exitCode, stderr: withoutNotes(stderr) }
 }
 
 /** An example that ends without somebody who answers or stops it. */
@@ -216,7 +217,8 @@ ${lines}`
 /** What is on stderr besides notes about what was done. */
 function withoutNotes(stderr: string): string {
   const done = /Created store .*|Its id is -?\d+|(?:Deleted|Would delete|Would update) [\d,]+ plants?/
-  const notes = new RegExp(`^(?:plants: |\\{"warning":")(?:${done.source})(?:\\n|$)`, 'gm')
+  const numbered = /Plants with(?:out an id| a new name) (?:would get|got) \d+/
+  const notes = new RegExp(`^(?:plants: |\\{"warning":")(?:${done.source}|${numbered.source})(?:\\n|$)`, 'gm')
   return stderr.replaceAll(notes, '')
 }
 

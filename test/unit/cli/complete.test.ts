@@ -47,6 +47,7 @@ test.each([
   ['--verbose stores ', ofStores],
   // Values of options
   ['import --if-exists ', 'error skip same update'],
+  ['import --match ', 'name'],
   ['list --output=te', `--output=|${formats}`],
   // Files
   ['create --file=fe', '--file=| FILES'],

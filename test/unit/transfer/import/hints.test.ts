@@ -24,6 +24,15 @@ const withIds: Omit<FailingImport, 'commands'> = {
   names: named(1, 3),
 }
 
+/** The same imports with `--match name`. */
+function byName(imports: [string, FailingImport][]): [string, FailingImport][] {
+  const matched = (command: string) => `${command} --match name`
+  return imports.map(([what, all]) => {
+    const [first, ...more] = all.commands
+    return [`${what}, by name`, { ...all, commands: [matched(first), ...more.map(matched)] }]
+  })
+}
+
 const changes = ['--encoding windows-1252', '--map tag=name', '--rejects bad.csv', '--id-from 5']
 
 const cases: [string, FailingImport][] = [
@@ -121,6 +130,24 @@ const cases: [string, FailingImport][] = [
       names: named(1, 3),
     },
   ],
+  ...byName([
+    ['a rejected record', { ...table, commands: ['list.csv --id-from next'] }],
+    ['a rejected record on stdin', { ...piped, commands: ['--id-from next'] }],
+    ['a rejected record at a service', { ...table, isService: true, commands: ['list.csv --id-from next'] }],
+    ['a rejects file', { ...table, commands: ['list.csv --id-from 7 --rejects bad.csv'] }],
+    ['a number that another plant has', { ...numberless, others: other(2), commands: ['list --id-from 1'] }],
+    ['a repeated import', { ...numberless, commands: ['list --id-from 1', 'list --id-from 1'] }],
+    ['another option after a stop', { ...table, commands: ['list.csv --id-from next --max-errors 1', 'list.csv'] }],
+    ['a signal', { ...stopped, commands: ['list.ndjson --id-from next'] }],
+  ]),
+  ...[false, true].map((isService): [string, FailingImport] => [
+    `--match name after a stop${isService ? ' at a service' : ''}`,
+    {
+      ...table,
+      isService,
+      commands: ['list.csv --id-from next --max-errors 1', 'list.csv --id-from next --match name'],
+    },
+  ]),
   ...['', ' --if-exists same', ' --rejects bad.csv'].map((options): [string, FailingImport] => [
     `a repeated import of ids${options && `,${options}`}`,
     { ...withIds, commands: ['list.csv', `list.csv${options}`] },

@@ -257,7 +257,7 @@ test('a complete import that numbered its plants is not repeated by chance', asy
   expect(await user.import(command)).toMatchObject({ code: 0, created: 2 })
   for (const flags of ['', ' --rejects bad', ' --if-exists same', ' --if-exists update', ' --atomic']) {
     const err =
-      /^plants: plants was imported on \d{4}-\d\d-\d\d at \d\d:\d\d UTC: 2 plants created, those without an id got 1 to 2\n {2}To create them again, add --restart\n$/
+      /^plants: plants was imported on \d{4}-\d\d-\d\d at \d\d:\d\d UTC: 2 plants created, those without an id got 1 to 2\n {2}Add --match name for plants with new names alone, or --restart to create all again\n$/
     expect(await user.import(command + flags)).toEqual({ code: 2, err: expect.stringMatching(err) })
   }
   expect(await user.import(`${command} --restart`)).toMatchObject({ code: 0, created: 2 })
