@@ -44,7 +44,7 @@ async function database(): Promise<Target> {
 /** A service as a process, which is killed and started again in its place. */
 async function service(): Promise<Target> {
   const world = new World()
-  const args = ['--socket', socketPath(), '--allow', 'create,read']
+  const args = ['--socket', socketPath(), '--allow', 'create,read,update']
   let running = await serve(args, { folder: world.home })
   const { address: store } = running
   const kill = async () => {
@@ -63,6 +63,7 @@ interface Input {
   flags: string
   /** of the export at the end */
   exported: readonly string[]
+  skipped?: number
   /** in the order of the input */
   rejected?: { line: number; text: string; error: number }[]
 }
@@ -97,11 +98,26 @@ function numbered(): Input {
   return { lines: ['name', ...names.map((name) => `"${name}"`)], flags: '--format csv --id-from next', exported }
 }
 
+/** A list in which some names come again later, and others at once, matched by name. A part of a file is 1 MiB. */
+function named(flags: string, count = isSoak ? 500_000 : 30_000, length = 107): Input {
+  const names = Array.from({ length: count }, (_, index) => `Fern ${index}`.padEnd(length, '.'))
+  const again = names.flatMap((name, index) => {
+    const earlier = index % 7 === 0 ? [names[(index * 31) % (index + 1)] ?? ''] : []
+    return index % 5 === 0 ? [name, name, ...earlier] : [name, ...earlier]
+  })
+  const exported = names.map((name, index) => JSON.stringify({ id: index + 1, name }))
+  const byName = `--format csv --id-from next --match name ${flags}`
+  return { lines: ['name', ...again], flags: byName, exported, skipped: again.length - names.length }
+}
+
 describe('an import that is killed, or its service, resumes, and stores all once:', () => {
   test.each<[string, () => Promise<Target>, () => Input]>([
     ['ids in no order, into a file', file, withRejected],
     ['ids in no order, into a database', database, withRejected],
     ['CSV without ids, into a service', service, numbered],
+    ['CSV by name, into a file', file, () => named('--if-exists same')],
+    ['CSV by name, into a database', database, () => named('--if-exists skip')],
+    ['CSV by name, into a service', service, () => named('--if-exists update', isSoak ? 100_000 : 5000, 0)],
   ])('%s', async (_, makeTarget, makeInput) => {
     const input = makeInput()
     const target = await makeTarget()
@@ -153,10 +169,10 @@ function judge(
   err: string,
 ): void {
   expect(ended.out, err).not.toBe('')
-  const { exported, rejected = [] } = input
+  const { exported, skipped = 0, rejected = [] } = input
   const reasons: Record<number, number> = {}
   for (const { error } of rejected) reasons[error] = (reasons[error] ?? 0) + 1
-  const counts = { ...allCreated(exported.length), rejected: rejected.length, reasons }
+  const counts = { ...allCreated(exported.length), skipped, rejected: rejected.length, reasons }
   const code = rejected.length > 0 ? 6 : 0
   // Who has printed its end has done its work, although it is killed while it leaves.
   const end = ended.code === 'SIGKILL' ? { code: ended.code, journals: ended.journals } : { code, journals: [] }
