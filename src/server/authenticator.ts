@@ -1,6 +1,8 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
+import type { ServerResponse } from 'node:http'
 import type { Right, Token, TokenStore } from '../stores/common/store.js'
-import { busy, HttpError } from './answer.js'
+import { HttpError } from './answer.js'
+import { Shares } from './memory.js'
 
 export interface Caller {
   /** for the log */
@@ -10,20 +12,22 @@ export interface Caller {
 
 /** Or why a token that is in the store is no longer accepted, which its holder may know. */
 type Lookup = Caller | string | undefined
-export type TokenSource = (token: string) => Lookup | Promise<Lookup>
+/** An unknown token may wait until the client leaves. */
+export type TokenSource = (token: string, response: ServerResponse) => Lookup | Promise<Lookup>
 
 /** milliseconds for which a revoked token may still be accepted */
 export const freshness = 500
 
-/** of new tokens at a time; each may wait for a database connection */
+/** of unknown tokens at a time; each may wait for a database connection */
 const maxLookups = 32
 
 /** Rejects with 401 (RFC 6750). */
-export async function authenticate(authorization = '', findToken: TokenSource): Promise<Caller> {
+export async function authenticate(response: ServerResponse, findToken: TokenSource): Promise<Caller> {
+  const { authorization = '' } = response.req.headers
   const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization)?.[1]
   if (token === undefined)
     throw unauthorized('No bearer token: send one in the header Authorization, as "Bearer TOKEN"', '')
-  const caller = await findToken(token)
+  const caller = await findToken(token, response)
   if (caller === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
   if (typeof caller !== 'string') return caller
   throw unauthorized(caller, `, error="invalid_token", error_description="${caller}"`)
@@ -54,28 +58,31 @@ export function endOf({ revokedAt, expiresAt }: Token, time: number): string | u
  *
  * @param now milliseconds, monotonic
  * @param time milliseconds since 1970
+ * @param timeout milliseconds
  */
-export function tokensOfStore(store: TokenStore, now: () => number, time: () => number): TokenSource {
+export function tokensOfStore(store: TokenStore, now: () => number, time: () => number, timeout: number): TokenSource {
   /** of found tokens, and those in progress, which requests with the same token share */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
-  let pending = 0
+  // Of connections: each has one request at a time, and so they take turns.
+  const unknown = new Shares({ limit: maxLookups, timeout, now })
 
   const lookUp = async (digest: Uint8Array, key: string) => {
-    pending += 1
-    const found = store.find(digest).finally(() => {
-      pending -= 1
-    })
+    const found = store.find(digest)
     lookups.set(key, { found, until: now() + freshness }) // from the start of the lookup: a database may be slow
     if (!(await found.catch(() => undefined))) lookups.delete(key)
     return found
   }
 
-  return async (text) => {
+  const find = (digest: Uint8Array, key: string) => {
+    const last = lookups.get(key)
+    return last && last.until > now() ? last.found : lookUp(digest, key)
+  }
+
+  return async (text, response) => {
     const digest = digestOf(text)
     const key = digest.toString('latin1')
-    const last = lookups.get(key)
-    if (!last && pending >= maxLookups) throw busy()
-    const token = await (last && last.until > now() ? last.found : lookUp(digest, key))
+    const hold = lookups.has(key) ? undefined : await unknown.ask(response.req.socket, 1, response)
+    const token = await find(digest, key).finally(() => hold?.release())
     return token && (endOf(token, time()) ?? { name: String(token.id), rights: token.rights })
   }
 }

@@ -1,34 +1,15 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
-import { busy, type HttpError } from './answer.js'
+import type { HttpError } from './answer.js'
 import type { Caller } from './authenticator.js'
 import { tooLarge } from './request-input.js'
 
-/** In bytes. */
-interface Budget {
-  used: number
-  readonly limit: number
-}
-
-export function hasRoom({ used, limit }: Budget, bytes = 0): boolean {
-  return used + bytes <= limit
-}
-
-/** Totals of all connections. */
 export interface InFlight {
-  /** requests that wait for the store */
+  /** that wait for the store, on all connections */
   requests: number
   /** of one body */
   readonly bodyLimit: number
-  /** bodies that arrive or wait for the store, after an accepted token */
-  readonly bodies: Budget
-  /** responses that clients have not read yet, after an accepted token */
-  readonly unread: Budget
-}
-
-export function nothingInFlight(bodyLimit: number): InFlight {
-  return { requests: 0, bodyLimit, bodies: { used: 0, limit: 64 * bodyLimit }, unread: { used: 0, limit: 67_108_864 } }
 }
 
 /** bytes of bodies: as little as 10,000 connections may hold for nothing */
@@ -64,7 +45,8 @@ export class ClientConnection {
   /** whether a token was ever accepted */
   #hasToken = false
   readonly #inFlight: InFlight
-  readonly #unverified: Budget = { used: 0, limit: maxUnverified }
+  /** bytes of the bodies */
+  #received = 0
   readonly #bodies = new WeakMap<ServerResponse, ArrivingBody>()
   #isPaused = false
 
@@ -76,10 +58,6 @@ export class ClientConnection {
 
   get isOpen(): boolean {
     return !this.socket.destroyed && !this.socket.writableEnded && !this.isOverfull
-  }
-
-  get #budget(): Budget {
-    return this.#hasToken ? this.#inFlight.bodies : this.#unverified
   }
 
   /** Collects a body while it arrives: node:http would keep each small chunk as an object of hundreds of bytes. */
@@ -95,31 +73,28 @@ export class ClientConnection {
     whole.catch(() => undefined) // a request without a token gets another response
     const drop = () => {
       request.off('data', append)
-      this.#budget.used -= received.length
+      this.#received -= received.length
       received = new GrowingBuffer()
       this.#regulate()
     }
     const append = (chunk: Buffer) => {
-      const { bodyLimit, bodies } = this.#inFlight
+      const { bodyLimit } = this.#inFlight
       received.append(chunk)
-      this.#budget.used += chunk.length
-      const isTooLarge = received.length > bodyLimit
-      if (!isTooLarge && !(this.#hasToken && !hasRoom(bodies))) return this.#regulate()
-      fail(isTooLarge ? tooLarge(bodyLimit) : busy())
+      this.#received += chunk.length
+      if (received.length <= bodyLimit) return this.#regulate()
+      fail(tooLarge(bodyLimit))
       drop()
     }
     request.on('data', append)
     this.#bodies.set(response, { whole, fail, drop })
   }
 
-  /** Rejects with 413 or 503. Never settles if the client leaves. */
+  /** Rejects with 413. Never settles if the client leaves. */
   async bodyOf(response: ServerResponse): Promise<Buffer> {
     const arriving = this.#bodies.get(response)
     if (arriving) return arriving.whole.finally(arriving.drop)
-    const { bodyLimit, bodies } = this.#inFlight
-    const { readableLength } = response.req
-    if (readableLength > bodyLimit) throw tooLarge(bodyLimit)
-    if (!hasRoom(bodies, readableLength)) throw busy()
+    const { bodyLimit } = this.#inFlight
+    if (response.req.readableLength > bodyLimit) throw tooLarge(bodyLimit)
     const bytes: Buffer | null = response.req.read()
     return bytes ?? noBody
   }
@@ -142,18 +117,17 @@ export class ClientConnection {
     this.#regulate()
   }
 
-  /** The token of the request that is being processed is accepted: bodies count with those of other connections. */
+  /** The token of the request that is being processed is accepted, and there is memory for its body. */
   accept(): void {
     this.isAccepted = true
     if (this.#hasToken) return
     this.#hasToken = true
-    this.#inFlight.bodies.used += this.#unverified.used
     this.#regulate()
   }
 
   /** Before a token is accepted, nothing is read after a request that waits, or above the limit of bodies. */
   #regulate(): void {
-    const mustPause = !this.#hasToken && (this.open.length > 1 || !hasRoom(this.#unverified))
+    const mustPause = !this.#hasToken && (this.open.length > 1 || this.#received > maxUnverified)
     if (this.#isPaused && !mustPause) this.socket.resume()
     this.#isPaused = mustPause
     // In the next tick, node:http resumes the socket of a request that is read.

@@ -18,29 +18,22 @@ import { type Answer, type Call, closeSignal, type Handlers } from './router.js'
 const defaultLimit = 100
 const pageCharacters = 1_000_000
 
-/** at a time: a search may scan all plants, and how large a plant is is known when it is read */
-const maxPages = 4
-const maxReads = 16
-const maxChanges = 64
-
 /** at a time: each lasts as long as its client takes to read it */
 const maxSnapshots = 8
 
 export function plantHandlers(store: OwnStore): Handlers {
-  const [pages, reads, changes] = [new Semaphore(maxPages), new Semaphore(maxReads), new Semaphore(maxChanges)]
   /** the tokens that are reading a stream */
   const readers = new Set<string>()
 
-  const changed = (change: Change, outcome: string) =>
-    changes.run(async () => {
-      const { plant } = await writeOne(store, change)
-      return { outcome, status: 200, body: toWireJson(plant) }
-    })
+  const changed = async (change: Change, outcome: string) => {
+    const { plant } = await writeOne(store, change)
+    return { outcome, status: 200, body: toWireJson(plant) }
+  }
 
   const page = async ({ response }: Call, { limit = defaultLimit, ...query }: ReadQuery): Promise<Answer> => {
     const signal = closeSignal(response)
-    const list = () => pageOf(store.read({ ...query, limit: limit + 1, signal, inPages: true }), limit)
-    const { plants, hasNext } = await pages.run(list, signal)
+    const list = store.read({ ...query, limit: limit + 1, signal, inPages: true })
+    const { plants, hasNext } = await pageOf(list, limit)
     const next = `<plants?${queryText({ ...query, limit, after: plants.at(-1)?.id })}>; rel="next"`
     const body = `[${plants.map(toWireJson).join()}]`
     return { outcome: 'read', status: 200, body, headers: hasNext ? ['Link', next] : [] }
@@ -72,7 +65,7 @@ export function plantHandlers(store: OwnStore): Handlers {
     },
     getPlant: async (call) => {
       const id = idOf(call)
-      const plant = (await reads.run(() => store.get([id]))).get(id)
+      const plant = (await store.get([id])).get(id)
       if (!plant) throw new HttpError(404, `No plant has id ${id}`)
       return { outcome: 'read', status: 200, body: toWireJson(plant) }
     },
@@ -96,39 +89,4 @@ async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number) {
 function idOf({ id, request }: Call): bigint {
   requireUnconditional(request)
   return parseId(id)
-}
-
-/** Callers wait in order of arrival. */
-class Semaphore {
-  #free: number
-  readonly #waiters = new Set<() => void>()
-
-  constructor(size: number) {
-    this.#free = size
-  }
-
-  /** Throws the reason of the signal when it aborts before there is a permit. */
-  async run<T>(action: () => Promise<T>, signal?: AbortSignal): Promise<T> {
-    signal?.throwIfAborted()
-    if (this.#free > 0) this.#free -= 1
-    else await this.#turn(signal)
-    try {
-      return await action()
-    } finally {
-      const [next] = this.#waiters
-      if (next) next()
-      else this.#free += 1
-    }
-  }
-
-  #turn(signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const enter = () => {
-        this.#waiters.delete(enter)
-        resolve()
-      }
-      this.#waiters.add(enter)
-      signal?.addEventListener('abort', () => this.#waiters.delete(enter) && reject(signal.reason))
-    })
-  }
 }

@@ -13,8 +13,9 @@ import {
   toHttpError,
 } from './answer.js'
 import { authenticate, type Caller, freshness, type TokenSource } from './authenticator.js'
-import { type ClientConnection, hasRoom, type InFlight, noBody } from './client-connection.js'
+import { type ClientConnection, type InFlight, noBody } from './client-connection.js'
 import type { Log } from './log.js'
+import type { Hold, Shares } from './memory.js'
 import { type Operation, type OperationId, openApi, operations } from './openapi.js'
 import { validateBodyHeaders, validateHead } from './request-input.js'
 import type { Handler } from './server.js'
@@ -38,6 +39,7 @@ export interface Call {
   caller?: Caller
   /** empty unless the route has one */
   body: Buffer
+  hold?: Hold
 }
 
 export type Handlers = Record<OperationId, (call: Call) => Promise<Answer>>
@@ -50,6 +52,8 @@ interface RouterOptions {
   now(): number
   basePath: string
   inFlight: InFlight
+  /** shared by tokens */
+  memory: Shares
   /** whose pages may use the service: origins such as `https://garden.example.com`, or `*` */
   cors: readonly string[]
   printable: (text: string) => string
@@ -62,13 +66,16 @@ type Route = Operation | { method: string; path: string; hasBody?: false; answer
 /** milliseconds: a stream keeps a snapshot of the store, and with it the space of everything that changes meanwhile */
 const maxStreamTime = 600_000
 
+/** bytes that a page takes while it is read */
+const maxPage = 16 * 1_048_576
+
 /** characters */
 const maxShownPath = 200
 
 /** Handles requests from their heads to the log. */
 export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
-  const { rights, log, findToken, now, basePath, inFlight, cors, printable, streamTimeout = maxStreamTime } = options
-  const { unread } = inFlight
+  const { rights, log, findToken, now, basePath, inFlight, memory, cors, printable } = options
+  const { streamTimeout = maxStreamTime } = options
   const body = Buffer.from(openApi(basePath, rights))
   const relative: Route[] = [
     // The specification's operation exists in every service: one that does not offer it rejects each create.
@@ -91,8 +98,12 @@ export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
       call.operation = route
       if (route.hasBody) connection.collectBody(response)
       call.caller = await callerOf(call, connection)
-      connection.accept()
       authorize(call.caller, route.right)
+      if (route.hasBody) validateBodyHeaders(request, inFlight.bodyLimit)
+      call.hold = await memory.ask(call.caller.name, sizeOf(call, route), response)
+      if (response.closed) call.hold.release()
+      else response.once('close', call.hold.release)
+      connection.accept()
       if (route.hasBody) call.body = await receiveBody(call, connection)
       const answer = await process(call, route)
       if (answer.pieces) await stream(call, answer, answer.pieces)
@@ -136,11 +147,11 @@ export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
   }
 
   /** Throws 401. */
-  async function callerOf({ request }: Call, connection: ClientConnection): Promise<Caller> {
+  async function callerOf({ request, response }: Call, connection: ClientConnection): Promise<Caller> {
     const { authorization } = request.headers
     const { known } = connection
     if (known && known.authorization === authorization && known.until > now()) return known.caller
-    const caller = await authenticate(authorization, findToken)
+    const caller = await authenticate(response, findToken)
     connection.known = { authorization, caller, until: now() + freshness / 2 }
     return caller
   }
@@ -155,37 +166,30 @@ export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
     throw new HttpError(403, `This token has no right to ${right} plants`, header)
   }
 
-  /** Throws 415, 413 or, if too many bodies are in flight, 503. */
-  async function receiveBody({ request, response, startedAt }: Call, connection: ClientConnection): Promise<Buffer> {
-    validateBodyHeaders(request, inFlight.bodyLimit)
+  /** In bytes. How large a plant is, and how many there are in a page, is known when they are read. */
+  function sizeOf({ request }: Call, { id, right }: Operation): number {
+    const { 'content-length': length } = request.headers
+    if (id === 'listPlants') return maxPage
+    return right === 'create' && length !== undefined ? parseInt(length, 10) : inFlight.bodyLimit
+  }
+
+  /** Throws 413. */
+  async function receiveBody({ response, startedAt }: Call, connection: ClientConnection): Promise<Buffer> {
     const body = await connection.bodyOf(response)
     // The token may have been revoked while the body came.
-    if (now() - startedAt > freshness) await authenticate(request.headers.authorization, findToken)
+    if (now() - startedAt > freshness) await authenticate(response, findToken)
     return body
   }
 
-  async function process(call: Call, { id, right }: Operation): Promise<Answer> {
-    const { response, body } = call
-    // Nothing is stored while its response, which is at most as large as the body, has no room.
-    requireRoom(body.length)
+  async function process(call: Call, { id }: Operation): Promise<Answer> {
     inFlight.requests += 1
-    inFlight.bodies.used += body.length
     try {
       const answer = await handlers[id](call)
-      const size = Buffer.byteLength(answer.body)
-      if (right === 'read') requireRoom(size)
-      if (response.destroyed) return answer
-      unread.used += size
-      response.once('close', () => (unread.used -= size)) // when the client has read it, or has left
+      call.hold?.resize(Buffer.byteLength(answer.body))
       return answer
     } finally {
       inFlight.requests -= 1
-      inFlight.bodies.used -= body.length
     }
-  }
-
-  function requireRoom(bytes: number): void {
-    if (!hasRoom(unread, bytes)) throw busy()
   }
 
   function send(call: Call, answer: Answer): void {
@@ -222,12 +226,10 @@ export function routerOf(handlers: Handlers, options: RouterOptions): Handler {
       for await (const piece of request.method === 'HEAD' ? [] : pieces) {
         if (response.destroyed) break
         begin()
-        const size = Buffer.byteLength(piece)
-        unread.used += size
+        call.hold?.resize(Buffer.byteLength(piece))
         const drained = response.write(piece) || once(response, 'drain', { signal }).catch(() => undefined)
         await new Promise(setImmediate) // a fast reader must not starve other requests
         await drained
-        unread.used -= size
       }
     } finally {
       clearTimeout(timer)

@@ -9,8 +9,8 @@ import { maxSocketPathBytes } from '../stores/common/address.js'
 import type { OpenOptions, OwnStore, Right, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
-import { nothingInFlight } from './client-connection.js'
 import { Log, type LogOptions } from './log.js'
+import { Shares } from './memory.js'
 import { plantHandlers } from './plants.js'
 import { routerOf } from './router.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
@@ -30,6 +30,8 @@ export interface ServiceOptions {
   tls: Tls | undefined
   admin: Exclude<ListenAddress, { path: string }> | undefined
   limits: Limits & { bodyLimit: number }
+  /** milliseconds that a request waits for the store, and for memory when there is no other token */
+  timeout: number
   /** milliseconds; 10 minutes by default */
   streamTimeout?: number
   log: LogOptions
@@ -47,8 +49,9 @@ export interface Service {
 
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { allow, basePath, limits, tls } = options
-  const inFlight = nothingInFlight(limits.bodyLimit)
+  const { allow, basePath, limits, tls, timeout, now } = options
+  const inFlight = { requests: 0, bodyLimit: limits.bodyLimit }
+  const memory = new Shares({ limit: 64 * limits.bodyLimit + 67_108_864, timeout, now })
   const metrics = options.admin && new Metrics(() => inFlight.requests)
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const warn = (message: string) => log.warn(message)
@@ -62,7 +65,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const rights = (await store.rights()).filter((right) => allow.includes(right))
     const findToken = await options.openTokenSource(store.tokens, warn)
     const shared = { log, inFlight }
-    const handler = routerOf(plantHandlers(store), { ...options, ...shared, rights, findToken })
+    const handler = routerOf(plantHandlers(store), { ...options, ...shared, memory, rights, findToken })
     const http = new HttpServer(handler, { limits, tls, ...shared })
     const { host = '' } = options.admin ?? {}
     const isReady = async () => {

@@ -138,6 +138,7 @@ export async function serveHere(
     tls: undefined,
     admin: undefined,
     limits,
+    timeout: 30_000,
     log: { ...logInto(async () => undefined), level: 'silent' },
     printable: (text) => text,
     now: () => performance.now(),

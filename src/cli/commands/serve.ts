@@ -138,7 +138,7 @@ async function serviceOptions(options: ServeOptions, settings: Settings, io: Io)
       warnOfPermissions(options.tlsKey, io, warn)
       if (given === undefined) {
         needsToken = await needsFirstToken(tokens, mayShowToken, settings, io)
-        return tokensOfStore(tokens, io.now, io.time)
+        return tokensOfStore(tokens, io.now, io.time, storeOptions.timeout)
       }
       if (given.length < minTokenLength) warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
       return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: options.allow ?? ['create'] })
@@ -153,6 +153,7 @@ async function serviceOptions(options: ServeOptions, settings: Settings, io: Io)
     tls: await tlsFor(options, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: options,
+    timeout: storeOptions.timeout,
     printable: (text) => printable(text, io),
     log: { output: io.stderr, level: options.logLevel, delay: io.stderr.isTerminal ? 0 : 100 },
     now: () => performance.now(), // cheaper per call than io.now

@@ -5,10 +5,9 @@ import { connect as connectSecurely } from 'node:tls'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { respond } from '../../../src/server/answer.js'
-import { tokensOfStore } from '../../../src/server/authenticator.js'
-import { nothingInFlight } from '../../../src/server/client-connection.js'
+import { digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
 import { type Handler, HttpServer, type Tls } from '../../../src/server/server.js'
-import type { Store } from '../../../src/stores/common/store.js'
+import { rights, type Store, type TokenStore } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { takeTime } from '../../helpers/plant-service.js'
 import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
@@ -17,6 +16,7 @@ import { collectGarbage } from '../../helpers/store.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const create = requestBytes(testToken, { body: fern })
+const upTo = (count: number) => Array.from({ length: count }, (_, index) => index)
 const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
 const description: RawRequest = { method: 'GET', target: '/openapi.json', headers: { Authorization: undefined } }
 
@@ -189,13 +189,13 @@ describe('a client that does not read its response', () => {
   }
 })
 
-describe('responses that are not read count together, up to 64 MiB', () => {
+describe('what one token holds', () => {
   const name = 'F'.repeat(8 * 1_048_576)
 
   test.each<[string, RawRequest, number]>([
     ['creates', { body: fern }, 8],
-    ['lists', { method: 'GET' }, 7],
-  ])('of %s: above it nothing is done, and the response is 503', async (_, request, fitting) => {
+    ['lists', { method: 'GET' }, 6],
+  ])('in responses of %s that are not read is at most 64 MiB: then nothing is done', async (_, request, fitting) => {
     let asked = 0
     const plant = { id: 1n, name }
     const read = async function* () {
@@ -206,7 +206,7 @@ describe('responses that are not read count together, up to 64 MiB', () => {
       asked += 1
       return [{ type: 'created', plant }]
     }
-    const service = await serveStore({ ...quick, read, write })
+    const service = await serveStore({ ...quick, read, write }, { timeout: 1 })
     const unread: RawConnection[] = []
     for (let count = 0; count < fitting; count += 1) {
       const connection = await connectTo(service.place)
@@ -216,28 +216,109 @@ describe('responses that are not read count together, up to 64 MiB', () => {
     }
     const { text, headers } = await exchange(service, request)
     expect([text, headers['retry-after']]).toEqual(['503 The service is busy, and nothing was stored', '1'])
-    expect(asked).toBe(8) // the size of what is read is known when it is read
+    expect(asked).toBe(fitting)
     expect((await exchange(service, description)).status).toBe(200)
     for (const { socket } of unread) socket.resetAndDestroy()
     await expect.poll(async () => (await exchange(service, request)).status).toBe(200)
   })
 
-  test('of many plants: 16 are read at a time', async () => {
+  test.each([
+    ['plants', '/plants/1', 64],
+    ['pages', '/plants?search=x', 4],
+  ])('while it reads %s are as many at a time as fit: %s, %i', async (_, target, atOnce) => {
     const reads = gate()
     let [done, most] = [0, 0]
-    const get = async (ids: readonly bigint[]) => {
+    const wait = async () => {
       const read = reads.wait()
       most = Math.max(most, reads.waiting - done)
       await read
       done += 1
-      return new Map(ids.map((id) => [id, { id, name: 'Fern' }]))
     }
-    const service = await serveStore({ ...quick, get })
-    const answers = Array.from({ length: 90 }, () => exchange(service, { method: 'GET', target: '/plants/1' }))
-    await expect.poll(() => reads.waiting).toBe(16)
+    const get = (ids: readonly bigint[]) => wait().then(() => new Map(ids.map((id) => [id, { id, name: 'Fern' }])))
+    const read = async function* () {
+      await wait()
+      yield []
+    }
+    const service = await serveStore({ ...quick, get, read })
+    const answers = Array.from({ length: 90 }, () => exchange(service, { method: 'GET', target }))
+    await expect.poll(() => reads.waiting).toBe(atOnce)
     reads.open()
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(answers.map(() => 200))
-    expect(most).toBe(16)
+    expect(most).toBe(atOnce)
+  })
+})
+
+describe('one token does not keep out another', () => {
+  const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
+  const ofAnother = <T extends object>(service: T) => ({ ...service, token: 'another' })
+
+  test('with searches, of which those that wait get 503 after 5 s', async () => {
+    const searches = gate()
+    let passed = 0
+    const read: Store['read'] = async function* ({ search } = {}) {
+      if (search) await searches.wait()
+      yield [{ id: 1n, name: 'Fern' }]
+    }
+    const now = () => performance.now() + passed
+    const service = await serveStore({ ...quick, read }, { openTokenSource, now })
+    const search: RawRequest = { method: 'GET', target: '/plants?search=x' }
+    const answers = Array.from({ length: 60 }, () => exchange(service, search))
+    await expect.poll(() => searches.waiting).toBe(4)
+    const list = { method: 'GET' }
+    expect((await exchange(ofAnother(service), list)).text).toBe('200 [{"id":1,"name":"Fern"}]')
+    passed = 5000
+    const other = exchange(ofAnother(service), search)
+    await expect.poll(() => searches.waiting).toBe(5)
+    const busy = await Promise.race(answers)
+    expect([busy.status, busy.headers['retry-after']]).toEqual([503, '1'])
+    searches.open()
+    const statuses = (await Promise.all([...answers, other])).map(({ status }) => status)
+    expect(statuses.toSorted()).toEqual([...Array<number>(5).fill(200), ...Array<number>(56).fill(503)])
+  })
+
+  test('with bodies that do not end', async () => {
+    const service = await serveStore(quick, { openTokenSource })
+    const size = limits.bodyLimit
+    const slow = requestBytes(testToken, { headers: { 'Content-Length': `${size}` }, body: ' '.repeat(size - 1) })
+    const connections = await Promise.all(Array.from({ length: 80 }, () => connectTo(service.place)))
+    for (const connection of connections) connection.send(slow)
+    const sent = () => connections.filter(({ socket }) => socket.writableLength === 0).length
+    await expect.poll(sent).toBeGreaterThanOrEqual(64)
+    for (let turn = 0; turn < 5; turn += 1) await exchange(service, description)
+    expect((await exchange(ofAnother(service), { body: fern.padEnd(size) })).status).toBe(200)
+  })
+
+  test('with tokens that are looked up, of which 32 are at once', async () => {
+    const lookups = gate()
+    let passed = 0
+    const token = {
+      id: 1n,
+      note: undefined,
+      rights,
+      createdAt: new Date(0),
+      expiresAt: undefined,
+      revokedAt: undefined,
+    }
+    const valid = digestOf(testToken)
+    const find: TokenStore['find'] = async (digest) => (valid.equals(digest) ? token : lookups.wait())
+    const now = () => performance.now() + passed
+    const service = await serveStore(quick, {
+      openTokenSource: async () => tokensOfStore({ ...noTokens, find }, now, Date.now, 30_000),
+    })
+    const ask = (at: number) => exchange({ ...service, token: `made-up-${at}` }, { body: fern })
+    const [wrong, late] = [upTo(32).map(ask), await Promise.all(upTo(8).map(() => connectTo(service.place)))]
+    await expect.poll(() => lookups.waiting).toBe(32)
+    for (const [at, connection] of late.entries()) connection.send(requestBytes(`late-${at}`, { body: fern }))
+    for (let turn = 0; turn < 5; turn += 1) await exchange(service, description)
+    passed = 5000
+    for (const connection of late)
+      expect(await connection.answer()).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+    const first = exchange(service, { body: fern })
+    for (let turn = 0; turn < 5; turn += 1) await exchange(service, description)
+    expect(lookups.waiting).toBe(32)
+    lookups.open()
+    expect((await first).status).toBe(200)
+    for (const { text } of await Promise.all(wrong)) expect(text).toMatch(/^400 \(401\)/)
   })
 })
 
@@ -274,16 +355,6 @@ test.each([
   for (let count = 0; count < 64; count += 1)
     expect((await (await connectTo(service.place)).send(slow).answer())?.text).toContain(error)
   expect((await exchange(service, { body: fern.padEnd(1000) })).status).toBe(200)
-})
-
-test('bodies that came before their tokens were accepted take room from the others', async () => {
-  const { service, lookups } = await slowLookups({ limits: { ...limits, bodyLimit: 1000 } })
-  const slow = requestBytes(testToken, { headers: { 'Content-Length': '1000' }, body: ' '.repeat(990) })
-  for (let count = 0; count < 65; count += 1) (await connectTo(service.place)).send(slow)
-  await expect.poll(() => lookups.waiting).toBe(65)
-  for (let turn = 0; turn < 5; turn += 1) expect((await exchange(service, description)).status).toBe(200)
-  lookups.open()
-  expect((await exchange(service, { body: fern.padEnd(1000) })).status).toBe(503)
 })
 
 test('bodies whose tokens are looked up take no room from one another, and are read on when that is done', async () => {
@@ -331,25 +402,10 @@ test('a connection whose token is revoked is rejected after a quarter of a secon
   expect(await textAt(250)).toBe('400 (401) This token is not accepted')
 })
 
-test('32 unknown tokens are looked up at once; those after them get 503', async () => {
-  const lookups = gate()
-  const tokens = { ...noTokens, find: () => lookups.wait() }
-  const service = await serveStore(quick, {
-    openTokenSource: async () => tokensOfStore(tokens, () => performance.now(), Date.now),
-  })
-  const ask = (_: unknown, at: number) => exchange({ ...service, token: `made-up-${at}` }, { body: fern })
-  const answers = Array.from({ length: 40 }, ask)
-  for (const { status, headers } of await Promise.all(answers.slice(32)))
-    expect([status, headers['retry-after']]).toEqual([503, '1'])
-  expect(lookups.waiting).toBe(32)
-  lookups.open()
-  for (const { text } of await Promise.all(answers.slice(0, 32))) expect(text).toMatch(/^400 \(401\)/)
-})
-
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
   const log = { record: () => undefined, error: () => undefined }
   const limits = { requestTimeout, connectionLimit: 10 }
-  const inFlight = nothingInFlight(1000)
+  const inFlight = { requests: 0, bodyLimit: 1000 }
   const http = new HttpServer(handler, { limits, tls, log, inFlight })
   onTestFinished(() => http.abort())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')

@@ -1,3 +1,5 @@
+import { IncomingMessage, ServerResponse } from 'node:http'
+import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { HttpError } from '../../../src/server/answer.js'
 import { authenticate, digestOf, freshness, tokensOfStore } from '../../../src/server/authenticator.js'
@@ -6,6 +8,12 @@ import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.j
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const hour = 3_600_000
+
+function responseTo(token: string): ServerResponse {
+  const request = new IncomingMessage(new Socket())
+  request.headers.authorization = `Bearer ${token}`
+  return new ServerResponse(request)
+}
 const evening = Date.UTC(2026, 0, 1, 22)
 
 /** A store with these tokens, which expire so many milliseconds after the evening, and a clock that starts then. */
@@ -17,7 +25,7 @@ async function storeWith(tokens: Record<string, number | undefined>) {
     await store.add(digestOf(token), { note: undefined, rights: ['read'], createdAt: new Date(evening), expiresAt })
   }
   const clock = { passed: 0, now: () => clock.passed, time: () => evening + clock.passed }
-  return { store, clock, find: tokensOfStore(store, clock.now, clock.time) }
+  return { store, clock, find: tokensOfStore(store, clock.now, clock.time, hour) }
 }
 
 /** What requests with a token get at a time: its name, or why it is not accepted. */
@@ -26,7 +34,7 @@ async function tokenInUse(expires?: number) {
   const at = async (milliseconds: number) => {
     clock.passed = milliseconds
     try {
-      return (await authenticate('Bearer token', find)).name
+      return (await authenticate(responseTo('token'), find)).name
     } catch (error) {
       if (error instanceof HttpError && error.error === 401) return error.message
       throw error

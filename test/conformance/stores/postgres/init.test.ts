@@ -108,7 +108,7 @@ test('a service whose database loses its store answers 503, and logs one sentenc
   let log = ''
   const { address } = await serveHere({
     openStore: () => PostgresStore.open(addressOf(database), databaseOptions(database)),
-    openTokenSource: async (tokens) => tokensOfStore(tokens, performance.now.bind(performance), Date.now),
+    openTokenSource: async (tokens) => tokensOfStore(tokens, performance.now.bind(performance), Date.now, 1000),
     log: logInto(async (lines) => {
       log += lines
     }),
