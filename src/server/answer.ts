@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { toWireJson } from '../plant/exact-json.js'
 import { PlantsError } from '../platform/errors.js'
 
@@ -41,6 +41,10 @@ export function busy(message = 'The service is busy, and nothing was stored'): H
   return new HttpError(503, message, ['Retry-After', '1'])
 }
 
+export function tooLarge(bodyLimit: number): HttpError {
+  return new HttpError(413, `The body is larger than ${bodyLimit} bytes`)
+}
+
 /** For an internal error, the response contains only the request id; the details are in the log. */
 export function toHttpError(error: unknown, requestId: string): HttpError {
   if (error instanceof HttpError) return error
@@ -53,22 +57,44 @@ export function toHttpError(error: unknown, requestId: string): HttpError {
   return new HttpError(500, `${what}. ${hint}`)
 }
 
-/** @param more headers: alternating names and values */
+/** milliseconds for which a client may still send after its last response (RFC 9112, 9.6) */
+export const lingerTime = 1000
+
+/**
+ * A response to a request whose body has not arrived closes the connection.
+ *
+ * @param more headers: alternating names and values
+ */
 export function respond(response: ServerResponse, answer: HttpAnswer, more: readonly string[] = []): void {
   const { status, contentType = 'application/json', body, headers = [] } = answer
+  const { req: request } = response
   const length = Buffer.byteLength(body)
   const ofBody = status === 204 ? [] : ['Content-Type', contentType, 'Content-Length', String(length)]
+  if (!request.complete) response.shouldKeepAlive = false
   response.cork() // `end` with a body would make a second write
   startResponse(response, status, [...ofBody, ...headers, ...more])
   response.write(body, length === body.length ? 'latin1' : 'utf8')
   response.uncork()
-  response.end()
+  if (request.complete || request.socket.readableEnded) return void response.end()
+  // The connection of a client that still sends would be reset, perhaps before it reads the response.
+  const timer = setTimeout(() => response.end(), lingerTime)
+  request.once('close', () => response.end())
+  response.once('close', () => clearTimeout(timer))
 }
 
 export function startResponse(response: ServerResponse, status: number, headers: readonly string[]): void {
   response.writeHead(status, [...headers, 'X-Content-Type-Options', 'nosniff'])
-  // node:http would buffer an unread body until the client has read the response.
-  if (!response.req.readableEnded) response.req.resume()
+}
+
+/** A response without a response object. */
+export function bytesOf({ status, body }: HttpError): string {
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'X-Content-Type-Options: nosniff',
+    `Connection: close\r\n\r\n${body}`,
+  ].join('\r\n')
 }
 
 // https://fetch.spec.whatwg.org/#http-cors-protocol

@@ -6,14 +6,14 @@ import type { Output } from '../platform/io.js'
 /** docs/serve.md describes the fields. */
 export type AccessLogEntry = {
   outcome: string
-  status?: number
+  status?: number | undefined
   milliseconds?: number | undefined
   method?: string | undefined
   path?: string | undefined
   token?: string | undefined
   requestId?: string
   code?: string
-  reason?: string
+  reason?: string | undefined
   from?: string | undefined
 }
 

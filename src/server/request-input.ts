@@ -12,7 +12,7 @@ import {
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
 import { maxSearch, type ReadQuery } from '../stores/common/store.js'
-import { HttpError, headersTooLarge, invalidHttp } from './answer.js'
+import { HttpError, headersTooLarge, invalidHttp, tooLarge } from './answer.js'
 
 /** in plants */
 const maxPage = 1000
@@ -51,10 +51,6 @@ export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLi
   if (coding.toLowerCase() !== 'identity')
     throw new HttpError(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
   if (parseFloat(length) > bodyLimit) throw tooLarge(bodyLimit)
-}
-
-export function tooLarge(bodyLimit: number): HttpError {
-  return new HttpError(413, `The body is larger than ${bodyLimit} bytes`)
 }
 
 /** The specification's NewPlant. Throws 400 or 422. */

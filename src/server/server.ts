@@ -1,10 +1,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import type { Socket } from 'node:net'
+import { Server as NetServer, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
-import { headersTooLarge, invalidHttp, late } from './answer.js'
-import { ClientConnection, type InFlight } from './client-connection.js'
+import { maxOpenFiles } from '../platform/open-files.js'
+import { bytesOf, headersTooLarge, invalidHttp, late, lingerTime } from './answer.js'
+import { Body } from './body.js'
 import type { Log } from './log.js'
 import { maxHeaderLines } from './request-input.js'
 
@@ -18,14 +19,21 @@ export interface Tls {
   key: string
 }
 
-/** If it rejects, the connection is closed. */
-export type Handler = (response: ServerResponse, connection: ClientConnection) => Promise<void>
+export interface Exchange {
+  request: IncomingMessage
+  response: ServerResponse
+  body: Body
+  /** whether its token is accepted, and it is being processed */
+  isAccepted: boolean
+}
+
+/** Never rejects. */
+export type Handler = (exchange: Exchange) => Promise<void>
 
 interface HttpServerOptions {
   limits: Limits
   tls: Tls | undefined
-  log: Pick<Log, 'record' | 'error'>
-  inFlight: InFlight
+  log: Pick<Log, 'record' | 'warn'>
 }
 
 /** The ciphers of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
@@ -34,34 +42,45 @@ const ciphers = 'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128
 /** milliseconds */
 const headersTimeout = 10_000
 
+/** milliseconds for which a drain goes on accepting: clients may have connected before they can know of it */
+const drainGrace = 500
+const pause = 10
+
+/** of the process, besides connections */
+const otherFiles = 48
+
+/** milliseconds between two warnings that connections are refused */
+const warningInterval = 60_000
+
 /** requests on one connection, which is closed at the next */
 const maxUnanswered = 16
 
-/** connections that are closed for that in one turn of the event loop, before it reads nothing more */
-const maxOverfull = 8
-
 const parserErrors = { HPE_HEADER_OVERFLOW: headersTooLarge, ERR_HTTP_REQUEST_TIMEOUT: late }
 
-/** Answers the requests of a connection one after the other. A drain leaves no request unanswered. */
+/** Answers the requests of a connection one after the other (RFC 9112, 9.3.2). */
 export class HttpServer {
   readonly server: Server
   isDraining = false
   readonly #handler: Handler
-  readonly #options: HttpServerOptions
-  readonly #connections = new Map<Socket, ClientConnection>()
+  readonly #log: HttpServerOptions['log']
+  /** with TLS, those below it */
+  readonly #sockets = new Set<Socket>()
+  /** the unanswered requests of each connection: the one that is processed, and those that wait */
+  readonly #connections = new Map<Socket, Exchange[]>()
   #accepted = 0
-  /** in this turn of the event loop; and the sockets that are paused for it */
-  #overfull = 0
-  readonly #paused: Socket[] = []
-  /** the requests of this turn; undefined between turns */
-  #arrived: ServerResponse[] | undefined
+  /** the requests of this turn of the event loop, and the sockets that are paused for the rest of it */
+  readonly #arrived: Exchange[] = []
+  #isScheduled = false
+  #paused: Socket[] | undefined
+  /** while a drain closes the port */
+  #isHeld = false
+  #warnedAt = -warningInterval
 
-  constructor(handler: Handler, options: HttpServerOptions) {
+  constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
+    const { requestTimeout, connectionLimit } = limits
     this.#handler = handler
-    this.#options = options
-    const { tls } = options
-    const { requestTimeout, connectionLimit } = options.limits
-    const limits = {
+    this.#log = log
+    const options = {
       maxHeaderSize: 16_384,
       headersTimeout: Math.min(headersTimeout, requestTimeout), // node:http requires this order
       requestTimeout,
@@ -69,158 +88,153 @@ export class HttpServer {
       connectionsCheckingInterval: Math.ceil(Math.min(1000, requestTimeout / 2)),
       requireHostHeader: false, // its 400 has no body
     }
-    const secure = { ...limits, ...tls, ciphers, handshakeTimeout: headersTimeout }
-    const server = tls ? createSecureServer(secure) : createServer(limits)
+    const secure = { ...options, ...tls, ciphers, handshakeTimeout: headersTimeout }
+    const server = tls ? createSecureServer(secure) : createServer(options)
     this.server = server
-    server.maxConnections = connectionLimit
+    // The system would refuse connections without a word, and the store would find no file.
+    server.maxConnections = Math.min(connectionLimit, Math.max(1, maxOpenFiles() - otherFiles))
+    server.on('drop', () => this.#warn())
     server.maxHeadersCount = maxHeaderLines + 1 // node:http drops those after it; this service rejects the request
-    // a client that has closed its side may still wait for a response
-    Object.assign(server, { httpAllowHalfOpen: true })
-    server.on('connection', (socket: Socket) => this.#add(socket, tls !== undefined))
-    server.on('secureConnection', (socket: Socket) => {
-      this.#add(socket, false)
-      // With a listener, node:http reads the stream and not past it: nothing that came with the end of the handshake.
-      if (this.#overfull >= maxOverfull) this.#paused.push(socket.pause().on('data', () => undefined))
+    server.on('connection', (socket: Socket) => {
+      this.#accepted += 1
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
     })
-    const receive = (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response)
-    server.on('request', receive).on('checkExpectation', receive) // node:http would send a 417 without a body
-    server.on('clientError', (error: Error, socket: Socket) => this.#rejectInput(socket, systemCode(error) ?? ''))
+    server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#add(socket))
+    for (const event of ['request', 'checkContinue', 'checkExpectation'])
+      server.on(event, (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response))
+    server.on('clientError', (error: Error, socket: Socket) => this.#reject(socket, systemCode(error) ?? ''))
     // Nothing was sent or received for so long. A client may wait for its response, or get a 408.
     server.setTimeout(requestTimeout, (socket) => {
-      const { open, last } = this.#of(socket)
-      if (socket.writableLength > 0 || (last && open.length === 0)) socket.destroy()
+      if (socket.writableLength > 0 || this.#connections.get(socket)?.length === 0) socket.destroy()
     })
   }
 
+  /** Answers the requests that have arrived. Destroys the connections that are left after `milliseconds`. */
   async drain(milliseconds: number): Promise<void> {
+    const end = performance.now() + milliseconds
+    const isOver = () => this.#sockets.size === 0 || performance.now() >= end
     this.isDraining = true
-    for (const { open } of this.#connections.values()) for (const last of open.slice(-1)) last.shouldKeepAlive = false
-    const timer = setTimeout(() => this.abort(), milliseconds)
-    // Clients may have connected, or sent a request, before they can know. One turn of the event loop accepts one.
-    let known = -1
-    for (let left = 50; known !== this.#accepted || (this.#connections.size > 0 && left > 0); left -= 1) {
+    for (const exchanges of this.#connections.values()) closeAfter(exchanges.at(-1))
+    await wait(Math.min(drainGrace, milliseconds))
+    // When the port closes, the system resets the connections in its queue, of which a turn of the event loop accepts
+    // one. A client that comes again when it is answered waits meanwhile.
+    this.#isHeld = true
+    for (let known = -1; known !== this.#accepted && !isOver(); ) {
       known = this.#accepted
-      await wait(10)
+      await wait(pause)
+      await new Promise(setImmediate) // so that what comes is accepted just before the port closes
     }
-    const closed = new Promise<unknown>((resolve) => this.server.close(resolve))
-    // `close` keeps connections that never sent a request. A TLS handshake has a timeout of its own.
-    for (const [socket, { last, isHandshake }] of this.#connections)
-      if (last === undefined && !(isHandshake && socket.bytesRead > 0)) socket.destroy()
-    await closed
-    clearTimeout(timer)
+    NetServer.prototype.close.call(this.server) // node:http also closes connections whose next request may be there
+    await wait(pause)
+    this.#isHeld = false
+    this.#handleArrived()
+    // Who has just connected may still send a request.
+    for (let turn = 0; this.#connections.size > 0 && !isOver(); turn += 1) {
+      if (turn >= 10) for (const [socket, { length }] of this.#connections) if (length === 0) socket.destroy()
+      await wait(pause)
+    }
+    this.abort()
   }
 
   abort(): void {
     this.server.close()
-    for (const socket of this.#connections.keys()) socket.destroy()
+    for (const socket of this.#sockets) socket.destroy()
   }
 
-  #add(socket: Socket, isHandshake: boolean): void {
-    const connection = new ClientConnection(socket, this.#options.inFlight, isHandshake)
-    this.#accepted += 1
-    this.#connections.set(socket, connection)
-    if (!isHandshake) socket.destroySoon = () => connection.end()
-    socket.once('close', () => {
-      this.#connections.delete(socket)
-      // node:http emits `close` only on the response that is currently being sent.
-      for (const response of [...connection.open]) {
-        response.destroy()
-        response.emit('close')
-      }
-    })
+  #warn(): void {
+    if (performance.now() - this.#warnedAt < warningInterval) return
+    this.#warnedAt = performance.now()
+    const reason = 'the limit of --connection-limit, or of open files (ulimit -n)'
+    this.#log.warn(`Connections are refused: ${this.server.maxConnections} are open, ${reason}`)
   }
 
-  /** A new one if TLS has failed. */
-  #of(socket: Socket): ClientConnection {
-    return this.#connections.get(socket) ?? new ClientConnection(socket, this.#options.inFlight)
+  #add(socket: Socket): void {
+    this.#connections.set(socket, [])
+    // With a listener, node:http reads the stream, and not past it what came with the end of a TLS handshake.
+    this.#paused?.push(socket.pause().on('data', () => undefined))
+    socket.once('close', () => this.#connections.delete(socket))
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
-    const connection = this.#of(request.socket)
-    const { open } = connection
-    if (request.socket.destroyed || connection.isOverfull) return
-    if (open.length >= maxUnanswered) {
-      this.#closeOverfull(connection)
-      return
-    }
-    connection.add(response)
+    const { socket } = request
+    const exchanges = this.#connections.get(socket)
+    // After a response that closes the connection, nothing counts (RFC 9112, 9.6).
+    if (!exchanges || !socket.writable || exchanges.at(-1)?.response.shouldKeepAlive === false) return
+    if (exchanges.length >= maxUnanswered) return void this.#closeOverfull(socket, exchanges)
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    response.once('close', () => this.#finish(connection, response))
-    const isFirst = open.length === 1
-    // node:http would buffer every chunk of a body until it is read.
-    if (!isFirst || request.headers['transfer-encoding'] !== undefined) connection.collectBody(response)
-    if (!isFirst) return
-    if (this.#arrived) this.#arrived.push(response)
-    else {
-      this.#arrived = [response]
-      this.#schedule()
-    }
+    const exchange = { request, response, body: new Body(request), isAccepted: false }
+    exchanges.push(exchange)
+    response.once('close', () => {
+      exchanges.shift()
+      const [next] = exchanges
+      if (next && socket.writable) void this.#handler(next)
+    })
+    if (exchanges.length > 1) return
+    this.#arrived.push(exchange)
+    if (!this.#isScheduled) this.#schedule()
   }
 
-  #finish(connection: ClientConnection, response: ServerResponse): void {
-    const { open, isAccepted, isOverfull, socket } = connection
-    const { method } = response.req
-    // After this side has closed the connection, only a request with a token counts.
-    const isReported = (isOverfull || socket.writableEnded) && !(isAccepted && response === open[0])
-    if (!response.headersSent && !isReported)
-      this.#options.log.record({ outcome: 'aborted', method, from: socket.remoteAddress })
-    connection.remove(response)
-    const [next] = open
-    if (next) this.#handle(next)
-    else if (this.isDraining) connection.end()
+  /** All requests of a turn, when their bodies have come: one at a time takes three times as long. */
+  #schedule(): void {
+    this.#isScheduled = true
+    setImmediate(() => this.#handleArrived())
   }
 
-  #closeOverfull(connection: ClientConnection): void {
-    const { socket, open } = connection
+  #handleArrived(): void {
+    if (this.#isHeld) return
+    const arrived = this.#arrived.splice(0)
+    this.#isScheduled = false
+    // Before the store schedules its commit: requests that arrive until then share it.
+    if (arrived.length > 0) this.#schedule()
+    for (const exchange of arrived) if (exchange.request.socket.writable) void this.#handler(exchange)
+  }
+
+  /**
+   * The response to a request that is with the store is sent; the others get none. node:http parses all that was read at
+   * once, which may be thousands of requests, and keeps them until this turn of the event loop ends: nobody else is read
+   * in it.
+   */
+  #closeOverfull(socket: Socket, exchanges: Exchange[]): void {
     const reason = `More than ${maxUnanswered} unanswered requests`
-    // After a response that closes the connection, nothing counts (RFC 9112, 9.6).
-    const isClosing = open.some(({ headersSent, shouldKeepAlive }) => headersSent && !shouldKeepAlive)
-    if (!isClosing && !socket.writableEnded)
-      this.#options.log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
-    connection.endOverfull()
-    this.#overfull += 1
-    if (this.#overfull === 1) setImmediate(() => this.#resume())
-    if (this.#overfull < maxOverfull) return
-    // node:http parses thousands of requests that were read at once, and keeps those of a closed connection until the end
-    // of the turn.
-    for (const [other, { isHandshake }] of this.#connections)
-      if (!isHandshake && !other.isPaused()) this.#paused.push(other.pause())
+    this.#log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
+    exchanges.length = 1
+    if (exchanges[0]?.isAccepted) closeAfter(exchanges[0])
+    else socket.destroy()
+    socket.pause()
+    if (!this.#paused) setImmediate(() => this.#resume())
+    this.#paused ??= []
+    for (const other of this.#connections.keys()) if (!other.isPaused()) this.#paused.push(other.pause())
   }
 
   #resume(): void {
-    this.#overfull = 0
-    for (const socket of this.#paused.splice(0)) socket.resume()
+    for (const socket of this.#paused ?? []) socket.resume()
+    this.#paused = undefined
   }
 
-  /** Handles requests at the end of a turn of the event loop, when their bodies have arrived. */
-  #schedule(): void {
-    setImmediate(() => {
-      const arrived = this.#arrived ?? []
-      this.#arrived = arrived.length > 0 ? [] : undefined
-      // Schedule the next turn before the store schedules its commit: requests that arrive until then share it.
-      if (this.#arrived) this.#schedule()
-      for (const response of arrived) this.#handle(response)
-    })
-  }
-
-  /** Does nothing if an earlier response has closed the connection (RFC 9112, 9.6). */
-  #handle(response: ServerResponse): void {
-    const { socket } = response.req
-    const connection = this.#of(socket)
-    if (!connection.isOpen) return
-    this.#handler(response, connection).catch((error: unknown) => {
-      this.#options.log.error(error)
-      socket.destroy()
-    })
-  }
-
-  #rejectInput(socket: Socket, code: string): void {
-    const connection = this.#of(socket)
-    // After a response that closes the connection, nothing counts (RFC 9112, 9.6).
-    if (connection.isBroken || socket.writableEnded || code === 'HPE_CLOSED_CONNECTION') return
-    if (!socket.writable || code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy()
+  /** What is no HTTP, or is late: it fails the request whose body it is, or closes the connection. */
+  #reject(socket: Socket, code: string): void {
+    if (code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy()
+    if (!socket.writable || code === 'HPE_CLOSED_CONNECTION') return
     const error = parserErrors[code as keyof typeof parserErrors] ?? invalidHttp
-    if (connection.reject(error)) this.#options.log.record({ outcome: String(error.error), code })
+    const last = this.#connections.get(socket)?.at(-1)
+    if (last) {
+      last.body.fail(error)
+      closeAfter(last)
+      socket.pause()
+      return
+    }
+    this.#log.record({ outcome: String(error.error), code })
+    socket.end(bytesOf(error))
+    setTimeout(() => socket.destroy(), lingerTime).unref()
   }
+}
+
+/** Closes the connection after a response, also if its headers were sent without saying so. */
+function closeAfter(exchange: Exchange | undefined): void {
+  if (!exchange?.response.shouldKeepAlive) return
+  const { request, response } = exchange
+  response.shouldKeepAlive = false
+  if (response.headersSent) response.once('close', () => request.socket.destroySoon())
 }

@@ -9,11 +9,16 @@ import { maxSocketPathBytes } from '../stores/common/address.js'
 import type { OpenOptions, OwnStore, Right, TokenStore } from '../stores/common/store.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
+import { RequestHandler } from './handler.js'
 import { Log, type LogOptions } from './log.js'
 import { Shares } from './memory.js'
 import { plantHandlers } from './plants.js'
-import { routerOf } from './router.js'
+import { Routes } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
+import { Streams } from './streams.js'
+
+/** bytes of pages and unread responses, besides those of 64 bodies */
+const otherMemory = 67_108_864
 
 export interface ServiceOptions {
   openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<OwnStore>
@@ -32,11 +37,7 @@ export interface ServiceOptions {
   limits: Limits & { bodyLimit: number }
   /** milliseconds that a request waits for the store, and for memory when there is no other token */
   timeout: number
-  /** milliseconds; 10 minutes by default */
-  streamTimeout?: number
   log: LogOptions
-  /** Escapes, and hides secrets. */
-  printable(text: string): string
   /** milliseconds, monotonic */
   now(): number
 }
@@ -49,10 +50,10 @@ export interface Service {
 
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { allow, basePath, limits, tls, timeout, now } = options
-  const inFlight = { requests: 0, bodyLimit: limits.bodyLimit }
-  const memory = new Shares({ limit: 64 * limits.bodyLimit + 67_108_864, timeout, now })
-  const metrics = options.admin && new Metrics(() => inFlight.requests)
+  const { allow, basePath, cors, limits, tls, timeout, now } = options
+  const { bodyLimit } = limits
+  let handler: RequestHandler | undefined
+  const metrics = options.admin && new Metrics(() => handler?.waiting ?? 0)
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const warn = (message: string) => log.warn(message)
   const store = await options.openStore({
@@ -64,9 +65,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const rights = (await store.rights()).filter((right) => allow.includes(right))
     const findToken = await options.openTokenSource(store.tokens, warn)
-    const shared = { log, inFlight }
-    const handler = routerOf(plantHandlers(store), { ...options, ...shared, memory, rights, findToken })
-    const http = new HttpServer(handler, { limits, tls, ...shared })
+    const routes = new Routes({ basePath, rights, cors })
+    const memory = new Shares({ limit: 64 * bodyLimit + otherMemory, timeout, now })
+    const parts = { handlers: plantHandlers(store), routes, memory, streams: new Streams({ store, now }), log }
+    handler = new RequestHandler({ ...parts, rights, findToken, bodyLimit, cors, now })
+    const http = new HttpServer(handler.handle, { limits, tls, log })
     const { host = '' } = options.admin ?? {}
     const isReady = async () => {
       const checked = store.check(allow).then(

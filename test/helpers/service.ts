@@ -140,7 +140,6 @@ export async function serveHere(
     limits,
     timeout: 30_000,
     log: { ...logInto(async () => undefined), level: 'silent' },
-    printable: (text) => text,
     now: () => performance.now(),
     ...options,
   })
@@ -177,7 +176,7 @@ export const noTokens: TokenStore = {
 
 const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
   ...{ get: unused, read: unused, count: unused, countBy: unused, write: unused, transaction: unused },
-  ...{ checkpoint: unused, flush: unused, close: unused, maxSnapshots: Infinity, tokens: noTokens },
+  ...{ checkpoint: unused, flush: unused, close: unused, maxSnapshots: Infinity, logSize: () => 0, tokens: noTokens },
   check: async () => undefined,
   rights: async () => rights,
 }

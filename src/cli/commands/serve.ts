@@ -5,7 +5,7 @@ import { parseToken } from '../../auth/token.js'
 import { toJson } from '../../plant/exact-json.js'
 import { within } from '../../platform/clock.js'
 import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
-import { escapeControlChars, printable } from '../../platform/escape.js'
+import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import {
   duration,
@@ -154,7 +154,6 @@ async function serviceOptions(options: ServeOptions, settings: Settings, io: Io)
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: options,
     timeout: storeOptions.timeout,
-    printable: (text) => printable(text, io),
     log: { output: io.stderr, level: options.logLevel, delay: io.stderr.isTerminal ? 0 : 100 },
     now: () => performance.now(), // cheaper per call than io.now
   }

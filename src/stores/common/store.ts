@@ -41,6 +41,8 @@ export interface Store {
   check?(needs?: readonly Right[]): Promise<void>
   /** the number of concurrent snapshots that do not delay other calls */
   readonly maxSnapshots?: number
+  /** The bytes of the log that snapshots keep from being emptied. */
+  logSize?(): number
   close(): Promise<void>
 }
 

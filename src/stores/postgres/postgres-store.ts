@@ -30,6 +30,7 @@ import { limits, makeChanges, saveCheckpoint } from './write.js'
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
   readonly maxSnapshots: number
+  readonly logSize = () => 0
   readonly #pool: ConnectionPool
   readonly #create
   readonly #get

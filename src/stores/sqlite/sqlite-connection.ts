@@ -146,5 +146,9 @@ async function open(path: string, mode: OpenMode, options: FileOptions, prepare:
   }
 }
 
-/** EXTRA is FULL in WAL mode. With a rollback journal, it also syncs the folder after deleting the journal. */
-const durable = 'PRAGMA synchronous=EXTRA; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1'
+/**
+ * EXTRA is FULL in WAL mode. With a rollback journal, it also syncs the folder after deleting the journal. A log that has
+ * become large is truncated when it is emptied.
+ */
+const durable =
+  'PRAGMA synchronous=EXTRA; PRAGMA fullfsync=1; PRAGMA checkpoint_fullfsync=1; PRAGMA journal_size_limit=67108864'

@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs'
 import type { NewPlant, TextName } from '../../plant/plant.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
@@ -143,6 +144,10 @@ export class SqliteStore implements OwnStore {
 
   check(): Promise<void> {
     return this.#writer.write(() => undefined)
+  }
+
+  logSize(): number {
+    return statSync(`${this.#connection.path}-wal`, { throwIfNoEntry: false })?.size ?? 0
   }
 
   async close(): Promise<void> {

@@ -1,18 +1,21 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
+import type { ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { connect as connectSecurely } from 'node:tls'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { respond } from '../../../src/server/answer.js'
 import { digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
-import { type Handler, HttpServer, type Tls } from '../../../src/server/server.js'
+import { HttpServer, type Tls } from '../../../src/server/server.js'
 import { rights, type Store, type TokenStore } from '../../../src/stores/common/store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { takeTime } from '../../helpers/plant-service.js'
 import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { created, gate, limits, noTokens, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
 import { collectGarbage } from '../../helpers/store.js'
+
+type Handler = (response: ServerResponse) => Promise<void>
 
 const fern = '{"id":1,"name":"Fern"}'
 const create = requestBytes(testToken, { body: fern })
@@ -117,6 +120,19 @@ describe('requests that wait on one connection', () => {
     for (let count = 0; count < before; count += 1)
       expect((await connection.answer())?.text).toBe('200 {"name":"Fern"}')
     expect((await connection.answer())?.text).toBe('400 (413) The body is larger than 1048576 bytes')
+  })
+})
+
+describe('a client that closes its side', () => {
+  test('gets no response, and what waits on its connection is not done', async () => {
+    const { service, creates } = await slowService()
+    const connection = await connectTo(service.place)
+    connection.send(Buffer.concat([create, create]))
+    await expect.poll(() => creates.waiting).toBe(1)
+    expect(await connection.end().answers()).toEqual([])
+    creates.open()
+    expect((await exchange(service, { body: fern })).status).toBe(200)
+    expect(creates.waiting).toBe(2)
   })
 })
 
@@ -403,10 +419,9 @@ test('a connection whose token is revoked is rejected after a quarter of a secon
 })
 
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
-  const log = { record: () => undefined, error: () => undefined }
+  const log = { record: () => undefined, warn: () => undefined }
   const limits = { requestTimeout, connectionLimit: 10 }
-  const inFlight = { requests: 0, bodyLimit: 1000 }
-  const http = new HttpServer(handler, { limits, tls, log, inFlight })
+  const http = new HttpServer(({ response }) => handler(response), { limits, tls, log })
   onTestFinished(() => http.abort())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')
   const { port } = http.server.address() as AddressInfo // as it listens at one

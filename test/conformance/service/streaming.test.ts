@@ -102,13 +102,51 @@ test('a second stream of a token gets 503, and so does a ninth of all', async ()
 test('a stream is cut off after a time, for slow and fast readers', async () => {
   const { store, seen } = storeWith(async (count) => [{ id: BigInt(count), name: large }])
   const time = settableTime()
-  const service = await serveStore(store, { openTokenSource, streamTimeout: 600_000 })
+  const service = await serveStore(store, { openTokenSource, now: time.now })
   const [slow, fast] = [await streamFrom(service, 'slow'), await streamFrom(service, 'fast')]
   time.timeOut(600_000)
   expect(await textOf(fast)).toBeUndefined()
   await expect.poll(() => service.log().match(/"outcome":"503"/g)?.length).toBe(2)
   await expect.poll(() => seen.isEnded).toBe(true)
   expect(await textOf(slow)).toBeUndefined()
+})
+
+test('a stream ends when its token is revoked, but not when a lookup fails', async () => {
+  const { store, seen } = storeWith(endless)
+  const time = settableTime()
+  let find = async (): Promise<typeof testCaller | string> => testCaller
+  const options = { openTokenSource: async () => () => find(), now: time.now }
+  const service = await serveStore(store, options)
+  const stream = await streamFrom(service)
+  const lookups = gate()
+  find = () => lookups.wait().then(() => Promise.reject(new Error('The database is away')))
+  time.timeOut(1000)
+  expect(lookups.waiting).toBe(1)
+  lookups.open()
+  find = async () => 'The token was revoked on 2026-01-01'
+  expect(seen.isEnded).toBe(false)
+  time.timeOut(1000)
+  expect(await textOf(stream)).toBeUndefined()
+  await expect.poll(() => service.log()).toMatch(/"outcome":"401".*"reason":"The token was revoked on 2026-01-01"/)
+  await expect.poll(() => seen.isEnded).toBe(true)
+})
+
+test('the oldest stream is cut when it has lasted a minute and the log has passed 1 GiB; no other begins', async () => {
+  const { store } = storeWith(endless)
+  const time = settableTime()
+  let logSize = 0
+  const service = await serveStore({ ...store, logSize: () => logSize }, { openTokenSource, now: time.now })
+  const first = await streamFrom(service, 'first')
+  time.timeOut(2000)
+  const second = await streamFrom(service, 'second')
+  logSize = 2 ** 30 + 1
+  expect((await streamFrom(service, 'third')).statusCode).toBe(503)
+  time.timeOut(57_000)
+  expect(service.log()).not.toContain('1 GiB')
+  time.timeOut(1000)
+  expect(await textOf(first)).toBeUndefined()
+  await expect.poll(() => service.log()).toMatch(/"outcome":"503".*"token":"first".*1 GiB/)
+  expect([second.destroyed, service.log()]).toEqual([false, expect.not.stringContaining('"token":"second"')])
 })
 
 test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {

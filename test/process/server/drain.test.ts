@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { pipeIn } from '../../helpers/bash.js'
 import { isLinux } from '../../helpers/linux.js'
-import { connectTo, exchange, type RawConnection, requestBytes } from '../../helpers/raw-http.js'
+import { connectTo, exchange, RawConnection, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
 import { lockStore, placeOf, type RunningService, serve, storedIn, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -63,6 +63,32 @@ test.each([1, 5])(
     if (atOnce === 1) expect(ids).toEqual(upTo(last)) // all that were sent
   },
 )
+
+describe('clients that come again for each request', () => {
+  test('are all answered, and do not hold up a drain', async () => {
+    const service = await serve(['--drain-timeout', '24d'])
+    const counts = { sent: 0, answered: 0 }
+    let id = 0
+    const comeAgain = async () => {
+      for (;;) {
+        const connection = new RawConnection(service.place)
+        const isOpen = await once(connection.socket, 'connect').catch(() => false)
+        if (!isOpen) return
+        id += 1
+        counts.sent += 1
+        const answer = await connection.send(createOf(id)).answer()
+        counts.answered += answer?.status === 200 ? 1 : 0
+        connection.socket.destroy()
+      }
+    }
+    const clients = Promise.all(upTo(30).map(comeAgain))
+    await expect.poll(() => counts.answered).toBeGreaterThan(100)
+    expect((await service.stop()).code).toBe(0)
+    await clients
+    expect(counts.answered).toBe(counts.sent)
+    expect(await idsIn(service)).toHaveLength(counts.sent)
+  })
+})
 
 describe('while it drains, a service', () => {
   test('answers what it has received, but waits for no idle connection, and lets no one in', async () => {

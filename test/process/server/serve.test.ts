@@ -97,13 +97,13 @@ test('the log tells of every exchange by its id, but of no token and no plant', 
     ['422', 400, '1', 'POST', '/plants'],
     ['401', 400, undefined, 'POST', '/plants'],
     ['400', 400, '1', 'POST', '/plants'],
-    ['404', 404, undefined, 'POST', `/nowhere/%1b/***/${'y'.repeat(182)}…`],
+    ['404', 404, undefined, 'POST', undefined],
     ['described', 200, undefined, 'GET', '/openapi.json'],
     ['403', 403, '1', 'GET', '/plants/{id}'],
     ['400', undefined, undefined, undefined, undefined], // which is not HTTP
     expect.toBeOneOf([
       ['400', 400, '1', 'POST', '/plants'],
-      ['aborted', undefined, undefined, 'POST', undefined],
+      ['aborted', undefined, '1', 'POST', '/plants'],
     ]),
   ])
   expect(exchanges()[0]).toMatchObject({
