@@ -64,7 +64,7 @@ export function tokensOfStore(store: TokenStore, now: () => number, time: () => 
   /** of found tokens, and those in progress, which requests with the same token share */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
   // Of connections: each has one request at a time, and so they take turns.
-  const unknown = new Shares({ limit: maxLookups, timeout, now })
+  const unknown = new Shares(maxLookups, timeout, now)
 
   const lookUp = async (digest: Uint8Array, key: string) => {
     const found = store.find(digest)

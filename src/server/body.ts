@@ -1,14 +1,11 @@
 import type { IncomingMessage } from 'node:http'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
-import { type HttpError, tooLarge } from './answer.js'
+import { busy, type HttpError, tooLarge } from './answer.js'
 
 /** bytes that may come before the token is accepted */
 const maxUnaccepted = 65_536
 
 export const noBody = Buffer.alloc(0)
-
-/** The client left before its body had arrived. */
-export class ClientLeft extends Error {}
 
 /**
  * The body of a request. Nothing is read beyond some 64 KiB before `read`. One in chunks is collected from the start,
@@ -26,7 +23,7 @@ export class Body {
     if (request.headers['transfer-encoding'] !== undefined) this.#collect()
   }
 
-  /** Rejects with 413, the error of `fail`, or `ClientLeft`. */
+  /** Rejects with 413, the error of `fail`, or any when the client has left. */
   async read(limit: number): Promise<Buffer> {
     const request = this.#request
     this.#limit = limit
@@ -39,7 +36,7 @@ export class Body {
       })
     if (this.#isTooLarge) throw tooLarge(limit)
     if (this.#error) throw this.#error
-    if (!request.readableEnded) throw new ClientLeft()
+    if (!request.readableEnded) throw busy()
     return this.#received?.bytes ?? noBody
   }
 

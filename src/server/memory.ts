@@ -23,26 +23,22 @@ export interface Hold {
   release(): void
 }
 
-interface SharesOptions {
-  limit: number
-  /** milliseconds for which a request waits when nobody else has some */
-  timeout: number
-  now(): number
-}
-
 /**
  * What is scarce, such as memory, shared by its holders, such as tokens. A holder may have as much as it leaves free, so
  * that there is room for the next one, and one request in any case. Requests wait behind those of the same holder.
  */
 export class Shares {
-  readonly #options: SharesOptions
+  readonly #timeout: number
+  readonly #now: () => number
   readonly #shares = new Map<unknown, Share>()
   #free: number
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: SharesOptions) {
-    this.#options = options
-    this.#free = options.limit
+  /** @param timeout milliseconds for which a request waits when nobody else has some */
+  constructor(limit: number, timeout: number, now: () => number) {
+    this.#free = limit
+    this.#timeout = timeout
+    this.#now = now
   }
 
   /** Waits for room. Rejects with 503 when there is none for too long, or the client has left. */
@@ -51,18 +47,20 @@ export class Shares {
     this.#shares.set(holder, share)
     if (share.waiting.size === 0 && this.#hasRoom(share, amount)) return this.#grant(holder, share, amount)
     return new Promise((resolve, reject) => {
-      const leave = () => {
+      const end = () => {
         share.waiting.delete(waiter)
         response.off('close', leave)
+      }
+      const leave = () => {
+        end()
         this.#forget(holder, share)
         reject(busy())
       }
       const enter = () => {
-        share.waiting.delete(waiter)
-        response.off('close', leave)
+        end()
         resolve(this.#grant(holder, share, amount))
       }
-      const waiter = { amount, since: this.#options.now(), enter, leave }
+      const waiter = { amount, since: this.#now(), enter, leave }
       share.waiting.add(waiter)
       response.once('close', leave)
       this.#watch()
@@ -109,11 +107,10 @@ export class Shares {
   #watch(): void {
     this.#timer ??= setTimeout(() => {
       this.#timer = undefined
-      const { timeout, now } = this.#options
-      const longest = this.#shares.size > 1 ? Math.min(maxWait, timeout) : timeout
+      const longest = this.#shares.size > 1 ? Math.min(maxWait, this.#timeout) : this.#timeout
       for (const { waiting } of this.#shares.values())
         for (const waiter of waiting)
-          if (now() - waiter.since >= longest) waiter.leave()
+          if (this.#now() - waiter.since >= longest) waiter.leave()
           else this.#watch()
     }, 100)
   }

@@ -21,23 +21,18 @@ export interface Match {
   routes: readonly Route[]
 }
 
-interface RoutesOptions {
-  /** "" or "/v1" */
-  basePath: string
-  /** those whose operations are offered */
-  rights: readonly Right[]
-  /** whose pages may use the service: origins such as `https://garden.example.com`, or `*` */
-  cors: readonly string[]
-}
-
 /** The paths of a service, and what each has. */
 export class Routes {
-  readonly #options: RoutesOptions
+  readonly #basePath: string
+  readonly #rights: readonly Right[]
+  readonly #cors: readonly string[]
   readonly #byPath = new Map<string, Route[]>()
 
-  constructor(options: RoutesOptions) {
-    const { basePath, rights } = options
-    this.#options = options
+  /** @param rights those whose operations are offered */
+  constructor(basePath: string, rights: readonly Right[], cors: readonly string[]) {
+    this.#basePath = basePath
+    this.#rights = rights
+    this.#cors = cors
     const answer = { outcome: 'described', status: 200, body: Buffer.from(openApi(basePath, rights)) }
     // The specification's operation exists in every service: one that does not offer it rejects each create.
     const offered = operations.filter(({ right }) => right === 'create' || rights.includes(right))
@@ -60,15 +55,14 @@ export class Routes {
 
   /** Throws 404 or 405. */
   routeOf(request: IncomingMessage, match: Match | undefined): Route {
-    const { basePath, rights, cors } = this.#options
     const { method = '' } = request
     const { path = '', routes = [] } = match ?? {}
     const route = routes.find((each) => each.method === (method === 'HEAD' ? 'GET' : method))
     if (route) return route
-    const offered = routes.filter((each) => 'answer' in each || rights.includes(each.right))
+    const offered = routes.filter((each) => 'answer' in each || this.#rights.includes(each.right))
     if (offered.length === 0)
-      throw new HttpError(404, `There is nothing at this path. The API is described at ${basePath}/openapi.json`)
-    const headers = preflightHeaders(request, cors)
+      throw new HttpError(404, `There is nothing at this path. The API is described at ${this.#basePath}/openapi.json`)
+    const headers = preflightHeaders(request, this.#cors)
     if (headers) return { method, path, answer: { outcome: 'preflight', status: 204, body: '', headers } }
     const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])

@@ -159,9 +159,12 @@ export class HttpServer {
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
     const exchanges = this.#connections.get(socket)
+    if (!exchanges || socket.destroyed) return
     // After a response that closes the connection, nothing counts (RFC 9112, 9.6).
-    if (!exchanges || !socket.writable || exchanges.at(-1)?.response.shouldKeepAlive === false) return
-    if (exchanges.length >= maxUnanswered) return void this.#closeOverfull(socket, exchanges)
+    const isClosing = !socket.writable || exchanges.at(-1)?.response.shouldKeepAlive === false
+    const isOverfull = exchanges.length >= maxUnanswered
+    if (isOverfull && !isClosing) this.#closeOverfull(socket, exchanges)
+    if (isOverfull || isClosing) return void this.#pauseAll(socket)
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const exchange = { request, response, body: new Body(request), isAccepted: false }
@@ -191,17 +194,20 @@ export class HttpServer {
     for (const exchange of arrived) if (exchange.request.socket.writable) void this.#handler(exchange)
   }
 
-  /**
-   * The response to a request that is with the store is sent; the others get none. node:http parses all that was read at
-   * once, which may be thousands of requests, and keeps them until this turn of the event loop ends: nobody else is read
-   * in it.
-   */
+  /** The response to a request that is with the store is sent; the others get none. */
   #closeOverfull(socket: Socket, exchanges: Exchange[]): void {
     const reason = `More than ${maxUnanswered} unanswered requests`
     this.#log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
+    if (!exchanges[0]?.isAccepted) return void socket.destroy()
+    closeAfter(exchanges[0])
     exchanges.length = 1
-    if (exchanges[0]?.isAccepted) closeAfter(exchanges[0])
-    else socket.destroy()
+  }
+
+  /**
+   * Nothing more is read from a connection, and in this turn of the event loop from none: node:http parses all that was
+   * read at once, which may be thousands of requests, and keeps them until the turn ends.
+   */
+  #pauseAll(socket: Socket): void {
     socket.pause()
     if (!this.#paused) setImmediate(() => this.#resume())
     this.#paused ??= []

@@ -65,9 +65,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const rights = (await store.rights()).filter((right) => allow.includes(right))
     const findToken = await options.openTokenSource(store.tokens, warn)
-    const routes = new Routes({ basePath, rights, cors })
-    const memory = new Shares({ limit: 64 * bodyLimit + otherMemory, timeout, now })
-    const parts = { handlers: plantHandlers(store), routes, memory, streams: new Streams({ store, now }), log }
+    const routes = new Routes(basePath, rights, cors)
+    const memory = new Shares(64 * bodyLimit + otherMemory, timeout, now)
+    const parts = { handlers: plantHandlers(store), routes, memory, streams: new Streams(store, now), log }
     handler = new RequestHandler({ ...parts, rights, findToken, bodyLimit, cors, now })
     const http = new HttpServer(handler.handle, { limits, tls, log })
     const { host = '' } = options.admin ?? {}

@@ -25,30 +25,26 @@ export interface Stream {
   error?: HttpError
 }
 
-interface StreamsOptions {
-  store: Pick<OwnStore, 'maxSnapshots' | 'logSize'>
-  now(): number
-}
-
 /** The streams of plants, of which each token may have one. */
 export class Streams {
-  readonly #options: StreamsOptions
+  readonly #store: Pick<OwnStore, 'maxSnapshots' | 'logSize'>
+  readonly #now: () => number
   /** the oldest first */
   readonly #open = new Set<Stream>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: StreamsOptions) {
-    this.#options = options
+  constructor(store: Pick<OwnStore, 'maxSnapshots' | 'logSize'>, now: () => number) {
+    this.#store = store
+    this.#now = now
   }
 
   /** Throws 503. */
   add(stream: Stream): Stream {
-    const { store } = this.#options
     for (const { token } of this.#open)
       if (token === stream.token) throw busy('This token is reading a stream already, and may read one at a time')
-    const isFull = this.#open.size >= Math.min(maxStreams, store.maxSnapshots)
+    const isFull = this.#open.size >= Math.min(maxStreams, this.#store.maxSnapshots)
     // Streams that begin before others have ended would keep the log from ever being emptied.
-    if (isFull || (this.#open.size > 0 && store.logSize() > maxLog)) throw busy()
+    if (isFull || (this.#open.size > 0 && this.#store.logSize() > maxLog)) throw busy()
     this.#open.add(stream)
     this.#timer ??= setTimeout(() => this.#check(), checkInterval)
     return stream
@@ -62,13 +58,12 @@ export class Streams {
   }
 
   #check(): void {
-    const { store, now } = this.#options
     this.#timer = setTimeout(() => this.#check(), checkInterval)
     const [oldest] = this.#open
-    if (oldest && now() - oldest.startedAt >= minDuration && store.logSize() > maxLog)
+    if (oldest && this.#now() - oldest.startedAt >= minDuration && this.#store.logSize() > maxLog)
       cut(oldest, new HttpError(503, 'The stream kept the log of the store from being emptied, which has passed 1 GiB'))
     for (const stream of this.#open) {
-      if (now() - stream.startedAt >= maxDuration) cut(stream, new HttpError(503, 'The stream took too long'))
+      if (this.#now() - stream.startedAt >= maxDuration) cut(stream, new HttpError(503, 'The stream took too long'))
       stream.authenticate().catch((error: unknown) => {
         if (error instanceof HttpError && error.error === 401) cut(stream, error) // not for a lookup that fails
       })

@@ -7,7 +7,7 @@ import { settableTime } from '../../helpers/time.js'
 /** 100 to share, and who has asked for what, with what became of it. */
 function shared() {
   const { now, timeOut } = settableTime({ isStill: true })
-  const shares = new Shares({ limit: 100, timeout: 30_000, now })
+  const shares = new Shares(100, 30_000, now)
   const ask = (holder: string, amount: number) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))
     const asked = { state: 'waits', response, hold: undefined as Hold | undefined }
