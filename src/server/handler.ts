@@ -78,7 +78,6 @@ export class RequestHandler {
     this.#options = options
   }
 
-  /** Never rejects. */
   readonly handle = async (exchange: Exchange): Promise<void> => {
     const requestId = `${this.#runId}-${(this.#count++).toString(36)}`
     const call = new Call(exchange, requestId, this.#options.now())
@@ -193,12 +192,14 @@ export class RequestHandler {
       startedAt: now(),
       authenticate: () => authenticate(response, findToken),
     })
-    const closed = once(response, 'close')
+    const closed = new AbortController()
+    response.once('close', () => closed.abort())
     try {
       for await (const piece of request.method === 'HEAD' ? [] : pieces) {
         if (response.destroyed) break
         begin()
-        if (!response.write(piece)) await Promise.race([once(response, 'drain'), closed])
+        const { signal } = closed
+        if (!response.write(piece)) await once(response, 'drain', { signal }).catch(() => undefined)
         await new Promise(setImmediate) // a fast reader must not starve other requests
       }
     } finally {

@@ -27,13 +27,13 @@ export interface Exchange {
   isAccepted: boolean
 }
 
-/** Never rejects. */
+/** If it rejects, the connection is closed. */
 export type Handler = (exchange: Exchange) => Promise<void>
 
 interface HttpServerOptions {
   limits: Limits
   tls: Tls | undefined
-  log: Pick<Log, 'record' | 'warn'>
+  log: Pick<Log, 'record' | 'warn' | 'error'>
 }
 
 /** The ciphers of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
@@ -116,11 +116,11 @@ export class HttpServer {
     const isOver = () => this.#sockets.size === 0 || performance.now() >= end
     this.isDraining = true
     for (const exchanges of this.#connections.values()) closeAfter(exchanges.at(-1))
-    await wait(Math.min(drainGrace, milliseconds))
+    await wait(Math.min(drainGrace, milliseconds / 2))
     // When the port closes, the system resets the connections in its queue, of which a turn of the event loop accepts
     // one. A client that comes again when it is answered waits meanwhile.
     this.#isHeld = true
-    for (let known = -1; known !== this.#accepted && !isOver(); ) {
+    for (let [known, left] = [-1, 50]; known !== this.#accepted && left > 0 && !isOver(); left -= 1) {
       known = this.#accepted
       await wait(pause)
       await new Promise(setImmediate) // so that what comes is accepted just before the port closes
@@ -172,7 +172,7 @@ export class HttpServer {
     response.once('close', () => {
       exchanges.shift()
       const [next] = exchanges
-      if (next && socket.writable) void this.#handler(next)
+      if (next) this.#handle(next)
     })
     if (exchanges.length > 1) return
     this.#arrived.push(exchange)
@@ -191,7 +191,16 @@ export class HttpServer {
     this.#isScheduled = false
     // Before the store schedules its commit: requests that arrive until then share it.
     if (arrived.length > 0) this.#schedule()
-    for (const exchange of arrived) if (exchange.request.socket.writable) void this.#handler(exchange)
+    for (const exchange of arrived) this.#handle(exchange)
+  }
+
+  #handle(exchange: Exchange): void {
+    const { socket } = exchange.request
+    if (!socket.writable) return // the client has left
+    this.#handler(exchange).catch((error: unknown) => {
+      this.#log.error(error)
+      socket.destroy()
+    })
   }
 
   /** The response to a request that is with the store is sent; the others get none. */

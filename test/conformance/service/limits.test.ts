@@ -419,7 +419,7 @@ test('a connection whose token is revoked is rejected after a quarter of a secon
 })
 
 async function serverOf(handler: Handler, requestTimeout: number, tls?: Tls) {
-  const log = { record: () => undefined, warn: () => undefined }
+  const log = { record: () => undefined, warn: () => undefined, error: () => undefined }
   const limits = { requestTimeout, connectionLimit: 10 }
   const http = new HttpServer(({ response }) => handler(response), { limits, tls, log })
   onTestFinished(() => http.abort())
