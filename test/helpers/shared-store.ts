@@ -133,9 +133,9 @@ function told(error: unknown): unknown {
 
 /**
  * When a connection is cut: "before" the server gets what was said; when it was "sent", so that the server goes on
- * alone; or when the server has "answered", and nobody has heard it.
+ * alone; or when the server has "answered", and nobody has heard it. It may also stay open, and no answer comes.
  */
-export type Moment = 'before' | 'sent' | 'answered'
+export type Moment = 'before' | 'sent' | 'answered' | 'unanswered'
 
 interface Cut {
   text: string
@@ -149,6 +149,8 @@ export class Line {
   /** of a database, by the line */
   url = ''
   cuts = 0
+  /** connections that were accepted while it was blocked */
+  blocked = 0
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#join(socket))
   readonly #sockets = new Set<Socket>()
   readonly #target: number
@@ -213,6 +215,7 @@ export class Line {
 
   #join(near: Socket): void {
     if (this.#isBlocked) {
+      this.blocked += 1
       this.#sockets.add(near.on('error', () => undefined))
       return
     }
@@ -227,6 +230,7 @@ export class Line {
     }
     near.on('close', () => far.end()) // after what is on its way
     let isAwaited = false
+    let isSilent = false
     let pieces = 0
     near.on('data', (data) => {
       const moment = this.#momentOf(data)
@@ -237,11 +241,12 @@ export class Line {
       }
       far.write(data)
       isAwaited ||= moment === 'answered'
+      isSilent ||= moment === 'unanswered'
       if (moment === 'sent') near.destroy()
     })
     far.on('data', (data) => {
       if (isAwaited && isReady(data)) near.destroy()
-      if (!isAwaited && !this.#isSilent) near.write(data)
+      if (!isAwaited && !isSilent && !this.#isSilent) near.write(data)
       pieces += 1
       if (pieces !== this.#last) return
       this.#last = Infinity

@@ -64,11 +64,12 @@ export function idOf(change: Change): bigint {
 }
 
 /** Throws unless it succeeds. */
-export async function writeOne(
-  store: { write(changes: readonly Change[]): Promise<Outcome[]> },
+export async function writeOne<Options>(
+  store: { write(changes: readonly Change[], options?: Options): Promise<Outcome[]> },
   change: Change,
+  options?: Options,
 ): Promise<Changed> {
-  const [outcome] = await store.write([change])
+  const [outcome] = await store.write([change], options)
   return changedBy(must(outcome))
 }
 

@@ -7,7 +7,7 @@ import type { Change, Outcome } from './change.js'
 /** Where plants are kept. What a service cannot do is absent. */
 export interface Store {
   /** Leaves out the ids that do not exist. */
-  get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>>
+  get(ids: readonly bigint[], options?: WaitOptions): Promise<Map<bigint, NewPlant>>
   /** Yields at most some hundred plants or a few MiB at once: one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<NewPlant[]>
   count(query?: CountQuery): Promise<bigint>
@@ -79,13 +79,18 @@ export class CheckpointMovedError extends PlantsError {
   }
 }
 
-export interface WriteOptions {
+export interface WaitOptions {
+  /** milliseconds that the caller has waited already: a database counts them, and all pages of a list, as one call */
+  waited?: number | undefined
+}
+
+export interface WriteOptions extends WaitOptions {
   /** after so many rejected changes, the later ones are not made */
   maxRejected?: number | undefined
   signal?: AbortSignal | undefined
 }
 
-export interface ListQuery {
+export interface ListQuery extends WaitOptions {
   after?: bigint | undefined
   /** at least 1 */
   limit?: number | undefined

@@ -5,16 +5,24 @@ import { PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
 import { nextPause, patienceOf, retrying } from '../common/retry-policy.js'
-import type { OpenOptions } from '../common/store.js'
+import type { OpenOptions, WaitOptions } from '../common/store.js'
 import { Connection, type Endpoint } from './postgres-connection.js'
-import { type Account, codeOf, DatabaseFailure, explain } from './postgres-errors.js'
+import { type Account, codeOf, DatabaseFailure, explain, statementCanceled } from './postgres-errors.js'
 import type { Row } from './sql.js'
 
-/** What a caller waits for, at most until its timeout. */
+/** What a caller waits for. */
 export interface Call {
-  /** time on the clock */
+  /** times on the clock */
   start: number
+  end: number
   signal: AbortSignal
+  /** of many statements: each has the timeout, and so has the commit; `end` is for the wait for a connection */
+  isLong: boolean
+}
+
+interface CallOptions extends WaitOptions {
+  signal?: AbortSignal | undefined
+  isLong?: boolean
 }
 
 /** Connections to the first server of a database that accepts writes, kept until they are lost. */
@@ -40,7 +48,7 @@ export class ConnectionPool {
     this.size = account.address.max
     this.#account = account
     this.#endpoints = endpointsOf(account.address)
-    const timeouts = { connect: Math.min(maxConnectTimeout, timeout / account.address.hosts.length), ask: timeout }
+    const connectTimeout = Math.min(maxConnectTimeout, timeout / account.address.hosts.length)
     const endpoint = () => must(this.#endpoints[this.#next])
     const connections = this.#connections
     this.#pool = new pg.Pool({
@@ -48,7 +56,7 @@ export class ConnectionPool {
       idleTimeoutMillis: 0,
       Client: class extends Connection {
         constructor() {
-          super(endpoint(), account, timeouts)
+          super(endpoint(), account, connectTimeout, clock)
           connections.add(this)
           this.once('end', () => connections.delete(this))
         }
@@ -73,17 +81,24 @@ export class ConnectionPool {
     }
   }
 
-  newCall(signal?: AbortSignal): Call {
-    const { clock } = this.options
-    return { start: clock.now(), signal: signal ? AbortSignal.any([clock.signal, signal]) : clock.signal }
+  newCall({ signal, waited = 0, isLong = false }: CallOptions = {}): Call {
+    const { clock, timeout } = this.options
+    const start = clock.now() - waited
+    const either = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
+    return { start, end: start + timeout, signal: either, isLong }
   }
 
-  /** @param plants see `Connection.ask` */
-  query(text: string, plants?: number): Promise<Row[]> {
-    return this.run((connection) => connection.ask(text, plants))
+  /** Gives the call that has a connection the timeout once more. */
+  renew(connection: Connection): void {
+    const { clock, timeout } = this.options
+    connection.deadline = clock.now() + timeout
   }
 
-  /** With a connection, which it gives back, until the action succeeds or the time is over. */
+  query(text: string, call?: Call): Promise<Row[]> {
+    return this.run((connection) => connection.ask(text), call)
+  }
+
+  /** With a connection, which it gives back, until the action succeeds or the call ends. */
   run<T>(action: (connection: Connection) => Promise<T>, call = this.newCall()): Promise<T> {
     return this.retry(call, async () => {
       const connection = await this.lease(call)
@@ -109,19 +124,21 @@ export class ConnectionPool {
   }
 
   /** Throws the reason why there was no connection in time. */
-  async lease({ start, signal }: Call): Promise<Connection> {
+  async lease({ end, signal }: Call): Promise<Connection> {
     this.#closing.signal.throwIfAborted()
-    const { timeout, clock } = this.options
+    const { clock } = this.options
     const connected = this.#connect()
     connected.catch((failure: PlantsError) => {
       this.#failure = failure
     })
     try {
-      return await within(start + timeout - clock.now(), [this.#closing.signal, signal], async (over) => {
+      const connection = await within(end - clock.now(), [this.#closing.signal, signal], async (over) => {
         over.throwIfAborted()
-        const end = once(over, 'abort').then(() => Promise.reject(over.reason))
-        return Promise.race([connected, end])
+        const late = once(over, 'abort').then(() => Promise.reject(over.reason))
+        return Promise.race([connected, late])
       })
+      connection.deadline = end
+      return connection
     } catch (error) {
       connected.then(
         (connection) => this.release(connection), // which comes too late
@@ -181,8 +198,6 @@ export class ConnectionPool {
     for (const connection of this.#connections) if (!connection.isIdle) connection.destroy()
   }
 }
-
-const statementCanceled = '57014'
 
 const policy = { base: 10, max: 1000 }
 

@@ -1,10 +1,10 @@
 import pg from 'pg'
-import { maxTimer, timeIsOver } from '../../platform/clock.js'
+import { type Clock, delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError, shellWord } from '../../platform/errors.js'
 import { isLoopback } from '../../platform/values.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { atServer } from './postgres-address.js'
-import { type Account, codeOf, DatabaseFailure, explain, otherProtocol } from './postgres-errors.js'
+import { type Account, codeOf, DatabaseFailure, explain, otherProtocol, statementCanceled } from './postgres-errors.js'
 import { type Row, schemaName } from './sql.js'
 
 export interface Endpoint extends PostgresHost {
@@ -12,17 +12,18 @@ export interface Endpoint extends PostgresHost {
 }
 
 /**
- * A connection of the driver, with what it lacks: a time for each statement, bounds on what a server may send, and
- * rules for who gets the password.
+ * A connection of the driver, with what it lacks: a deadline, bounds on what a server may send, and rules for who gets
+ * the password.
  */
 export class Connection extends pg.Client {
   readonly address: PostgresAddress
   readonly isSecure: boolean
   /** whether the outcome of a commit can be asked for: a managed server may forbid what that takes */
   canSettle = false
+  /** of what is asked, on the clock: that of the call that has the connection, and at first that of the check */
+  deadline: number
   readonly #account: Account
-  /** milliseconds until a statement is answered */
-  readonly #timeout: number
+  readonly #clock: Clock
   /** until the connection is checked */
   readonly #connecting: NodeJS.Timeout
   /** the authentication method that the server requested */
@@ -39,7 +40,8 @@ export class Connection extends pg.Client {
   #received = 0
   #maxReceived = 2 ** 20
 
-  constructor({ host, port, usesTls }: Endpoint, account: Account, timeouts: { connect: number; ask: number }) {
+  /** @param timeout milliseconds until the connection is checked */
+  constructor({ host, port, usesTls }: Endpoint, account: Account, timeout: number, clock: Clock) {
     const { user, database, applicationName } = account.address
     super({
       ...{ host, port, user, database, application_name: applicationName },
@@ -53,8 +55,9 @@ export class Connection extends pg.Client {
     this.address = account.address
     this.isSecure = usesTls
     this.#account = account
-    this.#timeout = timeouts.ask
-    this.#connecting = setTimeout(() => this.destroy(timeIsOver()), timeouts.connect)
+    this.#clock = clock
+    this.deadline = clock.now() + timeout
+    this.#connecting = setTimeout(() => this.destroy(timeIsOver()), timeout)
     this.on('end', () => clearTimeout(this.#connecting))
     this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
     this.on('notice', ({ routine }) => {
@@ -111,8 +114,12 @@ export class Connection extends pg.Client {
 
   /** Returns the rows of each statement. */
   async askAll(text: string, plants = 0): Promise<Row[][]> {
-    const isInTransaction = ['T', 'E'].includes(this.getTransactionStatus() ?? '') // the driver sets it late at first
-    const before = isInTransaction ? [] : [...pinned, `SET LOCAL statement_timeout = ${Math.ceil(this.#timeout)}`]
+    const left = this.#left
+    if (left <= 0) throw this.failure(statementCanceled, 'no answer in time')
+    const timeout = `SET LOCAL statement_timeout = ${Math.ceil(delayOf(left - Math.min(maxGrace, left / 10)))}`
+    const status = this.getTransactionStatus() // the driver sets it late at first
+    // A transaction that has failed accepts nothing but its end.
+    const before = status === 'E' ? [] : [...(status === 'T' ? [] : pinned), timeout]
     this.#isDoubtful = false
     const answer: Promise<pg.QueryArrayResult<Row> | pg.QueryArrayResult<Row>[]> = this.query<Row>({
       text: [...before, text].join('; '),
@@ -123,12 +130,16 @@ export class Connection extends pg.Client {
     return results.slice(before.length).map(({ rows }) => rows)
   }
 
-  /** Destroys the connection if it has no answer after the timeout, and if it can be used no longer. */
+  get #left(): number {
+    return this.deadline - this.#clock.now()
+  }
+
+  /** Destroys the connection if it has no answer at the deadline, and if it can be used no longer. */
   async inTime<T>(answer: Promise<T>, plants = 0): Promise<T> {
     this.#isWaiting = true
     this.#received = 0
     this.#maxReceived = Math.min(maxAnswer + plants * maxPlant, maxText)
-    const timer = setTimeout(() => this.destroy(timeIsOver()), Math.min(this.#timeout + grace, maxTimer))
+    const timer = setTimeout(() => this.destroy(timeIsOver()), delayOf(this.#left))
     try {
       return await answer
     } catch (error) {
@@ -216,8 +227,8 @@ export class Connection extends pg.Client {
 const unproven = 'the server has not proved that it knows the password'
 export const tooLarge = 'its response is too large'
 
-/** milliseconds in which a working server cancels a statement after its timeout */
-const grace = 1000
+/** milliseconds before the deadline at which a working server cancels a statement, so that the connection is kept */
+const maxGrace = 1000
 
 /** bytes of the answer to a statement; a page has 1 MB */
 export const maxAnswer = 2 ** 26

@@ -38,6 +38,9 @@ export function explain(error: unknown, account: Account): PlantsError {
   return new DatabaseFailure(codeIn(error, reason), reason, account, error)
 }
 
+/** SQLSTATE of a statement that was given up */
+export const statementCanceled = '57014'
+
 /** Of a `DatabaseFailure`; empty for any other error. */
 export function codeOf(error: unknown): string {
   return error instanceof DatabaseFailure ? error.code : ''

@@ -16,6 +16,7 @@ import {
   type TokenStore,
   tokenColumns,
   tokenFrom,
+  type WaitOptions,
   type WriteOptions,
 } from '../common/store.js'
 import { type Call, ConnectionPool } from './pool.js'
@@ -75,10 +76,11 @@ export class PostgresStore implements OwnStore {
     return new PostgresStore((await ConnectionPool.open(address, options, assertStore)).pool)
   }
 
-  async get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
+  async get(ids: readonly bigint[], { waited }: WaitOptions = {}): Promise<Map<bigint, NewPlant>> {
     const [id, ...others] = ids
     if (id === undefined) return new Map()
-    if (others.length > 0) return this.#pool.run((connection) => getPlants(connection, ids))
+    if (others.length > 0 || this.#isLate(waited))
+      return this.#pool.run((connection) => getPlants(connection, ids), this.#pool.newCall({ waited }))
     const plant = (await this.#get(id)).result.get(id)
     return new Map(plant && [[id, plant]])
   }
@@ -91,16 +93,22 @@ export class PostgresStore implements OwnStore {
     options.signal?.throwIfAborted()
     const [change] = changes
     if (!change) return []
-    if (changes.length === 1 && change.type === 'create') {
+    if (changes.length === 1 && change.type === 'create' && !this.#isLate(options.waited)) {
       const { result, index } = await this.#create(change, textLength(change.plant))
       return [must(result[index])]
     }
-    const call = this.#pool.newCall(options.signal)
+    const { signal, waited } = options
+    const call = this.#pool.newCall({ signal, waited, isLong: changes.length > 1 })
     return transact(this.#pool, (transaction) => makeChanges(transaction, changes, options.maxRejected), call)
   }
 
+  /** Whether a call has waited too long to share the time of others, which it would exceed by as much. */
+  #isLate(waited = 0): boolean {
+    return waited > Math.min(1000, this.#pool.options.timeout / 10)
+  }
+
   async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>, { isRepeatable = false } = {}): Promise<T> {
-    const call = this.#pool.newCall()
+    const call = this.#pool.newCall({ isLong: true })
     const run = (transaction: Transaction) =>
       work({
         write: async (changes, { maxRejected, signal } = {}) => {

@@ -14,13 +14,14 @@ export async function getPlants(connection: Connection, ids: readonly bigint[]):
 /** Each page at a moment of its own, limited by rows and by bytes of text, but to at least one row. */
 export function readPages(pool: ConnectionPool, query: ReadQuery): AsyncIterable<NewPlant[]> {
   const order = orderOf(query)
+  const call = query.waited === undefined ? undefined : pool.newCall(query)
   const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
   return pagesOf(query, async (after, rows) => {
     const filter = where({ ...query, after })
     const page = `SELECT ${columns}, ${size} AS size FROM ${plants} ${filter} ORDER BY ${order} LIMIT ${rows}`
     const sums = `SELECT *, sum(size) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
     const found = `SELECT ${columns} FROM (${sums}) AS sums WHERE bytes <= ${pageBytes} OR bytes = size`
-    return (await pool.query(`${found} ORDER BY ${order}`)).map(toPlant)
+    return (await pool.query(`${found} ORDER BY ${order}`, call)).map(toPlant)
   })
 }
 
@@ -30,7 +31,7 @@ const pageBytes = 1_000_000
 export async function* readSnapshot(pool: ConnectionPool, query: ReadQuery): AsyncGenerator<NewPlant[]> {
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const statement = `SELECT ${columns} FROM ${plants} ${where(query)} ORDER BY ${orderOf(query)} ${limit}`
-  for await (const rows of copyRows(pool, statement, query.signal)) yield rows.map(toPlant)
+  for await (const rows of copyRows(pool, statement, query)) yield rows.map(toPlant)
 }
 
 export async function countPlants(pool: ConnectionPool, query: CountQuery): Promise<bigint> {
@@ -74,8 +75,8 @@ function contains(column: string, { folded, pattern }: Sought): string {
 }
 
 /** COPY is by far the fastest way: a line for each row, with escapes for the line feeds of its texts. */
-async function* copyRows(pool: ConnectionPool, statement: string, signal?: AbortSignal): AsyncGenerator<Row[]> {
-  const call = pool.newCall(signal)
+async function* copyRows(pool: ConnectionPool, statement: string, options: ReadQuery = {}): AsyncGenerator<Row[]> {
+  const call = pool.newCall(options)
   const connection = await pool.retry(call, () => pool.lease(call))
   try {
     await connection.ask('BEGIN READ ONLY; SET LOCAL statement_timeout = 0')
@@ -83,12 +84,11 @@ async function* copyRows(pool: ConnectionPool, statement: string, signal?: Abort
     let begun: Buffer[] = []
     let length = 0
     for (;;) {
-      // The timeout applies to each chunk, but not to the time that the caller takes to use it.
       const { value: chunk, done } = await connection.inTime(chunks.next())
       if (done) break
       const end = chunk.lastIndexOf('\n')
       if (end >= 0) {
-        signal?.throwIfAborted()
+        options.signal?.throwIfAborted()
         yield rowsIn(Buffer.concat([...begun, chunk.subarray(0, end)]).toString())
         begun = []
         length = 0
@@ -96,6 +96,7 @@ async function* copyRows(pool: ConnectionPool, statement: string, signal?: Abort
       begun.push(chunk.subarray(end + 1))
       length += chunk.length - end - 1
       if (length > maxAnswer) throw connection.failure('TOO_LARGE', tooLarge)
+      pool.renew(connection) // for the next chunk, however long the caller took to use this one
     }
     await connection.ask('COMMIT')
   } catch (error) {

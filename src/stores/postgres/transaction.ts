@@ -1,33 +1,40 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { Call, ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
-import { codeOf } from './postgres-errors.js'
+import { codeOf, statementCanceled } from './postgres-errors.js'
 import { literal, type Row } from './sql.js'
 
 type Work<T> = (transaction: Transaction) => Promise<T>
 
-/** Repeats a transaction until it is known to have committed, or the time is over. */
+/** Repeats a transaction until it is known to have committed, or the call ends. */
 export function transact<T>(pool: ConnectionPool, work: Work<T>, call = pool.newCall()): Promise<T> {
   return pool.retry(call, async () => transactOnce(pool, await pool.lease(call), call, work))
 }
 
 /**
- * Releases the connection. When the answer to COMMIT is lost, asks over another one what became of it.
+ * Releases the connection. When the answer to COMMIT is lost, asks over another one what became of it: a third of the
+ * time that is left before COMMIT is kept for that.
  *
  * @throws {PlantsError} `unknownOutcome` if the server does not report that
  */
 export async function transactOnce<T>(
   pool: ConnectionPool,
   connection: Connection,
-  { signal }: Call,
+  call: Call,
   work: Work<T>,
 ): Promise<T> {
-  const transaction = new Transaction(connection)
+  const { clock, timeout } = pool.options
+  const transaction = new Transaction(pool, connection, call)
+  let commit = call
   let result: T
   let failure: unknown
   try {
     result = await work(transaction)
-    signal.throwIfAborted()
+    call.signal.throwIfAborted()
+    if (call.isLong) commit = pool.newCall()
+    const left = commit.end - clock.now()
+    if (left < timeout * minShare) throw connection.failure(statementCanceled, 'too little time is left for the commit')
+    connection.deadline = commit.end - left / 3
     failure = await connection.ask('COMMIT').then(
       () => undefined,
       (error: unknown) => error,
@@ -39,8 +46,9 @@ export async function transactOnce<T>(
     pool.release(connection)
   }
   if (failure === undefined) return result
+  const question = { ...commit, signal: clock.signal }
   const hasCommitted = await pool
-    .run((other) => transaction.hasCommitted(other))
+    .run((other) => transaction.hasCommitted(other), question)
     .catch((cause: unknown) => {
       const { name } = connection.address
       const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
@@ -50,6 +58,9 @@ export async function transactOnce<T>(
   if (hasCommitted) return result
   throw failure
 }
+
+/** of the timeout: a commit with less would hardly be answered in time, and its outcome stay unknown */
+const minShare = 0.02
 
 /** The statements of one transaction, which begins with the first of them. */
 export class Transaction {
@@ -63,9 +74,13 @@ export class Transaction {
   /** its number, and its server */
   #identity: Row | undefined
   readonly #deferred = begin()
+  readonly #pool: ConnectionPool
+  readonly #call: Call
 
-  constructor(connection: Connection) {
+  constructor(pool: ConnectionPool, connection: Connection, call: Call) {
+    this.#pool = pool
     this.connection = connection
+    this.#call = call
   }
 
   get isBegun(): boolean {
@@ -86,6 +101,7 @@ export class Transaction {
 
   /** See `Connection.ask`. */
   async ask(text: string, plants?: number): Promise<Row[]> {
+    if (this.#call.isLong) this.#pool.renew(this.connection)
     const statements = [...this.#deferred.splice(0), text]
     if (this.#identity) return this.connection.ask(statements.join('; '), plants)
     const identity = this.connection.canSettle ? `pg_current_xact_id(), (${server})` : 'NULL, NULL'

@@ -6,17 +6,21 @@ import {
   configure,
   createAll,
   createAtomically,
+  creations,
   type Moment,
   openByLine,
   openShared,
   othersWait,
   settled,
+  typesOf,
 } from '../../../helpers/shared-store.js'
-import { createPlant, deletePlant, replacePlant } from '../../../helpers/store.js'
+import { createPlant, deletePlant, gathered, replacePlant } from '../../../helpers/store.js'
+import { settableTime } from '../../../helpers/time.js'
 
 const database = reusedDatabase()
 const insert = 'INSERT INTO plant_store.plants'
 const moments: Moment[] = ['before', 'sent', 'answered']
+const second = 1000
 const fern = { id: 1n, name: 'Fern' }
 const taken = (id: number) => `conflict: A plant with id ${id} already exists`
 const unknown = expect.stringMatching(
@@ -135,6 +139,117 @@ test('waits no longer than its time for what is silent', async () => {
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([undefined])
   const moss = { id: 2n, name: 'Moss' }
   await expect.poll(() => settled([createPlant(store, moss, 'key')]), { interval: 5 }).toEqual([moss])
+})
+
+describe('of its time, which is one for all that it asks,', () => {
+  /** Whose clock and timers stand still. */
+  async function openStill() {
+    const place = await database()
+    const { now, pass, timeOut } = settableTime({ isStill: true })
+    const clock = { signal: new AbortController().signal, now, random: Math.random }
+    const { line, store } = await openByLine(place, { timeout: 3 * second, clock, parameters: 'max=1' })
+    await createPlant(store, { id: 9n, name: 'Moss' })
+    const cut = (text: string) => {
+      line.cut(text, 'unanswered')
+      return () => expect.poll(() => line.cuts, { interval: 5 }).toBe(1)
+    }
+    return { place, line, store, cut, pass, timeOut }
+  }
+
+  test.each<[string, (store: PostgresStore) => Promise<unknown>]>([
+    ['a create', (store) => createPlant(store, fern)],
+    ['a delete', (store) => deletePlant(store, 9n)],
+    ['creates that are written together', (store) => createAll(store, [fern, { id: 2n, name: 'Oak' }])],
+    ['an import in one transaction', (store) => createAtomically(store, [fern, { id: 2n, name: 'Oak' }])],
+  ])('%s keeps a third for the question what became of its commit', async (_, change) => {
+    const { line, store, cut, timeOut } = await openStill()
+    const sent = cut('COMMIT')
+    const outcome = settled([change(store)])
+    await sent()
+    line.block()
+    timeOut(2 * second)
+    await expect.poll(() => line.blocked, { interval: 5 }).toBe(1)
+    timeOut(second)
+    expect(await outcome).toEqual([unknown])
+  })
+
+  test('a create that is answered in the last third succeeds', async () => {
+    const { store, cut, timeOut } = await openStill()
+    const sent = cut('COMMIT')
+    const created = createPlant(store, fern)
+    await sent()
+    timeOut(2 * second)
+    expect(await created).toStrictEqual(fern)
+  })
+
+  test('a read has what the wait for a connection has left', async () => {
+    const { place, store, cut, pass, timeOut } = await openStill()
+    const sent = cut('SELECT id, name, tag')
+    const release = await place.hold('LOCK TABLE plant_store.plants IN EXCLUSIVE MODE')
+    const created = createPlant(store, fern)
+    const read = settled([store.get([1n])])
+    await othersWait(place, 1)
+    pass(2 * second)
+    await release()
+    await created
+    await sent()
+    timeOut(second)
+    expect(await read).toEqual([expect.stringMatching(/^unavailable: .*no answer in time$/)])
+  })
+
+  test.each<[string, (store: PostgresStore, waited: number) => Promise<unknown>]>([
+    ['a read', (store, waited) => store.get([1n], { waited })],
+    ['a list', (store, waited) => gathered(store.read({ waited, inPages: true }))],
+    ['an export', (store, waited) => gathered(store.read({ waited }))],
+    ['a create', (store, waited) => store.write([{ type: 'create', plant: fern }], { waited })],
+    ['an update', (store, waited) => store.write([{ type: 'update', patch: { id: 9n, name: 'Ivy' } }], { waited })],
+  ])('%s has what its caller has left', async (_, call) => {
+    const { store, cut, timeOut } = await openStill()
+    const sent = cut('plant_store.plants')
+    const outcome = settled([call(store, 2 * second)])
+    await sent()
+    timeOut(second)
+    expect(await outcome).toEqual([expect.stringMatching(/^unavailable: .*no answer in time$/)])
+  })
+
+  test('a transaction has it again for each write, and for the commit', async () => {
+    const { store, pass } = await openStill()
+    const outcomes = await store.transaction(async (write) => {
+      const found = []
+      for (const id of [1n, 2n, 3n]) {
+        found.push(...(await write(creations([{ id, name: 'Fern' }]))))
+        pass(2 * second)
+      }
+      return found
+    })
+    expect(typesOf(outcomes)).toEqual(['created', 'created', 'created'])
+  })
+
+  test('an export has it again for each part', async () => {
+    const { store, pass } = await openStill()
+    const name = 'long '.repeat(100_000)
+    await createAll(
+      store,
+      [1n, 2n, 3n, 4n].map((id) => ({ id, name })),
+    )
+    const ids = []
+    for await (const plants of store.read()) {
+      ids.push(...plants.map(({ id }) => id))
+      pass(2 * second)
+    }
+    expect(ids).toEqual([1n, 2n, 3n, 4n, 9n])
+  })
+
+  test('a commit that could not be answered is not sent', async () => {
+    const { place, store, pass } = await openStill()
+    const release = await place.hold('LOCK TABLE plant_store.plants IN EXCLUSIVE MODE')
+    const outcome = settled([createPlant(store, fern)])
+    await othersWait(place, 1)
+    pass(3 * second)
+    await release()
+    expect(await outcome).toEqual([expect.stringMatching(/^unavailable: .* did not finish in time$/)])
+    expect(await place.sql('SELECT id FROM plant_store.plants')).toEqual([{ id: 9n }])
+  })
 })
 
 test.each(moments)(
