@@ -21,6 +21,8 @@ class Call {
   match: Match | undefined
   operation: Operation | undefined
   caller: Caller | undefined
+  /** milliseconds before the store is asked, without those in which the body came */
+  waited = 0
   readonly exchange: Exchange
   readonly requestId: string
   /** milliseconds */
@@ -41,6 +43,8 @@ export interface Order {
   id: string
   /** empty unless the operation has one */
   body: Buffer
+  /** milliseconds that the client has waited before the store is asked, without those in which its body came */
+  waited: number
 }
 
 export type Handlers = Record<OperationId, (order: Order) => Promise<Answer>>
@@ -106,6 +110,7 @@ export class RequestHandler {
     if (route.hasBody) validateBodyHeaders(request, bodyLimit)
     const hold = await memory.ask(call.caller.name, this.#sizeOf(request, route), response)
     call.exchange.isAccepted = true
+    call.waited = this.#options.now() - call.startedAt
     try {
       return await this.#act(call, route, hold)
     } finally {
@@ -147,7 +152,8 @@ export class RequestHandler {
     const body = hasBody ? await this.#read(call) : noBody
     this.waiting += 1
     try {
-      const answer = await this.#options.handlers[id]({ request, response, id: call.match?.id ?? '', body })
+      const { match, waited } = call
+      const answer = await this.#options.handlers[id]({ request, response, id: match?.id ?? '', body, waited })
       hold.resize(Buffer.byteLength(answer.body))
       return answer
     } finally {
@@ -156,12 +162,15 @@ export class RequestHandler {
   }
 
   /** Throws 413, or 401 if the token was revoked while the body came. */
-  async #read({ exchange, startedAt }: Call): Promise<Buffer> {
-    const { request, response, body } = exchange
+  async #read(call: Call): Promise<Buffer> {
+    const { request, response, body } = call.exchange
     const { bodyLimit, findToken, now } = this.#options
     if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue()
     const bytes = await body.read(bodyLimit)
-    if (now() - startedAt > freshness) await authenticate(response, findToken)
+    const time = now()
+    if (time - call.startedAt - call.waited <= freshness) return bytes
+    await authenticate(response, findToken)
+    call.waited += now() - time
     return bytes
   }
 

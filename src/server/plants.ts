@@ -20,15 +20,15 @@ const defaultLimit = 100
 const pageCharacters = 1_000_000
 
 export function plantHandlers(store: OwnStore): Handlers {
-  const changed = async (change: Change, outcome: string) => {
-    const { plant } = await writeOne(store, change)
+  const changed = async (change: Change, outcome: string, { waited }: Order) => {
+    const { plant } = await writeOne(store, change, { waited })
     return { outcome, status: 200, body: toWireJson(plant) }
   }
 
-  const page = async ({ response }: Order, { limit = defaultLimit, ...query }: ReadQuery): Promise<Answer> => {
+  const page = async ({ response, waited }: Order, { limit = defaultLimit, ...query }: ReadQuery): Promise<Answer> => {
     const closed = new AbortController()
     response.once('close', () => closed.abort(busy()))
-    const list = store.read({ ...query, limit: limit + 1, signal: closed.signal, inPages: true })
+    const list = store.read({ ...query, limit: limit + 1, signal: closed.signal, waited, inPages: true })
     const { plants, hasNext } = await pageOf(list, limit)
     const next = `<plants?${queryText({ ...query, limit, after: plants.at(-1)?.id })}>; rel="next"`
     const body = `[${plants.map(toWireJson).join()}]`
@@ -41,25 +41,26 @@ export function plantHandlers(store: OwnStore): Handlers {
   }
 
   return {
-    createPlant: async ({ request, body }) => {
+    createPlant: async ({ request, body, waited }) => {
       const key = parseIdempotencyKey(request.headers)
-      const { plant } = await writeOne(store, { type: 'create', plant: parsePlant(body), key })
+      const { plant } = await writeOne(store, { type: 'create', plant: parsePlant(body), key }, { waited })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
     listPlants: async (order) => {
       const { headers, url = '' } = order.request
       if (!/application\/x-ndjson/i.test(headers.accept ?? '')) return page(order, parseListQuery(url))
-      const pieces = snapshot(parseListQuery(url, Number.MAX_SAFE_INTEGER))
+      const pieces = snapshot({ ...parseListQuery(url, Number.MAX_SAFE_INTEGER), waited: order.waited })
       return { outcome: 'read', status: 200, contentType: 'application/x-ndjson', body: '', pieces }
     },
     getPlant: async (order) => {
       const id = idOf(order)
-      const plant = (await store.get([id])).get(id)
+      const plant = (await store.get([id], { waited: order.waited })).get(id)
       if (!plant) throw new HttpError(404, `No plant has id ${id}`)
       return { outcome: 'read', status: 200, body: toWireJson(plant) }
     },
-    updatePlant: async (order) => changed({ type: 'update', patch: parsePatch(order.body, idOf(order)) }, 'updated'),
-    deletePlant: async (order) => changed({ type: 'delete', id: idOf(order) }, 'deleted'),
+    updatePlant: async (order) =>
+      changed({ type: 'update', patch: parsePatch(order.body, idOf(order)) }, 'updated', order),
+    deletePlant: async (order) => changed({ type: 'delete', id: idOf(order) }, 'deleted', order),
   }
 }
 

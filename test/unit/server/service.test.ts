@@ -1,12 +1,14 @@
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
+import { Readable } from 'node:stream'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
 import { Log } from '../../../src/server/log.js'
+import type { Store, WaitOptions } from '../../../src/stores/common/store.js'
 import { objectsOf } from '../../helpers/json-lines.js'
-import { exchange, type RawRequest } from '../../helpers/raw-http.js'
-import { logInto, placeOf, quick, serveStore, testToken } from '../../helpers/service.js'
+import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
+import { logInto, placeOf, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
 
 async function adminOf(host = '127.0.0.1') {
   const { log } = await serveStore(quick, { admin: { host, port: 0 } })
@@ -50,6 +52,54 @@ describe('the admin port', () => {
     expect([await statusOf('/metrics'), await statusOf('/live')]).toEqual([500, 200])
     expect(errors).toEqual([broken])
   })
+})
+
+test('a store learns how long a client has waited, without the time that its body took', async () => {
+  const waited: unknown[] = []
+  let [time, lookups] = [0, 0]
+  const note = (options?: WaitOptions) => void waited.push(options?.waited)
+  const store: Partial<Store> = {
+    close: quick.close,
+    write: async (changes, options) => {
+      note(options)
+      return quick.write(changes)
+    },
+    get: async (ids, options) => {
+      note(options)
+      return new Map(ids.map((id) => [id, { id, name: 'Fern' }]))
+    },
+    read: (query) => {
+      note(query)
+      return Readable.from([])
+    },
+  }
+  const service = await serveStore(store, {
+    now: () => time,
+    openTokenSource: async () => async () => {
+      lookups += 1
+      time += 2000
+      return testCaller
+    },
+  })
+  for (const [path, accept] of [
+    ['/plants/1', '*/*'],
+    ['/plants', '*/*'],
+    ['/plants', 'application/x-ndjson'],
+  ] as const) {
+    const answer = await fetch(service.address + path, { headers: { authorization: `Bearer ${testToken}`, accept } })
+    await answer.text()
+  }
+  expect(waited.splice(0)).toEqual([2000, 2000, 2000])
+  await exchange(service, { body: '{"id":1,"name":"Fern"}' })
+  const { socket } = await connectTo(service.place)
+  const bytes = requestBytes(testToken, { body: '{"id":2,"name":"Moss"}' })
+  socket.write(bytes.subarray(0, -1))
+  await expect.poll(() => lookups, { interval: 5 }).toBe(5)
+  time += 5000
+  socket.write(bytes.subarray(-1))
+  await once(socket, 'data')
+  // The token is looked up again, as it may have been revoked meanwhile.
+  expect(waited).toEqual([2000, 4000])
 })
 
 function logOf(level: string, isTerminal: boolean) {

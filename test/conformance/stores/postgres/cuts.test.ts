@@ -214,7 +214,7 @@ describe('of its time, which is one for all that it asks,', () => {
 
   test('a transaction has it again for each write, and for the commit', async () => {
     const { store, pass } = await openStill()
-    const outcomes = await store.transaction(async (write) => {
+    const outcomes = await store.transaction(async ({ write }) => {
       const found = []
       for (const id of [1n, 2n, 3n]) {
         found.push(...(await write(creations([{ id, name: 'Fern' }]))))
