@@ -1,8 +1,8 @@
 import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { replaceFile, targetOf } from '../platform/atomic-file.js'
+import { replaceFile, syncName, targetOf } from '../platform/atomic-file.js'
 import { isWindows, malformed, PlantsError, shellWord, systemReason, unlessSystemError } from '../platform/errors.js'
-import { makeFolder, syncFolder } from '../platform/files.js'
+import { makeFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { schemes } from '../stores/registry.js'
@@ -96,7 +96,7 @@ function write(target: string, settings: SavedSettings, Conf: typeof import('con
     conf.store = { ...settings }
     if (statSync(conf.path).size < length) throw Object.assign(new Error('The file is incomplete'), { code: 'ENOSPC' })
     replaceFile(conf.path, target)
-    unlessSystemError(() => syncFolder(dirname(target))) // if that fails, the file is replaced all the same
+    syncName(target)
   } finally {
     unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
   }

@@ -35,6 +35,18 @@ export function replaceFile(file: string, target: string): void {
   }
 }
 
+/** Makes the name of a file durable that has just got it. Throws `unwritable`, which says that the file is there. */
+export function syncName(file: string): void {
+  try {
+    syncFolder(dirname(file))
+  } catch (cause) {
+    const reason = systemReason(cause)
+    if (reason === undefined) throw cause
+    const message = `${file} was written, but a power failure may undo that: ${reason}`
+    throw new PlantsError('unwritable', message, { hint: 'Check the disk, then repeat the command', cause })
+  }
+}
+
 /** Gives a file the name of its target, or this name, too. Throws EEXIST if the target exists. */
 export function createFile(file: string, target: string): void {
   try {
@@ -83,19 +95,26 @@ export class AtomicFile {
     }
     // A group that differs from the old one gets no permissions.
     if (old) fchmodSync(this.fd, old.mode & (fstatSync(this.fd).gid === old.gid ? 0o777 : 0o707))
-    this.#finish(() => replaceFile(this.path, this.#target))
+    this.#finish()
+    replaceFile(this.path, this.#target)
+    syncName(this.#target)
   }
 
-  /** Throws EEXIST if the target exists, even if it was created a moment ago. */
+  /** Leaves nothing if it fails. Throws EEXIST if the target exists, even if it was created a moment ago. */
   create(): void {
-    this.#finish(() => createFile(this.path, this.#target))
+    this.#finish()
+    createFile(this.path, this.#target)
+    try {
+      syncFolder(dirname(this.#target))
+    } catch (error) {
+      rmSync(this.#target, { force: true })
+      throw error
+    }
   }
 
-  #finish(rename: () => void): void {
+  #finish(): void {
     fsyncSync(this.fd)
     this.#close()
-    rename()
-    syncFolder(dirname(this.#target))
   }
 
   discard(): void {

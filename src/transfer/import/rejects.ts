@@ -176,9 +176,9 @@ export class Rejects {
       syncFolder(dirname(this.#target))
       return fd
     } catch (error) {
-      const isOurs = fd !== undefined && this.#draft !== undefined && isNamed(path, fs.fstatSync(fd))
+      const stats = fd === undefined ? undefined : fs.fstatSync(fd)
       if (fd !== undefined) fs.closeSync(fd)
-      if (isOurs) fs.rmSync(path)
+      for (const name of [path, this.#target]) if (stats && isNamed(name, stats)) fs.rmSync(name)
       if (systemCode(error) !== 'EEXIST') throw this.#unwritable(error)
       const hint = 'Wait for its end, move the file away, and run the same command again'
       throw malformed(`${this.#path} was created by another process, and would be overwritten`, hint)

@@ -136,10 +136,23 @@ const done = { ...answer({ name: 'timeout', value: '8s' }), saved: { version: 1,
 function endsOf(fault: string, before: object | undefined): object[] {
   const saved = before && { version: 1, ...before }
   const failed = { out: '', err: expect.stringMatching(/^plants: .*settings/), saved }
-  if (fault !== 'signal=KILL') return [done, ...[2, 74].map((code) => ({ ...failed, code }))]
+  const unnamed = { code: 74, out: '', err: expect.stringMatching('was written, but a power failure may undo that') }
+  if (fault !== 'signal=KILL')
+    return [done, ...[2, 74].map((code) => ({ ...failed, code })), { ...unnamed, saved: done.saved }]
   const killed = { ...done, code: undefined }
   return [killed, { ...killed, out: '' }, { ...killed, out: '', saved }]
 }
+
+test.runIf(canTrace)('settings whose name is not synced are new, but not called saved (needs strace)', async () => {
+  const user = new World({ timeout: '7s' })
+  // the first is for the directory of the new file
+  const inject = ['-D', '-o', 'log', '-P', user.config, '-e', 'trace=fsync', '-e', 'inject=fsync:error=EIO:when=2']
+  const message = `${user.file} was written, but a power failure may undo that: the disk or the terminal failed`
+  expect(await under(user, 'strace', inject, set)).toEqual(
+    refusal(message, 'Check the disk, then repeat the command', 74),
+  )
+  expect(user.saved).toEqual(done.saved)
+})
 
 describe.runIf(canTrace)('settings are old or new, and free for the next change (needs strace):', () => {
   test.each(
