@@ -128,7 +128,15 @@ const explanations: Readonly<Record<number | string, Cause>> = {
     hint: constraintHint,
   },
   26: { sentence: (path) => `${path} is not a store: it is not an SQLite file`, hint: elsewhere },
-  ...{ EACCES: forbidden, EPERM: forbidden, EDQUOT: full, ENOSPC: full, EMFILE: unusable, ENFILE: unusable },
+  ...{
+    EACCES: forbidden,
+    EPERM: forbidden,
+    EDQUOT: full,
+    ENOSPC: full,
+    EIO: unusable,
+    EMFILE: unusable,
+    ENFILE: unusable,
+  },
 }
 
 function sqlite3(path: string, ...statements: string[]): string {

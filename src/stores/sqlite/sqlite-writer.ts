@@ -1,10 +1,12 @@
+import { dirname } from 'node:path'
 import { PlantsError } from '../../platform/errors.js'
+import { syncFolder } from '../../platform/files.js'
 import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { FileOptions } from '../common/store.js'
 import type { Connection } from './sqlite-connection.js'
 import { explainFailure, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
 import { isStore, schemaStamp } from './sqlite-schema.js'
-import { identityOf } from './store-file.js'
+import { fileHasContent, identityOf } from './store-file.js'
 
 interface Job {
   creates: number
@@ -29,6 +31,8 @@ export class SqliteWriter {
   #isRunning = false
   /** the identity of the -wal file, which does not change while a connection is open */
   #log: string | undefined
+  /** whether its name is on disk */
+  #isLogNamed = false
   /** how long the last shared commit took, in milliseconds */
   #commitTime = 0
   /** the `schemaStamp` of the schema that was checked last */
@@ -105,6 +109,7 @@ export class SqliteWriter {
     try {
       await this.#connection.retry(() => db.exec('BEGIN IMMEDIATE'))
       if (!this.#isInPlace()) throw replacedStore(path)
+      this.#nameLog()
       const stamp = schemaStamp(this.#connection)
       if (stamp !== this.#checked && !isStore(this.#connection)) throw notOurs(path, 'contains no store')
       this.#checked = stamp
@@ -143,6 +148,16 @@ export class SqliteWriter {
     const log = identityOf(`${this.#connection.path}-wal`)
     if (log.includes(':') || log === 'ENOENT') this.#log ??= log
     return log === this.#log && identityOf(this.#connection.path) === this.#connection.identity
+  }
+
+  /**
+   * A power failure takes a log whose name is not on disk, with all that it holds. SQLite syncs the directory, too, but
+   * ignores whether that succeeds. A log that holds something was named by whoever has written to it.
+   */
+  #nameLog(): void {
+    const { path } = this.#connection
+    if (!this.#isLogNamed && !fileHasContent(`${path}-wal`)) syncFolder(dirname(path))
+    this.#isLogNamed = true
   }
 
   /** Closing the connection rolls back as well. */

@@ -10,7 +10,7 @@ import { errorsOf, isSoak, nextPlace } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
 import { holderOf, idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { World } from '../../helpers/world.js'
+import { answer, World } from '../../helpers/world.js'
 
 const store = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].map((name) => `data${name}`)
 const renames = '?rename,renameat,renameat2'
@@ -27,6 +27,8 @@ interface Faults {
   /** what each run starts with a copy of */
   before: World
   args: string
+  /** for a command with few such calls: leaves out none */
+  isWhole?: boolean
   /** uses the store of a run meanwhile; gives what ends that */
   meanwhile?: (world: World) => Promise<() => Promise<void>>
 }
@@ -38,9 +40,9 @@ type Judge = (world: World, result: ProcessResult, isHit: boolean) => Promise<vo
  * Runs a command with a fault at the first system call of a kind, then at a later one, until a run has so few that it
  * comes to its end; `nextPlace` says which are left out. Gives for each kind how many were hit.
  */
-async function faultAtEach({ fault, calls, files = [], before, args, meanwhile }: Faults, judge: Judge) {
+async function faultAtEach({ fault, calls, files = [], before, args, isWhole, meanwhile }: Faults, judge: Judge) {
   const hitAll = async (call: string) => {
-    for (let [when, hits] = [1, 0]; ; when = nextPlace(when), hits += 1) {
+    for (let [when, hits] = [1, 0]; ; when = isWhole ? when + 1 : nextPlace(when), hits += 1) {
       const world = new World()
       cpSync(before.home, world.home, { recursive: true })
       const log = join(temporaryFolder(), 'log')
@@ -185,14 +187,62 @@ test.runIf(canTrace)('a backup that is interrupted before a write leaves all as 
 test.runIf(canTrace)('a restore whose outcome is unknown keeps the contents before it (needs strace)', async () => {
   const [other, before] = [await withStore(3, 4, 5), await withStore(1, 2)]
   await other.spawn(['backup', join(before.home, 'plants.bak')])
-  const faults = { fault: 'error=EIO+', calls: ['fsync,fdatasync'], before, args: 'restore plants.bak --yes' }
+  const syncs = { fault: 'error=EIO+', calls: ['fsync,fdatasync'], isWhole: true }
   const codes = new Set<number | undefined>()
-  await faultAtEach(faults, async (world, { code }) => {
+  await faultAtEach({ ...syncs, before, args: 'restore plants.bak --yes' }, async (world, { code }) => {
     codes.add(code)
     const copies = readdirSync(world.data).filter((name) => /\.before-restore-\w+$/.test(name))
     expect(copies.map((name) => idsIn(join(world.data, name)))).toEqual(code === 0 || code === 5 ? [[1, 2]] : [])
   })
   expect(codes).toContain(5)
+})
+
+describe.runIf(canTrace)('what a sync that fails leaves is as the message says (needs strace):', () => {
+  const faults = { fault: 'error=EIO', calls: ['fsync,fdatasync'], isWhole: true }
+  const isReplaced = ({ code, err }: ProcessResult) => code === 0 || err.includes('was written, but a power failure')
+
+  test('a backup', async () => {
+    const codes = new Set<number | undefined>()
+    const args = 'backup plants.bak'
+    await faultAtEach({ ...faults, before: await withOldBackup(), args }, async (world, result) => {
+      codes.add(result.code)
+      expect(idsIn(join(world.home, 'plants.bak'))).toEqual(isReplaced(result) ? all : [1])
+    })
+    expect(codes).toEqual(new Set([0, 4, 74]))
+  })
+
+  test('an export', async () => {
+    const before = await withStore(1, 2)
+    before.write('out.ndjson', 'old')
+    const why = 'the disk or the terminal failed\n'
+    const errors = new Set<string>()
+    await faultAtEach({ ...faults, before, args: 'export out.ndjson --yes' }, async (world, result) => {
+      const plants = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n'
+      expect(world.read('out.ndjson')).toBe(isReplaced(result) ? plants : 'old')
+      expect(result.code).toBe(result.err.includes(why) ? 74 : 0)
+      errors.add(result.err.replace(world.home, '~'))
+    })
+    expect([...errors]).toEqual([
+      `plants: ~/out.ndjson could not be written: ${why}  Choose another file\n`,
+      `plants: ~/out.ndjson was written, but a power failure may undo that: ${why}  Check the disk, then repeat the command\n`,
+      expect.not.stringContaining(why),
+    ])
+  })
+
+  test('an import, which goes on with the same command', async () => {
+    const before = await withStore(7)
+    writeLines(before.home, [...plantLines(3), 'bad'])
+    const args = 'import plants.ndjson --rejects rejects.ndjson'
+    const codes = new Set<number | undefined>()
+    await faultAtEach({ ...faults, before, args }, async (world, result) => {
+      codes.add(result.code)
+      const { code, out } = result.code === 6 ? result : await world.run(args)
+      expect([code, countsOf(out)]).toEqual([6, { ...allCreated(3), rejected: 1, reasons: { 400: 1 } }])
+      expect(rejectedIn(world, 'rejects.ndjson')).toHaveLength(1)
+    })
+    expect([...codes]).toEqual(expect.arrayContaining([4, 6, 74]))
+    expect(codes).not.toContain(70)
+  })
 })
 
 describe.runIf(canTrace)('a create that a system call fails tells whether it is stored (needs strace):', () => {
@@ -228,17 +278,37 @@ describe.runIf(canTrace)('a create that a system call fails tells whether it is 
 })
 
 test.runIf(canTrace).each([
-  ['a sync of COMMIT that fails leaves the outcome unknown', 'fsync,fdatasync:error=EIO', 500],
-  ['a full disk stores nothing', 'pwrite64:error=ENOSPC', 503],
-] as const)('%s, at a service too (needs strace)', async (_, fault, status) => {
+  ['a sync of COMMIT that fails leaves the outcome unknown', 'fsync,fdatasync:error=EIO', 'data/plants.db-wal', 500],
+  ['a full disk stores nothing', 'pwrite64:error=ENOSPC', 'data/plants.db-wal', 503],
+  ['a new log whose name cannot be synced stores nothing', 'fsync:error=EIO', 'data', 503],
+  ['a file system that syncs no directories is no fault', 'fsync:error=EINVAL', 'data', 200],
+] as const)('%s, at a service too (needs strace)', async (_, fault, file, status) => {
   const world = await withStore(1)
-  const tracer = ['-f', '-o', '/dev/null', '-P', `${world.store}-wal`, '-e', `inject=${fault}:when=1+`]
+  const tracer = ['-f', '-o', '/dev/null', '-P', join(world.home, file), '-e', `inject=${fault}:when=1+`]
   const through = ['strace', '-D', ...tracer] // the service is the child, and not strace
   const env = { ...world.env, PLANTS_SERVE_TOKEN: testToken }
   const service = await serve([], { folder: world.home, env, through })
   const { text, headers } = await exchange(service, { body: '{"id":2,"name":"Moss"}' })
-  expect([parseInt(text, 10), headers['retry-after'] === undefined]).toEqual([status, status === 500])
+  expect([parseInt(text, 10), headers['retry-after'] !== undefined]).toEqual([status, status === 503])
 })
+
+test.runIf(canTrace)(
+  'what a new log would hold is not stored while its name cannot be synced (needs strace)',
+  async () => {
+    const world = await withStore(1)
+    await world.spawn('backup plants.bak')
+    writeLines(world.home, plantLines(3))
+    const tracer = ['-f', '-o', '/dev/null', '-P', world.data, '-e', 'inject=fsync:error=EIO:when=1+']
+    const err = `plants: The store ${world.store} could not be used: the disk or the terminal failed\n  Try again\n`
+    const changes = ['create --id 2 --name Moss', 'update 1 --name Ivy', 'delete 1 --yes', 'tokens create']
+    for (const line of [...changes, 'import plants.ndjson', 'restore plants.bak --yes']) {
+      const started = startUnder('strace', tracer, line.split(' '), world.home, { cwd: world.home, env: world.env })
+      expect(await resultOf(started), line).toEqual({ code: 4, out: '', err })
+    }
+    expect(await world.run('list')).toEqual(answer({ id: 1, name: 'Fern' }))
+    expect(await world.run('tokens list')).toMatchObject({ code: 0, out: '' })
+  },
+)
 
 /** Opens a store in another process. Gives what kills that process and takes the memory that it shared. */
 async function shareUntilCrash({ store: path }: World): Promise<() => Promise<void>> {
