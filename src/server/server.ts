@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
-import { Server as NetServer, type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
 import { maxOpenFiles } from '../platform/open-files.js'
@@ -125,7 +125,9 @@ export class HttpServer {
       await wait(pause)
       await new Promise(setImmediate) // so that what comes is accepted just before the port closes
     }
-    NetServer.prototype.close.call(this.server) // node:http also closes connections whose next request may be there
+    // It would close connections whose next request may be there.
+    this.server.closeIdleConnections = () => undefined
+    this.server.close()
     await wait(pause)
     this.#isHeld = false
     this.#handleArrived()

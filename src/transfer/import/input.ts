@@ -1,6 +1,15 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { accessSync, constants, createReadStream, fstatSync, openSync, realpathSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  createReadStream,
+  fstatSync,
+  lstatSync,
+  openSync,
+  realpathSync,
+  statSync,
+} from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
@@ -61,6 +70,7 @@ export function assertReadable(inputs: ImportInput[], rejects: string | undefine
 
 function isThere(rejects: string): boolean {
   try {
+    lstatSync(rejects, { throwIfNoEntry: false }) // from Node 22 on, statSync ignores ENOTDIR
     return statSync(rejects, { throwIfNoEntry: false }) !== undefined
   } catch (error) {
     throw unwritable(`The rejects file ${rejects}`, error, 'Choose another file with --rejects')
