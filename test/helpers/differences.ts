@@ -12,6 +12,9 @@ export const oddSurroundings = ofProgram({
   'no /proc on Linux': ['0', '134 or 4'],
 })
 
+/** Whether clients that connect while a service closes its port are answered. Bun closes their connections with it. */
+export const answersAtClose = !isExecutable
+
 function ofProgram(table: Record<string, [ofPackage: string, ofExecutable: string]>): ReadonlyMap<string, string> {
   return new Map(
     Object.entries(table).map(([name, [ofPackage, ofExecutable]]) => [name, isExecutable ? ofExecutable : ofPackage]),

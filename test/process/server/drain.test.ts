@@ -3,6 +3,7 @@ import { closeSync, openSync } from 'node:fs'
 import { connect } from 'node:net'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { pipeIn } from '../../helpers/bash.js'
+import { answersAtClose } from '../../helpers/differences.js'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, RawConnection, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -85,8 +86,10 @@ describe('clients that come again for each request', () => {
     await expect.poll(() => counts.answered).toBeGreaterThan(100)
     expect((await service.stop()).code).toBe(0)
     await clients
-    expect(counts.answered).toBe(counts.sent)
-    expect(await idsIn(service)).toHaveLength(counts.sent)
+    const { length: stored } = await idsIn(service)
+    const lost = counts.sent - counts.answered
+    expect(lost).toBeLessThanOrEqual(answersAtClose ? 0 : 30) // one of each client
+    expect([stored >= counts.answered, stored <= counts.sent]).toEqual([true, true])
   })
 })
 
