@@ -221,7 +221,7 @@ export class ImportReport implements ImportObserver {
     return `Correct them in ${rejects}, and import that with the same options, but ${next}another --rejects`
   }
 
-  /** A record that was numbered may be rejected because an earlier run has stored it: with --if-exists same, it is not. */
+  /** An earlier run may have stored what a numbered record is rejected for: with --if-exists same, it is not. */
   #hintOfConflict(importing: Importer, another: string): string | undefined {
     const { restart, idFrom, match, ifExists } = this.#options
     const { created, updated, skipped, rejected } = importing.position.counts
@@ -263,7 +263,8 @@ export class ImportReport implements ImportObserver {
     const kept = importing && isKept(importing, this.#options) ? importing : undefined
     if (error.type === 'malformed' && (this.#isResumable || !kept)) return error // the same command would fail again
     const done = kept ? ` after ${plantCount(settledIn(kept.position.counts))}` : ', nothing was changed'
-    const reason = error.isInterruption ? (this.#io.signal.reason as PlantsError | undefined) : undefined // what aborts it
+    // What aborts the signal.
+    const reason = error.isInterruption ? (this.#io.signal.reason as PlantsError | undefined) : undefined
     const message = reason ? reason.message + done : error.message
     let hint: string | undefined
     if (this.#isResumable && (kept || error.type === 'unknownOutcome')) hint = `To resume, ${runAgain(this.#options)}`

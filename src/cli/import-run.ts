@@ -158,7 +158,7 @@ async function assertSameFiles(
   throw malformed(`${changed.name} is not the file that an earlier run has begun to import`, hint)
 }
 
-/** Those that determine what a record is, and its number. Others, such as --if-exists, may differ when it is resumed. */
+/** Those that determine what a record is, and its number. Others, such as --if-exists, may differ in a later run. */
 function readingFlags(options: ImportOptions): SavedImport['flags'] {
   const map = Object.entries(options.map ?? {}).map((entry) => entry.join('='))
   return {

@@ -7,6 +7,7 @@ import {
   fsyncSync,
   mkdirSync,
   openSync,
+  readFileSync,
   type Stats,
   statSync,
 } from 'node:fs'
@@ -51,6 +52,16 @@ export function syncFolder(folder: string): void {
 /** Windows neither replaces a file that another process has open, nor creates one again before it is closed. */
 export function isOpenElsewhere(error: unknown): boolean {
   return isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
+}
+
+/** The limit of open files of this process, if the system says it (proc(5)). Node.js has raised it to the hard one. */
+export function maxOpenFiles(): number {
+  try {
+    const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? []
+    return limit === undefined ? Infinity : parseInt(limit, 10)
+  } catch {
+    return Infinity
+  }
 }
 
 // Trusted are root, this user, and the directories that plants is told to use. Windows has no user ids and no modes.

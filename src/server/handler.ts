@@ -36,7 +36,7 @@ class Call {
 }
 
 /** What an operation is done with. */
-export interface Order {
+export interface OperationInput {
   request: IncomingMessage
   response: ServerResponse
   /** the last segment of the path */
@@ -47,7 +47,7 @@ export interface Order {
   waited: number
 }
 
-export type Handlers = Record<OperationId, (order: Order) => Promise<Answer>>
+export type Handlers = Record<OperationId, (input: OperationInput) => Promise<Answer>>
 
 interface HandlerOptions {
   handlers: Handlers

@@ -24,8 +24,8 @@ export interface Hold {
 }
 
 /**
- * What is scarce, such as memory, shared by its holders, such as tokens. A holder may have as much as it leaves free, so
- * that there is room for the next one, and one request in any case. Requests wait behind those of the same holder.
+ * What is scarce, such as memory, shared by its holders, such as tokens. A holder may have as much as it leaves free,
+ * so that there is room for the next one, and one request in any case. Requests wait after those of the same holder.
  */
 export class Shares {
   readonly #timeout: number

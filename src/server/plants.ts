@@ -4,7 +4,7 @@ import { documentIn } from '../plant/records.js'
 import { type Change, writeOne } from '../stores/common/change.js'
 import { type OwnStore, queryText, type ReadQuery } from '../stores/common/store.js'
 import { busy, HttpError } from './answer.js'
-import type { Handlers, Order } from './handler.js'
+import type { Handlers, OperationInput } from './handler.js'
 import {
   parseId,
   parseIdempotencyKey,
@@ -20,12 +20,15 @@ const defaultLimit = 100
 const pageCharacters = 1_000_000
 
 export function plantHandlers(store: OwnStore): Handlers {
-  const changed = async (change: Change, outcome: string, { waited }: Order) => {
+  const changed = async (change: Change, outcome: string, { waited }: OperationInput) => {
     const { plant } = await writeOne(store, change, { waited })
     return { outcome, status: 200, body: toWireJson(plant) }
   }
 
-  const page = async ({ response, waited }: Order, { limit = defaultLimit, ...query }: ReadQuery): Promise<Answer> => {
+  const page = async (
+    { response, waited }: OperationInput,
+    { limit = defaultLimit, ...query }: ReadQuery,
+  ): Promise<Answer> => {
     const closed = new AbortController()
     response.once('close', () => closed.abort(busy()))
     const list = store.read({ ...query, limit: limit + 1, signal: closed.signal, waited, inPages: true })
@@ -46,21 +49,21 @@ export function plantHandlers(store: OwnStore): Handlers {
       const { plant } = await writeOne(store, { type: 'create', plant: parsePlant(body), key }, { waited })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
-    listPlants: async (order) => {
-      const { headers, url = '' } = order.request
-      if (!/application\/x-ndjson/i.test(headers.accept ?? '')) return page(order, parseListQuery(url))
-      const pieces = snapshot({ ...parseListQuery(url, Number.MAX_SAFE_INTEGER), waited: order.waited })
+    listPlants: async (input) => {
+      const { headers, url = '' } = input.request
+      if (!/application\/x-ndjson/i.test(headers.accept ?? '')) return page(input, parseListQuery(url))
+      const pieces = snapshot({ ...parseListQuery(url, Number.MAX_SAFE_INTEGER), waited: input.waited })
       return { outcome: 'read', status: 200, contentType: 'application/x-ndjson', body: '', pieces }
     },
-    getPlant: async (order) => {
-      const id = idOf(order)
-      const plant = (await store.get([id], { waited: order.waited })).get(id)
+    getPlant: async (input) => {
+      const id = idOf(input)
+      const plant = (await store.get([id], { waited: input.waited })).get(id)
       if (!plant) throw new HttpError(404, `No plant has id ${id}`)
       return { outcome: 'read', status: 200, body: toWireJson(plant) }
     },
-    updatePlant: async (order) =>
-      changed({ type: 'update', patch: parsePatch(order.body, idOf(order)) }, 'updated', order),
-    deletePlant: async (order) => changed({ type: 'delete', id: idOf(order) }, 'deleted', order),
+    updatePlant: async (input) =>
+      changed({ type: 'update', patch: parsePatch(input.body, idOf(input)) }, 'updated', input),
+    deletePlant: async (input) => changed({ type: 'delete', id: idOf(input) }, 'deleted', input),
   }
 }
 
@@ -76,7 +79,7 @@ async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number) {
 }
 
 /** Throws 400, also for a query and a condition. */
-function idOf({ id, request }: Order): bigint {
+function idOf({ id, request }: OperationInput): bigint {
   requireUnconditional(request)
   return parseId(id)
 }

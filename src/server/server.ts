@@ -3,7 +3,7 @@ import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
-import { maxOpenFiles } from '../platform/open-files.js'
+import { maxOpenFiles } from '../platform/files.js'
 import { bytesOf, headersTooLarge, invalidHttp, late, lingerTime } from './answer.js'
 import { Body } from './body.js'
 import type { Log } from './log.js'
@@ -118,7 +118,7 @@ export class HttpServer {
     for (const exchanges of this.#connections.values()) closeAfter(exchanges.at(-1))
     await wait(Math.min(drainGrace, milliseconds / 2))
     // When the port closes, the system resets the connections in its queue, of which a turn of the event loop accepts
-    // one. A client that comes again when it is answered waits meanwhile.
+    // one. A client that connects anew after its response waits meanwhile.
     this.#isHeld = true
     for (let [known, left] = [-1, 50]; known !== this.#accepted && left > 0 && !isOver(); left -= 1) {
       known = this.#accepted

@@ -152,7 +152,7 @@ export class SqliteWriter {
 
   /**
    * A power failure takes a log whose name is not on disk, with all that it holds. SQLite syncs the directory, too, but
-   * ignores whether that succeeds. A log that holds something was named by whoever has written to it.
+   * ignores whether that succeeds. The process that wrote the first bytes of a log has named it.
    */
   #nameLog(): void {
     const { path } = this.#connection

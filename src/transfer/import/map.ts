@@ -11,7 +11,7 @@ import type { PlantNames } from './names.js'
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
-/** What comes again in the input, when two records are one plant. */
+/** What two records of the input have in common when they are one plant. */
 export function twin(change: MappedChange): string {
   return change.isMatched ? 'The name' : `The id ${idOf(change)}`
 }
