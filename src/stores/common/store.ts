@@ -24,12 +24,8 @@ export interface Store {
    * of the signal. A service throws nothing once it was sent a change: see `Outcome`.
    */
   write(changes: readonly Change[], options?: WriteOptions): Promise<Outcome[]>
-  /**
-   * All that `work` writes, or nothing if it throws. Other writers wait meanwhile.
-   *
-   * @param options.isRepeatable whether `work` is called again when the connection is lost before it is committed
-   */
-  transaction?<T>(work: (transaction: Transaction) => Promise<T>, options?: { isRepeatable?: boolean }): Promise<T>
+  /** Commits all that `work` writes, or nothing if it throws. Other writers wait meanwhile. */
+  transaction?<T>(work: (transaction: Transaction) => Promise<T>, options?: TransactionOptions<T>): Promise<T>
   /** The state of a checkpoint; undefined if there is none. */
   checkpoint?(id: string): Promise<string | undefined>
   /** Does what `close` would do after many changes, which may take a second. */
@@ -48,6 +44,13 @@ export interface Store {
 
 /** A store that this program keeps itself, which can do everything. */
 export type OwnStore = Required<Store>
+
+export interface TransactionOptions<T> {
+  /** Whether `work` is called again when the connection is lost before it is committed. */
+  isRepeatable?: boolean
+  /** Decides by the result whether what `work` wrote is committed, or rolled back. By default it is committed. */
+  commits?(result: T): boolean
+}
 
 export interface Transaction {
   write: Store['write']

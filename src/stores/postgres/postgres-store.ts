@@ -14,6 +14,7 @@ import {
   type TextCount,
   type Token,
   type TokenStore,
+  type TransactionOptions,
   tokenColumns,
   tokenFrom,
   type WaitOptions,
@@ -107,16 +108,22 @@ export class PostgresStore implements OwnStore {
     return waited > Math.min(1000, this.#pool.options.timeout / 10)
   }
 
-  async transaction<T>(work: (transaction: StoreTransaction) => Promise<T>, { isRepeatable = false } = {}): Promise<T> {
+  async transaction<T>(
+    work: (transaction: StoreTransaction) => Promise<T>,
+    { isRepeatable = false, commits = () => true }: TransactionOptions<T> = {},
+  ): Promise<T> {
     const call = this.#pool.newCall({ isLong: true })
-    const run = (transaction: Transaction) =>
-      work({
+    const run = async (transaction: Transaction) => {
+      const result = await work({
         write: async (changes, { maxRejected, signal } = {}) => {
           signal?.throwIfAborted()
           return makeChanges(transaction, changes, maxRejected)
         },
         saveCheckpoint: (change) => saveCheckpoint(transaction, change),
       })
+      transaction.isCommitted = commits(result)
+      return result
+    }
     if (isRepeatable) return transact(this.#pool, run, call)
     const connection = await this.#pool.retry(call, () => this.#pool.lease(call))
     return transactOnce(this.#pool, connection, call, run)

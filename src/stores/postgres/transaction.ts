@@ -25,12 +25,17 @@ export async function transactOnce<T>(
 ): Promise<T> {
   const { clock, timeout } = pool.options
   const transaction = new Transaction(pool, connection, call)
+  const rollBack = () => connection.ask('ROLLBACK').catch(() => connection.destroy())
   let commit = call
   let result: T
   let failure: unknown
   try {
     result = await work(transaction)
     call.signal.throwIfAborted()
+    if (!transaction.isCommitted) {
+      await rollBack()
+      return result
+    }
     if (call.isLong) commit = pool.newCall()
     const left = commit.end - clock.now()
     if (left < timeout * minShare) throw connection.failure(statementCanceled, 'too little time is left for the commit')
@@ -40,7 +45,7 @@ export async function transactOnce<T>(
       (error: unknown) => error,
     )
   } catch (error) {
-    await connection.ask('ROLLBACK').catch(() => connection.destroy())
+    await rollBack()
     throw error
   } finally {
     pool.release(connection)
@@ -65,6 +70,8 @@ const minShare = 0.02
 /** The statements of one transaction, which begins with the first of them. */
 export class Transaction {
   readonly connection: Connection
+  /** Whether it ends with a commit. */
+  isCommitted = true
   /**
    * Conditions that hold if all that it has stored is there. A server that has crashed may give a number again that it
    * has not written to disk, so that a number alone does not prove that this transaction has committed; nor does a part

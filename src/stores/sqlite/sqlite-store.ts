@@ -18,6 +18,7 @@ import {
   type Token,
   type TokenStore,
   type Transaction,
+  type TransactionOptions,
   tokenColumns,
   tokenFrom,
   type WriteOptions,
@@ -78,13 +79,17 @@ export class SqliteStore implements OwnStore {
     )
   }
 
-  async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
+  async transaction<T>(
+    work: (transaction: Transaction) => Promise<T>,
+    { commits }: TransactionOptions<T> = {},
+  ): Promise<T> {
     await this.#prepareForMany()
     const write: Transaction['write'] = async (changes, { maxRejected, signal = this.#options.clock.signal } = {}) => {
       signal.throwIfAborted()
       return applyChanges(this.#connection, changes, maxRejected)
     }
-    return this.#writer.transact(() => work({ write, saveCheckpoint: async (change) => this.#saveCheckpoint(change) }))
+    const saveCheckpoint: Transaction['saveCheckpoint'] = async (change) => this.#saveCheckpoint(change)
+    return this.#writer.transact(() => work({ write, saveCheckpoint }), commits)
   }
 
   #saveCheckpoint(change: CheckpointChange): void {

@@ -12,7 +12,8 @@ interface Job {
   creates: number
   /** may yield to the event loop */
   isAlone: boolean
-  perform(): unknown
+  /** Returns whether its transaction is committed. */
+  perform(): boolean | Promise<boolean>
   settle(): void
   reject(error: unknown): void
 }
@@ -45,22 +46,27 @@ export class SqliteWriter {
 
   /** An error of `work` rolls back the transaction and rejects all calls that share it. */
   write<T>(work: () => T, creates = 0): Promise<T> {
-    return this.#add(work, creates, false)
+    return this.#add(creates, false, (settleWith) => {
+      settleWith(work())
+      return true
+    })
   }
 
   /** `work` may yield to the event loop. Nothing else may use the connection meanwhile. */
-  transact<T>(work: () => Promise<T>): Promise<T> {
-    return this.#add(work, 0, true)
+  transact<T>(work: () => Promise<T>, commits: (result: T) => boolean = () => true): Promise<T> {
+    return this.#add(0, true, async (settleWith) => {
+      const result = await work()
+      settleWith(result)
+      return commits(result)
+    })
   }
 
-  #add<T>(work: () => T | Promise<T>, creates: number, isAlone: boolean): Promise<T> {
-    return new Promise((resolve, reject) => {
-      const perform = () => {
-        const result = work()
+  #add<T>(creates: number, isAlone: boolean, work: (settleWith: (result: T) => void) => ReturnType<Job['perform']>) {
+    return new Promise<T>((resolve, reject) => {
+      const settleWith = (result: T) => {
         job.settle = () => resolve(result)
-        return result
       }
-      const job: Job = { creates, isAlone, perform, settle: () => undefined, reject }
+      const job: Job = { creates, isAlone, perform: () => work(settleWith), settle: () => undefined, reject }
       this.#jobs.push(job)
       // In the next turn of the event loop, so that simultaneous calls share a transaction.
       if (!this.#isRunning) setImmediate(() => this.#run())
@@ -125,12 +131,13 @@ export class SqliteWriter {
     const start = now()
     let isDone = false
     try {
+      let isCommitted = true
       for (const job of jobs) {
-        const result = job.perform()
-        if (job.isAlone) await result
+        const commits = job.perform()
+        if (job.isAlone) isCommitted = await commits
       }
-      isDone = true
-      db.exec('COMMIT')
+      isDone = isCommitted
+      db.exec(isCommitted ? 'COMMIT' : 'ROLLBACK')
       if (!jobs[0]?.isAlone) this.#commitTime = Math.min(now() - start, maxCommitTime)
     } catch (error) {
       this.#rollBack()

@@ -11,6 +11,7 @@ import {
   type OpenOptions,
   type OwnStore,
   type Transaction,
+  type TransactionOptions,
 } from '../../stores/common/store.js'
 import { schemes } from '../../stores/registry.js'
 
@@ -34,8 +35,8 @@ export async function openJournal(id: string, options: OpenOptions, io: Io): Pro
     return {
       oldCheckpoint,
       checkpoint: store.checkpoint.bind(store),
-      transaction: async (work) => {
-        const result = await transactIn(store, path, work)
+      transaction: async (work, options) => {
+        const result = await transactIn(store, path, work, options)
         rmSync(`${path}.json`, { force: true })
         return result
       },
@@ -67,7 +68,12 @@ function openStore(path: string, options: OpenOptions): Promise<OwnStore> {
 }
 
 /** Throws an error of `work` as it is: only others are of the journal. */
-async function transactIn<T>(store: OwnStore, path: string, work: (transaction: Transaction) => Promise<T>) {
+async function transactIn<T>(
+  store: OwnStore,
+  path: string,
+  work: (transaction: Transaction) => Promise<T>,
+  options?: TransactionOptions<T>,
+): Promise<T> {
   let failure: unknown
   try {
     return await store.transaction(async (transaction) => {
@@ -77,7 +83,7 @@ async function transactIn<T>(store: OwnStore, path: string, work: (transaction: 
         failure = error
         throw error
       }
-    })
+    }, options)
   } catch (error) {
     throw failure ?? unusable(path, 'written', error)
   }

@@ -16,6 +16,7 @@ import type {
   OwnStore,
   ReadQuery,
   Store,
+  Transaction,
 } from '../../../src/stores/common/store.js'
 import { createNext, greatestId } from '../../../src/stores/registry.js'
 import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
@@ -725,6 +726,27 @@ function describeTransactions(open: Open<OwnStore>): void {
     await expect(failed).rejects.toThrow('rejected')
     expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[ivy], undefined])
     expect(await tell(store, creation(fern))).toEqual(['created'])
+  })
+
+  test.each([false, true])('stores a transaction if it commits by its result: %s', async (isCommitted) => {
+    const { store } = await open()
+    const work = async ({ write, saveCheckpoint }: Transaction) => {
+      const outcomes = await write([creation(fern)])
+      await saveCheckpoint({ id: 'one', from: undefined, to: 'all' })
+      return outcomes.map(told)
+    }
+    const asked: unknown[] = []
+    const commits = (result: unknown) => {
+      asked.push(result)
+      return isCommitted
+    }
+    expect(await store.transaction(work, { commits })).toEqual(['created'])
+    const stored = [await gathered(store.read()), await store.checkpoint('one')]
+    expect({ asked, stored }).toStrictEqual({
+      asked: [['created']],
+      stored: isCommitted ? [[fern], 'all'] : [[], undefined],
+    })
+    expect(await tell(store, creation(fern))).toEqual([isCommitted ? idExists(1) : 'created'])
   })
 
   test('lets a create wait for a transaction, and does not undo it', async () => {
