@@ -1,18 +1,9 @@
-import {
-  describeChange,
-  describePlant,
-  styleFor,
-  unknownFields,
-  writeAnswer,
-  writeRejected,
-  writeResult,
-} from '../output/output.js'
+import { describeChange, describePlant, unknownFields, writeAnswer } from '../output/output.js'
 import { clockOf, type Progress, progressLine } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, plantCount, plantOf } from '../plant/plant.js'
 import { PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
-import type { Io } from '../platform/io.js'
 import { grouped, must } from '../platform/values.js'
 import type { ExistsPolicy } from '../stores/common/change.js'
 import { CheckpointMovedError } from '../stores/common/store.js'
@@ -25,7 +16,7 @@ import type { ImportPlan } from '../transfer/import/input.js'
 import { maxOtherFields } from '../transfer/import/map.js'
 import type { RejectedRecord } from '../transfer/import/rejected-records.js'
 import type { GlobalOptions } from './command.js'
-import type { Settings } from './settings.js'
+import type { CommandContext } from './command-context.js'
 
 /** maximum numbers of rejected records, and of changes of a dry run, printed as text */
 const maxShown = 20
@@ -59,8 +50,7 @@ export function isResumable({ inputs }: ImportPlan, { dryRun, atomic }: ImportOp
 export class ImportReport implements ImportObserver {
   readonly #plan: ImportPlan
   readonly #options: ImportOptions
-  readonly #settings: Settings
-  readonly #io: Io
+  readonly #context: CommandContext
   readonly #progress: Progress
   readonly #isResumable: boolean
   /** in milliseconds, monotonic */
@@ -70,12 +60,12 @@ export class ImportReport implements ImportObserver {
   #rejectedShown = 0
   #changesShown = 0
 
-  constructor(plan: ImportPlan, options: ImportOptions, settings: Settings, io: Io) {
+  constructor(plan: ImportPlan, options: ImportOptions, context: CommandContext) {
+    const { io, reporter } = context
     this.#plan = plan
     this.#options = options
-    this.#settings = settings
-    this.#io = io
-    this.#progress = progressLine(io, settings.showsProgress, 0)
+    this.#context = context
+    this.#progress = progressLine(io, reporter.showsProgress, 0)
     this.#isResumable = isResumable(plan, options)
     this.#startTime = io.now()
   }
@@ -87,17 +77,17 @@ export class ImportReport implements ImportObserver {
       if (isMapped && map[field] === undefined) this.#byName.set(field, must(header?.names[column]))
     if (!skipped) return
     const rows = skipped.rows === 1 ? '1 row' : `${skipped.rows} rows`
-    await this.#settings.warn(`Skipped ${rows} above the header of ${input} in line ${skipped.header}`)
+    await this.#context.warn(`Skipped ${rows} above the header of ${input} in line ${skipped.header}`)
   }
 
   async onRejected(rejected: readonly RejectedRecord[], file: string): Promise<void> {
-    const limit = this.#settings.errors === 'json' ? Infinity : maxShown
+    const limit = this.#context.reporter.isJson ? Infinity : maxShown
     const shown = rejected.slice(0, limit - this.#rejectedShown)
     this.#rejectedShown += shown.length
     if (shown.length === 0) return
     await this.#progress.clear()
     const records = shown.map(({ line, element, error, message }) => ({ error, message, file, line, element }))
-    await writeRejected(this.#io, records, this.#settings)
+    await this.#context.reporter.reportRejected(records)
   }
 
   onProgress({ position, rejected }: Importer): void {
@@ -110,13 +100,13 @@ export class ImportReport implements ImportObserver {
 
   /** Of a dry run: all changes as NDJSON, or the first ones as text. */
   async writeChanges(changes: PlannedChange[]): Promise<void> {
-    const { output, isQuiet, colors } = this.#settings
+    const { output, reporter } = this.#context
     const isText = output === 'text'
-    const limit = this.#options.output === 'ndjson' ? Infinity : isText && !isQuiet ? maxShown : 0
+    const limit = this.#options.output === 'ndjson' ? Infinity : isText && !reporter.isQuiet ? maxShown : 0
     const shown = changes.slice(0, limit - this.#changesShown)
     this.#changesShown += shown.length
     if (shown.length === 0) return
-    const style = await styleFor(colors(this.#io.stdout))
+    const style = await this.#context.style()
     const lines = shown.map(({ before, after }) => {
       if (isText) {
         const what = before ? `update ${describeChange(before, after, style)}` : `create ${describePlant(after, style)}`
@@ -126,19 +116,19 @@ export class ImportReport implements ImportObserver {
       return `${toJson({ dryRun: true, id: after.id, ...old, after: plantOf(after) })}\n`
     })
     await this.#progress.clear()
-    await writeAnswer(this.#io, lines.join(''))
+    await writeAnswer(this.#context.io, lines.join(''))
   }
 
   async writeSummary(importing: Importer): Promise<void> {
     await this.#progress.clear()
-    const [options, settings, io] = [this.#options, this.#settings, this.#io]
+    const [options, context] = [this.#options, this.#context]
     const total = importing.position.counts
     const { skipped, unknown, rejected: reasons } = total
     const rejected = rejectedIn(total)
     const { created, updated } = isRolledBack(importing, options) ? { created: 0, updated: 0 } : total
     const settled = settledIn(total)
     const ofRun = settled - importing.settledBefore
-    const seconds = Math.round(io.now() - this.#startTime) / 1000
+    const seconds = Math.round(context.io.now() - this.#startTime) / 1000
     const rate = Math.round(ofRun / Math.max(seconds, 0.001))
 
     await this.#warnOfRest(importing)
@@ -153,27 +143,27 @@ export class ImportReport implements ImportObserver {
     const rejects = rejected > 0 && !options.dryRun ? options.rejects : undefined
     const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rate, rejects }
     const hint = isRolledBack(importing, options) ? 'Nothing was stored' : undefined
-    await writeResult(io, settings, { ...(options.dryRun && { dryRun: true }), ...fields }, text, hint)
+    await context.print({ ...(options.dryRun && { dryRun: true }), ...fields }, text, hint)
   }
 
   /** What the records had, and what was not printed. */
   async #warnOfRest(importing: Importer): Promise<void> {
-    const [plan, options, settings] = [this.#plan, this.#options, this.#settings]
-    const { warn, errors } = settings
+    const [plan, options] = [this.#plan, this.#options]
+    const { output, reporter } = this.#context
     const { counts, numbered } = importing.position
     const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'the input'
-    if (settledIn(counts) === 0) await warn(`${input} contains no records`, 'warning')
+    if (settledIn(counts) === 0) await reporter.warn(`${input} contains no records`, 'warning')
     const which = options.match ? 'with a new name' : 'without an id'
     if (options.idFrom === 'next' && numbered && !isRolledBack(importing, options))
-      await warn(`Plants ${which} ${options.dryRun ? 'would get' : 'got'} ${rangeOf(numbered)}`)
+      await reporter.warn(`Plants ${which} ${options.dryRun ? 'would get' : 'got'} ${rangeOf(numbered)}`)
     if (options.dryRun && options.rejects !== undefined && importing.rejected > 0)
-      await warn('A dry run writes no rejects file')
-    if (importing.rejected > maxShown && errors === 'text')
-      await warn(`Only the first ${maxShown} rejected records are shown`)
+      await reporter.warn('A dry run writes no rejects file')
+    if (importing.rejected > maxShown && !reporter.isJson)
+      await reporter.warn(`Only the first ${maxShown} rejected records are shown`)
     const columns = columnsWarning(importing.otherFields, this.#byName)
-    if (columns !== undefined) await warn(columns, 'warning')
-    if (options.dryRun && settings.output === 'text' && counts.created + counts.updated > maxShown)
-      await warn(`Only the first ${maxShown} changes are shown. For all: --output ndjson`)
+    if (columns !== undefined) await reporter.warn(columns, 'warning')
+    if (options.dryRun && output === 'text' && counts.created + counts.updated > maxShown)
+      await reporter.warn(`Only the first ${maxShown} changes are shown. For all: --output ndjson`)
   }
 
   /** Throws `unknownOutcome` or `incomplete` unless all records are settled well. */
@@ -245,7 +235,7 @@ export class ImportReport implements ImportObserver {
   #repetition(firstId: bigint | undefined): string {
     if (this.#options.match) return ''
     const ids = firstId === undefined ? '' : ` --id-from ${firstId}`
-    return ids + skipping(this.#options.ifExists, !isOwn(this.#settings.store))
+    return ids + skipping(this.#options.ifExists, !isOwn(this.#context.address))
   }
 
   /** What is thrown after an error: with the summary first if what is stored stays. */
@@ -264,7 +254,7 @@ export class ImportReport implements ImportObserver {
     if (error.type === 'malformed' && (this.#isResumable || !kept)) return error // the same command would fail again
     const done = kept ? ` after ${plantCount(settledIn(kept.position.counts))}` : ', nothing was changed'
     // What aborts the signal.
-    const reason = error.isInterruption ? (this.#io.signal.reason as PlantsError | undefined) : undefined
+    const reason = error.isInterruption ? (this.#context.io.signal.reason as PlantsError | undefined) : undefined
     const message = reason ? reason.message + done : error.message
     let hint: string | undefined
     if (this.#isResumable && (kept || error.type === 'unknownOutcome')) hint = `To resume, ${runAgain(this.#options)}`

@@ -1,4 +1,4 @@
-import { reportWaiting } from '../output/output.js'
+import type { Reporter } from '../output/reporter.js'
 import { plantCount } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
@@ -32,17 +32,18 @@ import {
 } from '../transfer/import/input.js'
 import type { PlantNames } from '../transfer/import/names.js'
 import { Rejects } from '../transfer/import/rejects.js'
+import type { CommandContext } from './command-context.js'
 import { type ImportOptions, ImportReport, isResumable, isRolledBack, rangeOf } from './import-report.js'
 import { type OpenTarget, openTarget } from './import-target.js'
-import type { Settings } from './settings.js'
 
 /** At a service: less than a second of requests. */
 const recordsAtOnce = 500
 
-export async function runImport(inputs: ImportInput[], options: ImportOptions, settings: Settings, io: Io) {
+export async function runImport(inputs: ImportInput[], options: ImportOptions, context: CommandContext): Promise<void> {
+  const { reporter, io } = context
   assertReadable(inputs, options.rejects)
-  const plan = planOf(inputs, options, settings, io)
-  const report = new ImportReport(plan, options, settings, io)
+  const plan = planOf(inputs, options, context)
+  const report = new ImportReport(plan, options, context)
   const explain = (error: unknown) => {
     throw report.explained(error)
   }
@@ -50,16 +51,16 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
   try {
     if (options.rejects !== undefined) await assertSameLayouts(first, plan, io)
     await assertEncodings(plan, io).catch(explain)
-    const target = await openTarget(plan, report, options, settings, io)
+    const target = await openTarget(plan, report, options, context)
     try {
-      const importing = await createImporter(plan, target, report, options, settings, io)
+      const importing = await createImporter(plan, target, report, options, context)
       await importInto(target, importing, first, report, options)
       const isComplete = importing.isDone && !isRolledBack(importing, options)
-      if (isComplete) await finish(target, importing, report, settings, io)
+      if (isComplete) await finish(target, importing, report, context)
       try {
         await report.writeSummary(importing)
       } finally {
-        if (isComplete) await importing.forget().catch((error: unknown) => warnOfCheckpoint(error, settings))
+        if (isComplete) await importing.forget().catch((error: unknown) => warnOfCheckpoint(error, reporter))
       }
       report.assertComplete(importing)
     } finally {
@@ -70,16 +71,15 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, s
   }
 }
 
-function planOf(inputs: ImportInput[], options: ImportOptions, settings: Settings, io: Io): ImportPlan {
+function planOf(inputs: ImportInput[], options: ImportOptions, { address, reporter }: CommandContext): ImportPlan {
   const { format, sheet, encoding, delimiter, maxErrors = Infinity } = options
   const { columns, map = {}, idFrom, match, ifExists } = options
-  const { store } = settings
   return {
     ...{ inputs, format, sheet, encoding, delimiter, ifExists, maxErrors },
     rules: { map, columns, idFrom, match, isPartial: ifExists === 'update' },
-    maxRecords: isOwn(store) ? Infinity : recordsAtOnce,
-    readsAhead: store.scheme !== 'sqlite',
-    onWaiting: reportWaiting('plants', io, settings),
+    maxRecords: isOwn(address) ? Infinity : recordsAtOnce,
+    readsAhead: address.scheme !== 'sqlite',
+    onWaiting: reporter.waitingFor('plants'),
   }
 }
 
@@ -88,18 +88,18 @@ async function createImporter(
   target: OpenTarget,
   report: ImportReport,
   options: ImportOptions,
-  settings: Settings,
-  io: Io,
+  context: CommandContext,
 ): Promise<Importer> {
-  const found = await findImport(plan, target, options, settings, io)
+  const found = await findImport(plan, target, options, context)
   const { rejects: path, dryRun } = options
   const owners = { saved: isResumable(plan, options) ? found.saved : undefined, replaced: found.replaced }
-  const rejects = path === undefined || dryRun ? undefined : await Rejects.open(path, owners, io.signal)
-  return new Importer(plan, found, target, rejects, report, io)
+  const rejects = path === undefined || dryRun ? undefined : await Rejects.open(path, owners, context.io.signal)
+  return new Importer(plan, found, target, rejects, report, context.io)
 }
 
 /** The import of an earlier run, or a new one, with the one that it replaces and whose rejects file it takes over. */
-async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportOptions, settings: Settings, io: Io) {
+async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportOptions, context: CommandContext) {
+  const { reporter, io } = context
   const { id, isService, oldCheckpoint } = target
   const { ifExists, restart: isRestart = false } = options
   const command: ImportCommand = { flags: readingFlags(options), ifExists }
@@ -118,7 +118,7 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
     await assertSameFiles(interrupted, command, plan, isService, io)
     const done = settledIn(interrupted.position.counts)
     if (done > 0)
-      await settings.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
+      await reporter.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
     return { saved: interrupted, checkpoint, names: await readMatches() }
   }
   if (saved?.done && !isRestart) await assertNotDone(saved, command, plan, io)
@@ -126,7 +126,7 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
   const names = await readMatches()
   // By their names, plants are found whatever their numbers are.
   const oldFirstId = isSame('--id-from') && !names ? interrupted?.firstId : undefined
-  const firstId = oldFirstId === undefined ? await firstIdFor(plan, names, settings, io) : BigInt(oldFirstId)
+  const firstId = oldFirstId === undefined ? await firstIdFor(plan, names, context) : BigInt(oldFirstId)
   const replaced = interrupted && isSame('--rejects') && !options.atomic ? interrupted : undefined
   return { saved: newImport(command.flags, firstId), checkpoint, replaced, names }
 }
@@ -179,13 +179,12 @@ function readingFlags(options: ImportOptions): SavedImport['flags'] {
 async function firstIdFor(
   plan: ImportPlan,
   names: PlantNames | undefined,
-  { store, storeOptions }: Settings,
-  io: Io,
+  { address, storeOptions, io }: CommandContext,
 ): Promise<bigint | undefined> {
   if (plan.rules.idFrom !== 'next') return undefined
   if (names) return idAfter(names.greatestId, '--id-from')
   const greatest = await greatestIdIn(plan, io)
-  const next = await nextIdIn(store, storeOptions, '--id-from')
+  const next = await nextIdIn(address, storeOptions, '--id-from')
   return greatest !== undefined && greatest >= next ? idAfter(greatest, '--id-from') : next
 }
 
@@ -197,38 +196,36 @@ async function importInto(
   report: ImportReport,
   { atomic }: ImportOptions,
 ): Promise<void> {
-  const rollBack = new PlantsError('incomplete', 'Some records were rejected')
   try {
     if (atomic)
-      await target.transaction(async (transaction) => {
-        await importing.run(first, (work) => work(transaction))
-        if (importing.rejected > 0 || !importing.isDone) throw rollBack
+      await target.transaction((transaction) => importing.run(first, (work) => work(transaction)), {
+        commits: () => importing.rejected === 0 && importing.isDone,
       })
     else {
       await importing.begin()
       await importing.run(first)
     }
   } catch (error) {
-    if (error !== rollBack) throw await report.failed(error, importing)
+    throw await report.failed(error, importing)
   } finally {
     await importing.end()
   }
 }
 
 /** Brings all to disk before the summary, after which a kill must not make the same command import again. */
-async function finish(target: OpenTarget, importing: Importer, report: ImportReport, settings: Settings, io: Io) {
+async function finish(target: OpenTarget, importing: Importer, report: ImportReport, context: CommandContext) {
   try {
     await target.flush?.()
-    await importing.remember(new Date(io.time()))
+    await importing.remember(new Date(context.io.time()))
   } catch (error) {
     if (error instanceof PlantsError && error.isInterruption) throw report.explained(error, importing)
-    await warnOfCheckpoint(error, settings)
+    await warnOfCheckpoint(error, context.reporter)
   }
 }
 
-async function warnOfCheckpoint(error: unknown, { warn }: Settings): Promise<void> {
+async function warnOfCheckpoint(error: unknown, reporter: Reporter): Promise<void> {
   if (!(error instanceof PlantsError)) throw error
   // Another process may have found the complete import, and printed its end, too.
   if (!error.isInterruption && !(error instanceof CheckpointMovedError))
-    await warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
+    await reporter.warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
 }

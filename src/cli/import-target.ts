@@ -1,4 +1,3 @@
-import type { Io } from '../platform/io.js'
 import type { OwnStore, Right, Store } from '../stores/common/store.js'
 import { completeAddress, isOwn, openToCompare, ownSchemeOf, schemeOf } from '../stores/registry.js'
 import { checkpointId } from '../transfer/import/checkpoint.js'
@@ -6,8 +5,8 @@ import { dryRunOf } from '../transfer/import/dry-run.js'
 import type { ImportTarget } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/input.js'
 import { openJournal } from '../transfer/import/journal.js'
+import type { CommandContext } from './command-context.js'
 import type { ImportOptions, ImportReport } from './import-report.js'
-import type { Settings } from './settings.js'
 
 export interface OpenTarget extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
   /** undefined if there is none yet, or if it cannot be read */
@@ -22,14 +21,13 @@ export async function openTarget(
   plan: ImportPlan,
   report: ImportReport,
   options: ImportOptions,
-  { store: address, storeOptions, warn }: Settings,
-  io: Io,
+  { address, storeOptions, reporter, io }: CommandContext,
 ): Promise<OpenTarget> {
   if (options.dryRun) {
     const { store, isReadable } = options.match
       ? { store: await schemeOf(address).openExisting(address, storeOptions), isReadable: true } // it must be
       : await openToCompare(address, storeOptions)
-    if (!isReadable) await warn(`Only the input is checked, not which ids exist at ${address.name}`)
+    if (!isReadable) await reporter.warn(`Only the input is checked, not which ids exist at ${address.name}`)
     const { write, close } = dryRunOf(store, isReadable, (changes) => report.writeChanges(changes))
     return { store, isService: false, id: undefined, transaction: withoutCheckpoint(write), close }
   }

@@ -1,4 +1,6 @@
-import { describePlant, recordPrinter, reportWaiting, type Style, styleFor, writeError } from '../output/output.js'
+import { describePlant, type Style } from '../output/output.js'
+import type { Printer } from '../output/printer.js'
+import type { Reporter } from '../output/reporter.js'
 import { isObject, parseJson } from '../plant/exact-json.js'
 import { idFromText, type NewPlant, plantCount } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
@@ -7,54 +9,66 @@ import type { Io } from '../platform/io.js'
 import { decoderOf, explainRead, maxDocumentBytes, readStdin } from '../platform/text-files.js'
 import { grouped } from '../platform/values.js'
 import { defaultConcurrency } from '../stores/common/store.js'
+import type { SettingsContext } from './command-context.js'
 import { parseId } from './options.js'
-import type { Settings } from './settings.js'
 
-interface Work<Target> {
+/** What a command does to plants, in the words of its messages. */
+const actions = {
+  delete: { past: 'Deleted', passive: 'deleted', participle: 'deleting' },
+  update: { past: 'Updated', passive: 'updated', participle: 'updating' },
+}
+type Action = keyof typeof actions
+
+export interface Work<Target> {
   /** Called for several at once. The errors `notFound` and `conflict` do not stop the others. */
   perform(target: Target): Promise<NewPlant | undefined>
-  /** what it does to the plants; undefined if they are only read */
-  verb?: 'delete' | 'update'
+  printer: Printer<NewPlant>
+  /** Undefined if the plants are only read. */
+  action?: Action
   isDryRun?: boolean
-  /** whether the number of plants is reported at the end */
+  /** Whether the number of plants is reported at the end. */
   isCounted?: boolean
-  describe?(plant: NewPlant, style: Style): string
-  /** by default a sentence for each plant */
-  text?(): Promise<(plants: NewPlant[]) => string>
 }
 
 /** Prints the results, and each failure as it occurs. Throws the most severe one at the end. */
 export async function performAll<Target>(
   pages: AsyncIterable<Target[]> | Target[][],
   work: Work<Target>,
-  settings: Settings,
-  io: Io,
+  { reporter, io }: SettingsContext,
 ): Promise<void> {
-  const { verb, isDryRun = false, isCounted = false } = work
-  const past = verb && inPast(verb, isDryRun)
-  const text = work.text ?? (async () => sentences(past, work, settings, await styleFor(settings.colors(io.stdout))))
-  const { print, end } = await recordPrinter<NewPlant>(io, settings, { text })
-  const failures = new Failures(settings, io)
+  const { action, printer, isDryRun = false, isCounted = false } = work
+  const words = action && actions[action]
+  const changes = isDryRun ? undefined : words
+  const failures = new Failures(reporter)
   let total = 0
-  const done = () => (past && !isDryRun ? `${past} ${plantCount(total)}` : 'Nothing was changed')
+  const done = () => (changes ? `${changes.past} ${plantCount(total)}` : 'Nothing was changed')
   try {
     for await (const part of parts(pages)) {
       io.signal.throwIfAborted()
       const { plants, reasons } = await settle(part, work)
       for (const reason of reasons) await failures.add(reason)
       total += plants.length
-      if (plants.length > 0)
-        await print(isDryRun ? plants.map((plant) => ({ dryRun: true, ...plant })) : plants, done())
+      if (plants.length > 0) await printer.rows(isDryRun ? asDryRun(plants) : plants, done())
       if (failures.isFinal) break
     }
-    if (total > 0 || !failures.worst) await end(done()) // no empty list for an error alone
+    if (total > 0 || !failures.worst) await printer.end(done()) // no empty list for an error alone
   } catch (error) {
-    await failures.add(verb && !isDryRun ? explainClosed(error, `${done()}. No more were ${verb}d`) : error)
+    await failures.add(changes ? explainClosed(error, `${done()}. No more were ${changes.passive}`) : error)
   }
   const { worst } = failures
-  if (worst?.isInterruption) throw interrupted(worst, verb, isDryRun ? 0 : total, io)
-  if (isCounted && (total > 0 || !worst)) await settings.warn(`${past} ${plantCount(total)}`)
+  if (worst?.isInterruption)
+    throw interrupted(worst, io.signal, words && ` after ${words.participle} ${plantCount(isDryRun ? 0 : total)}`)
+  if (isCounted && action && (total > 0 || !worst))
+    await reporter.warn(`${pastOf(action, isDryRun)} ${plantCount(total)}`)
   if (worst) throw worst
+}
+
+function pastOf(action: Action, isDryRun: boolean): string {
+  return isDryRun ? `Would ${action}` : actions[action].past
+}
+
+function asDryRun(plants: NewPlant[]): NewPlant[] {
+  return plants.map((plant) => ({ dryRun: true, ...plant }))
 }
 
 /** Performs all at once, so that they share commits. */
@@ -66,9 +80,18 @@ async function settle<Target>(part: Target[], { perform }: Work<Target>) {
   }
 }
 
-/** Such as `Updated` or `Would update`. */
-function inPast(verb: string, isDryRun: boolean): string {
-  return isDryRun ? `Would ${verb}` : `${verb.charAt(0).toUpperCase()}${verb.slice(1)}d`
+/** Prints a sentence for each plant: without --quiet, or for a dry run. */
+export async function sentencePrinter(
+  action: Action,
+  isDryRun: boolean,
+  context: SettingsContext,
+  describe: (plant: NewPlant, style: Style) => string = describePlant,
+): Promise<Printer<NewPlant>> {
+  const style = await context.style()
+  const past = pastOf(action, isDryRun)
+  const sentence = (plant: NewPlant) => `${past} ${describe(plant, style)}\n`
+  const isSilent = context.reporter.isQuiet && !isDryRun
+  return context.printer({ text: (plants) => (isSilent ? '' : plants.map(sentence).join('')) })
 }
 
 /** After the reader closed the output, only the error shows what was changed. */
@@ -77,21 +100,18 @@ function explainClosed(error: unknown, hint: string): unknown {
   return new PlantsError('unwritable', 'The output was closed', { hint, cause: error })
 }
 
-function interrupted(cause: PlantsError, verb: string | undefined, total: number, { signal }: Io): PlantsError {
+function interrupted(cause: PlantsError, signal: AbortSignal, after = ''): PlantsError {
   const { type, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
-  const after = verb ? ` after ${verb.slice(0, -1)}ing ${plantCount(total)}` : ''
   return new PlantsError(type, message + after, { hint: cause.hint, cause })
 }
 
 /** Keeps the worst one, and prints the others. */
 class Failures {
   worst: PlantsError | undefined
-  readonly #settings: Settings
-  readonly #io: Io
+  readonly #reporter: Reporter
 
-  constructor(settings: Settings, io: Io) {
-    this.#settings = settings
-    this.#io = io
+  constructor(reporter: Reporter) {
+    this.#reporter = reporter
   }
 
   /** The others would fail, too. */
@@ -108,15 +128,8 @@ class Failures {
     if (isWorse) this.worst = failure
     const lesser = isWorse ? worst : failure
     // An interruption with a hint is of a plant whose change is unknown.
-    if (lesser && (!lesser.isInterruption || lesser.hint !== undefined))
-      await writeError(this.#io, lesser, this.#settings)
+    if (lesser && (!lesser.isInterruption || lesser.hint !== undefined)) await this.#reporter.reportError(lesser)
   }
-}
-
-function sentences(past: string | undefined, work: Work<never>, { isQuiet }: Settings, style: Style) {
-  const { isDryRun, describe = describePlant } = work
-  return (plants: NewPlant[]) =>
-    isQuiet && !isDryRun ? '' : plants.map((plant) => `${past} ${describe(plant, style)}\n`).join('')
 }
 
 /** Splits pages into as many targets as requests may be in flight, so that no time-out begins while one waits. */
@@ -127,14 +140,14 @@ async function* parts<Target>(pages: AsyncIterable<Target[]> | Target[][]): Asyn
 }
 
 /** Reads the ids, each once, from the arguments or, for `-`, from stdin to its end. */
-export async function readIds(args: readonly string[], settings: Settings, io: Io): Promise<bigint[]> {
+export async function readIds(args: readonly string[], reporter: Reporter, io: Io): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
     throw malformed('"-" reads all ids from stdin, but other ids were given', 'Leave out one of them')
   const ids = new Set<bigint>()
   let line = 0
   let count = 0
-  for await (const text of linesOf(readStdin(io, reportWaiting('plants', io, settings)))) {
+  for await (const text of linesOf(readStdin(io, reporter.waitingFor('plants')))) {
     line += 1
     if (text.trim() === '') continue
     ids.add(idIn(text.trim(), line))

@@ -1,10 +1,11 @@
+import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
 import { malformed } from '../platform/errors.js'
 import { duration, invalidValue, parseCount } from '../platform/values.js'
+import type { Address } from '../stores/common/address.js'
 import { maxSearch, type Right, rights } from '../stores/common/store.js'
 import { takesCredential } from '../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
-import type { Settings } from './settings.js'
 
 export interface FilterOptions extends GlobalOptions {
   /** false for plants without one */
@@ -52,18 +53,22 @@ export function addRetry(command: PlantsCommand): PlantsCommand {
   )
 }
 
-export async function warnOfUselessRetry(retry: number | undefined, { store, warn }: Settings): Promise<void> {
-  if (retry !== undefined && !takesCredential(store))
-    await warn('--retry applies to services and databases, and has no effect on a file')
+export async function warnOfUselessRetry(
+  retry: number | undefined,
+  address: Address,
+  reporter: Reporter,
+): Promise<void> {
+  if (retry !== undefined && !takesCredential(address))
+    await reporter.warn('--retry applies to services and databases, and has no effect on a file')
 }
 
 /** An unset variable of a shell must not empty a text silently. */
 export async function warnOfEmptyTexts(
   options: { name?: string; tag?: string | false },
-  { warn }: Settings,
+  reporter: Reporter,
 ): Promise<void> {
   for (const field of ['name', 'tag'] as const)
-    if (options[field] === '') await warn(`--${field} is empty: the ${field} becomes ""`, 'warning')
+    if (options[field] === '') await reporter.warn(`--${field} is empty: the ${field} becomes ""`, 'warning')
 }
 
 export const rightsRule = `separated by commas: ${rights.join(', ')}`

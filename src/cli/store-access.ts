@@ -8,22 +8,33 @@ import {
   noToken,
 } from '../auth/credentials.js'
 import { exposureOf, findPassword, readLoginCertificates } from '../auth/database-login.js'
-import { warnMeanwhile } from '../output/output.js'
+import type { EffectiveSettings } from '../config/resolve.js'
 import { waitingLine } from '../output/progress.js'
+import type { Reporter } from '../output/reporter.js'
 import type { Io } from '../platform/io.js'
 import { parseText } from '../platform/values.js'
 import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
 import type { Access, Login } from '../stores/common/store.js'
 import { takesPassword } from '../stores/registry.js'
-import type { Preferences, Settings } from './settings.js'
 
-export function credentialContext(settings: Preferences): CredentialContext {
-  const { storeName, isOfRun, timeout, warn, file } = settings
+/** A part of `CommandContext`. */
+interface AccessContext {
+  settings: EffectiveSettings
+  reporter: Reporter
+  io: Io
+  /** In milliseconds. */
+  timeout: number
+  storeFlag: string
+}
+
+export function credentialContext({ settings, timeout, reporter }: AccessContext): CredentialContext {
+  const { storeName, isOfRun, file } = settings
+  const warn = (text: string) => reporter.warn(text)
   return { storeName, isOfRun, timeout, warn, file, tokenCommand: settings.value('token-command') }
 }
 
 /** Throws `malformed` when others could read the token in transit. */
-export function assertSafe(address: HttpAddress, settings: Preferences): void {
+export function assertSafe(address: HttpAddress, settings: EffectiveSettings): void {
   assertNotExposed(address, settings.storeName, settings.value('allow-http') ?? false)
 }
 
@@ -31,24 +42,23 @@ export function assertSafe(address: HttpAddress, settings: Preferences): void {
  * @param given a token that is not saved yet
  * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
  */
-export async function accessTo(address: HttpAddress, settings: Settings, io: Io, given?: Credential): Promise<Access> {
-  const { isVerbose, showsProgress, storeFlag } = settings
-  const context = credentialContext(settings)
-  const found = given ?? (await findToken(address, context, io))
+export async function accessTo(address: HttpAddress, context: AccessContext, given?: Credential): Promise<Access> {
+  const { settings, reporter, storeFlag, io } = context
+  const credentials = credentialContext(context)
+  const found = given ?? (await findToken(address, credentials, io))
   if (!found) throw noToken(address, storeFlag)
-  const tracing = isVerbose ? await import('../output/trace.js') : undefined
-  tracing?.trace(io, settings, `* token from ${found.place}`)
+  reporter.log(`* token from ${found.place}`)
   assertSafe(address, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
-  if (proxy !== undefined) tracing?.trace(io, settings, `* proxy ${new URL(proxy).host}`) // without its password
+  if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // without its password
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   const renew = () => {
     if (!renewal || io.now() - renewal.at >= 60_000)
-      renewal = { token: findToken(address, context, io).then((newer) => newer?.token), at: io.now() }
+      renewal = { token: findToken(address, credentials, io).then((newer) => newer?.token), at: io.now() }
     return renewal.token
   }
-  const onWait = showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
+  const onWait = reporter.showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
   const isSaved = found.source === 'file'
   return {
     token: found.token,
@@ -61,39 +71,38 @@ export async function accessTo(address: HttpAddress, settings: Settings, io: Io,
     proxy,
     notify: (text) => {
       void onWait?.(undefined)
-      return warnMeanwhile(io, text, settings)
+      return reporter.warnMeanwhile(text)
     },
     onWait,
-    observer: tracing?.observerOf(settings, io),
+    observer: reporter.isVerbose ? (await import('../output/trace.js')).observerOf(reporter) : undefined,
   }
 }
 
 /** Throws what `accessTo` does, without running a token command. */
-export async function assertAccess(address: HttpAddress, settings: Settings, io: Io): Promise<void> {
-  if (!locateToken(address, credentialContext(settings), io)) throw noToken(address, settings.storeFlag)
+export async function assertAccess(address: HttpAddress, context: AccessContext): Promise<void> {
+  const { settings, storeFlag, io } = context
+  if (!locateToken(address, credentialContext(context), io)) throw noToken(address, storeFlag)
   assertSafe(address, settings)
   await authoritiesOf(settings, io)
 }
 
 /** PEM certificates, if the setting `ca-cert` names them. */
-async function authoritiesOf(settings: Preferences, io: Io): Promise<string | undefined> {
+async function authoritiesOf(settings: EffectiveSettings, io: Io): Promise<string | undefined> {
   const ca = certificatesOf(settings, io)
   return ca && (await import('../platform/certificates.js')).readCertificates(ca.path, ca.source)
 }
 
 /** The absolute path of the setting `ca-cert`, and the source of it. */
-function certificatesOf({ source }: Preferences, io: Io): { path: string; source: string } | undefined {
-  const { value, place } = source('ca-cert')
+function certificatesOf(settings: EffectiveSettings, io: Io): { path: string; source: string } | undefined {
+  const { value, place } = settings.source('ca-cert')
   return value === undefined ? undefined : { path: io.resolvePath(parseText(place, value)), source: place }
 }
 
 /** Throws `malformed` for certificates that cannot be used. */
-export async function loginTo(address: PostgresAddress, settings: Settings, io: Io): Promise<Login> {
-  const found = await findPassword(address, credentialContext(settings), io)
-  if (settings.isVerbose) {
-    const { trace } = await import('../output/trace.js')
-    trace(io, settings, `* password from ${found?.place ?? 'no source'}`)
-  }
+export async function loginTo(address: PostgresAddress, context: AccessContext): Promise<Login> {
+  const { settings, reporter, io } = context
+  const found = await findPassword(address, credentialContext(context), io)
+  reporter.log(`* password from ${found?.place ?? 'no source'}`)
   const elsewhere = `The password is from ${found?.place}: set another one there`
   return {
     password: (host) => found?.of(host),
@@ -102,7 +111,7 @@ export async function loginTo(address: PostgresAddress, settings: Settings, io: 
   }
 }
 
-export async function warnOfExposure(address: Address, { warn }: Pick<Preferences, 'warn'>): Promise<void> {
+export async function warnOfExposure(address: Address, reporter: Reporter): Promise<void> {
   const exposure = takesPassword(address) ? exposureOf(address) : undefined
-  if (exposure !== undefined) await warn(exposure)
+  if (exposure !== undefined) await reporter.warn(exposure)
 }

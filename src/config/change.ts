@@ -23,10 +23,12 @@ type Change = Record<'before' | 'after', SavedSettings>
  * Atomic, under a lock. `change` is called to find out whether it has an effect, for which no permission to write is
  * needed, and again under the lock. Throws `unwritable`, `malformed` for an invalid file, `unavailable` when the lock
  * is not free before the timeout, and the errors of `change`.
+ *
+ * @param timeout in milliseconds
  */
 export async function changeSettings(
   io: Io,
-  { timeout }: { timeout: number },
+  timeout: number,
   change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
 ): Promise<Change> {
   const plan = async (): Promise<Change> => {

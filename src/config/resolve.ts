@@ -3,7 +3,7 @@ import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { parseAddress } from '../stores/registry.js'
-import { optionValue, type SettingName, settingOf, textOf } from './setting-table.js'
+import { optionValue, type SettingName, type SettingValue, settingOf, textOf } from './setting-table.js'
 import { isStoreName, type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './settings-file.js'
 
 export interface SettingSource {
@@ -16,57 +16,103 @@ export interface SettingSource {
   fix?: string
 }
 
+/** The settings that widen trust: where a token may be sent, and which database is accepted. */
+const trust: readonly SettingName[] = ['ca-cert', 'allow-http']
+
 interface Sources {
   options: object
   io: Io
   file: SettingsFile
-  /** the store whose saved values count */
-  storeName?: string | undefined
-  /** whether the store is the one of this run: its options and variables do not widen the trust in other stores */
-  isOfRun?: boolean
+  /** A store in place of that of the run. */
+  other?: string
+  /** Whether an invalid value, but not of an option, counts as the default. */
+  ignoresInvalid?: boolean
 }
 
-/** The settings that widen trust: where a token may be sent, and which database is accepted. */
-const trust: readonly SettingName[] = ['ca-cert', 'allow-http']
+/** The settings of a run, and where they are from: option > environment > store > user > default. */
+export class EffectiveSettings {
+  readonly file: SettingsFile
+  /** The saved name of the store, if it is named by it. */
+  readonly storeName: string | undefined
+  /** False for another store than that of the run, for which PLANTS_TOKEN and PGPASSWORD are not. */
+  readonly isOfRun: boolean
+  readonly #sources: Sources
+  readonly #store: SettingSource
 
-/** option > environment > store > user > default */
-export function findSource(
-  name: SettingName,
-  { options, io, file: { saved, path }, storeName, isOfRun = true }: Sources,
-): SettingSource {
-  const { flags, variable = '', scopes } = settingOf(name)
-  const inVariable = (name === 'store' ? io.env[variable]?.trim() : io.env[variable]) || undefined
-  const ofRun: Omit<SettingSource, 'name'>[] = [
-    { value: flags && textOf(optionValue(name, options)), source: 'flag', place: `--${name}` },
-    { value: inVariable, source: 'variable', place: variable },
-  ]
-  const store = storeName !== undefined && scopes.includes('store') ? savedStore(saved, storeName) : undefined
-  const kept: typeof ofRun = [
-    {
-      value: textOf(store?.[name]),
-      source: 'store',
-      place: `stores.${storeName}.${name} in ${path}`,
-      fix: `plants stores set ${storeName} --${name} VALUE. Or remove it: plants stores set ${storeName} --no-${name}`,
-    },
-    {
-      value: scopes.includes('user') ? textOf(saved[name]) : undefined,
-      source: 'saved',
-      place: `${name} in ${path}`,
-      fix: `plants config set ${name} VALUE. Or remove it: plants config unset ${name}`,
-    },
-  ]
-  const sources = !isOfRun && trust.includes(name) ? kept : [...ofRun, ...kept]
-  const found = sources.find(({ value }) => value !== undefined)
-  return found ? { name, ...found } : defaultSource(name)
+  constructor(sources: Sources) {
+    const { file, other } = sources
+    this.#sources = sources
+    this.file = file
+    this.isOfRun = other === undefined
+    this.#store = this.isOfRun
+      ? this.#find('store')
+      : { name: 'store', value: other, source: 'saved', place: 'the settings' }
+    const { value = '' } = this.#store
+    this.storeName = isStoreName(value) && savedStore(file.saved, value) ? value : undefined
+  }
+
+  source(name: SettingName): SettingSource {
+    return name === 'store' ? this.#store : this.#find(name)
+  }
+
+  /** @throws {PlantsError} `malformed` for an invalid value */
+  value<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
+    const found = this.source(name)
+    try {
+      return parseSetting(found) as SettingValue<Name> | undefined // as its entry of the table parses it
+    } catch (error) {
+      if (!this.#sources.ignoresInvalid || found.source === 'flag' || !(error instanceof PlantsError)) throw error
+      return parseSetting(defaultSource(name)) as SettingValue<Name> | undefined // the same
+    }
+  }
+
+  /** @throws {PlantsError} `malformed` for an unknown store */
+  async address(): Promise<Address> {
+    const { value = 'local', place, source } = this.#store
+    const { io, file } = this.#sources
+    if (!isStoreName(value)) return resolveAddress(value, place, io, { isArgument: source === 'flag' })
+    const { address } = knownStore(value, file.saved, this.#store)
+    return resolveAddress(address, `stores.${value}.address in ${file.path}`, io)
+  }
+
+  #find(name: SettingName): SettingSource {
+    const { storeName, isOfRun } = this
+    const { options, io, file } = this.#sources
+    const { saved, path } = file
+    const { flags, variable = '', scopes } = settingOf(name)
+    const inVariable = (name === 'store' ? io.env[variable]?.trim() : io.env[variable]) || undefined
+    const ofRun: Omit<SettingSource, 'name'>[] = [
+      { value: flags && textOf(optionValue(name, options)), source: 'flag', place: `--${name}` },
+      { value: inVariable, source: 'variable', place: variable },
+    ]
+    const store = storeName !== undefined && scopes.includes('store') ? savedStore(saved, storeName) : undefined
+    const kept: typeof ofRun = [
+      {
+        value: textOf(store?.[name]),
+        source: 'store',
+        place: `stores.${storeName}.${name} in ${path}`,
+        fix: `plants stores set ${storeName} --${name} VALUE. Or remove it: plants stores set ${storeName} --no-${name}`,
+      },
+      {
+        value: scopes.includes('user') ? textOf(saved[name]) : undefined,
+        source: 'saved',
+        place: `${name} in ${path}`,
+        fix: `plants config set ${name} VALUE. Or remove it: plants config unset ${name}`,
+      },
+    ]
+    const sources = !isOfRun && trust.includes(name) ? kept : [...ofRun, ...kept]
+    const found = sources.find(({ value }) => value !== undefined)
+    return found ? { name, ...found } : defaultSource(name)
+  }
 }
 
-export function defaultSource(name: SettingName): SettingSource {
+function defaultSource(name: SettingName): SettingSource {
   const { default: preset } = settingOf(name)
   return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default' }
 }
 
 /** @throws {PlantsError} `malformed`, with the command that changes what is saved */
-export function parseSetting(setting: SettingSource): unknown {
+function parseSetting(setting: SettingSource): unknown {
   const { name, value, place, fix } = setting
   try {
     return value === undefined ? undefined : settingOf(name).parse(place, value)
@@ -74,14 +120,6 @@ export function parseSetting(setting: SettingSource): unknown {
     if (!(error instanceof PlantsError) || fix === undefined) throw error
     throw malformed(error.message, `Change it: ${fix}`, error)
   }
-}
-
-/** Throws `malformed` for an unknown store. */
-export async function resolveStore(setting: SettingSource, { saved, path }: SettingsFile, io: Io): Promise<Address> {
-  const { value = 'local', place, source } = setting
-  if (!isStoreName(value)) return resolveAddress(value, place, io, { isArgument: source === 'flag' })
-  const { address } = knownStore(value, saved, setting)
-  return resolveAddress(address, `stores.${value}.address in ${path}`, io)
 }
 
 export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {

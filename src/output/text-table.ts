@@ -33,19 +33,6 @@ export function tableOf<Row>(
   }
 }
 
-/** Joins the first pages, with up to 200 rows, which set the widths of a table. */
-export async function* withFirstRows<Row>(pages: AsyncIterable<Row[]>, rows = 200): AsyncGenerator<Row[]> {
-  let first: Row[] | undefined = []
-  for await (const page of pages) {
-    if (!first) yield page
-    else if (first.push(...page) >= Math.min(rows, 200)) {
-      yield first
-      first = undefined
-    }
-  }
-  if (first && first.length > 0) yield first
-}
-
 const gap = '  '
 
 /** Whether a column with this title is aligned to the right, and never truncated. */

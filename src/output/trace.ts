@@ -1,11 +1,9 @@
-import { printable } from '../platform/escape.js'
-import type { Io } from '../platform/io.js'
 import type { Observer } from '../stores/common/store.js'
-import { jsonLine, type OutputStyle } from './output.js'
+import type { Reporter } from './reporter.js'
 
 /** Logs in curl's notation: `>` was sent, `<` was received. */
-export function observerOf(style: OutputStyle, io: Io): Observer {
-  const log = (...lines: string[]) => trace(io, style, ...lines)
+export function observerOf(reporter: Reporter): Observer {
+  const log = (...lines: string[]) => reporter.log(...lines)
   return {
     connected: (time) => log(`* connected after ${ms(time)}`),
     sent: ({ method, url, headers, length }) => {
@@ -23,12 +21,6 @@ function headerLines(sign: string, headers: Readonly<Record<string, string | str
   return Object.entries(headers).flatMap(([name, value]) =>
     [value ?? []].flat().map((text) => `${sign} ${name}: ${text}`),
   )
-}
-
-/** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
-export function trace(io: Io, { errors }: OutputStyle, ...lines: string[]): void {
-  const texts = lines.map((line) => (errors === 'json' ? jsonLine({ verbose: line }, io) : `${printable(line, io)}\n`))
-  void io.stderr.log(texts.join(''))
 }
 
 function ms(time: number): string {

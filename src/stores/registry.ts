@@ -123,13 +123,6 @@ export async function parseAddress(text: string, source: string, place: AddressC
   return schemes[schemeOfText(text)].parse(text, source, place)
 }
 
-/** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
-export async function openExistingStore(address: Address, options: OpenOptions): Promise<Store | undefined> {
-  const store = await schemeOf(address).openExisting(address, options)
-  if (!store && !isDefaultStore(address)) throw noStore(address)
-  return store
-}
-
 export function idAfter(greatest: bigint | undefined, flag = '--id'): bigint {
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n

@@ -1,8 +1,8 @@
 import { type Credential, findToken, noToken, tokenVariable } from '../../auth/credentials.js'
 import { failureOf } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change.js'
-import { namedStores } from '../../config/resolve.js'
-import { quoteIfNeeded, reportWaiting, writeAnswer, writeResult, writeRows } from '../../output/output.js'
+import { type EffectiveSettings, namedStores } from '../../config/resolve.js'
+import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -10,8 +10,7 @@ import { readText } from '../../platform/text-files.js'
 import { type Address, type HttpAddress, isLoginAddress } from '../../stores/common/address.js'
 import { loginAddress, schemeOf, schemeOfText, takesPassword, takesToken } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
-import type { Settings } from '../settings.js'
+import { CommandContext } from '../command-context.js'
 import { accessTo, assertSafe, credentialContext } from '../store-access.js'
 
 export interface LoginOptions extends GlobalOptions {
@@ -54,18 +53,19 @@ export function defineAuth(command: PlantsCommand, io: Io): void {
 }
 
 async function login(options: LoginOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
-  const { storeName, storeOptions } = settings
-  const store = serviceOf(settings)
+  const context = await CommandContext.from(options, io)
+  const { settings, storeOptions } = context
+  const { storeName } = settings
+  const store = serviceOf(context)
   if (settings.value('token-command') !== undefined) {
     const hint = `Renew the token where the command reads it, or remove the command: plants stores set ${storeName} --no-token-command`
     throw malformed(`${storeName} gets its token from a command`, hint)
   }
   assertSafe(store, settings)
-  const token = await readToken(options.fromStdin === true, store, settings, io)
+  const token = await readToken(options.fromStdin === true, store, context)
   io.secrets.add(token)
   const { verifyToken } = await import('../../stores/http/check-token.js')
-  const access = await accessTo(store, settings, io, { token, source: 'file', place: 'this login' })
+  const access = await accessTo(store, context, { token, source: 'file', place: 'this login' })
   const check = await verifyToken(store, access, storeOptions)
   if (check.state === 'rejected') {
     const message = `${store.name} does not accept this token: ${check.error.message}`
@@ -75,88 +75,90 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const savedAt = new Date(io.time()).toISOString()
   const names = namesOf(store, settings)
   const saved = { [names.address]: { token, savedAt } }
-  await changeSettings(io, settings, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
+  await changeSettings(io, context.timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
   const checked = check.state === 'accepted'
   if (!checked) {
     const { message, type, hint } = check.error
     const advice = type === 'rejected' && hint !== undefined ? `. ${hint}` : ''
-    await settings.warn(`The token is saved, but could not be checked: ${message}${advice}`)
+    await context.warn(`The token is saved, but could not be checked: ${message}${advice}`)
   }
-  if (tokenVariable(io)) await settings.warn('PLANTS_TOKEN is still set, and takes precedence')
+  if (tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set, and takes precedence')
   const text = `Saved the token for ${displayName(names)}${checked ? ', which accepts it' : ''}`
-  await writeResult(io, settings, { ...names, source: 'file', savedAt, checked }, text)
+  await context.print({ ...names, source: 'file', savedAt, checked }, text)
 }
 
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
-  const store = takesPassword(settings.store) ? settings.store : serviceOf(settings)
+  const context = await CommandContext.from(options, io)
+  const { address, settings } = context
+  const store = takesPassword(address) ? address : serviceOf(context)
   const names = namesOf(store, settings)
-  const { before, after } = await changeSettings(io, settings, (saved) =>
+  const { before, after } = await changeSettings(io, context.timeout, (saved) =>
     saved.tokens === undefined ? saved : { ...saved, tokens: withField(saved.tokens, names.address, undefined) },
   )
   const removed = after !== before
-  if (takesToken(store) && tokenVariable(io)) await settings.warn('PLANTS_TOKEN is still set')
+  if (takesToken(store) && tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set')
   if (settings.value('token-command') !== undefined)
-    await settings.warn(`${settings.storeName} still has a token command`)
+    await context.warn(`${settings.storeName} still has a token command`)
   const noun = takesToken(store) ? 'token' : 'password'
   const text = `${removed ? 'Removed the' : 'There was no saved'} ${noun} for ${displayName(names)}`
-  await writeResult(io, settings, { ...names, removed }, text)
+  await context.print({ ...names, removed }, text)
 }
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
-  const { saved, path = '' } = settings.file
-  const store = options.store !== undefined || takesToken(settings.store) ? serviceOf(settings) : undefined
-  const found = store && (await findToken(store, credentialContext(settings), io))
+  const context = await CommandContext.from(options, io)
+  const { saved, path = '' } = context.settings.file
+  const store = options.store !== undefined || takesToken(context.address) ? serviceOf(context) : undefined
+  const found = store && (await findToken(store, credentialContext(context), io))
   const { source, savedAt } = found ?? { source: 'none' }
-  const own: Status[] = store ? [{ ...namesOf(store, settings), source, savedAt }] : []
+  const own: Status[] = store ? [{ ...namesOf(store, context.settings), source, savedAt }] : []
   const others = Object.entries(options.store === undefined ? (saved.tokens ?? {}) : {})
     .filter(([address]) => address !== own[0]?.address && isLoginAddress(address))
     .map(([address, entry]): Status => ({ store: address, address, source: 'file', savedAt: entry.savedAt }))
-  const text = async () => (lines: Status[]) => lines.map((line) => statusLine(line, path)).join('')
-  await writeRows(io, settings, [[...own, ...others]], { text })
-  if (store && !found) throw noToken(store, settings.storeFlag)
+  const text = (lines: Status[]) => lines.map((line) => statusLine(line, path)).join('')
+  await context.printer({ text }).all([[...own, ...others]])
+  if (store && !found) throw noToken(store, context.storeFlag)
   const hint = 'Save one with: plants auth login --store https://plants.example.com'
   if (!store && others.length === 0) throw new PlantsError('unauthorized', 'No token is saved', { hint })
 }
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
-  const store = serviceOf(settings)
-  const found = await findToken(store, credentialContext(settings), io)
-  if (!found) throw noToken(store, settings.storeFlag)
+  const context = await CommandContext.from(options, io)
+  const store = serviceOf(context)
+  const found = await findToken(store, credentialContext(context), io)
+  if (!found) throw noToken(store, context.storeFlag)
   const { token, source, savedAt } = found
-  await writeAnswer(io, `${settings.errors === 'json' ? toJson({ token, source, savedAt }) : token}\n`)
+  await writeAnswer(io, `${context.reporter.isJson ? toJson({ token, source, savedAt }) : token}\n`)
 }
 
 /** Throws `malformed` for a store without tokens. */
-function serviceOf({ store, file: { saved } }: Settings): HttpAddress {
+function serviceOf({ address: store, settings }: CommandContext): HttpAddress {
   if (takesToken(store)) return store
-  const [name] = namedStores(saved).find(([, { address }]) => schemeOfText(address) === 'http') ?? []
+  const [name] = namedStores(settings.file.saved).find(([, { address }]) => schemeOfText(address) === 'http') ?? []
   const hint = takesPassword(store)
     ? 'If it requires a password: set PGPASSWORD, or write it to ~/.pgpass'
     : `Select a store: --store ${name ?? 'https://plants.example.com'}`
   throw malformed(`${store.name} is ${schemeOf(store).noun}, and uses no token`, hint)
 }
 
-async function readToken(fromStdin: boolean, store: HttpAddress, settings: Settings, io: Io): Promise<string> {
-  const { storeFlag, mayAsk, colors } = settings
+async function readToken(fromStdin: boolean, store: HttpAddress, context: CommandContext): Promise<string> {
+  const { reporter, storeFlag, io } = context
   if (fromStdin && !io.stdin.isTerminal) {
     const [wanted, tooLarge] = ['Pipe the token to stdin', 'Pipe nothing but the token to stdin']
-    const onWaiting = reportWaiting('a token', io, settings)
+    const onWaiting = reporter.waitingFor('a token')
     const text = (await readText('-', io, { wanted, tooLarge, onWaiting })).trim()
     const failure = failureOf(text)
     if (failure === undefined) return text
     throw malformed(`The token on stdin ${failure}`, 'Copy the token again, without any other text')
   }
   const hint = `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`
-  if (!mayAsk()) throw malformed('Cannot prompt for the token', hint)
+  if (!context.mayAsk) throw malformed('Cannot prompt for the token', hint)
   const { askForSecret } = await import('../prompts.js')
   const check = (text: string) => {
     const failure = failureOf(text.trim())
     return failure && `A token ${failure}`
   }
-  return (await askForSecret(`token for ${quoteIfNeeded(store.name)}`, check, colors(io.stderr), io)).trim()
+  const isColored = context.isColored(io.stderr)
+  return (await askForSecret(`token for ${quoteIfNeeded(store.name)}`, check, isColored, io)).trim()
 }
 
 interface Status {
@@ -168,7 +170,7 @@ interface Status {
   savedAt?: string | undefined
 }
 
-function namesOf(store: Address, { storeName }: Settings) {
+function namesOf(store: Address, { storeName }: EffectiveSettings) {
   return { store: storeName ?? loginAddress(store), address: loginAddress(store) }
 }
 

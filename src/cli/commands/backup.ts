@@ -1,4 +1,3 @@
-import { writeResult } from '../../output/output.js'
 import { plantCount } from '../../plant/plant.js'
 import { malformed } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -6,7 +5,7 @@ import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
 import { fileOf, noStore } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
+import { CommandContext } from '../command-context.js'
 
 export function defineBackup(command: PlantsCommand, io: Io): void {
   command
@@ -24,13 +23,13 @@ export function parseBackupPath(text: string): string {
 }
 
 export async function backup(path: string, options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
-  const store = fileOf(settings.store, 'Use pg_dump, or write its plants to a file: plants export FILE')
+  const context = await CommandContext.from(options, io)
+  const address = fileOf(context.address, 'Use pg_dump, or write its plants to a file: plants export FILE')
   const file = io.resolvePath(path)
   const { backUp } = await import('../../stores/sqlite/sqlite-backup.js')
-  const copy = await backUp(store, file, settings.storeOptions)
-  if (!copy) throw noStore(store)
+  const copy = await backUp(address, file, context.storeOptions)
+  if (!copy) throw noStore(address)
   const { plants, bytes } = copy
-  const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(store.name)} to ${escapeControlChars(file)}`
-  await writeResult(io, settings, { file, plants, bytes }, sentence)
+  const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
+  await context.print({ file, plants, bytes }, sentence)
 }

@@ -1,7 +1,7 @@
-import { knownStore, resolveAddress, shownStore } from '../../config/resolve.js'
+import { type EffectiveSettings, knownStore, resolveAddress, shownStore } from '../../config/resolve.js'
 import { defaultOf, type SettingName, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
 import { isStoreName, settingsPath } from '../../config/settings-file.js'
-import { quoteIfNeeded, writeAnswer, writeResult, writeTable } from '../../output/output.js'
+import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -9,8 +9,7 @@ import { isJson } from '../../platform/values.js'
 import type { Address } from '../../stores/common/address.js'
 import { completeAddress } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { chosenFormat, resolvePreferences } from '../context.js'
-import type { Preferences } from '../settings.js'
+import { chosenFormat, SettingsContext } from '../command-context.js'
 
 const saved = settingsIn('user')
 
@@ -66,22 +65,22 @@ function nameOf(text: string, names: readonly SettingName[] = saved): SettingNam
 
 async function get(text: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text, settingNames)
-  const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
-  const entry = await entryOf(name, settings, io)
+  const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
+  const entry = await entryOf(name, context.settings, io)
   if (entry.value === undefined)
     throw new PlantsError('notFound', `${name} is not set`, { hint: `The default applies: ${defaultOf(name)}` })
   // unchanged, unless a terminal would obey it
   const shown = io.stdout.isTerminal ? quoteIfNeeded(entry.value) : entry.value
-  await writeAnswer(io, `${settings.errors === 'json' ? toJson(entry) : shown}\n`)
+  await writeAnswer(io, `${context.reporter.isJson ? toJson(entry) : shown}\n`)
 }
 
 /** Warns about what has precedence over it. */
 export async function set(text: string, value: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text)
-  const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
+  const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
   const { changeSettings, savedValue } = await import('../../config/change.js')
   const checked: { shown: string; address?: Address } = { shown: value }
-  await changeSettings(io, settings, async (before) => {
+  await changeSettings(io, context.timeout, async (before) => {
     if (name !== 'store') {
       const saved = await savedValue(name, name, value, io)
       checked.shown = String(saved)
@@ -94,33 +93,34 @@ export async function set(text: string, value: string, options: GlobalOptions, i
     checked.shown = isName ? value : checked.address.name
     return { ...before, store: isName ? value : completeAddress(checked.address) }
   })
-  const { source, place } = settings.source(name)
-  if (source === 'variable') await settings.warn(`${place} is still set, and takes precedence`)
+  const { source, place } = context.settings.source(name)
+  if (source === 'variable') await context.warn(`${place} is still set, and takes precedence`)
   const { shown, address } = checked
-  if (address) await (await import('../store-access.js')).warnOfExposure(address, settings)
-  await writeResult(io, settings, { name, value: shown }, `Set ${name} to ${quoteIfNeeded(shown)}`)
+  if (address) await (await import('../store-access.js')).warnOfExposure(address, context.reporter)
+  await context.print({ name, value: shown }, `Set ${name} to ${quoteIfNeeded(shown)}`)
 }
 
 async function unset(text: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text)
-  const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
+  const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
   const { changeSettings, withField } = await import('../../config/change.js')
-  const { before, after } = await changeSettings(io, settings, (all) => withField(all, name, undefined))
+  const { before, after } = await changeSettings(io, context.timeout, (all) => withField(all, name, undefined))
   const removed = before !== after
   const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
-  await writeResult(io, settings, { name, removed }, sentence)
+  await context.print({ name, removed }, sentence)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolvePreferences(options, io, { ignoresInvalid: true })
-  const entries = await Promise.all(settingNames.map((name) => entryOf(name, settings, io)))
+  const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
+  const entries = await Promise.all(settingNames.map((name) => entryOf(name, context.settings, io)))
   const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
-  await writeTable(io, settings, [entries], titles, ({ name, value, source, meaning }) => [
+  const printer = await context.tablePrinter(titles, ({ name, value, source, meaning }: Entry) => [
     name,
     value === undefined ? '-' : quoteIfNeeded(value),
     source,
     meaning,
   ])
+  await printer.all([entries])
 }
 
 /** Works with an invalid file, whose path is needed to correct it. */
@@ -130,7 +130,9 @@ async function path(options: GlobalOptions, io: Io): Promise<void> {
   await writeAnswer(io, `${isJson(await chosenFormat(options.output, io)) ? toJson({ path: file }) : shown}\n`)
 }
 
-async function entryOf(name: SettingName, settings: Preferences, io: Io) {
+type Entry = Awaited<ReturnType<typeof entryOf>>
+
+async function entryOf(name: SettingName, settings: EffectiveSettings, io: Io) {
   const { value, source } = settings.source(name)
   const shown = name === 'store' && value !== undefined ? await shownStore(value, io) : value
   return { name, value: shown, source, meaning: settingOf(name).meaning }

@@ -1,5 +1,5 @@
 import { Option } from 'commander'
-import { describePlant, notFound, quoteIfNeeded, styleFor } from '../../output/output.js'
+import { describePlant, quoteIfNeeded, type Style } from '../../output/output.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -7,12 +7,11 @@ import type { Io } from '../../platform/io.js'
 import { outputFormats } from '../../platform/values.js'
 import { changedBy } from '../../stores/common/change.js'
 import type { CountQuery, Store } from '../../stores/common/store.js'
-import { isDefaultStore, openExistingStore } from '../../stores/registry.js'
+import { isDefaultStore } from '../../stores/registry.js'
 import type { PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
-import { performAll, readIds } from '../many.js'
+import { CommandContext } from '../command-context.js'
+import { performAll, readIds, sentencePrinter } from '../many.js'
 import { addFilters, type FilterOptions, idsArgument } from '../options.js'
-import type { Settings } from '../settings.js'
 
 export interface DeleteOptions extends FilterOptions {
   ignoreMissing?: true
@@ -41,28 +40,30 @@ export async function deletePlants(args: readonly string[], options: DeleteOptio
   }
   if (search === '')
     throw malformed('--search is empty, and would match every plant', 'Give it a text, or leave it out')
-  const settings = await resolveSettings(options, io, { formats: outputFormats })
+  const context = await CommandContext.from(options, io, outputFormats)
   const asks = !dryRun && !yes
-  if (asks && (args.includes('-') || !settings.mayAsk()))
+  if (asks && (args.includes('-') || !context.mayAsk))
     throw malformed('Deleting requires confirmation', 'To delete without confirmation, add --yes')
-  const ids = await readIds(args, settings, io)
-  const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['delete'] })
+  const ids = await readIds(args, context.reporter, io)
+  const store = await context.openStore(['delete'])
   try {
     // With --yes, plants are not read first: the token needs no right to read.
     let selection: Selection = { pages: [ids], question: '' }
     if (filter) selection = await plantsThatMatch(filter, store, asks)
-    else if (asks) selection = await readPlants(ids, store, settings, io)
-    if (selection.question !== '') await confirm(selection.question, settings, io)
+    else if (asks) selection = await readPlants(ids, store, await context.style(io.stderr))
+    if (selection.question !== '')
+      await context.confirm(`Delete ${selection.question}${placeOf(context)}?`, 'Nothing was deleted')
     const perform = async (target: Target) => {
       const [id, only] = typeof target === 'bigint' ? [target] : [target.id, target]
       let plant: NewPlant | undefined
       if (dryRun) plant = only ?? (await store?.get([id]))?.get(id)
       else if (only || !asks) plant = await remove(store, id, only) // what nobody was asked about stays
       if (plant || (ignoreMissing && !only)) return plant
-      throw only ? changed(id) : notFound(id, settings, store)
+      throw only ? changed(id) : context.notFound(id, store)
     }
-    const work = { perform, verb: 'delete', isDryRun: dryRun, isCounted: filter !== undefined } as const
-    await performAll(selection.pages, work, settings, io)
+    const printer = await sentencePrinter('delete', dryRun, context)
+    const work = { perform, printer, action: 'delete', isDryRun: dryRun, isCounted: filter !== undefined } as const
+    await performAll(selection.pages, work, context)
   } finally {
     await store?.close()
   }
@@ -97,9 +98,8 @@ async function plantsThatMatch(filter: CountQuery, store: Store | undefined, ask
 }
 
 /** Ids that no plant has stay in the pages, to be reported. */
-async function readPlants(ids: bigint[], store: Store | undefined, { colors }: Settings, io: Io): Promise<Selection> {
+async function readPlants(ids: bigint[], store: Store | undefined, style: Style): Promise<Selection> {
   const plants = (await store?.get(ids)) ?? new Map<bigint, NewPlant>()
-  const style = await styleFor(colors(io.stderr))
   const question = [...plants.values()].map((plant) => describePlant(plant, style)).join(', ')
   return { pages: [ids.map((id) => plants.get(id) ?? id)], question }
 }
@@ -108,11 +108,11 @@ function quoted(text: string): string {
   return escapeControlChars(JSON.stringify(text))
 }
 
-async function confirm(what: string, { store, storeName, colors }: Settings, io: Io): Promise<void> {
-  const address = quoteIfNeeded(store.name)
-  const place = isDefaultStore(store) ? '' : ` from ${storeName === undefined ? address : `${storeName} (${address})`}`
-  const { askToConfirm } = await import('../prompts.js')
-  await askToConfirm(`Delete ${what}${place}?`, 'Nothing was deleted', colors(io.stderr), io)
+/** Such as ` from garden (/srv/garden.db)`; empty for the default store. */
+function placeOf({ address, settings: { storeName } }: CommandContext): string {
+  if (isDefaultStore(address)) return ''
+  const name = quoteIfNeeded(address.name)
+  return ` from ${storeName === undefined ? name : `${storeName} (${name})`}`
 }
 
 function changed(id: bigint): PlantsError {

@@ -1,9 +1,10 @@
 import { existsSync } from 'node:fs'
 import { version } from '../../../package.json'
-import { namedStores, parseSetting } from '../../config/resolve.js'
+import { EffectiveSettings, namedStores } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
-import { readSettings, unknownIn } from '../../config/settings-file.js'
-import { mayColor, recordPrinter, type Style, styleFor } from '../../output/output.js'
+import { readSettings, type SettingsFile, unknownIn } from '../../config/settings-file.js'
+import { mayColor, type Style, styleFor } from '../../output/output.js'
+import { Printer } from '../../output/printer.js'
 import { progressLine } from '../../output/progress.js'
 import { PlantsError, systemReason } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
@@ -13,8 +14,7 @@ import type { HttpAddress, OwnAddress, PostgresAddress, SqliteAddress } from '..
 import { rights as allRights, type OpenOptions, type Right } from '../../stores/common/store.js'
 import { isDefaultStore, isOwn, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { chosenFormat, printedFormat, resolvePreferences, resolveSettings } from '../context.js'
-import type { Settings } from '../settings.js'
+import { CommandContext, chosenFormat, printedFormat } from '../command-context.js'
 import { accessTo } from '../store-access.js'
 
 /** milliseconds, unless --timeout says otherwise */
@@ -35,18 +35,18 @@ export function defineDoctor(command: PlantsCommand, io: Io): void {
 }
 
 export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
-  const output = printedFormat(await chosenFormat(options.output, io), options, io)
+  const format = printedFormat(await chosenFormat(options.output, io), options, io)
   const style = await styleFor(mayColor(io.stdout, options, io))
-  const text = async () => (findings: Finding[]) => findings.map((finding) => lineOf(finding, style, io)).join('')
-  const { print, end } = await recordPrinter(io, { output }, { text })
-  let failures = 0
+  const text = (findings: Finding[]) => findings.map((finding) => lineOf(finding, style, io)).join('')
+  const printer = new Printer(io, format, { text })
+  const failures: Finding[] = []
   for await (const finding of examine(options, io)) {
-    if (finding.state === 'failed') failures += 1
-    await print([redactFields(finding, io)])
+    if (finding.state === 'failed') failures.push(finding)
+    await printer.rows([redactFields(finding, io)])
   }
-  await end()
-  const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
-  if (failures > 0) throw new PlantsError('unwell', message, { hint: 'See the hints above' })
+  await printer.end()
+  const message = failures.length === 1 ? 'One check failed' : `${failures.length} checks failed`
+  if (failures.length > 0) throw new PlantsError('unwell', message, { hint: 'See the hints above' })
 }
 
 interface CheckResult {
@@ -64,53 +64,54 @@ function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io):
 }
 
 /** Changes nothing, and yields each finding as soon as it is available. */
-async function* examine(options: DoctorOptions, io: Io): AsyncIterable<Finding> {
+async function* examine(options: DoctorOptions, io: Io): AsyncGenerator<Finding> {
   const { bun, node } = process.versions
   const runtime = `plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`
-  yield { check: 'runtime', state: 'ok', message: runtime }
-  yield findingOf('sqlite', async () => {
-    const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
-    return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
-  })
+  yield { check: 'runtime', ...ok(runtime) }
+  yield await findingOf('sqlite', examineDriver)
 
   const file = await attempt(() => readSettings(io))
-  if (file instanceof PlantsError) {
-    yield failed('settings', file)
-    return
-  }
-  const { source } = await resolvePreferences(options, io, { ignoresInvalid: true, file })
-  const own = await attempt(() => {
-    for (const name of settingNames) parseSetting(source(name))
-    return resolveSettings(options, io, { file })
+  if (file instanceof PlantsError) return yield failed('settings', file)
+  // An invalid option is an error of the command line, and no finding.
+  new EffectiveSettings({ options, io, file, ignoresInvalid: true }).value('timeout')
+  const context = await attempt(() => {
+    const settings = new EffectiveSettings({ options, io, file })
+    for (const name of settingNames) settings.value(name)
+    return CommandContext.of({ settings, options, io })
   })
-  if (own instanceof PlantsError) {
-    yield failed('settings', own)
-    return
-  }
+  if (context instanceof PlantsError) return yield failed('settings', context)
+  for (const result of examineSettings(file)) yield { check: 'settings', ...result }
+
+  const { address, settings } = context
+  const name = settings.storeName ?? (isDefaultStore(address) ? 'local' : address.name)
+  const others = ['local', ...namedStores(file.saved).map(([other]) => other)].filter((other) => other !== name)
+  // Concurrent, because some stores may be slow to answer.
+  const own = findingOf(`store ${name}`, () => examineStore(context))
+  const findings = [own, ...others.map((other) => examineOther(other, file, options, io))]
+  for (const finding of findings) finding.catch(() => undefined) // it is reported below, in order
+  for (const finding of findings) yield await finding
+  // The last one, because long steps would delay the answers of other stores.
+  const contents = options.quick || (await own).state === 'failed' ? undefined : await examineContents(context)
+  if (contents) yield { check: 'contents', ...contents }
+}
+
+async function examineDriver(): Promise<CheckResult> {
+  const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
+  return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
+}
+
+function examineSettings(file: SettingsFile): CheckResult[] {
   const { saved, path = 'no settings file, because there is no home directory', warning } = file
   const unknown = unknownIn(saved)
-  const warn = (message: string, hint: string) => ({ check: 'settings', state: 'warning' as const, message, hint })
-  if (warning) yield warn(warning.what, `Fix it with: ${warning.command}`)
-  if (unknown.length > 0)
-    yield warn(`${path} has settings that this version ignores: ${unknown.join(', ')}`, 'Check how they are written')
   const unmade = file.path === undefined || existsSync(file.path) ? undefined : whyNotCreatable(file.path)
+  const results: CheckResult[] = []
+  const warn = (message: string, hint: string) => results.push({ state: 'warning', message, hint })
+  if (warning) warn(warning.what, `Fix it with: ${warning.command}`)
+  if (unknown.length > 0)
+    warn(`${path} has settings that this version ignores: ${unknown.join(', ')}`, 'Check how they are written')
   if (unmade !== undefined)
-    yield warn(`${path} cannot be created: ${unmade}`, 'To save settings, set PLANTS_CONFIG_DIR to another directory')
-  if (!warning && unknown.length === 0 && unmade === undefined) yield { check: 'settings', ...ok(path) }
-
-  const ownName = own.storeName ?? (isDefaultStore(own.store) ? 'local' : own.store.name)
-  const others = ['local', ...namedStores(saved).map(([name]) => name)].filter((name) => name !== ownName)
-  // Concurrent, because some stores may be slow to answer.
-  const findings = [
-    findingOf(`store ${ownName}`, () => examineStore(own, io)),
-    ...others.map((other) =>
-      findingOf(`store ${other}`, async () => examineStore(await resolveSettings(options, io, { other, file }), io)),
-    ),
-  ]
-  for (const finding of findings) finding.catch(() => undefined) // it is reported below, in order
-  for (const finding of findings) yield finding
-  // The last one, because long steps would delay the answers of other stores.
-  if (!options.quick && (await findings[0])?.state !== 'failed') yield* examineContents(own, io)
+    warn(`${path} cannot be created: ${unmade}`, 'To save settings, set PLANTS_CONFIG_DIR to another directory')
+  return results.length > 0 ? results : [ok(path)]
 }
 
 /** The system's reason why this user cannot create a file. */
@@ -123,32 +124,41 @@ function whyNotCreatable(path: string): string | undefined {
   }
 }
 
+function examineOther(other: string, file: SettingsFile, options: DoctorOptions, io: Io): Promise<Finding> {
+  return findingOf(`store ${other}`, async () => {
+    const settings = new EffectiveSettings({ options, io, file, other })
+    return examineStore(await CommandContext.of({ settings, options: { ...options, store: other }, io }))
+  })
+}
+
 /** Opens it. A file that does not exist yet is not a failure. */
-async function examineStore(settings: Settings, io: Io): Promise<CheckResult> {
-  const { store, isOfRun } = settings
+async function examineStore(context: CommandContext): Promise<CheckResult> {
+  const { address } = context
   try {
-    return await (isOwn(store) ? examineOwn(store, settings) : examineService(store, settings, io))
+    return await (isOwn(address) ? examineOwn(address, context) : examineService(address, context))
   } catch (error) {
     // PLANTS_TOKEN and PGPASSWORD are for the store of this run, so another store may have none here.
-    if (isOfRun || !(error instanceof PlantsError) || error.type !== 'unauthorized') throw error
+    if (context.settings.isOfRun || !(error instanceof PlantsError) || error.type !== 'unauthorized') throw error
     return { state: 'warning', message: error.message, hint: error.hint }
   }
 }
 
-async function examineOwn(address: OwnAddress, { storeOptions, isOfRun }: Settings): Promise<CheckResult> {
-  let exposure: CheckResult | undefined
+async function examineOwn(address: OwnAddress, { storeOptions, settings }: CommandContext): Promise<CheckResult> {
+  const exposures: CheckResult[] = []
   const options: OpenOptions = {
     ...storeOptions,
     onExposed: async (message, hint) => {
-      exposure = { state: 'warning', message, hint }
+      exposures.push({ state: 'warning', message, hint })
     },
   }
   const rights = await (address.scheme === 'sqlite' ? inspectFile(address, options) : rightsIn(address, options))
+  const exposure = exposures.at(-1)
   if (exposure) return exposure
   const closed =
     address.scheme === 'sqlite' ? await attempt(async () => (await sqliteCheck()).assertWritable(address)) : undefined
   // A store that this user can only read may be meant so, and one that this run does not use may never be created.
-  if (closed) return { state: rights || !isOfRun ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
+  if (closed)
+    return { state: rights || !settings.isOfRun ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
   if (!rights) return ok(`${address.name} (not created yet)`)
   if (rights.includes('create')) return ok(address.name)
   const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
@@ -172,13 +182,14 @@ async function rightsIn(address: PostgresAddress, options: OpenOptions): Promise
   }
 }
 
-async function examineService(address: HttpAddress, settings: Settings, io: Io): Promise<CheckResult> {
-  const { isOfRun, storeFlag, storeOptions } = settings
+async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {
+  const { settings, storeFlag, storeOptions } = context
+  const { isOfRun } = settings
   if (!isOfRun && settings.value('token-command') !== undefined) {
     const how = `Check it with: plants doctor${storeFlag}`
     return ok(`${address.name}: not checked, because its token command may prompt. ${how}`)
   }
-  const access = await attempt(() => accessTo(address, settings, io))
+  const access = await attempt(() => accessTo(address, context))
   if (access instanceof PlantsError) {
     const { message, hint } = access
     return { state: isOfRun ? 'failed' : 'warning', message, hint }
@@ -191,18 +202,18 @@ async function examineService(address: HttpAddress, settings: Settings, io: Io):
   return { state: 'failed', message: rejection + message, hint }
 }
 
-/** Yields nothing for a service, or for a missing file. */
-async function* examineContents(settings: Settings, io: Io): AsyncIterable<Finding> {
-  const { store, storeOptions, source, showsProgress } = settings
-  if (!isOwn(store)) return
-  const timeout = source('timeout').source === 'default' ? readingTime : settings.timeout
-  const progress = progressLine(io, showsProgress)
+/** Undefined for a service, or for a missing file. */
+async function examineContents(context: CommandContext): Promise<CheckResult | undefined> {
+  const { address, storeOptions, settings, reporter, io } = context
+  if (!isOwn(address)) return undefined
+  const timeout = settings.source('timeout').source === 'default' ? readingTime : context.timeout
+  const progress = progressLine(io, reporter.showsProgress)
   const onProgress = (done: number, total: number) => progress.show(() => ({ done, part: done / total }))
   const quietly = { ...storeOptions, onExposed: async () => undefined } // it was reported
-  const check = () => ownSchemeOf(store).check(store, quietly, { timeout, onProgress })
+  const check = () => ownSchemeOf(address).check(address, quietly, { timeout, onProgress })
   const report = await attempt(check).finally(progress.clear)
-  if (report instanceof PlantsError) yield failed('contents', report)
-  else if (report) yield { check: 'contents', state: report.hint === undefined ? 'ok' : 'warning', ...report }
+  if (report instanceof PlantsError) return failed('contents', report)
+  return report && { state: report.hint === undefined ? 'ok' : 'warning', ...report }
 }
 
 async function findingOf(check: string, action: () => Promise<CheckResult>): Promise<Finding> {

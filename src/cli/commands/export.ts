@@ -1,16 +1,17 @@
-import { quoteIfNeeded, writeResult, writeRows } from '../../output/output.js'
+import { quoteIfNeeded } from '../../output/output.js'
+import { Printer } from '../../output/printer.js'
 import { progressLine, withProgress } from '../../output/progress.js'
+import type { Reporter } from '../../output/reporter.js'
 import { type NewPlant, plantCount } from '../../plant/plant.js'
-import { countEmptyTexts, formatNames } from '../../plant/records.js'
+import { countEmptyTexts, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats, parseOutput, parseText } from '../../platform/values.js'
-import { isPartOf, noStoreYet, openExistingStore } from '../../stores/registry.js'
+import { isPartOf, noStoreYet } from '../../stores/registry.js'
 import type { OutFile } from '../../transfer/export/out-file.js'
 import type { PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
+import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
-import type { Settings } from '../settings.js'
 import { assertOrder } from './list.js'
 
 export interface ExportOptions extends QueryOptions {
@@ -35,29 +36,30 @@ export function defineExport(command: PlantsCommand, io: Io): void {
 
 export async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
   if (options.output !== undefined) parseOutput('--output', options.output, formatNames)
-  const settings = await resolveSettings(options, io, { formats: outputFormats })
-  assertOrder(options, settings)
-  const target = /^(-|\/dev\/stdout)$/.test(name) ? undefined : await targetNamed(name, options, settings, io)
-  const store = await openExistingStore(settings.store, settings.storeOptions)
+  const context = await CommandContext.from(options, io, outputFormats)
+  const { reporter } = context
+  assertOrder(options, context.address)
+  const target = /^(-|\/dev\/stdout)$/.test(name) ? undefined : await targetNamed(name, options, context)
+  const store = await context.openStore()
   try {
-    if (!store) await warnOfMissing(settings, target)
-    const progress = progressLine(io, settings.showsProgress && (target !== undefined || !io.stdout.isTerminal))
+    if (!store) await warnOfMissing(context, target)
+    const progress = progressLine(io, reporter.showsProgress && (target !== undefined || !io.stdout.isTerminal))
     const { limit, after, tag, search, sort, desc } = options
     const query = { limit, after, tag, search, sort, desc }
     const read = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
-    const format = target?.format ?? outputOf(settings)
+    const format = target?.format ?? outputOf(context)
     const isTable = format === 'csv' || format === 'tsv' || format === 'xlsx'
-    const pages = isTable ? countEmptyTexts(read, (plants) => warnOfEmptyTexts(plants, settings)) : read
-    if (target) await save(pages, target, settings, io)
-    else await writeRows(io, { ...settings, output: outputOf(settings) }, pages, {})
+    const pages = isTable ? countEmptyTexts(read, (plants) => warnOfEmptyTexts(plants, reporter)) : read
+    if (target) await save(pages, target, context)
+    else await new Printer<NewPlant>(io, outputOf(context)).all(pages)
   } finally {
     await store?.close()
   }
 }
 
-function warnOfEmptyTexts(plants: number, { warn }: Settings): Promise<void> {
+function warnOfEmptyTexts(plants: number, reporter: Reporter): Promise<void> {
   const what = `${plantCount(plants)} ${plants === 1 ? 'has' : 'have'} an empty text, which a table does not keep`
-  return warn(`${what}. To keep it: --output ndjson`, 'warning')
+  return reporter.warn(`${what}. To keep it: --output ndjson`, 'warning')
 }
 
 async function* noPages(): AsyncGenerator<NewPlant[]> {}
@@ -65,42 +67,42 @@ async function* noPages(): AsyncGenerator<NewPlant[]> {}
 interface Target extends OutFile {
   /** as the user typed it */
   name: string
-  format: ReturnType<typeof outputOf> | 'xlsx'
+  format: FileFormat
   encode(pages: AsyncIterable<NewPlant[]>): AsyncIterable<Uint8Array>
   mayReplace: boolean
 }
 
 /** Asks before an existing file is replaced, and throws without the consent. */
-async function targetNamed(name: string, { output, yes }: ExportOptions, settings: Settings, io: Io): Promise<Target> {
-  const path = io.resolvePath(name)
-  if (await isPartOf(settings.store, path)) throw malformed(`${path} is the store itself`, 'Choose another file')
+async function targetNamed(name: string, { output, yes }: ExportOptions, context: CommandContext): Promise<Target> {
+  const path = context.io.resolvePath(name)
+  if (await isPartOf(context.address, path)) throw malformed(`${path} is the store itself`, 'Choose another file')
   const { encoderFor, formatOf, outFileAt } = await import('../../transfer/export/out-file.js')
   const file = outFileAt(path)
-  const format = output === undefined ? formatOf(file, outputOf(settings)) : outputOf(settings)
+  const format = output === undefined ? formatOf(file, outputOf(context)) : outputOf(context)
   const encode = encoderFor(path, format)
-  if (file.exists && !yes) await confirmReplacement(`${quoteIfNeeded(name)} already exists`, settings, io)
+  if (file.exists && !yes) await confirmReplacement(`${quoteIfNeeded(name)} already exists`, context)
   return { ...file, name, format, encode, mayReplace: file.exists || yes === true }
 }
 
-async function confirmReplacement(message: string, settings: Settings, io: Io): Promise<void> {
-  if (!settings.mayAsk()) throw malformed(message, 'To replace it, add --yes')
-  const { askToConfirm } = await import('../prompts.js')
-  await askToConfirm(`${message}. Replace it?`, 'Nothing was exported', settings.colors(io.stderr), io)
+async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
+  if (!context.mayAsk) throw malformed(message, 'To replace it, add --yes')
+  await context.confirm(`${message}. Replace it?`, 'Nothing was exported')
 }
 
-function outputOf({ output }: Settings) {
+function outputOf({ output }: CommandContext): FormatName {
   return output === 'text' ? 'ndjson' : output
 }
 
 /** A missing default store exports nothing. Throws `unavailable` if that would replace a file. */
-async function warnOfMissing({ store, warn }: Settings, target: Target | undefined) {
-  if (!target?.exists) return warn(noStoreYet(store))
+async function warnOfMissing({ address, reporter }: CommandContext, target: Target | undefined): Promise<void> {
+  if (!target?.exists) return reporter.warn(noStoreYet(address))
   const what = `an empty export would replace ${quoteIfNeeded(target.name)}`
-  const message = `There is no store at ${store.name} yet, and ${what}`
+  const message = `There is no store at ${address.name} yet, and ${what}`
   throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })
 }
 
-async function save(pages: AsyncIterable<NewPlant[]>, target: Target, settings: Settings, io: Io): Promise<void> {
+async function save(pages: AsyncIterable<NewPlant[]>, target: Target, context: CommandContext): Promise<void> {
+  const { io } = context
   const { writeOut } = await import('../../transfer/export/out-file.js')
   const { path, name, encode, mayReplace } = target
   let plants = 0
@@ -113,7 +115,7 @@ async function save(pages: AsyncIterable<NewPlant[]>, target: Target, settings: 
   }
   const bytes = await writeOut(path, { mayReplace, signal: io.signal }, encode(counted()))
   const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(name)}`
-  const isTable = settings.output === 'csv' || settings.output === 'tsv'
-  const output = isTable ? (io.stdout.isTerminal ? 'text' : 'json') : settings.output
-  await writeResult(io, { ...settings, output }, { file: path, plants, bytes }, sentence)
+  const isTable = context.output === 'csv' || context.output === 'tsv'
+  const format = isTable ? (io.stdout.isTerminal ? 'text' : 'json') : context.output
+  await context.print({ file: path, plants, bytes }, sentence, undefined, format)
 }

@@ -11,7 +11,7 @@ import { isOwn, schemes } from '../../stores/registry.js'
 import type { FieldRules } from '../../transfer/formats/chunk.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/text.js'
 import type { PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
+import { CommandContext } from '../command-context.js'
 import type { ImportOptions } from '../import-report.js'
 import { addRetry, parseId, warnOfUselessRetry } from '../options.js'
 
@@ -59,12 +59,12 @@ function withPolicy(options: Given): ImportOptions {
 }
 
 export async function importPlants(files: string[], options: ImportOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
-  const { store } = settings
+  const context = await CommandContext.from(options, io)
+  const { address, reporter } = context
   const { format, delimiter, columns, map, idFrom, match, rejects } = options
-  if (options.atomic && !isOwn(store))
+  if (options.atomic && !isOwn(address))
     throw malformed(
-      `--atomic is not supported at ${store.name}: a service cannot roll back what was created`,
+      `--atomic is not supported at ${address.name}: a service cannot roll back what was created`,
       'Leave it out: an interrupted import can be resumed',
     )
   const ofTable = columns ? '--columns' : delimiter === undefined ? undefined : '--delimiter'
@@ -76,17 +76,11 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
   if (rejects !== undefined && /\.xlsx$/i.test(rejects))
     throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
   const inputs = inputsOf(files, io)
-  if (options.concurrency && isOwn(store))
-    await settings.warn(`--concurrency applies only to services, and has no effect on ${schemes[store.scheme].noun}`)
-  await warnOfUselessRetry(options.retry, settings)
+  if (options.concurrency && isOwn(address))
+    await reporter.warn(`--concurrency applies only to services, and has no effect on ${schemes[address.scheme].noun}`)
+  await warnOfUselessRetry(options.retry, address, reporter)
   const { runImport } = await import('../import-run.js')
-  const storeOptions = { ...settings.storeOptions, concurrency: options.concurrency, retry: options.retry }
-  await runImport(
-    inputs,
-    { ...options, ...(rejects !== undefined && { rejects: io.resolvePath(rejects) }) },
-    { ...settings, storeOptions },
-    io,
-  )
+  await runImport(inputs, { ...options, ...(rejects !== undefined && { rejects: io.resolvePath(rejects) }) }, context)
 }
 
 function inputsOf(files: string[], io: Io): { path: string; name: string }[] {

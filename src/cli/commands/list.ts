@@ -1,15 +1,15 @@
-import { writeRows } from '../../output/output.js'
+import type { Printer } from '../../output/printer.js'
+import type { Reporter } from '../../output/reporter.js'
 import { fieldNames, type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { grouped, outputFormats } from '../../platform/values.js'
+import { grouped, must, outputFormats } from '../../platform/values.js'
+import type { Address } from '../../stores/common/address.js'
 import type { ListQuery, Store } from '../../stores/common/store.js'
-import { isOwn, noStoreYet, openExistingStore } from '../../stores/registry.js'
+import { isOwn, noStoreYet } from '../../stores/registry.js'
 import type { PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
+import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
-import { plantTable } from '../plant-table.js'
-import type { Settings } from '../settings.js'
 
 export function defineList(command: PlantsCommand, io: Io): void {
   command.description('List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.')
@@ -23,57 +23,63 @@ export function defineList(command: PlantsCommand, io: Io): void {
 }
 
 export async function list(options: QueryOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io, { formats: outputFormats })
+  const context = await CommandContext.from(options, io, outputFormats)
   const { limit, after, tag, search, sort, desc } = options
-  assertOrder(options, settings)
-  const isTable = settings.output === 'text'
-  const store = await openExistingStore(settings.store, settings.storeOptions)
-  let shown = 0
-  let last: NewPlant | undefined
-  let isTruncated = false
-  /** A table reads one plant beyond its limit, to know whether there are more. */
-  async function* pages(): AsyncGenerator<NewPlant[]> {
-    const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc, inPages: sort === 'id' }
-    for await (const page of store?.read(query) ?? []) {
-      const kept = page.slice(0, limit && limit - shown)
-      isTruncated = kept.length < page.length
-      if (kept.length === 0) return
-      yield kept
-      shown += kept.length
-      last = kept.at(-1)
-    }
-  }
+  assertOrder(options, context.address)
+  const isTable = context.output === 'text'
+  const store = await context.openStore()
   try {
-    const shownPages = isTable ? (await import('../../output/text-table.js')).withFirstRows(pages(), limit) : pages()
-    await writeRows(io, settings, shownPages, { text: () => plantTable(fieldNames, settings, io) })
-    if (!store) await settings.warn(noStoreYet(settings.store))
-    else if (isTruncated) {
-      const more = sort === 'id' ? `For more: --after ${last?.id}` : 'For all, leave out --limit'
-      await settings.warn(`Only ${await shareOf(store, shown, options, settings)} shown. ${more}`)
-    } else if (isTable) await noteFound(shown, options, settings)
+    // A table reads one plant beyond its limit, to know whether there are more.
+    const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc, inPages: sort === 'id' }
+    const printer = await context.plantPrinter(fieldNames, Math.min(limit ?? Infinity, 200))
+    const shown = await printPlants(store?.read(query) ?? [], limit, printer)
+    if (!store) await context.warn(noStoreYet(context.address))
+    else if (shown.isTruncated) {
+      const more = sort === 'id' ? `For more: --after ${shown.last}` : 'For all, leave out --limit'
+      const share = isOwn(context.address) ? await shareOf(store, shown.count, options) : plantCount(shown.count)
+      await context.warn(`Only ${share} shown. ${more}`)
+    } else if (isTable) await noteFound(shown.count, options, context.reporter)
   } finally {
     await store?.close()
   }
 }
 
+async function printPlants(
+  pages: AsyncIterable<NewPlant[]> | NewPlant[][],
+  limit: number | undefined,
+  printer: Printer<NewPlant>,
+) {
+  const shown = { count: 0, last: 0n, isTruncated: false }
+  for await (const page of pages) {
+    const kept = page.slice(0, limit && limit - shown.count)
+    shown.isTruncated = kept.length < page.length
+    if (kept.length === 0) break
+    await printer.rows(kept)
+    shown.count += kept.length
+    shown.last = must(kept.at(-1)).id
+  }
+  await printer.end()
+  return shown
+}
+
 /** Throws `malformed` for an order that a service does not offer. */
-export function assertOrder({ sort }: QueryOptions, { store }: Settings): void {
-  if (sort === 'id' || isOwn(store)) return
+export function assertOrder({ sort }: QueryOptions, address: Address): void {
+  if (sort === 'id' || isOwn(address)) return
   const why = 'a service lists plants only in the order of their ids'
-  throw malformed(`--sort ${sort} is not supported at ${store.name}: ${why}`, 'Leave it out')
+  throw malformed(`--sort ${sort} is not supported at ${address.name}: ${why}`, 'Leave it out')
 }
 
 function isFiltered({ tag, search }: Pick<ListQuery, 'tag' | 'search'>): boolean {
   return tag !== undefined || search !== undefined
 }
 
-/** Such as `10 of 153 plants`. At a service, a count would read all of them. */
-async function shareOf(store: Store, shown: number, { tag, search, after }: QueryOptions, settings: Settings) {
-  if (!isFiltered({ tag, search }) || after !== undefined || !isOwn(settings.store)) return plantCount(shown)
+/** Such as `10 of 153 plants`. Not for a service, of which a count would read all plants. */
+async function shareOf(store: Store, shown: number, { tag, search, after }: QueryOptions): Promise<string> {
+  if (!isFiltered({ tag, search }) || after !== undefined) return plantCount(shown)
   return `${grouped(shown)} of ${plantCount(await store.count({ tag, search }))}`
 }
 
-async function noteFound(shown: number, options: QueryOptions, { warn }: Settings): Promise<void> {
-  if (isFiltered(options)) await warn(shown === 0 ? 'No plants match' : `Found ${plantCount(shown)}`)
-  else if (shown === 0) await warn('No plants')
+async function noteFound(shown: number, options: QueryOptions, reporter: Reporter): Promise<void> {
+  if (isFiltered(options)) await reporter.warn(shown === 0 ? 'No plants match' : `Found ${plantCount(shown)}`)
+  else if (shown === 0) await reporter.warn('No plants')
 }

@@ -1,12 +1,10 @@
-import { writeResult } from '../../output/output.js'
 import { plantCount } from '../../plant/plant.js'
 import { malformed } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { fileOf, schemes } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
-import type { Settings } from '../settings.js'
+import { CommandContext } from '../command-context.js'
 import { parseBackupPath } from './backup.js'
 
 export interface RestoreOptions extends GlobalOptions {
@@ -27,33 +25,32 @@ export function defineRestore(command: PlantsCommand, io: Io): void {
 }
 
 export async function restore(path: string, options: RestoreOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
+  const context = await CommandContext.from(options, io)
   const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
-  const address = fileOf(settings.store, instead)
+  const address = fileOf(context.address, instead)
   const file = io.resolvePath(path)
-  const { storeOptions } = settings
+  const { storeOptions } = context
   const { checkBackup, restoreStore } = await import('../../stores/sqlite/sqlite-backup.js')
   const checked = await checkBackup(address, file, storeOptions)
   const { plants } = checked
   const what = `${plantCount(plants)} from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
   if (options.dryRun) {
     const fields = { dryRun: true, file, store: address.name, plants }
-    return writeResult(io, { output: settings.output }, fields, `Would restore ${what}`, 'Nothing was restored')
+    return context.printResult(fields, `Would restore ${what}`, 'Nothing was restored')
   }
   if (!options.yes) {
     const store = await schemes.sqlite.openExisting(address, storeOptions)
     const present = await store?.count()
     await store?.close()
-    if (present) await confirmReplacement(`The store ${address.name} has ${plantCount(present)}`, settings, io)
+    if (present) await confirmReplacement(`The store ${address.name} has ${plantCount(present)}`, context)
   }
   const kept = await restoreStore(address, checked, new Date(io.time()), storeOptions)
   const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
-  await writeResult(io, settings, { file, store: address.name, plants, kept }, `Restored ${what}${rest}`)
+  await context.print({ file, store: address.name, plants, kept }, `Restored ${what}${rest}`)
 }
 
-async function confirmReplacement(message: string, settings: Settings, io: Io): Promise<void> {
-  if (!settings.mayAsk()) throw malformed(message, 'To replace it, and keep a copy beside it, add --yes')
-  const { askToConfirm } = await import('../prompts.js')
+async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
+  if (!context.mayAsk) throw malformed(message, 'To replace it, and keep a copy beside it, add --yes')
   const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
-  await askToConfirm(question, 'Nothing was restored', settings.colors(io.stderr), io)
+  await context.confirm(question, 'Nothing was restored')
 }

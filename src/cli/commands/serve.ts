@@ -21,9 +21,8 @@ import type { ServiceOptions } from '../../server/service.js'
 import { defaultRights, type Right, rights, type TokenStore } from '../../stores/common/store.js'
 import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { isInteractive, resolveSettings } from '../context.js'
+import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'
-import type { Settings } from '../settings.js'
 
 /** Applied later than commander's defaults, because --port conflicts with --socket. */
 const defaultPort = 4010
@@ -95,12 +94,12 @@ export function defineServe(command: PlantsCommand, io: Io): void {
 }
 
 export async function serve(options: ServeOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
+  const context = await CommandContext.from(options, io)
   const { startService } = await import('../../server/service.js')
-  const service = await startService(await serviceOptions(options, settings, io))
+  const service = await startService(await serviceOptions(options, context))
   try {
     const { signal } = io // handled from here on: whoever reads the address may send one at once
-    const text = settings.errors === 'json' ? toJson({ address: service.address }) : service.address
+    const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
     // Like a log line: a slow or closed reader does not block the service.
     void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
     if (!signal.aborted) await once(signal, 'abort')
@@ -111,8 +110,8 @@ export async function serve(options: ServeOptions, io: Io): Promise<void> {
   }
 }
 
-async function serviceOptions(options: ServeOptions, settings: Settings, io: Io): Promise<ServiceOptions> {
-  const { store, storeFlag, storeOptions } = settings
+async function serviceOptions(options: ServeOptions, context: CommandContext): Promise<ServiceOptions> {
+  const { address: store, storeFlag, storeOptions, io } = context
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows) throw malformed('--socket does not work on Windows', 'Use --port instead')
   if (options.adminHost !== undefined && adminPort === undefined)
@@ -121,7 +120,7 @@ async function serviceOptions(options: ServeOptions, settings: Settings, io: Io)
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const { PLANTS_SERVE_TOKEN: variable } = io.env
   const given = variable ? parseToken(variable.trim(), 'PLANTS_SERVE_TOKEN') : undefined
-  const mayShowToken = isInteractive(options, io) && io.stderr.isTerminal
+  const mayShowToken = context.isInteractive
   let needsToken = false
   return {
     openStore: async (watch) => {
@@ -137,7 +136,7 @@ async function serviceOptions(options: ServeOptions, settings: Settings, io: Io)
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options.tlsKey, io, warn)
       if (given === undefined) {
-        needsToken = await needsFirstToken(tokens, mayShowToken, settings, io)
+        needsToken = await needsFirstToken(tokens, mayShowToken, context)
         return tokensOfStore(tokens, io.now, io.time, storeOptions.timeout)
       }
       if (given.length < minTokenLength) warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
@@ -185,14 +184,14 @@ async function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): Promise<Servic
 const minTokenLength = 16
 
 /** True if the store never had a token. Throws `unauthorized` without a valid one, unless a first one may be shown. */
-async function needsFirstToken(tokens: TokenStore, mayShow: boolean, { store, storeFlag }: Settings, io: Io) {
+async function needsFirstToken(tokens: TokenStore, mayShow: boolean, { address, storeFlag, io }: CommandContext) {
   let isEmpty = true
   for await (const page of tokens.list()) {
     isEmpty = false
     if (page.some((token) => !endOf(token, io.time()))) return false
   }
   if (isEmpty && mayShow) return true
-  const message = `${store.name} has no valid token, so no client could use the service`
+  const message = `${address.name} has no valid token, so no client could use the service`
   const hint = `Create one with: plants tokens create${storeFlag}. Or set PLANTS_SERVE_TOKEN`
   throw new PlantsError('unauthorized', message, { hint })
 }

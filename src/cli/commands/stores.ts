@@ -3,7 +3,8 @@ import { assertSettingsFor, assertStoreName, changeSettings, savedValue, withFie
 import { knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
 import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting-table.js'
 import { isStoreName, type SavedStore, savedStore } from '../../config/settings-file.js'
-import { quoteIfNeeded, writeResult, writeTable } from '../../output/output.js'
+import { quoteIfNeeded } from '../../output/output.js'
+import type { Reporter } from '../../output/reporter.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/common/address.js'
@@ -16,8 +17,7 @@ import {
   takesToken,
 } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { resolvePreferences, resolveSettings } from '../context.js'
-import type { Preferences } from '../settings.js'
+import { CommandContext, SettingsContext } from '../command-context.js'
 import { warnOfExposure } from '../store-access.js'
 import { set as setSetting } from './config.js'
 
@@ -82,29 +82,29 @@ function addSettings(command: PlantsCommand): PlantsCommand {
 }
 
 async function addStore(name: string, place: string, options: StoreOptions, io: Io): Promise<void> {
-  const settings = await preferencesOf(options, io)
+  const context = await contextOf(options, io)
   assertStoreName(name)
   const address = await resolveAddress(place, 'The address', io, { isArgument: true })
   const store = await withSettings({ address: savedAddress(address) }, address, options, io)
-  await changeSettings(io, settings, async (saved) => {
+  await changeSettings(io, context.timeout, async (saved) => {
     const other = savedStore(saved, name)
     if (!other) return { ...saved, stores: { ...saved.stores, [name]: store } }
     const hint = `Change it: plants stores set ${name} --address ADDRESS. Or remove it: plants stores remove ${name}`
     throw malformed(`The store ${name} already exists: ${await shownStore(other.address, io)}`, hint)
   })
-  await warnOfRisks(name, address, store, settings)
+  await warnOfRisks(name, address, store, context.reporter)
   const how = `Use it with --store ${name}, or make it the default: plants stores use ${name}`
   const text = `Saved the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
-  await writeResult(io, settings, await fieldsOf(name, store, io), text)
+  await context.print(await fieldsOf(name, store, io), text)
 }
 
 async function setStore(name: string, options: StoreOptions, io: Io): Promise<void> {
-  const settings = await preferencesOf(options, io)
+  const context = await contextOf(options, io)
   const given = settingsIn('store').some((setting) => optionValue(setting, options) !== undefined)
   if (!given && options.address === undefined)
     throw malformed('stores set needs something to change', 'See: plants stores set --help')
   const changed: { address?: Address; store: SavedStore } = { store: { address: '' } }
-  const { before, after } = await changeSettings(io, settings, async (saved) => {
+  const { before, after } = await changeSettings(io, context.timeout, async (saved) => {
     const old = knownStore(name, saved)
     const address =
       options.address === undefined
@@ -119,19 +119,19 @@ async function setStore(name: string, options: StoreOptions, io: Io): Promise<vo
   if (address) {
     const old = savedStore(before, name)?.address ?? ''
     if (savedToken(before, old) && !savedToken(after, address.name))
-      await settings.warn(
+      await context.warn(
         `The saved token is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`,
       )
     const kept = settingsIn('store').filter((each) => settingOf(each).onlyFor && store[each] !== undefined)
-    if (old !== address.name && kept.length > 0) await settings.warn(`${name} keeps its ${kept.join(', ')}`)
-    await warnOfRisks(name, address, store, settings)
+    if (old !== address.name && kept.length > 0) await context.warn(`${name} keeps its ${kept.join(', ')}`)
+    await warnOfRisks(name, address, store, context.reporter)
   }
-  await writeResult(io, settings, await fieldsOf(name, store, io), `Changed the store ${name}`)
+  await context.print(await fieldsOf(name, store, io), `Changed the store ${name}`)
 }
 
 /** `--timeout` is saved with the store, and does not limit the wait for the lock. */
-function preferencesOf({ timeout, caCert, allowHttp, ...options }: StoreOptions, io: Io): Promise<Preferences> {
-  return resolvePreferences(options, io)
+function contextOf({ timeout, caCert, allowHttp, ...options }: StoreOptions, io: Io): Promise<SettingsContext> {
+  return SettingsContext.read(options, io)
 }
 
 /** Throws `malformed` for a setting that has no effect at the address. */
@@ -154,12 +154,12 @@ function savedAddress(address: Address): string {
   return isDefaultStore(address) ? 'local' : completeAddress(address)
 }
 
-async function warnOfRisks(name: string, address: Address, store: SavedStore, { warn }: Preferences): Promise<void> {
+async function warnOfRisks(name: string, address: Address, store: SavedStore, reporter: Reporter): Promise<void> {
   if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
     const hint = `To allow it: plants stores set ${shellWord(name)} --allow-http`
-    await warn(`No token will be sent to ${address.name}, because others could read it. ${hint}`)
+    await reporter.warn(`No token will be sent to ${address.name}, because others could read it. ${hint}`)
   }
-  await warnOfExposure(address, { warn })
+  await warnOfExposure(address, reporter)
 }
 
 const ofService = 'On its host, give the address of that store'
@@ -167,8 +167,8 @@ const ofService = 'On its host, give the address of that store'
 async function init(address: string, options: GlobalOptions, io: Io): Promise<void> {
   // so that errors call it an address
   if (!isStoreName(address)) await resolveAddress(address, 'The address', io, { isArgument: true })
-  const settings = await resolveSettings({ ...options, store: address }, io)
-  const { store, storeOptions } = settings
+  const context = await CommandContext.from({ ...options, store: address }, io)
+  const { address: store, storeOptions } = context
   if (store.scheme === 'http') throw malformed(`${store.name} is a service, which has its own store`, ofService)
   if (takesPassword(store) && store.hosts.length > 1) {
     const why = 'while the first one is away, a second store would be created on another'
@@ -178,11 +178,12 @@ async function init(address: string, options: GlobalOptions, io: Io): Promise<vo
   const created = await ownSchemeOf(store).init(store, { ...storeOptions, onCreated: undefined })
   const name = quoteIfNeeded(store.name)
   const text = created ? `Created a store at ${name}` : `There is a store at ${name} already`
-  await writeResult(io, settings, { address: store.name, created }, text)
+  await context.print({ address: store.name, created }, text)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolvePreferences(options, io)
+  const context = await SettingsContext.read(options, io)
+  const { settings } = context
   const { value } = settings.source('store')
   const used = value === undefined ? undefined : await shownStore(value, io)
   const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -192,22 +193,24 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   const all = [local, ...named, ...(isNamed ? [] : [{ name: undefined, address: used }])]
   const rows = all.map((row) => ({ ...row, inUse: (row.name ?? row.address) === used }))
   const titles = ['', 'NAME', 'ADDRESS', 'SETTINGS']
-  await writeTable(io, settings, [rows], titles, ({ name, inUse, address, ...others }) => [
+  const cellsOf = ({ name, inUse, address, ...others }: (typeof rows)[number]) => [
     inUse ? '*' : '',
     name === undefined ? '-' : quoteIfNeeded(name),
     quoteIfNeeded(address),
     Object.entries(others)
       .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${quoteIfNeeded(String(value))}`))
       .join(', '),
-  ])
+  ]
+  const printer = await context.tablePrinter(titles, cellsOf)
+  await printer.all([rows])
 }
 
 async function remove(name: string, options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolvePreferences(options, io)
+  const context = await SettingsContext.read(options, io)
   if (name === 'local')
     throw malformed('The store local is built in, and cannot be removed', 'To use another: plants stores use NAME')
   let [address, shown] = ['', ''] // of its token, and of its plants
-  const { before, after } = await changeSettings(io, settings, async (saved) => {
+  const { before, after } = await changeSettings(io, context.timeout, async (saved) => {
     const removed = knownStore(name, saved)
     address = await loginAddressOf(removed, io)
     shown = await shownStore(removed.address, io, { isResolved: true })
@@ -222,7 +225,7 @@ async function remove(name: string, options: GlobalOptions, io: Io): Promise<voi
   const secret = tokenRemoved ? ' and its credential' : ''
   const rest = before.store === name ? '. The default store is now local' : ''
   const text = `Removed the store ${quoteIfNeeded(name)}${secret}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
-  await writeResult(io, settings, { name, address: shown, removed: true, tokenRemoved }, text)
+  await context.print({ name, address: shown, removed: true, tokenRemoved }, text)
 }
 
 async function fieldsOf(name: string, store: SavedStore, io: Io) {

@@ -1,4 +1,4 @@
-import { writeAnswer, writeResult, writeTable } from '../../output/output.js'
+import { writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { idFromText } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
@@ -6,11 +6,10 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { duration, parseText } from '../../platform/values.js'
 import { defaultRights, type Right, type Token, type TokenStore } from '../../stores/common/store.js'
-import { openExistingStore, ownSchemeOf } from '../../stores/registry.js'
+import { ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
+import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'
-import type { Settings } from '../settings.js'
 
 export interface CreateTokenOptions extends GlobalOptions {
   note?: string
@@ -57,27 +56,27 @@ export function defineTokens(command: PlantsCommand, io: Io): void {
 }
 
 async function create({ note, expires, allow, ...options }: CreateTokenOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
+  const context = await CommandContext.from(options, io)
   const createdAt = new Date(io.time())
   const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
   const { digestOf, newToken } = await import('../../server/authenticator.js')
   const token = newToken()
-  const store = await ownSchemeOf(settings.store).open(settings.store, settings.storeOptions)
+  const store = await ownSchemeOf(context.address).open(context.address, context.storeOptions)
   try {
     const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
-    const hint = `Revoke it with: plants tokens revoke ${added.id}${settings.storeFlag}`
-    await writeAnswer(io, settings.errors === 'json' ? `${toJson({ ...added, token })}\n` : `${token}\n`, hint)
+    const hint = `Revoke it with: plants tokens revoke ${added.id}${context.storeFlag}`
+    await writeAnswer(io, context.reporter.isJson ? `${toJson({ ...added, token })}\n` : `${token}\n`, hint)
     const validity = expiresAt ? `, valid until ${expiresAt.toISOString().slice(0, 16)}Z` : ''
-    if (io.stdout.isTerminal && settings.errors === 'text')
-      await settings.warn(`This is token ${added.id}${validity}. It is not shown again`)
+    if (io.stdout.isTerminal && !context.reporter.isJson)
+      await context.warn(`This is token ${added.id}${validity}. It is not shown again`)
   } finally {
     await store.close()
   }
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
-  await withTokens(settings, async (tokens) => {
+  const context = await CommandContext.from(options, io)
+  await withTokens(context, async (tokens) => {
     const cellsOf = (token: Token) => [
       String(token.id),
       escapeControlChars(token.note ?? ''),
@@ -87,19 +86,21 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
       token.rights.join(','),
     ]
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
-    const total = await writeTable(io, settings, tokens?.list() ?? [], titles, cellsOf)
-    if (total === 0) await settings.warn(`No tokens. Create one with: plants tokens create${settings.storeFlag}`)
+    const printer = await context.tablePrinter(titles, cellsOf)
+    const total = await printer.all(tokens?.list() ?? [])
+    if (total === 0) await context.warn(`No tokens. Create one with: plants tokens create${context.storeFlag}`)
   })
 }
 
 async function revoke(name: string, options: GlobalOptions, io: Io): Promise<void> {
-  const settings = await resolveSettings(options, io)
-  await withTokens(settings, async (tokens) => {
+  const context = await CommandContext.from(options, io)
+  const { address, storeFlag } = context
+  await withTokens(context, async (tokens) => {
     const now = new Date(io.time())
-    const token = tokens && (await revokeNamed(name, tokens, now, settings.storeFlag))
+    const token = tokens && (await revokeNamed(name, tokens, now, storeFlag))
     if (!token) {
-      const message = `No token has the id or the note ${JSON.stringify(name)} in ${settings.store.name}`
-      const hint = `List the tokens with: plants tokens list${settings.storeFlag}`
+      const message = `No token has the id or the note ${JSON.stringify(name)} in ${address.name}`
+      const hint = `List the tokens with: plants tokens list${storeFlag}`
       throw new PlantsError('notFound', message, { hint })
     }
     const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
@@ -107,17 +108,18 @@ async function revoke(name: string, options: GlobalOptions, io: Io): Promise<voi
     const sentence = isEarlier
       ? `Token ${token.id}${note} was revoked on ${dayOf(token.revokedAt)}`
       : `Revoked token ${token.id}${note}`
-    await writeResult(io, settings, token, sentence, 'The token was revoked')
+    await context.print(token, sentence, 'The token was revoked')
   })
 }
 
 /** A store that does not exist is not created: the action gets undefined. */
 async function withTokens(
-  { store: address, storeOptions }: Settings,
+  context: CommandContext,
   action: (tokens: TokenStore | undefined) => Promise<void>,
 ): Promise<void> {
+  const { address, storeOptions } = context
   const scheme = ownSchemeOf(address)
-  const existing = await openExistingStore(address, storeOptions)
+  const existing = await context.openStore()
   if (!existing) return action(undefined)
   await existing.close()
   const store = await scheme.open(address, storeOptions)

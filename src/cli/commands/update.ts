@@ -1,22 +1,15 @@
-import { describeChange, describePlant, notFound, type Style, styleFor, writeResult } from '../../output/output.js'
-import {
-  acceptNewPlant,
-  idFromText,
-  invalidPlant,
-  type NewPlant,
-  type PlantPatch,
-  patchedPlant,
-} from '../../plant/plant.js'
+import { describeChange, describePlant, type Style } from '../../output/output.js'
+import { acceptNewPlant, idFromText, invalidPlant, type NewPlant, type PlantPatch } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { must, outputFormats } from '../../platform/values.js'
-import { changedBy } from '../../stores/common/change.js'
+import { changedBy, type Outcome } from '../../stores/common/change.js'
+import { planOf } from '../../stores/common/plan.js'
 import type { Store } from '../../stores/common/store.js'
-import { openExistingStore } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { resolveSettings } from '../context.js'
-import { performAll, readIds } from '../many.js'
+import { CommandContext } from '../command-context.js'
+import { performAll, readIds, sentencePrinter } from '../many.js'
 import { idsArgument, singleId, warnOfEmptyTexts } from '../options.js'
 
 export interface UpdateOptions extends GlobalOptions {
@@ -47,17 +40,17 @@ export async function update(args: readonly string[], options: UpdateOptions, io
     )
   const patch = await patchIn(options)
   const id = singleId(args)
-  const settings = await resolveSettings(options, io, { formats: outputFormats })
-  const ids = await readIds(args, settings, io)
-  await warnOfEmptyTexts(options, settings)
-  const store = await openExistingStore(settings.store, { ...settings.storeOptions, needs: ['update'] })
+  const context = await CommandContext.from(options, io, outputFormats)
+  const ids = await readIds(args, context.reporter, io)
+  await warnOfEmptyTexts(options, context.reporter)
+  const store = await context.openStore(['update'])
   const { dryRun: isDryRun = false } = options
   /** the plants before the change; a service may not say */
   const before = new Map<bigint, NewPlant>()
   const perform = async (wanted: bigint) => {
     const changed = store && (await (isDryRun ? foresee : change)(store, { id: wanted, ...patch }))
-    if (!changed) throw notFound(wanted, settings, store)
-    if (settings.output === 'text' && changed.before) before.set(wanted, changed.before)
+    if (!changed) throw context.notFound(wanted, store)
+    if (context.output === 'text' && changed.before) before.set(wanted, changed.before)
     return changed.plant
   }
   const describe = (plant: NewPlant, style: Style) => {
@@ -66,13 +59,14 @@ export async function update(args: readonly string[], options: UpdateOptions, io
     return old ? describeChange(old, plant, style) : describePlant(plant, style)
   }
   try {
-    if (id === undefined)
-      return await performAll([ids], { perform, verb: 'update', isDryRun, isCounted: isDryRun, describe }, settings, io)
+    if (id === undefined) {
+      const printer = await sentencePrinter('update', isDryRun, context, describe)
+      return await performAll([ids], { perform, printer, action: 'update', isDryRun, isCounted: isDryRun }, context)
+    }
     const plant = await perform(id)
-    const what = describe(plant, await styleFor(settings.colors(io.stdout)))
-    if (!isDryRun) return await writeResult(io, settings, plant, `Updated ${what}`, 'The plant was updated')
-    const fields = { dryRun: true, ...plant }
-    await writeResult(io, { output: settings.output }, fields, `Would update ${what}`, 'Nothing was updated')
+    const what = describe(plant, await context.style())
+    if (!isDryRun) return await context.print(plant, `Updated ${what}`, 'The plant was updated')
+    await context.printResult({ dryRun: true, ...plant }, `Would update ${what}`, 'Nothing was updated')
   } finally {
     await store?.close()
   }
@@ -89,21 +83,20 @@ async function patchIn({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, '
   throw new PlantsError('invalid', invalidPlant(problemsOf(value, 'patch')), { hint: 'Correct the options' })
 }
 
-interface Changed {
-  plant: NewPlant
-  before?: NewPlant
+async function change(store: Store, patch: PlantPatch): Promise<Updated | undefined> {
+  return updatedBy(await store.write([{ type: 'update', patch }]))
 }
 
-/** Returns undefined if there is no such plant. */
-async function change(store: Store, patch: PlantPatch): Promise<Changed | undefined> {
-  const [outcome] = await store.write([{ type: 'update', patch }])
+async function foresee(store: Store, patch: PlantPatch): Promise<Updated | undefined> {
+  const stored = [...(await store.get([patch.id])).values()].map((plant) => ({ plant }))
+  return updatedBy(planOf(stored, [{ type: 'update', patch }]).outcomes)
+}
+
+type Updated = Extract<Outcome, { type: 'updated' }>
+
+/** Undefined if there is no such plant. */
+function updatedBy([outcome]: Outcome[]): Updated | undefined {
   if (outcome?.type === 'rejected' && outcome.error.type === 'notFound') return undefined
   const done = changedBy(must(outcome))
   return done.type === 'updated' ? done : undefined
-}
-
-async function foresee(store: Store, patch: PlantPatch): Promise<Changed | undefined> {
-  const before = (await store.get([patch.id])).get(patch.id)
-  const plant = before && patchedPlant(patch, before)
-  return before && plant && { plant, before }
 }

@@ -1,5 +1,6 @@
 import { version } from '../../../package.json'
-import { mayColor, terminalWidth, writeAnswer, writeError } from '../../output/output.js'
+import { terminalWidth, writeAnswer } from '../../output/output.js'
+import { Reporter } from '../../output/reporter.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
@@ -44,10 +45,13 @@ async function runLine(argv: string[], io: Io): Promise<void> {
 /** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const [{ globalOptionsIn }, { chosenFormat }] = await Promise.all([import('./program.js'), import('../context.js')])
+    const [{ globalOptionsIn }, { chosenFormat }] = await Promise.all([
+      import('./program.js'),
+      import('../command-context.js'),
+    ])
     const options = globalOptionsIn(argv)
-    const errors = isJson(await chosenFormat(options.output, io)) ? 'json' : 'text'
-    await writeError(io, failure, { errors, colors: (stream) => mayColor(stream, options, io) })
+    const format = await chosenFormat(options.output, io)
+    await new Reporter(io, isJson(format), options).reportError(failure)
     return failure.exitCode
   } catch (interruption) {
     if (!(interruption instanceof PlantsError)) throw interruption

@@ -46,27 +46,22 @@ export class SqliteWriter {
 
   /** An error of `work` rolls back the transaction and rejects all calls that share it. */
   write<T>(work: () => T, creates = 0): Promise<T> {
-    return this.#add(creates, false, (settleWith) => {
-      settleWith(work())
-      return true
-    })
+    return this.#add(work, creates, false)
   }
 
   /** `work` may yield to the event loop. Nothing else may use the connection meanwhile. */
-  transact<T>(work: () => Promise<T>, commits: (result: T) => boolean = () => true): Promise<T> {
-    return this.#add(0, true, async (settleWith) => {
-      const result = await work()
-      settleWith(result)
-      return commits(result)
-    })
+  transact<T>(work: () => Promise<T>, commits?: (result: T) => boolean): Promise<T> {
+    return this.#add(work, 0, true, commits)
   }
 
-  #add<T>(creates: number, isAlone: boolean, work: (settleWith: (result: T) => void) => ReturnType<Job['perform']>) {
+  #add<T>(work: () => T | Promise<T>, creates: number, isAlone: boolean, commits: (result: T) => boolean = () => true) {
     return new Promise<T>((resolve, reject) => {
-      const settleWith = (result: T) => {
+      const perform = () => {
+        const result = work()
         job.settle = () => resolve(result)
+        return isAlone ? Promise.resolve(result).then(commits) : true
       }
-      const job: Job = { creates, isAlone, perform: () => work(settleWith), settle: () => undefined, reject }
+      const job: Job = { creates, isAlone, perform, settle: () => undefined, reject }
       this.#jobs.push(job)
       // In the next turn of the event loop, so that simultaneous calls share a transaction.
       if (!this.#isRunning) setImmediate(() => this.#run())

@@ -2,7 +2,7 @@ import { chmodSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { readPasswordFile } from '../../../src/auth/database-login.js'
-import { resolveSettings } from '../../../src/cli/context.js'
+import { CommandContext } from '../../../src/cli/command-context.js'
 import { loginTo } from '../../../src/cli/store-access.js'
 import { malformed } from '../../../src/platform/errors.js'
 import type { Login } from '../../../src/stores/common/store.js'
@@ -19,10 +19,11 @@ async function login(user: World, address: string, { env = {} }: { env?: Record<
     ...ioOf({ env: { ...user.env, PLANTS_STORE: address, ...env } }),
     resolvePath: (path: string) => path.replace(/^~/, user.home),
   }
-  const settings = await resolveSettings({}, io)
-  if (settings.store.scheme !== 'postgres') throw new Error('Only databases are expected here')
-  const { password, ...rest }: Login = await loginTo(settings.store, settings, io)
-  return { passwords: settings.store.hosts.map(password), ...rest, secrets: [...io.secrets] }
+  const context = await CommandContext.from({}, io)
+  const { address: database } = context
+  if (database.scheme !== 'postgres') throw new Error('Only databases are expected here')
+  const { password, ...rest }: Login = await loginTo(database, context)
+  return { passwords: database.hosts.map(password), ...rest, secrets: [...io.secrets] }
 }
 
 describe('the password for a database', () => {

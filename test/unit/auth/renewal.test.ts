@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
-import { resolveSettings } from '../../../src/cli/context.js'
+import { CommandContext } from '../../../src/cli/command-context.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
 import { HttpStore } from '../../../src/stores/http/http-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
@@ -19,7 +19,7 @@ async function openTeam(
   let past = 0
   const world = ioOf({ env: { ...team.env, ...env } })
   const io = { ...world, now: () => performance.now() + past * 60_000 }
-  const { store: service, storeOptions } = await resolveSettings({ store: 'team' }, io)
+  const { address: service, storeOptions } = await CommandContext.from({ store: 'team' }, io)
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
   const store = closedAfterTest(await HttpStore.open(service, storeOptions))
   const letPass = (minutes: number) => {

@@ -1,0 +1,253 @@
+import { EffectiveSettings, shownStore } from '../config/resolve.js'
+import { defaultOf, settingNames } from '../config/setting-table.js'
+import { readSettings } from '../config/settings-file.js'
+import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../output/output.js'
+import { type Layout, Printer } from '../output/printer.js'
+import { Reporter } from '../output/reporter.js'
+import { toJson } from '../plant/exact-json.js'
+import { fieldNames, type NewPlant } from '../plant/plant.js'
+import type { Column, PlantRecord } from '../plant/records.js'
+import { PlantsError, shellOption } from '../platform/errors.js'
+import type { Io, Output } from '../platform/io.js'
+import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } from '../platform/values.js'
+import type { Address } from '../stores/common/address.js'
+import { tryingAgain } from '../stores/common/retry-policy.js'
+import type { Access, Login, OpenOptions, OwnStore, Right, Store } from '../stores/common/store.js'
+import { isDefaultStore, noStore, ownSchemeOf, schemeOf } from '../stores/registry.js'
+import type { GlobalOptions } from './command.js'
+
+interface ContextOptions extends GlobalOptions, Pick<OpenOptions, 'retry' | 'concurrency'> {}
+
+interface ContextParts {
+  settings: EffectiveSettings
+  options: ContextOptions
+  io: Io
+  /** What the command prints: by default everything but csv and tsv. */
+  formats?: readonly OutputFormat[] | undefined
+}
+
+/** What a command works with that needs no store: its settings, and the terminal. */
+export class SettingsContext {
+  readonly settings: EffectiveSettings
+  readonly io: Io
+  /** The format of results. */
+  readonly output: OutputFormat
+  /** How long to wait for a store, and for another process that changes the settings, in milliseconds. */
+  readonly timeout: number
+  readonly reporter: Reporter
+  /** For the command of a hint, such as " --store ./garden.db"; empty if it needs no option. */
+  readonly storeFlag: string
+  readonly #options: GlobalOptions
+
+  /** @throws {PlantsError} `malformed` for an invalid setting */
+  protected constructor({ settings, options, io, formats }: ContextParts) {
+    const chosen = settings.value('output')
+    this.settings = settings
+    this.io = io
+    this.output = printedFormat(chosen, options, io, formats)
+    this.timeout = settings.value('timeout') ?? 0
+    this.reporter = new Reporter(io, isJson(chosen), options)
+    this.storeFlag = shellOption('store', options.store)
+    this.#options = options
+  }
+
+  /**
+   * Reads the settings file, and reports what it finds.
+   *
+   * @param options.ignoresInvalid for a command that reports or corrects invalid settings
+   * @throws {PlantsError} `malformed` for an invalid setting, and an invalid settings file
+   */
+  static async read(
+    options: GlobalOptions,
+    io: Io,
+    { formats, ignoresInvalid = false }: { formats?: ContextParts['formats']; ignoresInvalid?: boolean } = {},
+  ): Promise<SettingsContext> {
+    const settings = new EffectiveSettings({ options, io, file: await readSettings(io), ignoresInvalid })
+    const context = new SettingsContext({ settings, options, io, formats })
+    await context.#reportSettings()
+    return context
+  }
+
+  /** Whether a person sees what is shown once. */
+  get isInteractive(): boolean {
+    const { env, stderr } = this.io
+    const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
+    return this.#options.input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI') && stderr.isTerminal
+  }
+
+  get mayAsk(): boolean {
+    return this.isInteractive && this.io.stdin.isTerminal
+  }
+
+  /** The label marks something that the user may have to correct. */
+  warn(text: string, label?: 'warning'): Promise<void> {
+    return this.reporter.warn(text, label)
+  }
+
+  /** Prints what was done: fields for programs, or a sentence unless --quiet. */
+  async print(
+    fields: object,
+    sentence: string,
+    hint = 'The command succeeded, only its output was not written',
+    format = this.output,
+  ): Promise<void> {
+    if (format !== 'text' || !this.reporter.isQuiet) await this.printResult(fields, sentence, hint, format)
+  }
+
+  /** Prints what was asked for: fields for programs, or a text. The hint is for a failed write. */
+  async printResult(fields: object, text: string, hint?: string, format = this.output): Promise<void> {
+    if (format === 'text') return writeAnswer(this.io, `${text}\n`, hint)
+    if (isJson(format)) return writeAnswer(this.io, `${toJson(fields)}\n`, hint)
+    const names = fieldNames.filter((name) => name !== 'id' || name in fields) // the specification's Plant has none
+    await this.printer({ fields: names }).rows([fields], hint)
+  }
+
+  printer<Row extends object>(layout: Layout<Row>): Printer<Row> {
+    return new Printer(this.io, this.output, layout)
+  }
+
+  async tablePrinter<Row extends object>(titles: string[], cellsOf: (row: Row) => string[], layout: Layout<Row> = {}) {
+    if (this.output !== 'text') return this.printer(layout)
+    const { tableOf } = await import('../output/text-table.js')
+    return this.printer({ ...layout, text: tableOf(titles, cellsOf, await this.style(), this.io.stdout) })
+  }
+
+  /** @param first see `Layout` */
+  plantPrinter<Row extends PlantRecord = NewPlant>(fields: readonly Column[] = fieldNames, first = 0) {
+    const titles = fields.map((name) => name.toUpperCase())
+    const cellsOf = (plant: Row) =>
+      fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
+    return this.tablePrinter(titles, cellsOf, { fields, first })
+  }
+
+  style(stream: Output = this.io.stdout): Promise<Style> {
+    return styleFor(this.isColored(stream))
+  }
+
+  isColored(stream: Output): boolean {
+    return mayColor(stream, this.#options, this.io)
+  }
+
+  /** @throws {PlantsError} `interrupted` without a confirmation */
+  async confirm(question: string, refusal: string): Promise<void> {
+    const { askToConfirm } = await import('./prompts.js')
+    await askToConfirm(question, refusal, this.isColored(this.io.stderr), this.io)
+  }
+
+  async #reportSettings(): Promise<void> {
+    const { settings, reporter } = this
+    const { path = 'not read: this user has no home directory', warning } = settings.file
+    if (warning) await reporter.warn(`${warning.what}. Fix it with: ${warning.command}`)
+    if (!reporter.isVerbose) return
+    const lines: string[] = []
+    for (const name of settingNames) {
+      const { value, place } = settings.source(name)
+      const shown = name === 'store' && value !== undefined ? await shownStore(value, this.io) : value
+      lines.push(`* ${name} ${shown ?? defaultOf(name)} (${place})`)
+    }
+    reporter.log(`* settings ${path}`, ...lines)
+    await new Promise(setImmediate) // writes the log before the output of the command
+  }
+}
+
+/** What a command works with: its store, its settings, and the terminal. */
+export class CommandContext extends SettingsContext {
+  readonly address: Address
+  readonly storeOptions: OpenOptions
+
+  private constructor(parts: ContextParts, address: Address) {
+    super(parts)
+    this.address = address
+    this.storeOptions = this.#storeOptions(parts.options)
+  }
+
+  /**
+   * @param formats what the command prints: by default everything but csv and tsv
+   * @throws {PlantsError} `malformed` for an invalid setting, an unknown store, and an invalid settings file
+   */
+  static async from(options: ContextOptions, io: Io, formats?: readonly OutputFormat[]): Promise<CommandContext> {
+    const { settings } = await SettingsContext.read(options, io, { formats })
+    return CommandContext.of({ settings, options, io, formats })
+  }
+
+  /** Reports nothing about the settings. Throws as `from` does. */
+  static async of(parts: ContextParts): Promise<CommandContext> {
+    return new CommandContext(parts, await parts.settings.address())
+  }
+
+  /** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
+  async openStore(needs: readonly Right[] = []): Promise<Store | undefined> {
+    const store = await schemeOf(this.address).openExisting(this.address, { ...this.storeOptions, needs })
+    if (!store && !isDefaultStore(this.address)) throw noStore(this.address)
+    return store
+  }
+
+  /** Undefined if it does not exist yet. Throws `malformed` for a service. */
+  async openOwnStore(): Promise<OwnStore | undefined> {
+    return ownSchemeOf(this.address).openExisting(this.address, this.storeOptions)
+  }
+
+  /** Creates a missing file. */
+  createStore(): Promise<Store> {
+    return schemeOf(this.address).open(this.address, this.storeOptions)
+  }
+
+  /** @param store undefined if it does not exist */
+  notFound(id: bigint, store: object | undefined): PlantsError {
+    const { name } = this.address
+    const place = store ? `in ${name}` : `because there is no store at ${name} yet`
+    const hint = store
+      ? `List the plants with: plants list${this.storeFlag}`
+      : 'List the stores with: plants stores list'
+    return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
+  }
+
+  #storeOptions({ retry, concurrency }: ContextOptions): OpenOptions {
+    const { timeout, io, reporter } = this
+    let access: Promise<Access> | undefined // a token command runs once
+    let login: Promise<Login> | undefined // a warning is printed once
+    const warned = new Set<string>()
+    return {
+      ...{ timeout, retry, concurrency, clock: io },
+      access: async (address) =>
+        (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, this))),
+      login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, this))),
+      onAway: async (failure, patience = timeout) => {
+        if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
+      },
+      onCreated: (path) => reporter.warn(`Created store ${path}`),
+      onMigrated: (name) => reporter.warn(`Migrated the store in ${name}`),
+      onExposed: async (message, hint) => {
+        const warning = `${message}. ${hint}`
+        if (warned.has(warning)) return
+        warned.add(warning)
+        await reporter.warn(warning, 'warning')
+      },
+    }
+  }
+}
+
+/**
+ * Returns the format of results. A saved format that the command does not print is ignored, so that `csv` can be saved
+ * for plants. Throws `malformed` for one of `--output`.
+ */
+export function printedFormat(
+  chosen: OutputFormat | undefined,
+  { output }: GlobalOptions,
+  { stdout }: Io,
+  formats = commonFormats,
+): OutputFormat {
+  if (chosen !== undefined && formats.includes(chosen)) return chosen
+  if (output !== undefined) parseOutput('--output', output, formats)
+  return stdout.isTerminal ? 'text' : 'ndjson'
+}
+
+/** The setting `output`, even if others are invalid; undefined if it is invalid itself. `given` is from `--output`. */
+export async function chosenFormat(given: string | undefined, io: Io): Promise<OutputFormat | undefined> {
+  try {
+    return new EffectiveSettings({ options: { output: given }, io, file: await readSettings(io) }).value('output')
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return outputFormats.find((format) => format === given)
+  }
+}

@@ -1,0 +1,109 @@
+import { unknownFields } from '../output/output.js'
+import type { Reporter } from '../output/reporter.js'
+import { isObject, parseJson } from '../plant/exact-json.js'
+import { acceptNewPlant, idFromText, type NewPlant, otherFieldsOf } from '../plant/plant.js'
+import { malformed, PlantsError } from '../platform/errors.js'
+import { shorten } from '../platform/escape.js'
+import { readText } from '../platform/text-files.js'
+import { isOwn, nextIdIn, takesToken } from '../stores/registry.js'
+import type { GlobalOptions } from './command.js'
+import type { CommandContext } from './command-context.js'
+import type { GivenFields } from './prompts.js'
+
+export interface PlantOptions extends GlobalOptions {
+  /** An id in digits, or `next`. */
+  id?: string
+  name?: string
+  tag?: string
+  file?: string
+  idempotencyKey?: string
+  dryRun?: true
+}
+
+/** Reads a plant from options, JSON or prompts. With `isNext`, the store chooses the id, in place of that of `plant`. */
+export async function readPlant(
+  options: PlantOptions,
+  context: CommandContext,
+): Promise<{ plant: NewPlant; isNext: boolean }> {
+  const { id, name, tag, file } = options
+  const { reporter, io } = context
+  const isNext = id === 'next'
+  // What is not an id stays a text, to be rejected with the other fields.
+  const number = id === undefined ? undefined : isNext ? 0n : (idFromText(id) ?? id)
+  const given = {
+    ...(number !== undefined && { id: number }),
+    ...(name !== undefined && { name }),
+    ...(tag !== undefined && { tag }),
+  }
+  const hasFields = Object.keys(given).length > 0
+  const path = file ?? (hasFields || io.stdin.isTerminal ? undefined : '-')
+  if (path !== undefined) {
+    const document = await readDocument(path, context)
+    const hint = Array.isArray(document) ? onePlant : example
+    return { plant: await accept(document, 'Invalid plant: ', hint, reporter), isNext }
+  }
+  const isComplete = number !== undefined && name !== undefined
+  const valid = acceptNewPlant({ id: 0n, name: '', ...given })
+  if (context.mayAsk && !isComplete && valid) {
+    const known = { ...valid, id: id === undefined ? undefined : valid.id, name }
+    const { plant, isProposed } = await ask(known, options, context)
+    return { plant: await accept(plant, '', 'Correct the options', reporter), isNext: isNext || isProposed }
+  }
+  const missing = [number === undefined ? '--id' : '', name === undefined ? '--name' : ''].filter(Boolean)
+  const unread = io.stdin.isPiped ? '. Stdin is read only without --id, --name and --tag' : ''
+  const hint = (missing.length > 0 ? `Add ${missing.join(' and ')}` : 'Correct the options') + unread
+  return { plant: await accept(given, '', hint, reporter), isNext }
+}
+
+const onePlant = 'plants create takes one plant. For many, use plants import'
+const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
+
+/** Prompts for the missing fields. The greatest id plus 1 is proposed, which is the id that the store chooses. */
+async function ask(given: GivenFields, { dryRun, idempotencyKey }: PlantOptions, context: CommandContext) {
+  const { address, storeOptions, io } = context
+  // fails without a token, before the prompts
+  if (takesToken(address) && !dryRun) await storeOptions.access(address)
+  // An idempotency key belongs to one id, and a service may not let its greatest one be read.
+  const canPropose = isOwn(address) && given.id === undefined && idempotencyKey === undefined
+  const proposal = canPropose ? await nextIdIn(address, storeOptions).catch(unlessNoneIsLeft) : undefined
+  const { askForPlant } = await import('./prompts.js')
+  const plant = await askForPlant(given, proposal, context.isColored(io.stderr), io)
+  return { plant, isProposed: proposal !== undefined && plant.id === proposal }
+}
+
+/** After the largest id, the user may still choose a smaller one. */
+function unlessNoneIsLeft(error: unknown): undefined {
+  if (!(error instanceof PlantsError && error.type === 'conflict')) throw error
+}
+
+async function accept(value: unknown, prefix: string, hint: string, reporter: Reporter): Promise<NewPlant> {
+  const plant = acceptNewPlant(value)
+  const unknown = (isObject(value) ? otherFieldsOf(value) : []).map(shorten)
+  if (plant) {
+    if (unknown.length > 0) await reporter.warn(unknownFields(unknown), 'warning')
+    return plant
+  }
+  const { problemsOf } = await import('../plant/plant-schema.js')
+  const names = unknown
+    .slice(0, 5)
+    .map((name) => JSON.stringify(name))
+    .join(', ')
+  const others = names && `. Unknown fields: ${names}`
+  throw new PlantsError('invalid', `${prefix}${problemsOf(value).join('; ')}`, { hint: hint + others })
+}
+
+async function readDocument(path: string, { reporter, io }: CommandContext): Promise<unknown> {
+  if (path === '') throw malformed('--file needs a path', 'To read stdin: --file -')
+  const wanted = 'Use a file that contains one plant as JSON'
+  const onWaiting = reporter.waitingFor('a plant')
+  const text = await readText(path, io, { wanted, tooLarge: onePlant, onWaiting })
+  const source = path === '-' ? 'Stdin' : path
+  if (text.trim() === '')
+    throw malformed(`${source} is empty`, path === '-' ? 'Or use options: plants create --id ID --name NAME' : example)
+  const parsed = parseJson(text)
+  if ('value' in parsed) return parsed.value
+  const firstLine = /^(?<line>[^\n]+)\n\s*\S/.exec(text)?.groups?.['line']
+  if (firstLine !== undefined && 'value' in parseJson(firstLine))
+    throw malformed(`${source} contains more than one JSON value`, onePlant)
+  throw malformed(`${source} is not JSON: ${parsed.reason}`, example)
+}

@@ -1,0 +1,65 @@
+import { type Column, documentIn } from '../plant/records.js'
+import { escapeControlCharsInLines } from '../platform/escape.js'
+import type { Io } from '../platform/io.js'
+import type { OutputFormat } from '../platform/values.js'
+import { writeAnswer } from './output.js'
+
+export interface Layout<Row> {
+  /** By default all. */
+  fields?: readonly Column[] | undefined
+  /** The layout as text; NDJSON by default. */
+  text?: (rows: Row[]) => string
+  /** So many rows, or all, are laid out as text at first: they set the widths of a table. */
+  first?: number
+}
+
+/** Prints rows as they come. The methods throw like `writeAnswer`. */
+export class Printer<Row extends object> {
+  readonly #io: Io
+  readonly #text: ((rows: Row[]) => string) | undefined
+  readonly #document: ReturnType<typeof documentIn>
+  readonly #first: number
+  /** The first rows, until they are enough. */
+  #waiting: Row[] | undefined = []
+
+  constructor(io: Io, format: OutputFormat, { fields, text, first = 0 }: Layout<Row> = {}) {
+    this.#io = io
+    this.#text = format === 'text' ? text : undefined
+    this.#document = documentIn(format === 'text' ? 'ndjson' : format, fields)
+    this.#first = this.#text ? first : 0
+  }
+
+  async rows(page: Row[], hint?: string): Promise<void> {
+    const rows = this.#waiting ? [...this.#waiting, ...page] : page
+    this.#waiting = this.#waiting && rows.length < this.#first ? rows : undefined
+    if (!this.#waiting) await this.#print(rows, hint)
+  }
+
+  /** Completes the document. */
+  async end(hint?: string): Promise<void> {
+    const rows = this.#waiting ?? []
+    this.#waiting = undefined
+    if (rows.length > 0) await this.#print(rows, hint)
+    if (!this.#text) await this.#write(this.#document.end(), hint)
+  }
+
+  /** Prints the rows of all pages, and completes the document. Returns the number of rows. */
+  async all(pages: Iterable<Row[]> | AsyncIterable<Row[]>): Promise<number> {
+    let count = 0
+    for await (const page of pages) {
+      await this.rows(page)
+      count += page.length
+    }
+    await this.end()
+    return count
+  }
+
+  #print(rows: Row[], hint?: string): Promise<void> {
+    return this.#write(this.#text ? this.#text(rows) : this.#document.add(rows), hint)
+  }
+
+  async #write(text: string, hint?: string): Promise<void> {
+    const isRaw = !this.#text && this.#io.stdout.isTerminal
+    if (text !== '') await writeAnswer(this.#io, isRaw ? escapeControlCharsInLines(text) : text, hint)
+  }
+}

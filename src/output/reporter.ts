@@ -1,0 +1,141 @@
+import { toJson } from '../plant/exact-json.js'
+import { type PlantsError, systemCode } from '../platform/errors.js'
+import { printable, redactFields } from '../platform/escape.js'
+import type { Io, Output } from '../platform/io.js'
+import { mayColor, type Style, styleFor } from './output.js'
+
+export interface ReportOptions {
+  verbose?: boolean
+  quiet?: boolean
+  color?: boolean
+}
+
+/** The `element` is the index in a JSON array. */
+type Rejection = { error: number; message: string; file: string; line: number; element: number | undefined }
+
+/** Writes to stderr: warnings, errors and, with --verbose, a log. */
+export class Reporter {
+  readonly isQuiet: boolean
+  readonly isVerbose: boolean
+  /** Whether JSON was requested. */
+  readonly isJson: boolean
+  readonly #io: Io
+  readonly #options: ReportOptions
+
+  constructor(io: Io, isJson: boolean, options: ReportOptions) {
+    this.#io = io
+    this.#options = options
+    this.isJson = isJson
+    this.isQuiet = options.quiet === true
+    this.isVerbose = options.verbose === true
+  }
+
+  get showsProgress(): boolean {
+    return this.#io.stderr.isTerminal && !this.isJson && !this.isVerbose && !this.isQuiet
+  }
+
+  /** The label marks something that the user may have to correct. */
+  async warn(text: string, label?: 'warning'): Promise<void> {
+    if (!this.isQuiet) await this.#write(await this.#warning(text, label))
+  }
+
+  /** Does not wait for the write, so that an action in progress continues and can be interrupted. */
+  async warnMeanwhile(text: string): Promise<void> {
+    if (!this.isQuiet) void this.#io.stderr.log(await this.#warning(text))
+  }
+
+  /** Returns what reports that stdin is silent. */
+  waitingFor(what: string): () => void {
+    return () => void this.warnMeanwhile(`Waiting for ${what} on stdin`)
+  }
+
+  /** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
+  log(...lines: string[]): void {
+    if (!this.isVerbose) return
+    const texts = lines.map((line) => (this.isJson ? this.#jsonLine({ verbose: line }) : `${this.#printable(line)}\n`))
+    void this.#io.stderr.log(texts.join(''))
+  }
+
+  async reportRejected(records: readonly Rejection[]): Promise<void> {
+    const { bad } = await this.#style()
+    const lines = records.map((record) => {
+      if (this.isJson) return this.#jsonLine(record)
+      const { file, line, element, message } = record
+      // in an array of several lines, the line is enough
+      const position = line === 1 && element !== undefined ? `[${element}]` : `:${line}`
+      return `${bad('plants:')} ${this.#printable(`${file}${position}: ${message}`)}\n`
+    })
+    await this.#write(lines.join(''))
+  }
+
+  /** Throws the reason of a signal that arrives meanwhile. */
+  async reportError(failure: PlantsError): Promise<void> {
+    const { error, type, cause, message, hint, retryable, status, requestId } = failure
+    if (this.isJson) {
+      const fields = { error, message, hint, retryable: retryable || undefined, status, requestId }
+      return this.#write(this.#jsonLine(fields))
+    }
+    const { stderr } = this.#io
+    const { bad, faint } = await this.#style()
+    const stack = type === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
+    // 400 is the specification's status for every error.
+    const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
+    const shownStatus = isOmitted ? '' : ` (status ${status})`
+    const advice = hint === undefined ? [] : wrapped(this.#printable(hint), stderr, hintIndent).split('\n  ')
+    const text = wrapped(this.#printable(message) + shownStatus, stderr, 'plants: '.length)
+    const lines = [...stack.map((line) => this.#printable(line)), ...advice].map((line) => `  ${faint(line)}\n`)
+    await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
+  }
+
+  async #warning(text: string, label?: 'warning'): Promise<string> {
+    if (this.isJson) return this.#jsonLine({ warning: text })
+    const { strong } = await this.#style()
+    const name = label === undefined ? '' : ` ${label}:`
+    return `plants:${strong(name)} ${wrapped(this.#printable(text), this.#io.stderr, `plants:${name} `.length)}\n`
+  }
+
+  #style(): Promise<Style> {
+    return styleFor(mayColor(this.#io.stderr, this.#options, this.#io))
+  }
+
+  #printable(text: string): string {
+    return printable(text, this.#io)
+  }
+
+  #jsonLine(fields: object): string {
+    return `${toJson(redactFields(fields, this.#io))}\n`
+  }
+
+  /** Ignores a failed write: it cannot be reported, and the exit code still shows how the command ended. */
+  async #write(text: string): Promise<void> {
+    try {
+      await this.#io.stderr.write(text)
+    } catch (error) {
+      if (systemCode(error) === undefined) throw error
+    }
+  }
+}
+
+/**
+ * At single spaces, on a terminal: but not between quotes or in a path, and in a hint not in a command, which people
+ * copy. What others say is in messages, so that it looks like no command.
+ *
+ * @param start where the text begins, in columns; the lines after the first are indented like those of a hint, or more
+ */
+function wrapped(text: string, output: Output, start: number): string {
+  if (!output.isTerminal || start + text.length <= output.columns) return text
+  const command = start === hintIndent ? /(?<=: )[a-z][\w-]* (?:'[^']*'|"[^"]*"|(?!\. [A-Z]).)*|/.source : ''
+  const word = RegExp(String.raw`(?:${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*| {2,}|[^ ])+`, 'g')
+  const indent = `\n${' '.repeat(start)}`
+  let line = ''
+  let lines = ''
+  for (const [part] of text.matchAll(word)) {
+    if (line !== '' && start + line.length + 1 + part.length > output.columns) {
+      lines += line + indent
+      line = part
+    } else line += line === '' ? part : ` ${part}`
+  }
+  return lines + line
+}
+
+const hintIndent = 2
