@@ -39,7 +39,6 @@ export class SettingsContext {
   readonly storeFlag: string
   readonly #options: GlobalOptions
 
-  /** @throws {PlantsError} `malformed` for an invalid setting */
   protected constructor({ settings, options, io, formats }: ContextParts) {
     const chosen = settings.value('output')
     this.settings = settings
@@ -52,9 +51,7 @@ export class SettingsContext {
   }
 
   /**
-   * Reads the settings file, and reports what it finds.
-   *
-   * @param options.ignoresInvalid for a command that reports or corrects invalid settings
+   * @param details.ignoresInvalid for a command that reports or corrects invalid settings
    * @throws {PlantsError} `malformed` for an invalid setting, and an invalid settings file
    */
   static async read(
@@ -112,7 +109,6 @@ export class SettingsContext {
     return this.printer({ ...layout, text: tableOf(titles, cellsOf, await this.style(), this.io.stdout) })
   }
 
-  /** @param first see `Layout` */
   plantPrinter<Row extends PlantRecord = NewPlant>(fields: readonly Column[] = fieldNames, first = 0) {
     const titles = fields.map((name) => name.toUpperCase())
     const cellsOf = (plant: Row) =>
@@ -155,24 +151,17 @@ export class CommandContext extends SettingsContext {
   readonly address: Address
   readonly storeOptions: OpenOptions
 
-  private constructor(parts: ContextParts, address: Address) {
+  /** @throws {PlantsError} `malformed` for an invalid setting */
+  constructor(parts: ContextParts, address: Address) {
     super(parts)
     this.address = address
     this.storeOptions = this.#storeOptions(parts.options)
   }
 
-  /**
-   * @param formats what the command prints: by default everything but csv and tsv
-   * @throws {PlantsError} `malformed` for an invalid setting, an unknown store, and an invalid settings file
-   */
+  /** @throws {PlantsError} `malformed` for an invalid setting, an unknown store, and an invalid settings file */
   static async from(options: ContextOptions, io: Io, formats?: readonly OutputFormat[]): Promise<CommandContext> {
     const { settings } = await SettingsContext.read(options, io, { formats })
-    return CommandContext.of({ settings, options, io, formats })
-  }
-
-  /** Reports nothing about the settings. Throws as `from` does. */
-  static async of(parts: ContextParts): Promise<CommandContext> {
-    return new CommandContext(parts, await parts.settings.address())
+    return new CommandContext({ settings, options, io, formats }, await settings.address())
   }
 
   /** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
@@ -187,7 +176,6 @@ export class CommandContext extends SettingsContext {
     return ownSchemeOf(this.address).openExisting(this.address, this.storeOptions)
   }
 
-  /** Creates a missing file. */
   createStore(): Promise<Store> {
     return schemeOf(this.address).open(this.address, this.storeOptions)
   }

@@ -20,7 +20,7 @@ export interface PlantOptions extends GlobalOptions {
   dryRun?: true
 }
 
-/** Reads a plant from options, JSON or prompts. With `isNext`, the store chooses the id, in place of that of `plant`. */
+/** From options, JSON or prompts. With `isNext`, the store chooses the id, in place of that of `plant`. */
 export async function readPlant(
   options: PlantOptions,
   context: CommandContext,

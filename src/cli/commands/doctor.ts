@@ -68,21 +68,24 @@ async function* examine(options: DoctorOptions, io: Io): AsyncGenerator<Finding>
   const { bun, node } = process.versions
   const runtime = `plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`
   yield { check: 'runtime', ...ok(runtime) }
-  yield await findingOf('sqlite', examineDriver)
+  yield await findingOf('sqlite', async () => {
+    const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
+    return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
+  })
 
   const file = await attempt(() => readSettings(io))
   if (file instanceof PlantsError) return yield failed('settings', file)
   // An invalid option is an error of the command line, and no finding.
   new EffectiveSettings({ options, io, file, ignoresInvalid: true }).value('timeout')
-  const context = await attempt(() => {
-    const settings = new EffectiveSettings({ options, io, file })
+  const settings = new EffectiveSettings({ options, io, file })
+  const context = await attempt(async () => {
     for (const name of settingNames) settings.value(name)
-    return CommandContext.of({ settings, options, io })
+    return new CommandContext({ settings, options, io }, await settings.address())
   })
   if (context instanceof PlantsError) return yield failed('settings', context)
   for (const result of examineSettings(file)) yield { check: 'settings', ...result }
 
-  const { address, settings } = context
+  const { address } = context
   const name = settings.storeName ?? (isDefaultStore(address) ? 'local' : address.name)
   const others = ['local', ...namedStores(file.saved).map(([other]) => other)].filter((other) => other !== name)
   // Concurrent, because some stores may be slow to answer.
@@ -93,11 +96,6 @@ async function* examine(options: DoctorOptions, io: Io): AsyncGenerator<Finding>
   // The last one, because long steps would delay the answers of other stores.
   const contents = options.quick || (await own).state === 'failed' ? undefined : await examineContents(context)
   if (contents) yield { check: 'contents', ...contents }
-}
-
-async function examineDriver(): Promise<CheckResult> {
-  const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
-  return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
 }
 
 function examineSettings(file: SettingsFile): CheckResult[] {
@@ -127,7 +125,8 @@ function whyNotCreatable(path: string): string | undefined {
 function examineOther(other: string, file: SettingsFile, options: DoctorOptions, io: Io): Promise<Finding> {
   return findingOf(`store ${other}`, async () => {
     const settings = new EffectiveSettings({ options, io, file, other })
-    return examineStore(await CommandContext.of({ settings, options: { ...options, store: other }, io }))
+    const parts = { settings, options: { ...options, store: other }, io }
+    return examineStore(new CommandContext(parts, await settings.address()))
   })
 }
 

@@ -103,7 +103,6 @@ async function setStore(name: string, options: StoreOptions, io: Io): Promise<vo
   const given = settingsIn('store').some((setting) => optionValue(setting, options) !== undefined)
   if (!given && options.address === undefined)
     throw malformed('stores set needs something to change', 'See: plants stores set --help')
-  const changed: { address?: Address; store: SavedStore } = { store: { address: '' } }
   const { before, after } = await changeSettings(io, context.timeout, async (saved) => {
     const old = knownStore(name, saved)
     const address =
@@ -112,20 +111,17 @@ async function setStore(name: string, options: StoreOptions, io: Io): Promise<vo
         : await resolveAddress(options.address, '--address', io, { isArgument: true })
     const place = options.address === undefined ? old.address : savedAddress(address)
     const store = await withSettings({ ...old, address: place }, address, options, io)
-    Object.assign(changed, { address, store })
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
-  const { address, store } = changed
-  if (address) {
-    const old = savedStore(before, name)?.address ?? ''
-    if (savedToken(before, old) && !savedToken(after, address.name))
-      await context.warn(
-        `The saved token is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`,
-      )
-    const kept = settingsIn('store').filter((each) => settingOf(each).onlyFor && store[each] !== undefined)
-    if (old !== address.name && kept.length > 0) await context.warn(`${name} keeps its ${kept.join(', ')}`)
-    await warnOfRisks(name, address, store, context.reporter)
-  }
+  const [old, store] = [knownStore(name, before).address, knownStore(name, after)]
+  const address = await resolveAddress(store.address, `stores.${name}.address`, io)
+  if (savedToken(before, old) && !savedToken(after, address.name))
+    await context.warn(
+      `The saved token is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`,
+    )
+  const kept = settingsIn('store').filter((each) => settingOf(each).onlyFor && store[each] !== undefined)
+  if (old !== address.name && kept.length > 0) await context.warn(`${name} keeps its ${kept.join(', ')}`)
+  await warnOfRisks(name, address, store, context.reporter)
   await context.print(await fieldsOf(name, store, io), `Changed the store ${name}`)
 }
 
@@ -209,11 +205,8 @@ async function remove(name: string, options: GlobalOptions, io: Io): Promise<voi
   const context = await SettingsContext.read(options, io)
   if (name === 'local')
     throw malformed('The store local is built in, and cannot be removed', 'To use another: plants stores use NAME')
-  let [address, shown] = ['', ''] // of its token, and of its plants
   const { before, after } = await changeSettings(io, context.timeout, async (saved) => {
-    const removed = knownStore(name, saved)
-    address = await loginAddressOf(removed, io)
-    shown = await shownStore(removed.address, io, { isResolved: true })
+    const address = await loginAddressOf(knownStore(name, saved), io)
     const stores = withField(saved.stores ?? {}, name, undefined)
     const others = await Promise.all(Object.values(stores).map((store) => loginAddressOf(store, io)))
     const tokens =
@@ -221,6 +214,9 @@ async function remove(name: string, options: GlobalOptions, io: Io): Promise<voi
     const kept = { ...saved, stores, ...(tokens && { tokens }) }
     return saved.store === name ? withField(kept, 'store', undefined) : kept
   })
+  const removed = knownStore(name, before)
+  const address = await loginAddressOf(removed, io)
+  const shown = await shownStore(removed.address, io, { isResolved: true })
   const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
   const secret = tokenRemoved ? ' and its credential' : ''
   const rest = before.store === name ? '. The default store is now local' : ''
