@@ -99,6 +99,11 @@ export class SettingsContext {
     await this.printer({ fields: names }).rows([fields], hint)
   }
 
+  /** Prints a word for a shell, or the fields if JSON was requested. */
+  printWord(word: string, fields: object, hint?: string): Promise<void> {
+    return writeAnswer(this.io, `${this.reporter.isJson ? toJson(fields) : word}\n`, hint)
+  }
+
   printer<Row extends object>(layout: Layout<Row>): Printer<Row> {
     return new Printer(this.io, this.output, layout)
   }

@@ -19,7 +19,7 @@ const actions = {
 }
 type Action = keyof typeof actions
 
-export interface Work<Target> {
+interface Work<Target> {
   /** Called for several at once. The errors `notFound` and `conflict` do not stop the others. */
   perform(target: Target): Promise<NewPlant | undefined>
   printer: Printer<NewPlant>

@@ -4,7 +4,7 @@ import { printable, redactFields } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 import { mayColor, type Style, styleFor } from './output.js'
 
-export interface ReportOptions {
+interface ReportOptions {
   verbose?: boolean
   quiet?: boolean
   color?: boolean

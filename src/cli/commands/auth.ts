@@ -2,8 +2,7 @@ import { type Credential, findToken, noToken, tokenVariable } from '../../auth/c
 import { failureOf } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change.js'
 import { type EffectiveSettings, namedStores } from '../../config/resolve.js'
-import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
-import { toJson } from '../../plant/exact-json.js'
+import { quoteIfNeeded } from '../../output/output.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
@@ -127,7 +126,7 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
   const found = await findToken(store, credentialContext(context), io)
   if (!found) throw noToken(store, context.storeFlag)
   const { token, source, savedAt } = found
-  await writeAnswer(io, `${context.reporter.isJson ? toJson({ token, source, savedAt }) : token}\n`)
+  await context.printWord(token, { token, source, savedAt })
 }
 
 /** Throws `malformed` for a store without tokens. */

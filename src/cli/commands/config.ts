@@ -71,7 +71,7 @@ async function get(text: string, options: GlobalOptions, io: Io): Promise<void> 
     throw new PlantsError('notFound', `${name} is not set`, { hint: `The default applies: ${defaultOf(name)}` })
   // unchanged, unless a terminal would obey it
   const shown = io.stdout.isTerminal ? quoteIfNeeded(entry.value) : entry.value
-  await writeAnswer(io, `${context.reporter.isJson ? toJson(entry) : shown}\n`)
+  await context.printWord(shown, entry)
 }
 
 /** Warns about what has precedence over it. */

@@ -1,5 +1,3 @@
-import { writeAnswer } from '../../output/output.js'
-import { toJson } from '../../plant/exact-json.js'
 import { idFromText } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
@@ -65,7 +63,7 @@ async function create({ note, expires, allow, ...options }: CreateTokenOptions, 
   try {
     const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
     const hint = `Revoke it with: plants tokens revoke ${added.id}${context.storeFlag}`
-    await writeAnswer(io, context.reporter.isJson ? `${toJson({ ...added, token })}\n` : `${token}\n`, hint)
+    await context.printWord(token, { ...added, token }, hint)
     const validity = expiresAt ? `, valid until ${expiresAt.toISOString().slice(0, 16)}Z` : ''
     if (io.stdout.isTerminal && !context.reporter.isJson)
       await context.warn(`This is token ${added.id}${validity}. It is not shown again`)
