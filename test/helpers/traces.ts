@@ -13,7 +13,7 @@ export function create(store: string, flags: string[] = [], world: RunOptions = 
 export function wire(err: string, url: string): string[] {
   const general = err.replaceAll(url, 'URL').replaceAll(/\d+\.\d ms/g, 'N ms')
   return general
-    .replaceAll(/(?<=idempotency-key: )[\da-z]{8}(-[\da-z]{6,}){2}/g, 'KEY')
+    .replaceAll(/(?<=idempotency-key: )[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'KEY')
     .trimEnd()
     .split('\n')
     .slice(1 + settingNames.length + 1) // the file, the settings, where the token is from

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { NewPlant, TextName } from '../../plant/plant.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
@@ -13,7 +14,7 @@ import {
   type WriteOptions,
 } from '../common/store.js'
 import { HttpClient } from './http-client.js'
-import { newKey, supportsKeys } from './plant-request.js'
+import { supportsKeys } from './plant-request.js'
 import { Requests } from './requests.js'
 import { outcomeOf, readPlant, sendChange, sendChanges } from './send-changes.js'
 
@@ -60,7 +61,7 @@ export class HttpStore implements Store {
   async #writeOne(change: Change, { signal }: WriteOptions): Promise<Outcome> {
     const { clock } = this.#client.options
     const requests = new Requests(this.#client, signal && AbortSignal.any([clock.signal, signal]))
-    const key = (change.type === 'create' && change.key) || newKey()
+    const key = (change.type === 'create' && change.key) || randomUUID()
     try {
       return await requests.report(sendChange(requests, change.type === 'create' ? { ...change, key } : change))
     } catch (error) {

@@ -9,12 +9,6 @@ export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRe
   return { method: 'POST', path: '/plants', headers, body: toWireJson(plant), expected: expectedPlant }
 }
 
-/** An idempotency key that is new, but no secret: node:crypto would take 2 to 5 ms to load, for a UUID. */
-export function newKey(): string {
-  const words = [Math.random(), Math.random()].map((random) => random.toString(36).slice(2))
-  return [Date.now().toString(36), ...words].join('-')
-}
-
 /** bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
 export const maxRead = 16_777_216
 

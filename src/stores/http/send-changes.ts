@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { toJson, toWireJson } from '../../plant/exact-json.js'
 import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf } from '../../plant/plant.js'
@@ -19,7 +20,7 @@ import {
 import { defaultConcurrency, type WriteOptions } from '../common/store.js'
 import { isLost, isOfPlant } from './failures.js'
 import type { HttpClient } from './http-client.js'
-import { newKey, requestForPlant, requestToCreate } from './plant-request.js'
+import { requestForPlant, requestToCreate } from './plant-request.js'
 import { Requests } from './requests.js'
 
 /** @throws {PlantsError} for what no answer settles, or the reason of the signal */
@@ -31,7 +32,7 @@ export function sendChange(requests: Requests, change: Change): Promise<Outcome>
 type Of<Type> = Extract<Change, { type: Type }>
 
 async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Outcome> {
-  const { plant, key = newKey(), ifExists, isMatched } = change
+  const { plant, key = randomUUID(), ifExists, isMatched } = change
   try {
     return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
   } catch (error) {

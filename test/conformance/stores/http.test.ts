@@ -59,7 +59,7 @@ test('the request is the one of the specification, to the byte', async () => {
   const stdin = '{"tag":"sha\\u0064e","id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \\ud83c\\udf31"}'
   await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin })
   const key = service.keys[0] ?? ''
-  expect(key).toMatch(/^[\da-z]{8}(-[\da-z]{6,}){2}$/)
+  expect(key).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
   const body = '{"id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \u{1f331}","tag":"shade"}'
   const head = service.bytes.toString().replace(/\r\n\r\n.*/s, '')
   const [line, ...fields] = head.split('\r\n')
