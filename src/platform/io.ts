@@ -4,7 +4,7 @@ import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import type { Clock } from './clock.js'
 import { malformed, systemCode, unlessSystemError } from './errors.js'
-import { type Input, type Output, ProcessOutput, processInput, Signals } from './streams.js'
+import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
 
 export type { Input, Output }
 
@@ -44,7 +44,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   const stdout = new ProcessOutput(1, signals)
   const stderr = new ProcessOutput(2, signals)
   const io: Io = {
-    stdin: processInput,
+    stdin: new ProcessInput(signals),
     stdout,
     stderr,
     env,

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync, writeSync } from 'node:fs'
+import { fstatSync, readSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
@@ -27,48 +27,35 @@ export interface Output {
   stream(): NodeJS.WritableStream
 }
 
-/** A file, and the data that is already in a pipe, are read without Node's stream, which is slow to create. */
-export const processInput: Input = {
-  get isTerminal() {
-    return isTerminal(0)
-  },
+export class ProcessInput implements Input {
+  readonly #signals: Signals
 
-  get isPiped() {
+  constructor(signals: Signals) {
+    this.#signals = signals
+  }
+
+  get isTerminal(): boolean {
+    return isTerminal(0)
+  }
+
+  get isPiped(): boolean {
     const stats = statsOf(0)
     return stats === undefined ? !isTerminal(0) : stats.isFIFO() || stats.isSocket() || stats.isFile()
-  },
+  }
 
-  async *chunks() {
-    const stats = statsOf(0)
-    if (stats?.isFile()) return yield* readFrom(0)
-    if (stats?.isFIFO() && (yield* readPipe())) return
+  async *chunks(): AsyncGenerator<Uint8Array> {
     yield* process.stdin
-    await new Promise((resolve) => setTimeout(resolve, signalDelay))
-  },
+    // Ctrl-C ends the writer of a pipe, too: our signal may come some milliseconds after the end of its data.
+    if (this.#signals.areHandled && !statsOf(0)?.isFile()) await new Promise((resolve) => setTimeout(resolve, 20))
+  }
 
-  stream: () => process.stdin,
+  stream(): NodeJS.ReadableStream {
+    return process.stdin
+  }
 
-  onContinue(call) {
+  onContinue(call: () => void): () => void {
     process.on('SIGCONT', call)
     return () => process.off('SIGCONT', call)
-  },
-}
-
-/** Ctrl-C ends the writer of a pipe, too: our signal may come some milliseconds after the end of its data. */
-const signalDelay = 20
-
-/** Returns whether the data in the pipe was all of it. */
-function* readPipe(): Generator<Uint8Array, boolean> {
-  const fd = reopen(0, constants.O_RDONLY)
-  if (fd === undefined) return false
-  try {
-    yield* readFrom(fd)
-    return true
-  } catch (error) {
-    if (systemCode(error) === undefined) throw error
-    return false // EAGAIN: the writer is not done. The stream waits for more, and reports any other error
-  } finally {
-    closeSync(fd)
   }
 }
 
@@ -84,16 +71,14 @@ export function* readFrom(fd: number, limit = Infinity): Generator<Uint8Array> {
 }
 
 /**
- * Writes with `fs.writeSync`, because Node's stream drops what a full disk rejects and is slow to create, until the
- * reader takes no more; the rest with Node's stream. A call that blocks would keep a signal from being handled: once
- * signals are, and for the log, only what does not block is written so.
+ * Writes with `fs.writeSync`, because Node's stream drops what a full disk rejects, and the rest with Node's stream,
+ * where a pipe has no room. A call that blocks would keep a signal from being handled: once signals are, and for the
+ * log, only files are written so.
  */
 export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
-  /** null for what only Node's stream writes to */
-  #nonBlocking: number | null | undefined
   /** bytes in the queue of the stream, which not every runtime reports */
   #waiting = 0
 
@@ -119,33 +104,32 @@ export class ProcessOutput implements Output {
   async write(text: string): Promise<void> {
     // The program is ending: if the reader stalls, a second signal to end the wait may never come.
     if (this.#signals.received) return Promise.race([this.log(text), grace()])
-    const mayBlock = !this.#signals.areHandled && !isConsole(this.#fd)
-    const rest = this.#writeNow(mayBlock ? this.#fd : this.#openNonBlocking(), Buffer.from(text))
-    if (rest) await untilSignal(this.#queue(rest), this.#signals.listen())
+    const rest = this.#writeNow(Buffer.from(text), !this.#signals.areHandled)
+    if (rest.length > 0) await untilSignal(this.#queue(rest), this.#signals.listen())
   }
 
   async log(line: string): Promise<void> {
     const bytes = Buffer.from(line)
     if (this.#waiting + bytes.length > maxBacklog) return
     try {
-      const rest = this.#writeNow(this.#openNonBlocking(), bytes)
-      if (rest) await this.#queue(rest)
+      const rest = this.#writeNow(bytes, false)
+      if (rest.length > 0) await this.#queue(rest)
     } catch (error) {
       if (systemCode(error) === undefined) throw error
     }
   }
 
-  /** Returns what is left for the queue, if anything. */
-  #writeNow(fd: number | null, bytes: Buffer): Buffer | undefined {
-    if (fd === null || this.#waiting > 0) return bytes
+  /** Returns what is left for the queue. */
+  #writeNow(bytes: Buffer, mayBlock: boolean): Buffer {
+    const isDirect = mayBlock ? !isConsole(this.#fd) : takesAll(this.#fd)
+    if (!isDirect || this.#waiting > 0) return bytes
     let rest = bytes
     try {
-      while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest))
-      return undefined
+      while (rest.length > 0) rest = rest.subarray(writeSync(this.#fd, rest))
     } catch (error) {
       if (systemCode(error) !== 'EAGAIN') throw error
-      return rest
     }
+    return rest
   }
 
   #queue(bytes: Buffer): Promise<void> {
@@ -157,17 +141,6 @@ export class ProcessOutput implements Output {
         else resolve()
       })
     })
-  }
-
-  /** A file does not block, Linux opens a pipe again, and a socket does not block once it has a stream. */
-  #openNonBlocking(): number | null {
-    if (this.#nonBlocking !== undefined) return this.#nonBlocking
-    const stats = statsOf(this.#fd)
-    if (stats?.isSocket()) this.stream()
-    const isDevice = stats?.isCharacterDevice() && !isTerminal(this.#fd)
-    if (stats?.isFile() || stats?.isSocket() || isDevice) this.#nonBlocking = this.#fd
-    else this.#nonBlocking = (stats?.isFIFO() && reopen(this.#fd, constants.O_WRONLY)) || null
-    return this.#nonBlocking
   }
 }
 
@@ -198,24 +171,23 @@ function isConsole(fd: number): boolean {
   return isWindows && isTerminal(fd)
 }
 
-function statsOf(fd: number): Stats | undefined {
-  return unlessSystemError(() => fstatSync(fd))
-}
-
-/**
- * Reopens a pipe as non-blocking; undefined outside Linux, and for a pipe that belongs to another user or has no other
- * end.
- */
-function reopen(fd: number, mode: number): number | undefined {
-  return unlessSystemError(() => openSync(`/proc/self/fd/${fd}`, mode | constants.O_NONBLOCK))
+/** A file and a device such as /dev/null do not wait for a reader. */
+function takesAll(fd: number): boolean {
+  const stats = statsOf(fd)
+  return stats !== undefined && (stats.isFile() || (stats.isCharacterDevice() && !isTerminal(fd)))
 }
 
 function isTerminal(fd: number): boolean {
   const stats = statsOf(fd)
   const isNull = () => stats?.rdev === unlessSystemError(() => statSync(devNull))?.rdev
-  // node:tty loads node:net, which pipes and /dev/null do not need.
+  // A start without a terminal does not load node:tty, which loads node:net: 5 ms.
   if (stats && (!stats.isCharacterDevice() || isNull())) return false
   return process.getBuiltinModule('node:tty').isatty(fd)
+}
+
+/** Undefined for what the system has no information of, such as a console of Windows. */
+function statsOf(fd: number): Stats | undefined {
+  return unlessSystemError(() => fstatSync(fd))
 }
 
 /**
