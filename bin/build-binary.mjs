@@ -7,7 +7,7 @@ import { parseArgs } from 'node:util'
 import { BuildError } from './build/build-error.mjs'
 import { bunVersion, fetchedBun } from './build/bun.mjs'
 import { noticesOf } from './build/bundled-packages.mjs'
-import { bundle, compile, recordOrder } from './build/compile.mjs'
+import { bundle, compile } from './build/compile.mjs'
 import { executableName, hostTarget, targets } from './build/targets.mjs'
 
 const root = join(import.meta.dirname, '..')
@@ -49,10 +49,9 @@ async function main({ asked, out, isHelp }) {
   const folder = join(out, '.bundle')
   try {
     const packages = await bundle(folder)
-    const order = recordOrder(folder, host)
     for (const [target, bun] of runtimes) {
       const outfile = join(out, fileOf(target))
-      compile(folder, outfile, { host, target, bun, order })
+      compile(folder, outfile, { host, target, bun })
       process.stdout.write(`${outfile}\n`)
     }
     writeNotices(out, packages)

@@ -1,13 +1,11 @@
 import { spawnSync } from 'node:child_process'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { rolldown } from 'rolldown'
 import config from '../../rolldown.config.mjs'
 import { BuildError } from './build-error.mjs'
 import { installedBun } from './bun.mjs'
 import { bundledPackages } from './bundled-packages.mjs'
-import { executableName } from './targets.mjs'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -26,13 +24,12 @@ export async function bundle(folder) {
 const entry = 'plants.js' // which stack traces show
 
 /** Compiles a bundle into one file for a target, around the Bun of that target. */
-export function compile(folder, outfile, { host, target = host, bun = installedBun(host), order }) {
-  const options = { '--target': `bun-${target}`, '--compile-executable-path': bun, '--bytecode-order': order }
-  const given = Object.entries(options).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+export function compile(folder, outfile, { host, target, bun = installedBun(host) }) {
   const args = [
     'build',
     ...settings,
-    ...given,
+    `--target=bun-${target}`,
+    `--compile-executable-path=${bun}`,
     join(folder, entry),
     join(folder, 'workbook-worker.js'),
     '--outfile',
@@ -48,7 +45,8 @@ const settings = [
   '--bytecode',
   '--splitting', // without it every start loads all there is
   '--format=esm',
-  '--minify',
+  '--minify-syntax', // but not the names of functions, which the stack of a defect shows
+  '--minify-whitespace',
   '--external=@photostructure/sqlite',
   // A folder that the program is run in must not change what it does.
   '--no-compile-autoload-dotenv',
@@ -57,23 +55,3 @@ const settings = [
   '--no-compile-autoload-package-json',
   '--compile-jit-policy=4', // a start compiles less, and a long run is as fast: 0.8 ms and 1 MB
 ]
-
-/**
- * Notes which functions a create needs, so that they come to lie together in what is built: a start reads less of it.
- */
-export function recordOrder(folder, host) {
-  const home = mkdtempSync(join(tmpdir(), 'plants-build-'))
-  const trial = join(folder, executableName('trial', host))
-  const order = join(folder, 'order.txt')
-  try {
-    compile(folder, trial, { host })
-    const env = { HOME: home, APPDATA: home, LOCALAPPDATA: home, PLANTS_DATA_DIR: home, BUN_BYTECODE_ORDER_OUT: order }
-    const { status, stderr } = spawnSync(trial, ['create', '--id', '1', '--name', 'Fern'], { env, encoding: 'utf8' })
-    if (status !== 0 || !existsSync(order))
-      throw new BuildError('The program that was built does not run', stderr.trim())
-    return order
-  } finally {
-    rmSync(home, { recursive: true, force: true })
-    rmSync(trial, { force: true })
-  }
-}
