@@ -1,47 +1,10 @@
-import { readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
 
-/**
- * The files that are loaded together, because each file more costs a start 0.4 ms: for each of these names, what its
- * entries import statically, and no name above it has. All else is loaded where it is imported.
- */
-const chunks = {
-  // every run: enough for --version and --help
-  start: ['platform/io.ts', 'cli/program/run.ts'],
-  // every run with a command
-  create: [
-    'cli/program/program.ts',
-    ...['create', 'list'].map((name) => `cli/commands/${name}.ts`),
-    ...['files', 'growing-buffer'].map((name) => `platform/${name}.ts`),
-    ...['plan', 'store', 'search'].map((name) => `stores/common/${name}.ts`),
-  ],
-  sqlite: ['stores/sqlite/sqlite-store.ts'],
-}
-
-const root = import.meta.dirname
-const chunkOf = new Map()
-for (const [chunk, entries] of Object.entries(chunks)) {
-  const files = new Set(entries.map((entry) => join(root, 'src', entry)))
-  for (const file of files) for (const imported of importsOf(file)) if (!chunkOf.has(imported)) files.add(imported)
-  for (const file of files) chunkOf.set(file, chunk)
-}
-
-/** The files of ours that a file imports, for more than their types and not only when it needs them. */
-function importsOf(file) {
-  const imports = file.endsWith('.ts')
-    ? [...readFileSync(file, 'utf8').matchAll(/^(?:import|export) (?!type )[\w*{}\s,]+ from '(\.[^']+)'/gm)]
-    : []
-  return imports.map(([, path]) => join(dirname(file), path.replace(/\.js$/, '.ts')))
-}
-
-// Modules that packages import, and we do without: commander's is for speed, 3 ms of each start, and only for
-// subcommands that are programs of their own. Tests hold the others: conf's fails where a user has no home, and the
-// debug of https-proxy-agent prints the password of a proxy where DEBUG is set.
+// Modules that packages import, and we do without.
 const replaced = [
-  { id: 'node:child_process', importer: '/commander/' },
-  { id: 'env-paths', importer: '/conf/' },
-  { id: 'debug', importer: '/https-proxy-agent/' },
+  { id: 'node:child_process', importer: '/commander/' }, // for subcommands that are programs: 3 ms of each start
+  { id: 'env-paths', importer: '/conf/' }, // throws where a user has no home
+  { id: 'debug', importer: '/https-proxy-agent/' }, // prints the password of a proxy where DEBUG is set
 ]
 const withoutReplaced = {
   name: 'without-replaced',
@@ -66,16 +29,7 @@ export default {
     dir: 'dist',
     cleanDir: true,
     format: 'cjs',
-    minify: true,
+    minify: { mangle: { keepNames: true } }, // which the stack of a defect shows
     dynamicImportInCjs: false, // in a vm.Script, `import()` fails
-    charset: 'ascii', // which bin/plants.js reads as latin1, and V8 keeps in half of the memory
-    // Each takes the packages along that its files import.
-    codeSplitting: {
-      groups: Object.keys(chunks).map((name, index, all) => ({
-        name,
-        test: (id) => chunkOf.get(id) === name,
-        priority: all.length - index,
-      })),
-    },
   },
 }

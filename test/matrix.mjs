@@ -46,6 +46,7 @@ const runtimes = new Map([
  * system (the SQLite driver, files, streams, signals, sockets, TLS), in files that take at most four minutes there.
  */
 const emulatedTests = [
+  'process/cli/code-cache',
   'process/cli/start',
   'process/commands/backup',
   'process/config/file-creation',

@@ -11,7 +11,9 @@ import { exposureOf, findPassword, readLoginCertificates } from '../auth/databas
 import type { EffectiveSettings } from '../config/resolve.js'
 import { waitingLine } from '../output/progress.js'
 import type { Reporter } from '../output/reporter.js'
+import { observerOf } from '../output/trace.js'
 import type { Io } from '../platform/io.js'
+import { proxyFor } from '../platform/proxy-variables.js'
 import { parseText } from '../platform/values.js'
 import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
 import type { Access, Login } from '../stores/common/store.js'
@@ -50,7 +52,7 @@ export async function accessTo(address: HttpAddress, context: AccessContext, giv
   reporter.log(`* token from ${found.place}`)
   assertSafe(address, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
-  const proxy = isProxySet ? await (await import('../platform/proxy-variables.js')).proxyFor(address, io) : undefined
+  const proxy = isProxySet ? await proxyFor(address, io) : undefined
   if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // without its password
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   const renew = () => {
@@ -74,7 +76,7 @@ export async function accessTo(address: HttpAddress, context: AccessContext, giv
       return reporter.warnMeanwhile(text)
     },
     onWait,
-    observer: reporter.isVerbose ? (await import('../output/trace.js')).observerOf(reporter) : undefined,
+    observer: reporter.isVerbose ? observerOf(reporter) : undefined,
   }
 }
 

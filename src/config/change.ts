@@ -2,6 +2,7 @@ import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { replaceFile, syncName, targetOf } from '../platform/atomic-file.js'
 import { isWindows, malformed, PlantsError, shellWord, systemReason, unlessSystemError } from '../platform/errors.js'
+import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
@@ -42,7 +43,6 @@ export async function changeSettings(
     const planned = await plan()
     if (planned.after === planned.before) return planned
     const { default: Conf } = await import('conf') // slow, so loaded before the lock is acquired
-    const { acquireLock } = await import('../platform/file-lock.js')
     path = await settingsPath(io)
     makeFolder(dirname(path))
     const target = targetOf(path)

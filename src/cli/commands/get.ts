@@ -4,6 +4,7 @@ import type { Io } from '../../platform/io.js'
 import { outputFormats } from '../../platform/values.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
+import { performAll, readIds } from '../many.js'
 import { idsArgument, singleId } from '../options.js'
 
 export function defineGet(command: PlantsCommand, io: Io): void {
@@ -16,9 +17,8 @@ export function defineGet(command: PlantsCommand, io: Io): void {
 
 export async function get(args: readonly string[], options: GlobalOptions, io: Io): Promise<void> {
   const id = singleId(args)
-  const many = id === undefined ? await import('../many.js') : undefined
   const context = await CommandContext.from(options, io, outputFormats)
-  const ids = await many?.readIds(args, context.reporter, io)
+  const ids = id === undefined ? await readIds(args, context.reporter, io) : []
   const store = await context.openStore()
   const perform = async (wanted: bigint) => {
     const plant = (await store?.get([wanted]))?.get(wanted)
@@ -26,11 +26,12 @@ export async function get(args: readonly string[], options: GlobalOptions, io: I
     throw context.notFound(wanted, store)
   }
   try {
-    if (id !== undefined) {
+    if (id === undefined) {
+      await performAll([ids], { perform, printer: await context.plantPrinter() }, context)
+    } else {
       const plant = await perform(id)
       await context.printResult(plant, layOut(plant, await context.style()))
     }
-    if (many && ids) await many.performAll([ids], { perform, printer: await context.plantPrinter() }, context)
   } finally {
     await store?.close()
   }

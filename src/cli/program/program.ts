@@ -12,7 +12,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
     page += text
   }
   const [first = ''] = argv
-  const program = programOf(io, { only: Object.hasOwn(listed, first) && first !== 'help' ? first : undefined, write })
+  const program = programOf(io, write)
   program.line = argv
   const words = argv.filter((word) => !word.startsWith('-'))
   // before a command, it is for the help of that
@@ -25,14 +25,8 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
   return page
 }
 
-interface ProgramOptions {
-  /** the one command of a command line that begins with its name */
-  only?: string | undefined
-  /** for help, and the version */
-  write?(page: string): void
-}
-
-export function programOf(io: Io, { only, write = () => undefined }: ProgramOptions = {}): PlantsCommand {
+/** @param write receives help, and the version */
+export function programOf(io: Io, write: (page: string) => void = () => undefined): PlantsCommand {
   const width = () => terminalWidth(io)
   const program = new PlantsCommand('plants')
     .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
@@ -46,10 +40,9 @@ export function programOf(io: Io, { only, write = () => undefined }: ProgramOpti
       subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
     })
     .hook('preSubcommand', (_, command) => loadCommand(command, io))
-  // none stands before a command that comes first
-  if (only === undefined) for (const option of globalOptions()) program.addOption(option)
+  for (const option of globalOptions()) program.addOption(option)
   for (const [name, [summary, load, ...aliases]] of Object.entries(listed))
-    if (only === undefined || only === name) program.command(name).summary(summary).aliases(aliases).loadedBy(load)
+    program.command(name).summary(summary).aliases(aliases).loadedBy(load)
   // which the commands do not inherit any more
   const formatHelp = () => programPage(width())
   return program.configureHelp({ ...program.configureHelp(), formatHelp })

@@ -4,7 +4,8 @@ import { Reporter } from '../../output/reporter.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
-import { programPage } from '../commands/index.js'
+import { chosenFormat } from '../command-context.js'
+import { globalOptionsIn, programOf, runCommand } from './program.js'
 
 /** Returns the exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
@@ -29,26 +30,19 @@ async function runLine(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact())
     throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or read the plant from JSON with --file')
   const [first = '', second, ...words] = argv
-  // These two start faster without the parser.
-  if (argv.length === 1 && ['--version', '-V', '-v'].includes(first)) return writeAnswer(io, `${version}\n`)
-  if (argv.length === 0 || (argv.length === 1 && ['--help', '-h', 'help'].includes(first)))
-    return writeAnswer(io, programPage(terminalWidth(io)))
-  const { programOf, runCommand } = await import('./program.js')
+  // In other programs, -v is often the version; here it is that alone, and --verbose with a command.
+  if (argv.length === 1 && first === '-v') return writeAnswer(io, `${version}\n`)
   if (first === '__complete' && second === '--') {
     const { printCompletions } = await import('../commands/completion.js')
     return printCompletions(programOf(io), words, io)
   }
-  const page = await runCommand(argv, io)
+  const page = await runCommand(argv.length > 0 ? argv : ['--help'], io)
   if (page !== '') await writeAnswer(io, page)
 }
 
 /** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const [{ globalOptionsIn }, { chosenFormat }] = await Promise.all([
-      import('./program.js'),
-      import('../command-context.js'),
-    ])
     const options = globalOptionsIn(argv)
     const format = await chosenFormat(options.output, io)
     await new Reporter(io, isJson(format), options).reportError(failure)

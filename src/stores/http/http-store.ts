@@ -15,6 +15,7 @@ import {
 } from '../common/store.js'
 import { HttpClient } from './http-client.js'
 import { supportsKeys } from './plant-request.js'
+import { countTexts, listPages, readStream } from './read.js'
 import { Requests } from './requests.js'
 import { outcomeOf, readPlant, sendChange, sendChanges } from './send-changes.js'
 
@@ -47,7 +48,6 @@ export class HttpStore implements Store {
       const message = `${this.#client.address.name} lists plants only in the order of their ids`
       throw malformed(message, 'Leave out --sort')
     }
-    const { listPages, readStream } = await import('./read.js')
     yield* query.inPages ? listPages(this.#client, query) : readStream(this.#client, query)
   }
 
@@ -111,7 +111,6 @@ export class HttpStore implements Store {
   }
 
   async *countBy(by: TextName, query: CountQuery = {}): AsyncGenerator<TextCount[]> {
-    const { countTexts } = await import('./read.js')
     yield* countTexts(this.#client, by, this.read(query))
   }
 

@@ -1,21 +1,12 @@
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { version as current } from '../../../package.json'
 import { oddSurroundings } from '../../helpers/differences.js'
 import { canMount, isLinux } from '../../helpers/linux.js'
 import { startUnder } from '../../helpers/process.js'
-import { modeOf } from '../../helpers/settings-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { printed, World } from '../../helpers/world.js'
-
-const root = join(import.meta.dirname, '../../..')
-
-/** A start that may keep what V8 has compiled, which others in these tests may not. */
-function start(user: World, command: string, env: Record<string, string> = {}) {
-  return user.spawn(command, { env: { NODE_DISABLE_COMPILE_CACHE: undefined, ...env } })
-}
 
 describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
   'a Node.js that is too old (needs Node as its runtime)',
@@ -40,97 +31,6 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
   },
 )
 
-const version = (user: World, env?: Record<string, string>) => start(user, '--version', env)
-
-describe.skipIf(process.env['PLANTS_BIN'] !== undefined)('what V8 has compiled (needs Node as its runtime)', () => {
-  test('is kept for the next start, for the user alone', async () => {
-    const user = new World()
-    expect((await version(user)).code).toBe(0)
-    expect((await start(user, 'create --id 1 --name Fern')).code).toBe(0)
-    const cache = join(user.home, '.cache/plants')
-    expect(modeOf(cache)).toBe('700')
-    const kept = readdirSync(cache)
-    expect(kept.map((name) => modeOf(join(cache, name)))).toEqual(kept.map(() => '600'))
-    const chunks = kept.map((name) =>
-      name.replace(`${process.version}-${process.arch}-`, '').replace(/-[\w-]{8}-\d+$/, ''),
-    )
-    expect(chunks.toSorted()).toEqual(['create', 'rolldown-runtime', 'sqlite', 'start'])
-  })
-
-  test('is not used for a file that was changed by hand', async () => {
-    const [user, folder] = [new World(), temporaryFolder()]
-    for (const name of ['bin/plants.js', 'dist']) cpSync(join(root, name), join(folder, name), { recursive: true })
-    const run = async () => {
-      const env = { HOME: user.home, NODE_DISABLE_COMPILE_CACHE: undefined }
-      return (await execa(process.execPath, [join(folder, 'bin/plants.js'), '--version'], { env })).stdout
-    }
-    expect(await run()).toBe(current)
-    const name = readdirSync(join(folder, 'dist')).find((file) => file.startsWith('start-')) ?? ''
-    const chunk = join(folder, 'dist', name)
-    writeFileSync(chunk, readFileSync(chunk, 'utf8').replaceAll(`\`${current}\``, `\`${current.replace(/\d/g, '9')}\``))
-    expect(await run()).toBe(current.replace(/\d/g, '9'))
-  })
-
-  test('is of files that are ASCII, which bin/plants.js takes them for', () => {
-    const dist = join(root, 'dist')
-    const files = readdirSync(dist).filter((name) => name.endsWith('.js'))
-    expect(files.filter((name) => /[^\0-\x7f]/.test(readFileSync(join(dist, name), 'latin1')))).toEqual([])
-  })
-
-  const damages: [string, (bytes: Buffer) => Buffer][] = [
-    ['is empty', () => Buffer.alloc(0)],
-    ['is cut', (bytes) => bytes.subarray(0, -1)],
-    ['has a wrong byte', (bytes) => bytes.fill(bytes.readUInt8(1000) ^ 1, 1000, 1001)],
-    ['is of another version of V8', (bytes) => Buffer.alloc(bytes.length, 'plants')],
-    ['has zeros, as after a power failure', (bytes) => bytes.fill(0, 512)],
-  ]
-  test.each(damages)('is compiled again where a file %s', async (_, damage) => {
-    const user = new World()
-    await version(user)
-    const cache = join(user.home, '.cache/plants')
-    const [file = ''] = readdirSync(cache).filter((name) => name.includes('-start-'))
-    const before = readFileSync(join(cache, file))
-    writeFileSync(join(cache, file), damage(Buffer.from(before)))
-    expect(await version(user)).toMatchObject({ code: 0, err: '' })
-    expect(readFileSync(join(cache, file)).length).toBeCloseTo(before.length, -3)
-  })
-
-  test('is kept where XDG_CACHE_HOME says', async () => {
-    const user = new World()
-    await version(user, { XDG_CACHE_HOME: join(user.home, 'cache') })
-    expect(readdirSync(user.home)).toEqual(['cache'])
-  })
-
-  const places: [string, Record<string, string>][] = [
-    ['with a relative XDG_CACHE_HOME', { XDG_CACHE_HOME: 'cache' }],
-    ['with NODE_DISABLE_COMPILE_CACHE', { NODE_DISABLE_COMPILE_CACHE: '1' }],
-    ['without a HOME', { HOME: '' }],
-    ['where no folder can be created', { HOME: '/proc' }],
-  ]
-  test.each(places)('is not kept %s', async (_, env) => {
-    const user = new World()
-    const { code, err } = await version(user, env)
-    expect({ code, err, left: readdirSync(user.home) }).toEqual({ code: 0, err: '', left: [] })
-  })
-
-  test('is not kept in a directory that others can write to', async () => {
-    const user = new World()
-    const cache = join(user.home, '.cache/plants')
-    mkdirSync(cache, { recursive: true })
-    chmodSync(cache, 0o777)
-    const { code, err } = await version(user)
-    expect({ code, err, left: readdirSync(cache) }).toEqual({ code: 0, err: '', left: [] })
-  })
-
-  test('is not kept where a link leads to', async () => {
-    const [user, other] = [new World(), temporaryFolder()]
-    mkdirSync(join(user.home, '.cache'))
-    symlinkSync(other, join(user.home, '.cache/plants'))
-    expect((await version(user)).code).toBe(0)
-    expect(readdirSync(other)).toEqual([])
-  })
-})
-
 test('the version as JSON names what it runs on', async () => {
   const { code, out } = await new World().spawn('version --output json')
   expect({ code, ...JSON.parse(out) }).toEqual({
@@ -141,6 +41,22 @@ test('the version as JSON names what it runs on', async () => {
     driver: expect.stringMatching(/^(node:sqlite|@photostructure\/sqlite)$/),
     platform: expect.stringMatching(RegExp(`^${process.platform}-(x64|arm64)$`)), // which may be emulated
   })
+})
+
+test('a defect is printed with the functions in which it happened', async () => {
+  const user = new World()
+  user.write('boom.cjs', "process.getBuiltinModule = process.dlopen = () => { throw new TypeError('boom') }")
+  const preload = join(user.home, 'boom.cjs')
+  const env = { NODE_OPTIONS: `--require ${preload}`, BUN_OPTIONS: `--preload ${preload}` }
+  const { code, out, err } = await user.spawn('create --id 1 --name Fern', { env })
+  expect({ code, out, first: err.split('\n', 1)[0] }).toEqual({
+    code: 70,
+    out: '',
+    first: 'plants: Internal error, a bug in plants: boom',
+  })
+  expect(err).toMatch(
+    /\n {2}TypeError: boom\n(?: {6}at .*\n)* {6}at loadDriver \(.*\n(?: {6}at .*\n)+ {2}Please report it/,
+  )
 })
 
 test('what runtimes and tools look for in the current folder changes nothing', async () => {
