@@ -224,16 +224,18 @@ describe('an answer to a request that reads', () => {
 
   test('has to end in time, though a byte comes now and then', async () => {
     const time = settableTime()
+    let timer: NodeJS.Timeout | undefined
     const trickle: Answer = (socket) => {
       socket.write(streamHead)
-      const timer = setInterval(() => {
+      timer = setInterval(() => {
         socket.write('1\r\n \r\n')
         time.timeOut(600_000)
       }, 10)
-      socket.once('close', () => clearInterval(timer))
     }
     const message = 'URL sent no complete plant before the timeout'
-    expect(await list(trickle, 'export', time)).toMatchObject(incomplete(message))
+    const result = await list(trickle, 'export', time)
+    clearInterval(timer)
+    expect(result).toMatchObject(incomplete(message))
   })
 
   test('is incomplete when its stream breaks off', async () => {
