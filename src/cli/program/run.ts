@@ -1,5 +1,5 @@
 import { version } from '../../../package.json'
-import { terminalWidth, writeAnswer } from '../../output/output.js'
+import { writeAnswer } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
