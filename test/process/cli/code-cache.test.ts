@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import {
   chmodSync,
   chownSync,
@@ -64,9 +65,10 @@ function sourceOf(file: string): string {
 function foreignCode(file: string): Buffer {
   const source = readFileSync(join(dist, sourceOf(file)), 'utf8')
   const { length } = `(function(exports,require,module,__filename,__dirname){${source}\n})`
-  const script = new Script("(function(){process.stderr.write('foreign code');process.exit(99)})".padEnd(length))
-  script.runInThisContext()
-  const data = script.createCachedData()
+  // Code outside of functions, and a text of its own each time: V8 may drop what it has compiled of a function, and takes
+  // a text that it knows from its own cache.
+  const code = `process.stderr.write('foreign code');process.exit(99)//${randomUUID()}`
+  const data = new Script(code.padEnd(length)).createCachedData()
   return Buffer.concat([data, data])
 }
 
