@@ -5,12 +5,12 @@ import type { HttpAddress } from '../stores/common/address.js'
 import { parseToken } from './token.js'
 
 export interface CredentialContext {
-  /** the saved name of the store, if it was named by it */
+  /** The saved name of the store, if it was named by it. */
   storeName: string | undefined
   /** PLANTS_TOKEN and PGPASSWORD are for the store of this run only */
   isOfRun: boolean
   tokenCommand: string | undefined
-  /** of a token command, in milliseconds */
+  /** Of a token command, in milliseconds. */
   timeout: number
   warn(text: string): Promise<void>
   file: { path: string | undefined; saved: SavedTokens }
@@ -26,7 +26,7 @@ export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
   place: string
-  /** for a token from the settings file; ISO 8601 */
+  /** Set for a token from the settings file. ISO 8601. */
   savedAt?: string | undefined
 }
 

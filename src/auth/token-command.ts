@@ -8,7 +8,7 @@ interface TokenCommand {
   command: string
   address: string
   storeName: string
-  /** milliseconds */
+  /** In milliseconds. */
   timeout: number
 }
 

@@ -18,7 +18,7 @@ import type { RejectedRecord } from '../transfer/import/rejected-records.js'
 import type { GlobalOptions } from './command.js'
 import type { CommandContext } from './command-context.js'
 
-/** maximum numbers of rejected records, and of changes of a dry run, printed as text */
+/** The greatest numbers of rejected records, and of changes of a dry run, that are printed as text. */
 const maxShown = 20
 
 export interface ImportOptions extends GlobalOptions {
@@ -37,7 +37,7 @@ export interface ImportOptions extends GlobalOptions {
   rejects?: string
   restart?: true
   concurrency?: number
-  /** milliseconds */
+  /** In milliseconds. */
   retry?: number
 }
 
@@ -53,9 +53,9 @@ export class ImportReport implements ImportObserver {
   readonly #context: CommandContext
   readonly #progress: Progress
   readonly #isResumable: boolean
-  /** in milliseconds, monotonic */
+  /** In milliseconds, monotonic. */
   readonly #startTime: number
-  /** the columns that are read by their names although `--map` names other columns */
+  /** The columns that are read by their names although `--map` names other columns. */
   readonly #byName = new Map<FieldName, string>()
   #rejectedShown = 0
   #changesShown = 0

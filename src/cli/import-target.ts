@@ -9,9 +9,9 @@ import type { CommandContext } from './command-context.js'
 import type { ImportOptions, ImportReport } from './import-report.js'
 
 export interface OpenTarget extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
-  /** undefined if there is none yet, or if it cannot be read */
+  /** Undefined if there is none yet, or if it cannot be read. */
   store: Pick<Store, 'read'> | undefined
-  /** in a journal of an earlier version, which is not resumed */
+  /** Found in a journal of an earlier version, which is not resumed. */
   oldCheckpoint?: string | undefined
   close(): Promise<void>
 }

@@ -8,7 +8,7 @@ import { takesCredential } from '../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
 
 export interface FilterOptions extends GlobalOptions {
-  /** false for plants without one */
+  /** False for plants without one. */
   tag?: string | false
   search?: string
 }
@@ -92,7 +92,7 @@ export function parseId(name: string, text: string): bigint {
 
 export const idsArgument = ['<id...>', 'ids of the plants; "-" for ids or plants on stdin, one on each line'] as const
 
-/** undefined for several ids, and for `-` */
+/** Undefined for several ids, and for `-`. */
 export function singleId([text = '-', ...others]: readonly string[]): bigint | undefined {
   return text === '-' || others.length > 0 ? undefined : parseId('id', text)
 }

@@ -61,7 +61,7 @@ const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 /** Prompts for the missing fields. The greatest id plus 1 is proposed, which is the id that the store chooses. */
 async function ask(given: GivenFields, { dryRun, idempotencyKey }: PlantOptions, context: CommandContext) {
   const { address, storeOptions, io } = context
-  // fails without a token, before the prompts
+  // Without a token this fails before the prompts.
   if (takesToken(address) && !dryRun) await storeOptions.access(address)
   // An idempotency key belongs to one id, and a service may not let its greatest one be read.
   const canPropose = isOwn(address) && given.id === undefined && idempotencyKey === undefined

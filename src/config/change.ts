@@ -58,7 +58,7 @@ export async function changeSettings(
 }
 
 function explain(cause: unknown, path: string): unknown {
-  // the depth at which the stack overflows depends on the version of Node
+  // The depth at which the stack overflows depends on the version of Node.
   if (cause instanceof RangeError)
     return malformed(
       'The settings are nested too deeply to be written',

@@ -10,9 +10,9 @@ export interface SettingSource {
   name: SettingName
   value: string | undefined
   source: 'flag' | 'variable' | 'store' | 'saved' | 'default'
-  /** as messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json` */
+  /** As messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json`. */
   place: string
-  /** of a saved value: the command that changes it, and the one that removes it */
+  /** Of a saved value: the command that changes it, and the one that removes it. */
   fix?: string
 }
 

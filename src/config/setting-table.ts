@@ -57,18 +57,18 @@ export const settingsTable = {
 } satisfies Record<string, Setting>
 
 interface Setting {
-  /** of the option of every command; a setting without one is only saved */
+  /** The option of every command. A setting without one is only saved. */
   flags?: string
   variable?: string
-  /** for all stores, for one of them, or both */
+  /** Whether it is for all stores, for one of them, or for both. */
   scopes: Scope[]
   parse(source: string, text: string): unknown
-  /** a value, or a description of the behaviour without one */
+  /** A value, or a description of the behaviour without one. */
   default: string | { words: string }
   meaning: string
-  /** saved as true or false, not as a string */
+  /** Saved as true or false, not as a string. */
   isSwitch?: boolean
-  /** undefined for all schemes */
+  /** Undefined for all schemes. */
   onlyFor?: Address['scheme']
 }
 

@@ -26,10 +26,10 @@ export function savedStore({ stores = {} }: SavedSettings, name: string): SavedS
 type SavedValues = { [name in SettingName]?: string | boolean }
 
 export interface SettingsFile {
-  /** absolute; undefined when there is no folder for settings */
+  /** Absolute. Undefined when there is no folder for settings. */
   path: string | undefined
   saved: SavedSettings
-  /** others can read it */
+  /** Whether others can read it. */
   warning?: { what: string; command: string } | undefined
 }
 
@@ -169,7 +169,7 @@ export async function problemsOf(value: unknown): Promise<string[]> {
       ['tokens', isLoginAddress],
       ['stores', isStoreName],
     ]).get(section)
-    // in the wrong place, a key may be a token, or an address with its password
+    // In the wrong place, a key may be a token, or an address with its password.
     if (keys.length > 1 && isKey && !isKey(key)) keys[1] = '***'
     const rule = issue.code === 'invalid_type' ? (rules[issue.expected] ?? 'an object') : '1'
     return `${keys.join('.') || 'the document'} must be ${rule}`

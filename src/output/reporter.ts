@@ -61,7 +61,7 @@ export class Reporter {
     const lines = records.map((record) => {
       if (this.isJson) return this.#jsonLine(record)
       const { file, line, element, message } = record
-      // in an array of several lines, the line is enough
+      // In an array of several lines, the line is enough.
       const position = line === 1 && element !== undefined ? `[${element}]` : `:${line}`
       return `${bad('plants:')} ${this.#printable(`${file}${position}: ${message}`)}\n`
     })

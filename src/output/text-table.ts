@@ -40,7 +40,7 @@ function isNumber(title: string | undefined): boolean {
   return title === 'ID' || title === 'COUNT'
 }
 
-/** of a column: each row of a page is padded to it */
+/** The greatest width of a column: each row of a page is padded to it. */
 const maxWidth = 1000
 
 /**

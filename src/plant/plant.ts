@@ -76,7 +76,7 @@ export function acceptNewPlant(value: unknown, form: Form = 'newPlant'): PlantPa
   const { name, tag } = value
   const hasTag = isText(tag) || (tag === null && form !== 'newPlant')
   if (!hasTag && tag !== undefined) return undefined
-  // literals with all their fields, which V8 keeps in one piece
+  // V8 keeps literals with all their fields in one piece.
   if (isText(name)) return hasTag ? { id, name, tag } : { id, name }
   if (form !== 'patch' || Object.hasOwn(value, 'name')) return undefined
   return hasTag ? { id, tag } : { id }
@@ -117,7 +117,7 @@ export function plantCount(count: number | bigint): string {
   return `${grouped(count)} ${Number(count) === 1 ? 'plant' : 'plants'}`
 }
 
-/** in UTF-16 code units */
+/** In UTF-16 code units. */
 export function textLength({ name, tag = '' }: Plant): number {
   return name.length + tag.length
 }

@@ -56,7 +56,7 @@ export function documentIn(format: FormatName, fields: readonly Column[] = field
     add: (records: readonly PlantRecord[]) => {
       if (records.length === 0) return ''
       const text = linesOf(records)
-      // in JSON, a line feed is always the end of a record
+      // In JSON, a line feed is always the end of a record.
       const part = isArray ? head + text.slice(0, -1).replaceAll('\n', ',\n') : head + text
       head = isArray ? ',\n' : ''
       return part

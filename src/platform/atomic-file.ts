@@ -61,7 +61,7 @@ export function createFile(file: string, target: string): void {
 /** `commit` or `create` gives the temporary file the name of its target. Call `discard` last, also after these. */
 export class AtomicFile {
   readonly fd: number
-  /** of the temporary file */
+  /** Of the temporary file. */
   readonly path: string
   readonly #target: string
   #isOpen = true

@@ -1,11 +1,11 @@
 import { once } from 'node:events'
 
 export interface Clock {
-  /** aborts when the program must stop; in `Io`, on SIGINT and SIGTERM with a `PlantsError` as the reason */
+  /** Aborts when the program must stop: in `Io`, on SIGINT and SIGTERM, with a `PlantsError` as the reason. */
   readonly signal: AbortSignal
-  /** milliseconds, monotonic */
+  /** Milliseconds, monotonic. */
   now(): number
-  /** in [0, 1) */
+  /** In [0, 1). */
   random(): number
 }
 

@@ -1,4 +1,4 @@
-/** with the `error` value and the exit code of the contract */
+/** Each type has the `error` value and the exit code of the contract. */
 const errorTypes = {
   malformed: { error: 400, exitCode: 2 }, // wrong flags, an unreadable file, a text that is not JSON
   tooLarge: { error: 413, exitCode: 2 },
@@ -39,15 +39,15 @@ export function exitCodes(): [code: ExitCode, errors: number[]][] {
 
 interface Details {
   hint?: string | undefined
-  /** whether the same call can succeed later, unchanged */
+  /** Whether the same call can succeed later, unchanged. */
   retryable?: boolean
   cause?: unknown
-  /** the `error` of a service, where it differs from that of the type */
+  /** The `error` of a service, where it differs from that of the type. */
   error?: number
   status?: number | undefined
-  /** the id of the request in the log of a service */
+  /** The id of the request in the log of a service. */
   requestId?: string | undefined
-  /** milliseconds after which a service wants to be asked again */
+  /** A service wants to be asked again after so many milliseconds. */
   retryAfter?: number | undefined
 }
 
@@ -59,7 +59,7 @@ export class PlantsError extends Error {
   readonly type: ErrorType
   readonly hint: string | undefined
   readonly retryable: boolean
-  /** the specification's `error` */
+  /** The specification's `error`. */
   readonly error: number
   readonly status: number | undefined
   readonly requestId: string | undefined
@@ -164,6 +164,6 @@ export function posixWord(text: string): string {
 /** A word with `"`, `$` or a backtick is quoted for PowerShell alone: cmd cannot quote them. */
 export function windowsWord(text: string): string {
   if (/^[\w./:\\+=-]+$/.test(text)) return text
-  // a backslash would quote the quote
+  // A backslash would quote the quote.
   return /["$`]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text.replace(/\\+$/, '$&$&')}"`
 }

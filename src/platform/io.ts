@@ -17,20 +17,20 @@ export interface Io extends Clock {
   readonly stdout: Output
   readonly stderr: Output
   readonly env: Readonly<Record<string, string | undefined>>
-  /** relative to the current directory, or with `~` to the user's home */
+  /** Relative to the current directory, or with `~` to the user's home. */
   resolvePath(path: string): string
-  /** absolute paths of this user's folders */
+  /** Absolute paths of this user's folders. */
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** by the proxy variables of the environment, with NO_PROXY */
+  /** According to the proxy variables of the environment, with NO_PROXY. */
   isProxied(url: URL): Promise<boolean>
   userName(): string | undefined
-  /** redacted on stderr */
+  /** They are redacted on stderr. */
   readonly secrets: Set<string>
   /** False when an argument is not UTF-8: Node has replaced bytes of it by U+FFFD. */
   argumentsAreExact(): boolean
-  /** the time of day, in milliseconds since 1970 (UTC) */
+  /** The time of day, in milliseconds since 1970 (UTC). */
   time(): number
 }
 

@@ -5,7 +5,7 @@ import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.
 
 export interface Input {
   readonly isTerminal: boolean
-  /** a pipe, a socket or a file: not a terminal, and not /dev/null */
+  /** A pipe, a socket or a file: not a terminal, and not /dev/null. */
   readonly isPiped: boolean
   chunks(): AsyncIterable<Uint8Array>
   stream(): NodeJS.ReadableStream
@@ -79,7 +79,7 @@ export class ProcessOutput implements Output {
   readonly #fd: 1 | 2
   readonly #signals: Signals
   #stream: NodeJS.WriteStream | undefined
-  /** bytes in the queue of the stream, which not every runtime reports */
+  /** Bytes in the queue of the stream, which not every runtime reports. */
   #waiting = 0
 
   constructor(fd: 1 | 2, signals: Signals) {
@@ -96,7 +96,7 @@ export class ProcessOutput implements Output {
   }
 
   stream(): NodeJS.WriteStream {
-    // each write reports its own error
+    // Each write reports its own error.
     this.#stream ??= process[this.#fd === 1 ? 'stdout' : 'stderr'].on('error', () => undefined)
     return this.#stream
   }
@@ -144,10 +144,10 @@ export class ProcessOutput implements Output {
   }
 }
 
-/** bytes of log lines that may wait for a reader */
+/** So many bytes of log lines may wait for a reader. */
 const maxBacklog = 1_048_576
 
-/** how long output is waited for after a signal */
+/** Output is waited for so long after a signal. */
 function grace(): Promise<void> {
   return new Promise((resolve) => void setTimeout(resolve, 200).unref())
 }

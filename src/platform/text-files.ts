@@ -45,7 +45,7 @@ export async function* readStdin({ stdin, stderr }: Io, onWaiting: () => void): 
   }
 }
 
-/** milliseconds */
+/** In milliseconds. */
 const silence = 5000
 
 /** Turns a system error of reading a file, or stdin for `-`, into `malformed` with the hint. */

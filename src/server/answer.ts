@@ -4,15 +4,15 @@ import { PlantsError } from '../platform/errors.js'
 
 export interface HttpAnswer {
   status: number
-  /** application/json by default */
+  /** By default, application/json. */
   contentType?: string
   body: string | Buffer
-  /** alternating names and values */
+  /** Names and values alternate. */
   headers?: readonly string[]
 }
 
 export class HttpError extends Error implements HttpAnswer {
-  /** of the specification's operation; all others have `error` */
+  /** Only the specification's operation has it; all others have `error`. */
   readonly status: number
   readonly error: number
   readonly body: string
@@ -57,7 +57,7 @@ export function toHttpError(error: unknown, requestId: string): HttpError {
   return new HttpError(500, `${what}. ${hint}`)
 }
 
-/** milliseconds for which a client may still send after its last response (RFC 9112, 9.6) */
+/** A client may still send for so many milliseconds after its last response (RFC 9112, 9.6). */
 export const lingerTime = 1000
 
 /**

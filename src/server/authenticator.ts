@@ -5,7 +5,7 @@ import { HttpError } from './answer.js'
 import { Shares } from './memory.js'
 
 export interface Caller {
-  /** for the log */
+  /** The log shows it. */
   name: string
   rights: readonly Right[]
 }
@@ -15,10 +15,10 @@ type Lookup = Caller | string | undefined
 /** An unknown token may wait until the client leaves. */
 export type TokenSource = (token: string, response: ServerResponse) => Lookup | Promise<Lookup>
 
-/** milliseconds for which a revoked token may still be accepted */
+/** A revoked token may still be accepted for so many milliseconds. */
 export const freshness = 500
 
-/** of unknown tokens at a time; each may wait for a database connection */
+/** Lookups of unknown tokens at a time. Each may wait for a database connection. */
 const maxLookups = 32
 
 /** Rejects with 401 (RFC 6750). */
@@ -61,7 +61,7 @@ export function endOf({ revokedAt, expiresAt }: Token, time: number): string | u
  * @param timeout milliseconds
  */
 export function tokensOfStore(store: TokenStore, now: () => number, time: () => number, timeout: number): TokenSource {
-  /** of found tokens, and those in progress, which requests with the same token share */
+  /** Lookups of found tokens, and those in progress, which requests with the same token share. */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
   // Of connections: each has one request at a time, and so they take turns.
   const unknown = new Shares(maxLookups, timeout, now)

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { busy, type HttpError, tooLarge } from './answer.js'
 
-/** bytes that may come before the token is accepted */
+/** So many bytes may come before the token is accepted. */
 const maxUnaccepted = 65_536
 
 export const noBody = Buffer.alloc(0)

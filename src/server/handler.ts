@@ -16,16 +16,16 @@ import type { Streams } from './streams.js'
 
 /** An exchange, and what is known of it. */
 class Call {
-  /** whether the head is */
+  /** Whether the head is valid. */
   isValid = false
   match: Match | undefined
   operation: Operation | undefined
   caller: Caller | undefined
-  /** milliseconds before the store is asked, without those in which the body came */
+  /** Milliseconds before the store is asked, without those in which the body came. */
   waited = 0
   readonly exchange: Exchange
   readonly requestId: string
-  /** milliseconds */
+  /** In milliseconds. */
   readonly startedAt: number
 
   constructor(exchange: Exchange, requestId: string, startedAt: number) {
@@ -39,11 +39,11 @@ class Call {
 export interface OperationInput {
   request: IncomingMessage
   response: ServerResponse
-  /** the last segment of the path */
+  /** The last segment of the path. */
   id: string
-  /** empty unless the operation has one */
+  /** Empty unless the operation has one. */
   body: Buffer
-  /** milliseconds that the client has waited before the store is asked, without those in which its body came */
+  /** The client has waited so many milliseconds before the store is asked, without those in which its body came. */
   waited: number
 }
 
@@ -52,26 +52,26 @@ export type Handlers = Record<OperationId, (input: OperationInput) => Promise<An
 interface HandlerOptions {
   handlers: Handlers
   routes: Routes
-  /** those whose operations are offered */
+  /** Operations of these rights are offered. */
   rights: readonly Right[]
   findToken: TokenSource
-  /** in bytes, shared by tokens */
+  /** In bytes, shared by tokens. */
   memory: Shares
   streams: Streams
   log: Pick<Log, 'record' | 'error'>
   bodyLimit: number
-  /** whose pages may use the service: see `Routes` */
+  /** Pages of these origins may use the service: see `Routes`. */
   cors: readonly string[]
-  /** milliseconds, monotonic */
+  /** Milliseconds, monotonic. */
   now(): number
 }
 
-/** bytes of a list while it is made: how large its plants are is known when they are read */
+/** In bytes, for a list while it is made: how large its plants are is known when they are read. */
 const listSize = 16 * 1_048_576
 
 /** Handles a request from its head to its line in the log. */
 export class RequestHandler {
-  /** requests that wait for the store */
+  /** These requests wait for the store. */
   waiting = 0
   readonly #options: HandlerOptions
   readonly #runId = randomBytes(4).toString('hex')

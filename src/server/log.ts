@@ -19,11 +19,11 @@ export type AccessLogEntry = {
 
 export interface LogOptions {
   output: Output
-  /** the least severe level that is written, or "silent" */
+  /** The least severe level that is written, or "silent". */
   level: string
-  /** milliseconds for which lines of requests are collected */
+  /** Lines of requests are collected for so many milliseconds. */
   delay: number
-  /** what else counts the requests */
+  /** Counts the requests, too. */
   onRequest?(entry: AccessLogEntry): void
 }
 
@@ -58,7 +58,7 @@ export class Log {
     void this.flush()
   }
 
-  /** of a failure that the client did not cause; only a defect has a stack */
+  /** Of a failure that the client did not cause. Only a defect has a stack. */
   error(error: unknown, requestId?: string): void {
     if (error instanceof PlantsError && error.type !== 'defect') {
       const { type: code, message, cause } = error

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { busy } from './answer.js'
 
-/** milliseconds for which a request waits while another holder has some */
+/** A request waits for so many milliseconds while another holder has some. */
 const maxWait = 5000
 
 interface Share {

@@ -15,7 +15,7 @@ import {
 } from './request-input.js'
 import type { Answer } from './routes.js'
 
-/** in a page */
+/** Plants in a page. */
 const defaultLimit = 100
 const pageCharacters = 1_000_000
 

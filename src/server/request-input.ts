@@ -14,7 +14,7 @@ import { shorten } from '../platform/escape.js'
 import { maxSearch, type ReadQuery } from '../stores/common/store.js'
 import { HttpError, headersTooLarge, invalidHttp, tooLarge } from './answer.js'
 
-/** in plants */
+/** In plants. */
 const maxPage = 1000
 
 export const maxHeaderLines = 100

@@ -5,7 +5,7 @@ import { type Operation, openApi, operations } from './openapi.js'
 
 export interface Answer extends HttpAnswer {
   outcome: string
-  /** a stream, instead of `body` */
+  /** A stream takes the place of `body`. */
   pieces?: AsyncIterable<string>
 }
 
@@ -13,11 +13,11 @@ export interface Answer extends HttpAnswer {
 export type Route = Operation | { method: string; path: string; hasBody?: false; answer: Answer }
 
 export interface Match {
-  /** of the table, with the base path */
+  /** As in the table, with the base path. */
   path: string
-  /** the last segment of the path that was requested */
+  /** The last segment of the requested path. */
   id: string
-  /** of that path, in the table */
+  /** The entry of that path in the table. */
   routes: readonly Route[]
 }
 

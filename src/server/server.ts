@@ -23,7 +23,7 @@ export interface Exchange {
   request: IncomingMessage
   response: ServerResponse
   body: Body
-  /** whether its token is accepted, and it is being processed */
+  /** Whether its token is accepted, and it is being processed. */
   isAccepted: boolean
 }
 
@@ -39,20 +39,20 @@ interface HttpServerOptions {
 /** The ciphers of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
 const ciphers = 'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20'
 
-/** milliseconds */
+/** In milliseconds. */
 const headersTimeout = 10_000
 
-/** milliseconds for which a drain goes on accepting: clients may have connected before they can know of it */
+/** A drain goes on accepting for so many milliseconds: clients may have connected before they can know of it. */
 const drainGrace = 500
 const pause = 10
 
-/** of the process, besides connections */
+/** Descriptors of the process, besides connections. */
 const otherFiles = 48
 
-/** milliseconds between two warnings that connections are refused */
+/** Milliseconds between two warnings that connections are refused. */
 const warningInterval = 60_000
 
-/** requests on one connection, which is closed at the next */
+/** A connection with so many requests is closed at the next. */
 const maxUnanswered = 16
 
 const parserErrors = { HPE_HEADER_OVERFLOW: headersTooLarge, ERR_HTTP_REQUEST_TIMEOUT: late }
@@ -63,16 +63,16 @@ export class HttpServer {
   isDraining = false
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
-  /** with TLS, those below it */
+  /** With TLS, those below it. */
   readonly #sockets = new Set<Socket>()
-  /** the unanswered requests of each connection: the one that is processed, and those that wait */
+  /** The unanswered requests of each connection: the one that is processed, and those that wait. */
   readonly #connections = new Map<Socket, Exchange[]>()
   #accepted = 0
-  /** the requests of this turn of the event loop, and the sockets that are paused for the rest of it */
+  /** The requests of this turn of the event loop, and the sockets that are paused for the rest of it. */
   readonly #arrived: Exchange[] = []
   #isScheduled = false
   #paused: Socket[] | undefined
-  /** while a drain closes the port */
+  /** Set while a drain closes the port. */
   #isHeld = false
   #warnedAt = -warningInterval
 

@@ -17,7 +17,7 @@ import { Routes } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 import { Streams } from './streams.js'
 
-/** bytes of pages and unread responses, besides those of 64 bodies */
+/** Of pages and unread responses, in bytes, besides those of 64 bodies. */
 const otherMemory = 67_108_864
 
 export interface ServiceOptions {
@@ -28,17 +28,17 @@ export interface ServiceOptions {
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
-  /** the rights whose operations are offered, as far as the store's own credentials permit them */
+  /** The operations of these rights are offered, as far as the store's own credentials permit them. */
   allow: readonly Right[]
-  /** whose pages may use the service: origins, or `*` */
+  /** Pages of these origins may use the service; `*` stands for all. */
   cors: readonly string[]
   tls: Tls | undefined
   admin: Exclude<ListenAddress, { path: string }> | undefined
   limits: Limits & { bodyLimit: number }
-  /** milliseconds that a request waits for the store, and for memory when there is no other token */
+  /** A request waits so many milliseconds for the store, and for memory when there is no other token. */
   timeout: number
   log: LogOptions
-  /** milliseconds, monotonic */
+  /** Milliseconds, monotonic. */
   now(): number
 }
 
@@ -148,7 +148,7 @@ const anotherPath = 'Give another path with --socket'
 
 async function prepareSocket(path: string): Promise<void> {
   if (Buffer.byteLength(path) > maxSocketPathBytes)
-    // the system would truncate it
+    // The system would truncate it.
     throw malformed(`${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, anotherPath)
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return

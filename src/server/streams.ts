@@ -2,17 +2,17 @@ import type { ServerResponse } from 'node:http'
 import type { OwnStore } from '../stores/common/store.js'
 import { busy, HttpError } from './answer.js'
 
-/** milliseconds: a stream keeps a snapshot of the store, and with it the space of everything that changes meanwhile */
+/** In milliseconds. A stream keeps a snapshot of the store, and with it the space of everything that changes meanwhile. */
 const maxDuration = 600_000
 
-/** milliseconds for which a stream goes on, however large the log of the store becomes, which is limited in bytes */
+/** A stream goes on for so many milliseconds, however large the log of the store becomes, which is limited in bytes. */
 const minDuration = 60_000
 const maxLog = 1_073_741_824
 
-/** at a time: each lasts as long as its client takes to read it */
+/** At a time. Each lasts as long as its client takes to read it. */
 const maxStreams = 8
 
-/** milliseconds */
+/** In milliseconds. */
 const checkInterval = 1000
 
 export interface Stream {
@@ -21,7 +21,7 @@ export interface Stream {
   /** Rejects with 401 when the token is not accepted any longer. */
   authenticate(): Promise<unknown>
   startedAt: number
-  /** why it was cut */
+  /** Why it was cut. */
   error?: HttpError
 }
 
@@ -29,7 +29,7 @@ export interface Stream {
 export class Streams {
   readonly #store: Pick<OwnStore, 'maxSnapshots' | 'logSize'>
   readonly #now: () => number
-  /** the oldest first */
+  /** The oldest is first. */
   readonly #open = new Set<Stream>()
   #timer: NodeJS.Timeout | undefined
 

@@ -13,7 +13,7 @@ import { CommandContext } from '../command-context.js'
 import { accessTo, assertSafe, credentialContext } from '../store-access.js'
 
 export interface LoginOptions extends GlobalOptions {
-  /** under the name of its second flag */
+  /** Under the name of its second flag. */
   fromStdin?: true
 }
 
@@ -161,9 +161,9 @@ async function readToken(fromStdin: boolean, store: HttpAddress, context: Comman
 }
 
 interface Status {
-  /** its name, or its address if it has no name */
+  /** Its name, or its address if it has no name. */
   store: string
-  /** of its saved credential */
+  /** The time of its saved credential. */
   address: string
   source: Credential['source'] | 'none'
   savedAt?: string | undefined

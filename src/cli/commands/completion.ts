@@ -158,9 +158,9 @@ type Candidate = readonly [word: string, meaning: string]
 /** Each shell filters them by the typed text in its own way. */
 interface Completions {
   candidates: readonly Candidate[]
-  /** the shell offers files, too */
+  /** The shell offers files, too. */
   files?: boolean
-  /** before each candidate in the word, such as `--output=` */
+  /** What comes before each candidate in the word, such as `--output=`. */
   prefix?: string
 }
 
@@ -179,7 +179,7 @@ export async function printCompletions(program: Command, words: string[], io: Io
 async function complete(program: Command, before: string[], text: string, io: Io): Promise<Completions> {
   let command = program
   const operands: string[] = []
-  /** whose value is missing */
+  /** The option whose value is missing. */
   let pending: Option | undefined
   for (const word of before) {
     const below = command.commands.find((each) => each.name() === word || each.aliases().includes(word))

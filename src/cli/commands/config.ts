@@ -69,7 +69,7 @@ async function get(text: string, options: GlobalOptions, io: Io): Promise<void> 
   const entry = await entryOf(name, context.settings, io)
   if (entry.value === undefined)
     throw new PlantsError('notFound', `${name} is not set`, { hint: `The default applies: ${defaultOf(name)}` })
-  // unchanged, unless a terminal would obey it
+  // Unchanged, unless a terminal would obey it.
   const shown = io.stdout.isTerminal ? quoteIfNeeded(entry.value) : entry.value
   await context.printWord(shown, entry)
 }

@@ -74,7 +74,7 @@ type Target = NewPlant | bigint
 
 interface Selection {
   pages: AsyncIterable<Target[]> | Target[][]
-  /** empty if nothing is deleted or asked */
+  /** Empty if nothing is deleted or asked. */
   question: string
 }
 

@@ -17,7 +17,7 @@ import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, chosenFormat, printedFormat } from '../command-context.js'
 import { accessTo } from '../store-access.js'
 
-/** milliseconds, unless --timeout says otherwise */
+/** In milliseconds, unless --timeout says otherwise. */
 const readingTime = 60_000
 
 export interface DoctorOptions extends GlobalOptions {

@@ -65,7 +65,7 @@ function warnOfEmptyTexts(plants: number, reporter: Reporter): Promise<void> {
 async function* noPages(): AsyncGenerator<NewPlant[]> {}
 
 interface Target extends OutFile {
-  /** as the user typed it */
+  /** As the user typed it. */
   name: string
   format: FileFormat
   encode(pages: AsyncIterable<NewPlant[]>): AsyncIterable<Uint8Array>

@@ -51,12 +51,12 @@ export interface ServeOptions extends GlobalOptions {
   tlsCert?: string
   tlsKey?: string
   allow?: readonly Right[]
-  /** bytes */
+  /** In bytes. */
   bodyLimit: number
-  /** milliseconds */
+  /** In milliseconds. */
   requestTimeout: number
   connectionLimit: number
-  /** milliseconds */
+  /** In milliseconds. */
   drainTimeout: number
   logLevel: 'info' | 'warn' | 'error' | 'silent'
 }
@@ -180,7 +180,7 @@ async function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): Promise<Servic
   return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
 
-/** in characters: shorter tokens can be guessed */
+/** In characters. Shorter tokens can be guessed. */
 const minTokenLength = 16
 
 /** True if the store never had a token. Throws `unauthorized` without a valid one, unless a first one may be shown. */

@@ -161,7 +161,7 @@ async function warnOfRisks(name: string, address: Address, store: SavedStore, re
 const ofService = 'On its host, give the address of that store'
 
 async function init(address: string, options: GlobalOptions, io: Io): Promise<void> {
-  // so that errors call it an address
+  // Errors call it an address.
   if (!isStoreName(address)) await resolveAddress(address, 'The address', io, { isArgument: true })
   const context = await CommandContext.from({ ...options, store: address }, io)
   const { address: store, storeOptions } = context

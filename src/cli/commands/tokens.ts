@@ -11,7 +11,7 @@ import { parseRights, rightsRule } from '../options.js'
 
 export interface CreateTokenOptions extends GlobalOptions {
   note?: string
-  /** milliseconds */
+  /** In milliseconds. */
   expires?: number
   allow: readonly Right[]
 }

@@ -14,7 +14,7 @@ import { idsArgument, singleId, warnOfEmptyTexts } from '../options.js'
 
 export interface UpdateOptions extends GlobalOptions {
   name?: string
-  /** false removes it */
+  /** False removes it. */
   tag?: string | false
   dryRun?: true
 }
@@ -45,7 +45,7 @@ export async function update(args: readonly string[], options: UpdateOptions, io
   await warnOfEmptyTexts(options, context.reporter)
   const store = await context.openStore(['update'])
   const { dryRun: isDryRun = false } = options
-  /** the plants before the change; a service may not say */
+  /** The plants before the change. A service may not say. */
   const before = new Map<bigint, NewPlant>()
   const perform = async (wanted: bigint) => {
     const changed = store && (await (isDryRun ? foresee : change)(store, { id: wanted, ...patch }))

@@ -9,7 +9,7 @@ import { globalOptionsIn, programOf, runCommand } from './program.js'
 
 /** Returns the exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
-  // these tokens are not read by all commands
+  // Not all commands read these tokens.
   for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
     const token = io.env[name]?.trim()
     if (token) io.secrets.add(token)
