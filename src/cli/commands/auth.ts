@@ -163,7 +163,7 @@ async function readToken(fromStdin: boolean, store: HttpAddress, context: Comman
 interface Status {
   /** Its name, or its address if it has no name. */
   store: string
-  /** The time of its saved credential. */
+  /** The address of its saved credential. */
   address: string
   source: Credential['source'] | 'none'
   savedAt?: string | undefined
