@@ -9,7 +9,7 @@ import type { ExistsPolicy } from '../stores/common/change.js'
 import { CheckpointMovedError } from '../stores/common/store.js'
 import { isOwn } from '../stores/registry.js'
 import type { FieldRules, FormatReader } from '../transfer/formats/chunk.js'
-import { type Position, rejectedIn, settledIn, skipping } from '../transfer/import/checkpoint.js'
+import { type Position, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
 import type { PlannedChange } from '../transfer/import/dry-run.js'
 import type { Importer, ImportObserver } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/input.js'
@@ -17,6 +17,8 @@ import { maxOtherFields } from '../transfer/import/map.js'
 import type { RejectedRecord } from '../transfer/import/rejected-records.js'
 import type { GlobalOptions } from './command.js'
 import type { CommandContext } from './command-context.js'
+import { hintText } from './hints.js'
+import { skipping } from './import-resume.js'
 
 /** The greatest numbers of rejected records, and of changes of a dry run, that are printed as text. */
 const maxShown = 20
@@ -262,7 +264,7 @@ export class ImportReport implements ImportObserver {
       const repeated = this.#repetition(kept.firstId)
       hint = `The plants created so far are kept. To continue, run it again${repeated && ` with${repeated}`}`
     }
-    const hints = [error.hint, hint].filter((text) => text !== undefined)
+    const hints = [hintText(error.hint), hint].filter((text) => text !== undefined)
     return new PlantsError(error.type, message, { ...error, hint: hints.join('. ') || undefined, cause: error })
   }
 }

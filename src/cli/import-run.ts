@@ -5,18 +5,8 @@ import type { Io } from '../platform/io.js'
 import { grouped, must } from '../platform/values.js'
 import { CheckpointMovedError } from '../stores/common/store.js'
 import { idAfter, isOwn, nextIdIn } from '../stores/registry.js'
-import {
-  assertSameFlags,
-  type ImportCommand,
-  isReadDifferently,
-  isResumed,
-  newImport,
-  parseCheckpoint,
-  rejectedIn,
-  restartHint,
-  type SavedImport,
-  settledIn,
-} from '../transfer/import/checkpoint.js'
+import type { OptionNames } from '../transfer/formats/chunk.js'
+import { newImport, rejectedIn, type SavedImport, settledIn } from '../transfer/import/checkpoint.js'
 import { Importer } from '../transfer/import/importer.js'
 import {
   assertEncodings,
@@ -34,15 +24,34 @@ import type { PlantNames } from '../transfer/import/names.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import type { CommandContext } from './command-context.js'
 import { type ImportOptions, ImportReport, isResumable, isRolledBack, rangeOf } from './import-report.js'
+import {
+  assertSameFlags,
+  type ImportCommand,
+  isReadDifferently,
+  isResumed,
+  restartHint,
+  savedImport,
+} from './import-resume.js'
 import { type OpenTarget, openTarget } from './import-target.js'
+
+export const optionNames: OptionNames = {
+  columns: '--columns',
+  delimiter: '--delimiter',
+  encoding: '--encoding',
+  format: '--format',
+  idFrom: '--id-from',
+  match: '--match',
+  rejects: '--rejects',
+  sheet: '--sheet',
+}
 
 /** At a service: less than a second of requests. */
 const recordsAtOnce = 500
 
 export async function runImport(inputs: ImportInput[], options: ImportOptions, context: CommandContext): Promise<void> {
   const { reporter, io } = context
-  assertReadable(inputs, options.rejects)
   const plan = planOf(inputs, options, context)
+  assertReadable(plan, options.rejects)
   const report = new ImportReport(plan, options, context)
   const explain = (error: unknown) => {
     throw report.explained(error)
@@ -76,7 +85,7 @@ function planOf(inputs: ImportInput[], options: ImportOptions, { address, report
   const { columns, map = {}, idFrom, match, ifExists } = options
   return {
     ...{ inputs, format, sheet, encoding, delimiter, ifExists, maxErrors },
-    rules: { map, columns, idFrom, match, isPartial: ifExists === 'update' },
+    rules: { map, columns, idFrom, match, isPartial: ifExists === 'update', optionNames },
     maxRecords: isOwn(address) ? Infinity : recordsAtOnce,
     readsAhead: address.scheme !== 'sqlite',
     onWaiting: reporter.waitingFor('plants'),
@@ -105,7 +114,7 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
   const command: ImportCommand = { flags: readingFlags(options), ifExists }
   const checkpoint = id === undefined ? undefined : await target.checkpoint?.(id)
   const isOld = oldCheckpoint !== undefined
-  const saved = parseCheckpoint(oldCheckpoint ?? checkpoint, command, {
+  const saved = savedImport(oldCheckpoint ?? checkpoint, command, {
     isService,
     isRestart,
     isOld,
@@ -159,7 +168,7 @@ async function assertSameFiles(
 }
 
 /** Those that determine what a record is, and its number. Others, such as --if-exists, may differ in a later run. */
-function readingFlags(options: ImportOptions): SavedImport['flags'] {
+export function readingFlags(options: ImportOptions): SavedImport['flags'] {
   const map = Object.entries(options.map ?? {}).map((entry) => entry.join('='))
   return {
     '--format': options.format,

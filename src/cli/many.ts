@@ -10,6 +10,7 @@ import { decoderOf, explainRead, maxDocumentBytes, readStdin } from '../platform
 import { grouped } from '../platform/values.js'
 import { defaultConcurrency } from '../stores/common/store.js'
 import type { SettingsContext } from './command-context.js'
+import { hintText } from './hints.js'
 import { parseId } from './options.js'
 
 /** What a command does to plants, in the words of its messages. */
@@ -128,7 +129,8 @@ class Failures {
     if (isWorse) this.worst = failure
     const lesser = isWorse ? worst : failure
     // An interruption with a hint is of a plant whose change is unknown.
-    if (lesser && (!lesser.isInterruption || lesser.hint !== undefined)) await this.#reporter.reportError(lesser)
+    if (lesser && (!lesser.isInterruption || lesser.hint !== undefined))
+      await this.#reporter.reportError(lesser, hintText(lesser.hint))
   }
 }
 

@@ -69,8 +69,8 @@ export class Reporter {
   }
 
   /** Throws the reason of a signal that arrives meanwhile. */
-  async reportError(failure: PlantsError): Promise<void> {
-    const { error, type, cause, message, hint, retryable, status, requestId } = failure
+  async reportError(failure: PlantsError, hint: string | undefined): Promise<void> {
+    const { error, type, cause, message, retryable, status, requestId } = failure
     if (this.isJson) {
       const fields = { error, message, hint, retryable: retryable || undefined, status, requestId }
       return this.#write(this.#jsonLine(fields))

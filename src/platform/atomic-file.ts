@@ -18,6 +18,7 @@ import {
 } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { promisify } from 'node:util'
+import type { Hint } from './advice.js'
 import { wait } from './clock.js'
 import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
 import { isOpenElsewhere, isThisUser, syncFolder } from './files.js'
@@ -129,7 +130,7 @@ export class AtomicFile {
 }
 
 /** Returns any error that is not a system error unchanged. */
-export function unwritable(what: string, cause: unknown, hint: string): unknown {
+export function unwritable(what: string, cause: unknown, hint: Hint): unknown {
   const reason = systemReason(cause, { ENOENT: 'there is no such directory' })
   return reason === undefined
     ? cause
@@ -173,6 +174,6 @@ export function descriptorOf(path: string, stats: Stats | undefined): number | u
 }
 
 /** Throws `malformed`, with the hint, for a file of another user, to which nothing is written. */
-export function assertOwnFile(path: string, { uid }: Stats, hint: string): void {
+export function assertOwnFile(path: string, { uid }: Stats, hint: Hint): void {
   if (!isThisUser(uid)) throw malformed(`${path} belongs to another user (uid ${uid})`, hint)
 }

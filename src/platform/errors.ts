@@ -1,13 +1,15 @@
+import type { Hint } from './advice.js'
+
 /** Each type has the `error` value and the exit code of the contract. */
 const errorTypes = {
-  malformed: { error: 400, exitCode: 2 }, // wrong flags, an unreadable file, a text that is not JSON
+  malformed: { error: 400, exitCode: 2 }, // wrong options, an unreadable file, a text that is not JSON
   tooLarge: { error: 413, exitCode: 2 },
-  invalid: { error: 422, exitCode: 2 }, // JSON or flags, but not a NewPlant
+  invalid: { error: 422, exitCode: 2 }, // JSON or options, but not a NewPlant
   unauthorized: { error: 401, exitCode: 3 },
   rejected: { error: 400, exitCode: 1 }, // a service rejected the request
   notFound: { error: 404, exitCode: 1 },
   conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
-  unwell: { error: 500, exitCode: 1 }, // `doctor` found a problem
+  unwell: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4 }, // nothing was stored
   unknownOutcome: { error: 500, exitCode: 5 }, // of a commit
   unusable: { error: 502, exitCode: 5 }, // a response that does not match the specification
@@ -38,7 +40,7 @@ export function exitCodes(): [code: ExitCode, errors: number[]][] {
 }
 
 interface Details {
-  hint?: string | undefined
+  hint?: Hint | undefined
   /** Whether the same call can succeed later, unchanged. */
   retryable?: boolean
   cause?: unknown
@@ -57,7 +59,7 @@ interface Details {
  */
 export class PlantsError extends Error {
   readonly type: ErrorType
-  readonly hint: string | undefined
+  readonly hint: Hint | undefined
   readonly retryable: boolean
   /** The specification's `error`. */
   readonly error: number
@@ -91,7 +93,7 @@ export class PlantsError extends Error {
   }
 }
 
-export function malformed(message: string, hint: string | undefined, cause?: unknown): PlantsError {
+export function malformed(message: string, hint: Hint | undefined, cause?: unknown): PlantsError {
   return new PlantsError('malformed', message, { hint, cause })
 }
 

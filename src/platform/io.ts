@@ -95,12 +95,8 @@ async function folderOf(name: 'data' | 'config' | 'log'): Promise<string> {
   const path = envPaths('plants', { suffix: '' })[name]
   const folder = home !== '' && path.startsWith(home) ? relative(home, path) : path
   if (isAbsolute(folder)) return folder
-  const [what, hint] = {
-    data: ['the store', 'Set HOME and XDG_DATA_HOME to absolute paths, or choose a file with --store PATH'],
-    log: ['the journal of an import', 'Set HOME and XDG_STATE_HOME to absolute paths, or set PLANTS_STATE_DIR'],
-    config: ['the settings', 'Set HOME and XDG_CONFIG_HOME to absolute paths, or set PLANTS_CONFIG_DIR'],
-  }[name]
-  throw malformed(`There is no absolute path for ${what}, only ${folder}`, hint)
+  const what = { data: 'the store', log: 'the journal of an import', config: 'the settings' }[name]
+  throw malformed(`There is no absolute path for ${what}, only ${folder}`, { code: 'setFolder', folder: name })
 }
 
 function homeFolder(): string {
@@ -114,8 +110,7 @@ function homeFolder(): string {
 /** A user id without an account has no home. */
 function withoutHome(error: unknown): never {
   if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir')) throw error
-  const hint = 'Set HOME, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH'
-  throw malformed('This user has no home directory', hint, error)
+  throw malformed('This user has no home directory', { code: 'setHome' }, error)
 }
 
 function argumentsAreExact(): boolean {

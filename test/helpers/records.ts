@@ -1,4 +1,7 @@
+import { hintText } from '../../src/cli/hints.js'
+import { optionNames } from '../../src/cli/import-run.js'
 import type { NewPlant } from '../../src/plant/plant.js'
+import { PlantsError } from '../../src/platform/errors.js'
 import type { FieldRules, InputOptions, RawRecord } from '../../src/transfer/formats/chunk.js'
 import { openFormat } from '../../src/transfer/formats/formats.js'
 import { Mapper } from '../../src/transfer/import/map.js'
@@ -19,14 +22,23 @@ interface ReadRecord {
 }
 
 type ReadOptions = Partial<Omit<InputOptions, 'rules'>> &
-  Partial<FieldRules> & {
+  Partial<Omit<FieldRules, 'optionNames'>> & {
     name?: string
     /** where the input is cut into blocks; the first has 16 bytes, or all */
     cuts?: number[]
   }
 
-/** Reads an input as an import does, in blocks. */
+/** Reads an input as an import does, in blocks. An error has the hint that the command line prints. */
 export async function readRecords(input: string | Uint8Array, options: ReadOptions = {}): Promise<Read> {
+  try {
+    return await read(input, options)
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    throw new PlantsError(error.type, error.message, { ...error, hint: hintText(error.hint), cause: error })
+  }
+}
+
+async function read(input: string | Uint8Array, options: ReadOptions): Promise<Read> {
   const { name = 'stdin', cuts = [], map = {}, columns, idFrom, isPartial = false, ...rest } = options
   const bytes = Buffer.from(input)
   const places = cuts.filter((cut) => cut >= 16 && cut < bytes.length).toSorted((one, other) => one - other)
@@ -34,7 +46,7 @@ export async function readRecords(input: string | Uint8Array, options: ReadOptio
     for (const [index, start] of [0, ...places].entries())
       if (start < bytes.length) yield bytes.subarray(start, places[index])
   }
-  const rules = { map, columns, idFrom, isPartial }
+  const rules = { map, columns, idFrom, isPartial, optionNames }
   const given = { format: undefined, sheet: undefined, encoding: undefined, delimiter: undefined, ...rest, rules }
   const file = {
     name,

@@ -10,6 +10,7 @@ import { type Address, type HttpAddress, isLoginAddress } from '../../stores/com
 import { loginAddress, schemeOf, schemeOfText, takesPassword, takesToken } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
+import { hintText } from '../hints.js'
 import { accessTo, assertSafe, credentialContext } from '../store-access.js'
 
 export interface LoginOptions extends GlobalOptions {
@@ -78,7 +79,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const checked = check.state === 'accepted'
   if (!checked) {
     const { message, type, hint } = check.error
-    const advice = type === 'rejected' && hint !== undefined ? `. ${hint}` : ''
+    const advice = type === 'rejected' && hint !== undefined ? `. ${hintText(hint)}` : ''
     await context.warn(`The token is saved, but could not be checked: ${message}${advice}`)
   }
   if (tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set, and takes precedence')

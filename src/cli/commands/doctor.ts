@@ -6,6 +6,7 @@ import { readSettings, type SettingsFile, unknownIn } from '../../config/setting
 import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { progressLine } from '../../output/progress.js'
+import type { Hint } from '../../platform/advice.js'
 import { PlantsError, systemReason } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
 import { assertCreatable } from '../../platform/files.js'
@@ -15,6 +16,7 @@ import { rights as allRights, type OpenOptions, type Right } from '../../stores/
 import { isDefaultStore, isOwn, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, chosenFormat, printedFormat } from '../command-context.js'
+import { hintText } from '../hints.js'
 import { accessTo } from '../store-access.js'
 
 /** In milliseconds, unless --timeout says otherwise. */
@@ -37,12 +39,12 @@ export function defineDoctor(command: PlantsCommand, io: Io): void {
 export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const format = printedFormat(await chosenFormat(options.output, io), options, io)
   const style = await styleFor(mayColor(io.stdout, options, io))
-  const text = (findings: Finding[]) => findings.map((finding) => lineOf(finding, style, io)).join('')
+  const text = (findings: ShownFinding[]) => findings.map((finding) => lineOf(finding, style, io)).join('')
   const printer = new Printer(io, format, { text })
   const failures: Finding[] = []
   for await (const finding of examine(options, io)) {
     if (finding.state === 'failed') failures.push(finding)
-    await printer.rows([redactFields(finding, io)])
+    await printer.rows([redactFields({ ...finding, hint: hintText(finding.hint) }, io)])
   }
   await printer.end()
   const message = failures.length === 1 ? 'One check failed' : `${failures.length} checks failed`
@@ -52,12 +54,13 @@ export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
 interface CheckResult {
   state: 'ok' | 'warning' | 'failed'
   message: string
-  hint?: string | undefined
+  hint?: Hint | undefined
 }
 
 type Finding = CheckResult & { check: string }
+type ShownFinding = Finding & { hint: string | undefined }
 
-function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
+function lineOf({ check, state, message, hint }: ShownFinding, style: Style, io: Io): string {
   const styles = { ok: style.faint, warning: style.strong, failed: style.bad }
   const advice = hint === undefined ? '' : `\n         ${style.faint(printable(hint, io))}`
   return `${styles[state](state.padEnd(7))}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
@@ -212,7 +215,8 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
   const check = () => ownSchemeOf(address).check(address, quietly, { timeout, onProgress })
   const report = await attempt(check).finally(progress.clear)
   if (report instanceof PlantsError) return failed('contents', report)
-  return report && { state: report.hint === undefined ? 'ok' : 'warning', ...report }
+  if (report?.hint === undefined) return report && ok(report.message)
+  return { state: 'warning', message: report.message, hint: 'Allow more time with --timeout 10m' }
 }
 
 async function findingOf(check: string, action: () => Promise<CheckResult>): Promise<Finding> {

@@ -45,7 +45,8 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<num
   try {
     const options = globalOptionsIn(argv)
     const format = await chosenFormat(options.output, io)
-    await new Reporter(io, isJson(format), options).reportError(failure)
+    const { hintText } = await import('../hints.js')
+    await new Reporter(io, isJson(format), options).reportError(failure, hintText(failure.hint))
     return failure.exitCode
   } catch (interruption) {
     if (!(interruption instanceof PlantsError)) throw interruption

@@ -1,3 +1,4 @@
+import type { Hint } from '../../platform/advice.js'
 import { isWindows, malformed, type PlantsError } from '../../platform/errors.js'
 import { urlOf } from '../../platform/values.js'
 
@@ -120,7 +121,7 @@ function parseUrl(address: string, source: string): HttpAddress {
   const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
   if (!url) throw addressError(source, 'is not a valid URL')
   if (url.username || url.password)
-    throw addressError(source, 'contains a user name or a password, but a service takes a token', tokenHint)
+    throw addressError(source, 'contains a user name or a password, but a service takes a token', { code: 'saveToken' })
   if (url.search || url.hash || /[?#]/.test(address))
     throw addressError(source, 'must be a base URL, without "?" and "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
@@ -129,13 +130,11 @@ function parseUrl(address: string, source: string): HttpAddress {
 
 const noScheme = 'The address of a service begins with https:// or http://'
 
-const tokenHint = 'Put the token into PLANTS_TOKEN, or save it with: plants auth login'
-
 const addresses =
   'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
 
 /** Does not repeat the text, which may have a password. */
-export function addressError(source: string, why: string, hint = addresses): PlantsError {
+export function addressError(source: string, why: string, hint: Hint = addresses): PlantsError {
   return malformed(`${source} ${why}`, hint)
 }
 

@@ -1,4 +1,5 @@
 import { equalFields, type NewPlant, type PlantPatch } from '../../plant/plant.js'
+import type { Hint } from '../../platform/advice.js'
 import { type ErrorType, errorValue, PlantsError } from '../../platform/errors.js'
 import { must } from '../../platform/values.js'
 
@@ -47,9 +48,9 @@ export type Outcome =
   | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
 
 /** An error without a stack, which would take a kilobyte for each of millions of records. */
-export type Problem = Pick<PlantsError, 'type' | 'error' | 'message'> & { hint?: string | undefined }
+export type Problem = Pick<PlantsError, 'type' | 'error' | 'message'> & { hint?: Hint | undefined }
 
-export function problem(type: ErrorType, message: string, hint?: string): Problem {
+export function problem(type: ErrorType, message: string, hint?: Hint): Problem {
   return { type, error: errorValue(type), message, hint }
 }
 

@@ -1,3 +1,4 @@
+import type { Hint } from '../../platform/advice.js'
 import { isTimeout } from '../../platform/clock.js'
 import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { defaultRights, rights } from '../common/store.js'
@@ -39,11 +40,10 @@ export function isOfPlant({ type, status = 0 }: PlantsError): boolean {
   return type === 'conflict' || type === 'notFound' || (type === 'rejected' && [400, 413, 422].includes(status))
 }
 
-type Meaning = [type: ErrorType, hint?: string]
+type Meaning = [type: ErrorType, hint?: Hint | ((name: string) => string)]
 
-const source = 'This message is from NAME'
-const redirects = 'Redirects are not followed, because the token is only for this address'
-const moved: Meaning = ['unavailable', `${redirects}. If the new address is right, use it with --store`]
+const sourceHint = (name: string) => `This message is from ${name}`
+const moved: Meaning = ['unavailable', { code: 'useNewAddress' }]
 export const wrongAddressHint = 'Is the address right? It is the base URL: the part before /plants'
 const wrongAddress: Meaning = ['rejected', wrongAddressHint]
 const later: Meaning = ['unavailable', 'Nothing was stored. Try again later']
@@ -53,7 +53,7 @@ const meanings: Record<number, Meaning> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
   ...{ 401: ['unauthorized'], 403: ['unauthorized'] },
   ...{ 404: wrongAddress, 405: wrongAddress },
-  409: ['conflict', 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant'],
+  409: ['conflict', { code: 'chooseAnotherId' }],
   413: ['rejected', 'Shorten the name or tag'],
   ...{ 429: later, 503: later },
 }
@@ -63,9 +63,9 @@ const valuesOf400 = [401, 403, 409, 413]
 
 function meaningOf(status: number, error: number, isError: boolean): Meaning {
   // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id exists.
-  if (status === 409 && !isError) return ['rejected', source]
+  if (status === 409 && !isError) return ['rejected', sourceHint]
   const known = meanings[status === 400 && valuesOf400.includes(error) ? error : status]
-  return known ?? (status < 400 || status >= 500 ? ['unusable'] : ['rejected', source])
+  return known ?? (status < 400 || status >= 500 ? ['unusable'] : ['rejected', sourceHint])
 }
 
 function responseError(client: HttpClient, request: HttpRequest<unknown>, response: HttpResponse): PlantsError {
@@ -85,7 +85,7 @@ function responseError(client: HttpClient, request: HttpRequest<unknown>, respon
   return new PlantsError(type, text, {
     ...details,
     ...(status >= 400 && !retryable && { error }),
-    hint: type === 'unauthorized' ? rightsHint(client, response) : hint?.replace('NAME', name),
+    hint: type === 'unauthorized' ? rightsHint(client, response) : typeof hint === 'function' ? hint(name) : hint,
     retryable,
     retryAfter: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : undefined,
   })
@@ -111,27 +111,28 @@ export function lacksRight({ headers }: HttpResponse): boolean {
   return /\binsufficient_scope\b/.test(headers['www-authenticate'] ?? '')
 }
 
-function rightsHint({ access, address, options }: HttpClient, response: HttpResponse): string {
+function rightsHint({ access, address, options }: HttpClient, response: HttpResponse): Hint {
   if (!lacksRight(response)) return access.tokenHint
   const missing = rights.find((right) => response.headers['www-authenticate']?.includes(`scope="${right}"`))
-  if (missing === undefined) return source.replace('NAME', address.name)
+  if (missing === undefined) return sourceHint(address.name)
   const wanted = [missing, ...defaultRights, ...(options.needs ?? [])]
-  const allowed = rights.filter((right) => wanted.includes(right))
-  return `Ask the operator of the service for these rights: plants tokens create --allow ${allowed.join()}`
+  return { code: 'askForRights', rights: rights.filter((right) => wanted.includes(right)).join() }
 }
 
-const slow = ['Check the address and the network, or wait longer with --timeout 2m', 'it timed out'] as const
+type Reason = readonly [hint: Hint | ((port: string) => Hint), text?: string]
+
+const slow: Reason = [{ code: 'awaitService' }, 'it timed out']
 const closed = [
   'Is this the right port? Try http:// instead of https://, or the other way round',
   'the connection was closed',
 ] as const
 const noTls = ['Try http:// for a service on this machine', 'the TLS handshake failed'] as const
-const untrusted = ['If you trust its issuer, give the certificate of the issuer with --ca-cert FILE'] as const
+const untrusted: Reason = [{ code: 'trustIssuer' }]
 
 /** By the code of an error of the system, of Node or of OpenSSL. By default, the text is Node's own. */
-const reasons: Record<string, readonly [hint: string, text?: string]> = {
-  ECONNREFUSED: ['Is it running? Try: plants serve --port PORT', 'the connection was refused'],
-  ENOENT: ['Is it running? Try: plants serve --socket PATH', 'there is no such socket'],
+const reasons: Record<string, Reason> = {
+  ECONNREFUSED: [(port) => ({ code: 'startService', port }), 'the connection was refused'],
+  ENOENT: [{ code: 'startService', port: undefined }, 'there is no such socket'],
   EACCES: ['Ask its owner to add you to the group of the socket', 'permission denied'],
   ENOTFOUND: ['Check the address for typing errors', 'the host is unknown'],
   EAI_AGAIN: ['Check the network', 'the host could not be resolved'],
@@ -163,7 +164,7 @@ function noResponseError(
   if (cause instanceof PlantsError) return cause
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${reason}`
-  const advice = proxy && (retryable || code === 'ENOTFOUND') ? ofProxy : hint.replace('PORT', port)
+  const advice = proxy && (retryable || code === 'ENOTFOUND') ? ofProxy : typeof hint === 'function' ? hint(port) : hint
   return new PlantsError('unavailable', message, { hint: advice, retryable, cause })
 }
 

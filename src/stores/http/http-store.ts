@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { NewPlant, TextName } from '../../plant/plant.js'
-import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import type { Hint } from '../../platform/advice.js'
+import { malformed, PlantsError } from '../../platform/errors.js'
 import type { HttpAddress } from '../common/address.js'
 import { type Change, idOf, type Outcome } from '../common/change.js'
 import {
@@ -46,7 +47,7 @@ export class HttpStore implements Store {
   async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
     if (query.sort !== undefined && query.sort !== 'id') {
       const message = `${this.#client.address.name} lists plants only in the order of their ids`
-      throw malformed(message, 'Leave out --sort')
+      throw malformed(message, { code: 'leaveOutSort' })
     }
     yield* query.inPages ? listPages(this.#client, query) : readStream(this.#client, query)
   }
@@ -78,18 +79,13 @@ export class HttpStore implements Store {
     }
   }
 
-  async #unknownHint(change: Change, key: string): Promise<string> {
+  async #unknownHint(change: Change, key: string): Promise<Hint> {
     const id = idOf(change)
-    if (change.type !== 'create') {
-      const look = `plants get ${id} --store ${shellWord(this.#client.address.name)}`
-      return `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
-    }
-    const unknown = `Whether plant ${id} is stored is unknown`
+    if (change.type !== 'create') return { code: 'lookAtPlant', id, store: this.#client.address.name }
     const document = await this.#client.description
     if (document !== undefined && !supportsKeys(document))
-      return `${unknown}, and this service does not support idempotency keys: check the service before you repeat it`
-    const condition = document !== undefined ? '' : ', if the service supports such keys'
-    return `${unknown}. To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}${condition}`
+      return `Whether plant ${id} is stored is unknown, and this service does not support idempotency keys: check the service before you repeat it`
+    return { code: 'repeatCreate', id, key, isSupported: document !== undefined }
   }
 
   /** Whether the service lets this token read. */

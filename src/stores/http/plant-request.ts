@@ -82,7 +82,7 @@ export function unsupportedError(document: object, { method, path }: HttpRequest
   )
   if (items.some(([, item]) => isObject(item) && method.toLowerCase() in item)) return undefined
   const message = `This service does not offer this: its openapi.json lists no ${method} ${template}`
-  return malformed(message, 'Run the command on the host of the service, or select another store with --store')
+  return malformed(message, { code: 'runAtService' })
 }
 
 /** Whether a parameter of creates, or its target (`$ref`), is the header of idempotency keys. */

@@ -146,8 +146,7 @@ export async function* countTexts(
       if (count === 0) size += (text?.length ?? 0) + 100
       if (size > maxTexts) {
         const message = `The plants of ${address.name} have too many different texts as their ${by} to count them here`
-        const hint = 'Count some of them, with --tag or --search, or run the command on the host of the service'
-        throw malformed(message, hint)
+        throw malformed(message, { code: 'countFewer' })
       }
       counts.set(text, count + 1)
     }
@@ -180,10 +179,7 @@ function orderOf(client: HttpClient, { after, desc = false, tag }: ReadQuery): (
 
 /** The error for a service that ignores `order=desc`. */
 function ascending({ address }: HttpClient): PlantsError {
-  return malformed(
-    `${address.name} cannot list plants in descending order`,
-    'Give a number instead of next, or leave out --desc',
-  )
+  return malformed(`${address.name} cannot list plants in descending order`, { code: 'leaveOutDesc' })
 }
 
 function unusable({ address }: HttpClient, what: string): PlantsError {

@@ -1,5 +1,6 @@
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
+import type { Hint } from '../../platform/advice.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import {
   type AddressContext,
@@ -36,8 +37,8 @@ const parameters: Readonly<Record<string, Parameter>> = {
 }
 
 /** of earlier versions, and what to write instead */
-const removed: Readonly<Record<string, string>> = {
-  connect_timeout: 'Leave it out. How long the database is waited for is --timeout',
+const removed: Readonly<Record<string, Hint>> = {
+  connect_timeout: { code: 'replaceConnectTimeout' },
   target_session_attrs: 'Leave it out: the first server that accepts writes is used',
 }
 

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { type Clock, delayOf, timeIsOver } from '../../platform/clock.js'
-import { PlantsError, shellWord } from '../../platform/errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import { isLoopback } from '../../platform/values.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { atServer } from './postgres-address.js'
@@ -170,9 +170,9 @@ export class Connection extends pg.Client {
   noStore(): PlantsError {
     const { name, href } = atServer(this.address, this)
     const isOneOfSeveral = this.address.hosts.length > 1
-    const doubt = isOneOfSeveral ? 'Another server of the address may have it' : 'Check the address'
-    const hint = `${doubt}. To create a store on this server: plants stores init ${shellWord(href)}`
-    return new PlantsError('unavailable', `There is no store at ${name}`, { hint })
+    return new PlantsError('unavailable', `There is no store at ${name}`, {
+      hint: { code: 'createOnServer', address: href, isOneOfSeveral },
+    })
   }
 
   failure(code: string, reason: string): DatabaseFailure {

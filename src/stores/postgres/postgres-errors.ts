@@ -1,4 +1,5 @@
 import pg from 'pg'
+import type { Hint } from '../../platform/advice.js'
 import { isTimeout } from '../../platform/clock.js'
 import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
@@ -70,7 +71,7 @@ function textOf(error: unknown): string {
 interface Explanation {
   text: string
   /** by default where the password comes from */
-  hint?: string
+  hint?: Hint
   type?: ErrorType
   /** no server is ready, or it has aborted the statement in favour of others */
   retryable?: boolean
@@ -105,7 +106,7 @@ const explanations: (Explanation & { code: RegExp })[] = [
   {
     code: /^42501$/,
     text: 'Permission denied for {user} in {name}: {reason}',
-    hint: 'Use the address of the owner: for the tables, with plants stores init ADDRESS; to grant, as in databases.md',
+    hint: { code: 'useOwner' },
   },
   {
     code: /^53300$/,
@@ -116,7 +117,7 @@ const explanations: (Explanation & { code: RegExp })[] = [
   {
     code: /^57014$/,
     text: '{name} did not finish in time',
-    hint: 'Try again, raise --timeout, or allow more connections in its address: ?max=NUMBER',
+    hint: { code: 'awaitDatabase' },
     retryable: true,
   },
   { code: /^(08|40003)/, ...unreached },

@@ -1,4 +1,5 @@
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
+import type { Hint } from '../../platform/advice.js'
 import { AtomicFile, assertOwnFile, unwritable } from '../../platform/atomic-file.js'
 import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
@@ -27,7 +28,7 @@ export async function backUp(address: SqliteAddress, file: string, options: File
   }
 }
 
-function assertApart(store: string, file: string, hint: string): void {
+function assertApart(store: string, file: string, hint: Hint): void {
   if (isPartOf(store, file)) throw malformed(`${file} is the store itself, or belongs to it`, hint)
 }
 
@@ -50,7 +51,7 @@ async function replacedFile(target: string, options: FileOptions): Promise<Stats
 async function usingBackup<T>(
   file: string,
   options: FileOptions,
-  { what, hint }: { what: string; hint: string },
+  { what, hint }: { what: string; hint: Hint },
   action: (backup: Connection) => T,
 ): Promise<T> {
   try {
@@ -114,7 +115,7 @@ interface Backup {
 
 export async function checkBackup(address: SqliteAddress, file: string, options: FileOptions): Promise<Backup> {
   const path = realPathOf(file)
-  const hint = 'Choose a file that plants backup has created'
+  const hint: Hint = { code: 'nameBackup' }
   assertApart(realPathOf(address.name), path, hint)
   const version = fileVersion(path)
   const plants = await usingBackup(path, options, { what: 'Not restored', hint }, checkedCount)

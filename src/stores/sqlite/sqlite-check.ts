@@ -38,7 +38,7 @@ export function check(
   const { clock } = options
   const start = clock.now()
   const isOver = (part = 1) => clock.now() - start >= timeout * part
-  const hint = 'Allow more time with --timeout 10m'
+  const hint = 'Allow more time'
   return usingStore(address, options, undefined, async (store) => {
     if (!store) return undefined
     const total = Number(await store.run(() => countPlants(store)))

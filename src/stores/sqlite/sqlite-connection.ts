@@ -57,8 +57,7 @@ export class Connection {
       }
       if (clock.now() - start >= timeout) {
         const message = `The store ${this.path} was in use by another process for ${timeout / 1000} s`
-        const hint = 'Try again, or wait longer with --timeout 2m'
-        throw new PlantsError('unavailable', message, { hint, retryable: true })
+        throw new PlantsError('unavailable', message, { hint: { code: 'awaitStore' }, retryable: true })
       }
       await wait(backoff(tries, { base: 2, max: 8, random: clock.random }), [clock.signal])
     }

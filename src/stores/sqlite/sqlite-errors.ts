@@ -1,5 +1,6 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
+import type { Hint } from '../../platform/advice.js'
 import {
   type ErrorType,
   PlantsError,
@@ -15,7 +16,7 @@ import { headerSql } from './sqlite-format.js'
 /** What a code means; `reason` is the text that came with it. */
 interface Cause {
   sentence(path: string, reason: string): string
-  hint: string | ((path: string) => string)
+  hint: Hint | ((path: string) => string)
   /** by default `unavailable` */
   type?: ErrorType
   retryable?: boolean
@@ -28,7 +29,7 @@ export function explainFailure(error: unknown, path: string): unknown {
   const explanation = error instanceof DamageError ? damaged : explanationOf(code, path)
   if (!explanation) return error
   const { sentence, hint, type = 'unavailable', retryable = false } = explanation
-  const advice = typeof hint === 'string' ? hint : hint(path)
+  const advice = typeof hint === 'function' ? hint(path) : hint
   return new PlantsError(type, sentence(path, reason), { hint: advice, retryable, cause: error })
 }
 
@@ -43,7 +44,7 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
 /** The file holds what only a failed disk, or another program, can have written. */
 export class DamageError extends Error {}
 
-export function notOurs(path: string, why: string, hint = elsewhere, retryable = false): PlantsError {
+export function notOurs(path: string, why: string, hint: Hint = elsewhere, retryable = false): PlantsError {
   return new PlantsError('unavailable', `${path} ${why}`, { hint, retryable })
 }
 
@@ -57,7 +58,7 @@ export function nothingChanged(error: unknown, signal: AbortSignal): unknown {
   return new PlantsError(error.type, `${error.message}, nothing was changed`, { cause: error })
 }
 
-const elsewhere = 'Choose another file with --store PATH'
+const elsewhere: Hint = { code: 'useAnotherStore' }
 
 /** What SQLite says (https://sqlite.org/rescode.html) is often a consequence: its causes are looked for first. */
 function explanationOf(code: number | string, path: string): Cause | undefined {
@@ -75,7 +76,7 @@ const noFolder: Cause = {
 /** Covers a store whose directory is read-only, too. */
 const forbidden: Cause = {
   sentence: (path) => `The store ${path} cannot be ${isReadable(path) ? 'written' : 'read'} by this user`,
-  hint: 'Change the permissions of the file and its directory, or choose another file with --store PATH',
+  hint: { code: 'permitStore' },
 }
 
 const full: Cause = {

@@ -64,7 +64,7 @@ export function prepareStore(store: Opened): void {
   if (isStore(store) && isWal(db)) return
   db.exec('PRAGMA journal_mode=WAL')
   const why = `cannot be a store: its file system does not support SQLite's WAL mode`
-  if (!isWal(db)) throw notOurs(path, why, 'Put it on a local disk: --store PATH')
+  if (!isWal(db)) throw notOurs(path, why, { code: 'putOnLocalDisk' })
   db.exec('BEGIN IMMEDIATE')
   if (!isStore(store)) {
     syncFolders(path)

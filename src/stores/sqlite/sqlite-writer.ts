@@ -173,6 +173,6 @@ export class SqliteWriter {
 }
 
 function outcomeUnknown(why: string, cause?: unknown): PlantsError {
-  const hint = 'Check the disk first, then what is in the store: plants list'
-  return new PlantsError('unknownOutcome', `${why} during a commit: whether it is stored is unknown`, { hint, cause })
+  const message = `${why} during a commit: whether it is stored is unknown`
+  return new PlantsError('unknownOutcome', message, { hint: { code: 'checkDisk' }, cause })
 }

@@ -82,7 +82,7 @@ export async function writeOut(
 
 /** A file that was not there when it was asked about. */
 function appeared(path: string): PlantsError {
-  return malformed(`${path} was created by another program, and was not replaced`, 'To replace it, add --yes')
+  return malformed(`${path} was created by another program, and was not replaced`, { code: 'replaceFile' })
 }
 
 /** @param old the file that is replaced; without it, the mode follows the umask */
@@ -153,12 +153,10 @@ export function formatOf({ path, isInPlace }: OutFile, byDefault: FormatName): F
   const format = [...formatNames, 'xlsx' as const].find((each) => each === word)
   if (format && (format !== 'xlsx' || compression === '')) return format
   if (isInPlace) return byDefault
-  const choice = `Choose a name that ends with .${formatNames.join(', .')} or .xlsx, or a format, such as: --output csv`
-  if (ending !== '') throw malformed(`${ending} is not an export format`, choice)
-  const example = formatNames.some((each) => each === name) ? name : undefined
+  if (ending !== '') throw malformed(`${ending} is not an export format`, { code: 'chooseFormat' })
   throw malformed(
     `The file name ${JSON.stringify(shorten(name))} has no ending that gives its format`,
-    example === undefined ? choice : `For stdout: --output ${example}. For a file, name it such as: plants.${example}`,
+    formatNames.some((each) => each === name) ? { code: 'writeToStdout', format: name } : { code: 'chooseFormat' },
   )
 }
 
@@ -204,8 +202,7 @@ async function* rowsOf(pages: Pages, maxRows: number) {
   for await (const page of pages) {
     for (const plant of page) {
       rows += 1
-      if (rows > maxRows)
-        throw malformed(`A sheet has at most ${maxRows} rows`, 'Use --limit and --after, or a .csv file')
+      if (rows > maxRows) throw malformed(`A sheet has at most ${maxRows} rows`, { code: 'exportFewer' })
       yield fieldNames.map((name) => cellOf(plant, name))
     }
   }

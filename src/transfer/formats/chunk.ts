@@ -5,6 +5,11 @@ import { maxDocumentBytes } from '../../platform/text-files.js'
 import { must } from '../../platform/values.js'
 import { type Problem, problem } from '../../stores/common/change.js'
 
+/** What the caller calls the options of an import: for messages. */
+export type OptionNames = Readonly<
+  Record<'columns' | 'delimiter' | 'encoding' | 'format' | 'idFrom' | 'match' | 'rejects' | 'sheet', string>
+>
+
 export interface FieldRules {
   /** such as `CommonName` for `name`; an empty one is not read */
   map: Partial<Record<FieldName, string>>
@@ -16,6 +21,7 @@ export interface FieldRules {
   match?: 'name' | undefined
   /** texts may be missing, and then stay as they are stored */
   isPartial: boolean
+  optionNames: OptionNames
 }
 
 export interface Header {

@@ -29,13 +29,15 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { name } = input
   const { format, start, encoding, isRejects, misencoded } = detectFormat(input, options)
   if (options.sheet !== undefined && !isRejects)
-    throw malformed(`${name} is not a workbook, so --sheet does not apply`, 'Leave out --sheet')
+    throw malformed(`${name} is not a workbook, so ${options.rules.optionNames.sheet} does not apply`, {
+      code: 'leaveOutSheet',
+    })
   const blocks = toUtf8(input.blocks, encoding)
   const source = { name, misencoded }
   // An object over several lines is one record, whose line says more than its index.
   if (format === 'json')
     return { format: start.startsWith('{') ? 'ndjson' : format, chunks: readDocument(blocks, source, options.rules) }
-  if (format === 'ndjson') return { format, chunks: readNdjson(blocks, encoding) }
+  if (format === 'ndjson') return { format, chunks: readNdjson(blocks, encoding, options.rules.optionNames) }
   const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
   return { ...(await openTable(blocks, source, rules, delimitersOf(format, options))), format }
 }
@@ -85,12 +87,10 @@ function detectFormat({ name, head }: FormatInput, options: InputOptions): Detec
   const misencoded = (line: number) =>
     malformed(
       `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding} in line ${line}`,
-      mayDiffer ? tryEncoding : 'Correct that line, or save the file as UTF-8',
+      mayDiffer ? { code: 'tryWindowsEncoding' } : 'Correct that line, or save the file as UTF-8',
     )
   return { format, start, encoding, isRejects, misencoded }
 }
-
-const tryEncoding = 'If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run'
 
 function formatOf(head: Buffer, start: string, name: string, { delimiter, encoding, rules }: InputOptions): FormatName {
   const ending = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups?.['ending']?.toLowerCase()
@@ -127,7 +127,7 @@ interface Trial {
   rows: Chunk<Cells>
 }
 
-/** Reads up to the header, or a row of `--columns`. */
+/** Reads up to the header, or a row of `columns`. */
 async function openTable(
   text: AsyncIterable<Buffer>,
   source: TableSource,

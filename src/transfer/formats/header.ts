@@ -1,4 +1,5 @@
 import { type FieldName, fieldNames } from '../../plant/plant.js'
+import type { Hint } from '../../platform/advice.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { must } from '../../platform/values.js'
@@ -10,7 +11,7 @@ export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason
 
 export const maxHeaderRows = 20
 
-/** The index of the first row that has the columns; -1 with `--columns`, and undefined if there is none. */
+/** The index of the first row that has the columns; -1 with `columns`, and undefined if there is none. */
 export function findHeader({ records, problems }: Chunk<Cells>, rules: FieldRules): number | undefined {
   if (rules.columns) return records.length > 0 ? -1 : undefined
   const rows = records.slice(0, maxHeaderRows)
@@ -37,11 +38,12 @@ export function headerAt(
   const row = index ?? likelyHeader(records)
   const line = lines[Math.max(0, row)]
   const why = index === undefined && problems.get(row)
-  if (why) throw malformed(`The header of ${source} cannot be read: ${why.message}`, chooseColumns)
+  if (why) throw malformed(`The header of ${source} cannot be read: ${why.message}`, { code: 'chooseColumns' })
   const names = namesIn(index === -1 ? must(rules.columns) : must(records[row]))
   const missing = missingIn(names, rules)
   const within = records.length < maxHeaderRows ? '' : ` in its first ${maxHeaderRows} rows`
-  const where = index === -1 ? `${source}: --columns has` : `${source} has no header${within}: line ${line} has`
+  const where =
+    index === -1 ? `${source}: ${rules.optionNames.columns} has` : `${source} has no header${within}: line ${line} has`
   if (missing.length > 0)
     throw malformed(
       `${where} no column for ${missing.join(' and ')}, only ${listOf(asMapped(names))}`,
@@ -65,22 +67,15 @@ export function headerAt(
 
 function severalColumns(field: FieldName, names: readonly string[], source: string): PlantsError {
   const areDifferent = new Set(names).size === names.length
-  const choice = `Choose one with --map ${field}=COLUMN, or give each a different name`
   return malformed(
     `Several columns of ${source} may be the ${field}: ${listOf(names)}`,
-    areDifferent ? choice : 'Give each a different name',
+    areDifferent ? { code: 'chooseOneColumn', field } : 'Give each a different name',
   )
 }
 
-const chooseColumns =
-  'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
-
-const chooseId =
-  'Choose its column with --map id=COLUMN, or number the plants with --id-from next, and add --match name if some are stored'
-
-function hintFor(missing: readonly FieldName[], { map }: FieldRules): string {
-  if (missing.some((field) => map[field])) return 'Correct --map: it names a column that is not there'
-  return missing.join() === 'id' ? chooseId : chooseColumns
+function hintFor(missing: readonly FieldName[], { map }: FieldRules): Hint {
+  if (missing.some((field) => map[field])) return { code: 'correctMap' }
+  return { code: missing.join() === 'id' ? 'chooseIdColumn' : 'chooseColumns' }
 }
 
 function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
@@ -92,7 +87,7 @@ function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   })
 }
 
-/** Without regard to case and white space, unless `--map` names one exactly. */
+/** Without regard to case and white space, unless `map` names one exactly. */
 function columnsOf(field: FieldName, names: readonly string[], { map }: FieldRules): number[] {
   const wanted = map[field] ?? field
   if (wanted === '') return []

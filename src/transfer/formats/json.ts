@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isObject, parseJson } from '../../plant/exact-json.js'
 import { fieldNames } from '../../plant/plant.js'
-import { malformed, shellWord } from '../../platform/errors.js'
+import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { problem } from '../../stores/common/change.js'
 import {
@@ -10,28 +10,33 @@ import {
   isTooLarge,
   type Misencoded,
   maxChunkRecords,
+  type OptionNames,
   readWhole,
   recordTooLarge,
 } from './chunk.js'
 import { readLines } from './text.js'
 
 /** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
-export async function* readNdjson(blocks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Chunk> {
+export async function* readNdjson(
+  blocks: AsyncIterable<Buffer>,
+  encoding: string,
+  optionNames: OptionNames,
+): AsyncGenerator<Chunk> {
+  const other =
+    encoding === 'utf-8' ? `UTF-8. If the input has another encoding, name it with ${optionNames.encoding}` : encoding
+  const misencoded = problem('malformed', `Not ${other}`)
   for await (const { first, texts, invalid } of readLines(blocks)) {
     const chunk = new Chunk()
     for (const [index, text] of texts.entries()) {
       const line = first + index
       if (isTooLarge(text)) chunk.add('', line, recordTooLarge)
-      else if (invalid.has(index))
-        chunk.add(text, line, encoding === 'utf-8' ? notUtf8 : problem('malformed', `Not ${encoding}`))
+      else if (invalid.has(index)) chunk.add(text, line, misencoded)
       else if (text.charCodeAt(0) > 0x20 || !/^[ \t\r]*$/.test(text))
         chunk.add(text.endsWith('\r') ? text.slice(0, -1) : text, line)
     }
     if (chunk.records.length > 0) yield chunk
   }
 }
-
-const notUtf8 = problem('malformed', 'Not UTF-8. If the input has another encoding, name it with --encoding')
 
 export interface JsonSource {
   name: string
@@ -116,8 +121,10 @@ function assertOne(text: string, source: string): void {
   const first = text.slice(0, end)
   if ('reason' in parseJson(first)) return
   const isLine = !first.trim().includes('\n') && between.includes('\n')
-  const hint = isLine ? 'It is NDJSON: --format ndjson' : `For one on each line, with ${exactJq}: ${jq('-c .', source)}`
-  throw malformed(`${source} has several JSON objects, and is no array of them`, hint)
+  throw malformed(
+    `${source} has several JSON objects, and is no array of them`,
+    isLine ? { code: 'readAsNdjson' } : { code: 'splitObjects', source },
+  )
 }
 
 /** Throws `malformed` for an object around an array of plants, such as the response of a service. */
@@ -130,7 +137,7 @@ export function assertRecord(value: unknown, source: string, { map }: FieldRules
   const key = JSON.stringify(shorten(path.join('.')))
   throw malformed(
     `${source} is one object without the fields of a plant: its key ${key} has an array`,
-    isPlain ? `To import that, with ${exactJq}: ${jq(shellWord(filter), source)}` : 'Import that array alone',
+    isPlain ? { code: 'importArray', filter, source } : 'Import that array alone',
   )
 }
 
@@ -142,15 +149,6 @@ function pathOfArray(value: Record<string, unknown>, depth = 1): string[] | unde
     if (path) return [key, ...path]
   }
   return undefined
-}
-
-/** An older one rounds ids beyond 2^53. */
-const exactJq = 'jq 1.7 or newer'
-
-/** jq reads no gzip. */
-function jq(filter: string, source: string): string {
-  const isFile = source !== 'stdin' && !/\.gz$/i.test(source)
-  return isFile ? `jq ${filter} ${shellWord(source)} | plants import -` : `jq ${filter}`
 }
 
 /** Yields the elements of an array or the members of an object, or what is in their place in a broken one. */

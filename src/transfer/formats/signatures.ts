@@ -1,6 +1,7 @@
+import type { Hint } from '../../platform/advice.js'
 import { malformed } from '../../platform/errors.js'
 
-type Signature = [pattern: RegExp, what: string, hint: string]
+type Signature = [pattern: RegExp, what: string, hint: Hint]
 
 /** of the first bytes, as Latin-1 */
 const binary: readonly Signature[] = [
@@ -13,7 +14,7 @@ const binary: readonly Signature[] = [
   [/^.{257}ustar[\0 ]/s, 'a tar archive', 'Unpack it first: tar -xf'],
   // whose first file begins after 30 bytes with its name; a workbook is one, too
   [/^PK\x03\x04.{26}[ -~\x80-\xff]{0,200}\.(?:csv|tsv|txt|json|ndjson)/is, 'a ZIP archive', 'Unpack it first'],
-  [/^SQLite format 3\0/, 'an SQLite database', 'If it is a store of plants, name it with --store'],
+  [/^SQLite format 3\0/, 'an SQLite database', { code: 'useAsStore' }],
   [/^PAR1[^\t\n\r -~]/, 'a Parquet file', 'Convert it to CSV first'],
   [/^\xd0\xcf\x11\xe0/, 'an old workbook (.xls), or has a password', 'Save it as .xlsx, without a password'],
   [/^\x89PNG\r\n|^\xff\xd8\xff|^GIF8[79]a/, 'a picture', 'Import the list that it shows'],
@@ -21,7 +22,7 @@ const binary: readonly Signature[] = [
   [/^PGDMP/, 'a dump of a database', 'Export the table as CSV instead'],
 ]
 
-/** of the decoded beginning; a table could begin so, which `--format` says */
+/** of the decoded beginning; a table could begin so, which `format` says */
 const textual: readonly Signature[] = [
   [/^version https:\/\/git-lfs/, 'a pointer of Git LFS', 'Fetch the file itself: git lfs pull'],
   [/^\{\\rtf/, 'rich text (RTF)', 'Save it as plain text, or its table as .xlsx'],
@@ -40,7 +41,7 @@ export function refuseBinary(head: Buffer, source: string): void {
 export function refuseUtf16(head: Buffer, source: string): void {
   const start = head.toString('latin1', 0, 8)
   const encoding = /^(?:[^\0]\0){4}/.test(start) ? 'utf-16le' : /^(?:\0[^\0]){4}/.test(start) ? 'utf-16be' : undefined
-  if (encoding) throw malformed(`${source} seems to be in UTF-16`, `Name its encoding: --encoding ${encoding}`)
+  if (encoding) throw malformed(`${source} seems to be in UTF-16`, { code: 'nameEncoding', encoding })
 }
 
 /**

@@ -143,10 +143,13 @@ async function askFor<T>(source: string, action: () => Promise<T>, what = source
   }
 }
 
-function refuseUnused({ format, encoding, delimiter }: InputOptions, source: string): void {
-  const given = { '--format': format, '--encoding': encoding, '--delimiter': delimiter }
-  const unused = Object.entries(given).find(([, value]) => value !== undefined)?.[0]
-  if (unused !== undefined) throw malformed(`${unused} does not apply to a workbook, as ${source} is`, 'Leave it out')
+function refuseUnused(options: InputOptions, source: string): void {
+  const unused = (['format', 'encoding', 'delimiter'] as const).find((name) => options[name] !== undefined)
+  if (unused !== undefined)
+    throw malformed(
+      `${options.rules.optionNames[unused]} does not apply to a workbook, as ${source} is`,
+      'Leave it out',
+    )
 }
 
 function namedSheet({ names, source }: Book, wanted: string): number {
@@ -171,7 +174,7 @@ async function sheetOfPlants(book: Book, rules: FieldRules): Promise<number> {
   const which = found.length > 0 ? found.map((index) => must(names[index])) : names
   throw malformed(
     `${found.length > 0 ? 'Several' : 'None'} of the sheets of ${source} have the columns of plants: ${listOf(which)}`,
-    'Choose one with --sheet NAME, and its columns with --map',
+    { code: 'chooseSheet' },
   )
 }
 

@@ -34,7 +34,7 @@ type Mapped = MappedChange | Problem
 interface Part {
   chunk: Chunk
   mapped: Mapped[]
-  /** the next id of `--id-from` after each record; that of the record before it unless it is numbered */
+  /** the next number after each record; that of the record before it unless it is numbered */
   nextIds: (string | undefined)[]
 }
 
@@ -52,12 +52,12 @@ export class Importer {
   readonly #rejects: Rejects | undefined
   readonly #observer: ImportObserver
   readonly #io: Io
-  /** of `--match name` */
+  /** if records are matched by their names */
   readonly #names: PlantNames | undefined
   readonly #checkpointBefore: string | undefined
   /** as this process has saved it last, or found it */
   #checkpoint: string | undefined
-  /** of `--id-from next` */
+  /** the first number, if that is above all ids */
   readonly firstId: bigint | undefined
   /** the end of what is settled */
   position: Position

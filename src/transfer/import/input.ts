@@ -55,7 +55,7 @@ export interface OpenInput extends FormatReader {
 }
 
 /** Throws `malformed` for an unreadable input, or one that is the rejects file. */
-export function assertReadable(inputs: ImportInput[], rejects: string | undefined): void {
+export function assertReadable({ inputs, rules }: ImportPlan, rejects: string | undefined): void {
   const target = rejects !== undefined && isThere(rejects) && realpathSync(rejects)
   for (const { path, name } of inputs) {
     if (path === '-') continue
@@ -64,7 +64,8 @@ export function assertReadable(inputs: ImportInput[], rejects: string | undefine
     } catch (error) {
       throw explainInput(name, error)
     }
-    if (realpathSync(path) === target) throw malformed(`--rejects names the input ${name}`, 'Choose another file')
+    if (realpathSync(path) === target)
+      throw malformed(`${rules.optionNames.rejects} names the input ${name}`, 'Choose another file')
   }
 }
 
@@ -73,7 +74,7 @@ function isThere(rejects: string): boolean {
     lstatSync(rejects, { throwIfNoEntry: false }) // from Node 22 on, statSync ignores ENOTDIR
     return statSync(rejects, { throwIfNoEntry: false }) !== undefined
   } catch (error) {
-    throw unwritable(`The rejects file ${rejects}`, error, 'Choose another file with --rejects')
+    throw unwritable(`The rejects file ${rejects}`, error, { code: 'useAnotherRejectsFile' })
   }
 }
 
@@ -253,7 +254,7 @@ export async function assertEncodings(plan: ImportPlan, io: Io): Promise<void> {
   }
 }
 
-/** For `--match name`. Of inputs that can be read twice, only the names of records without ids are kept. */
+/** To match records by their names. Of inputs that can be read twice, only the names of records without ids are kept. */
 export async function readNames(plan: ImportPlan, store: Pick<Store, 'read'> | undefined, io: Io): Promise<PlantNames> {
   const names = new PlantNames(plan.inputs.every(isFile))
   names.greatestId = await greatestIdIn(plan, io, names)
@@ -261,7 +262,8 @@ export async function readNames(plan: ImportPlan, store: Pick<Store, 'read'> | u
     await names.read(store?.read({ signal: io.signal }) ?? [])
   } catch (error) {
     if (!(error instanceof PlantsError) || error.status === undefined) throw error
-    throw new PlantsError(error.type, `--match name reads all plants: ${error.message}`, { ...error, cause: error })
+    const message = `${plan.rules.optionNames.match} name reads all plants: ${error.message}`
+    throw new PlantsError(error.type, message, { ...error, cause: error })
   }
   return names
 }

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
+import type { Hint } from '../../platform/advice.js'
 import { malformed, PlantsError, reasonOf, systemReason, unlessSystemError } from '../../platform/errors.js'
 import { acquireLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
@@ -93,9 +94,9 @@ function unusable(path: string, what: string, cause: unknown): unknown {
   if (cause instanceof PlantsError && cause.isInterruption) return cause
   const message = `The journal ${path}.db could not be ${what}: ${systemReason(cause) ?? reasonOf(cause)}`
   // A journal elsewhere does not know what is stored.
-  const hint = existsSync(`${path}.db`)
+  const hint: Hint = existsSync(`${path}.db`)
     ? 'Free some space. If it is damaged, remove it, and look into the service for what is stored'
-    : 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
+    : { code: 'setStateFolder' }
   return new PlantsError('unwritable', message, { hint, cause })
 }
 

@@ -21,9 +21,9 @@ export class Mapper {
   readonly #rules: FieldRules
   readonly #ifExists: ExistsPolicy
   readonly #header: Header | undefined
-  /** of `--id-from next`: the ids of records must be below */
+  /** of numbered records: the ids of others must be below */
   readonly #firstId: bigint | undefined
-  /** of `--match name` */
+  /** if records are matched by their names */
   readonly #names: PlantNames | undefined
   readonly #otherFields: Map<string, number>
   /** the id of the next valid record that has none */
@@ -73,7 +73,7 @@ export class Mapper {
     // A service may have created a plant with the next number for the same import, before that was killed.
     if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
     if (!lacksId && this.#firstId !== undefined && patch.id >= this.#firstId) {
-      const rule = `must be below ${this.#firstId}, the first that --id-from next assigns`
+      const rule = `must be below ${this.#firstId}, the first that ${this.#rules.optionNames.idFrom} next assigns`
       return problem('conflict', `The id ${patch.id} ${rule}`)
     }
     if (!isMatched && patch.name != null) this.#names?.add(patch.name, patch.id)
@@ -87,7 +87,10 @@ export class Mapper {
   /** The id of the plant that has the name of the record, or why that is not known. Undefined for a new plant. */
   #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
     if (!this.#names || typeof name !== 'string') return undefined
-    return this.#names.find(name) ?? (this.nextId === undefined ? this.#names.unknown(name) : undefined)
+    return (
+      this.#names.find(name) ??
+      (this.nextId === undefined ? this.#names.unknown(name, this.#rules.optionNames) : undefined)
+    )
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells = []): string[] {

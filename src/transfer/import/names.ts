@@ -4,6 +4,7 @@ import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { grouped } from '../../platform/values.js'
 import { type Problem, problem } from '../../stores/common/change.js'
+import type { OptionNames } from '../formats/chunk.js'
 
 /** Plants with the same name. */
 interface Several {
@@ -72,9 +73,9 @@ export class PlantNames {
   }
 
   /** Why a record is rejected that needs a number, if there are none. */
-  unknown(name: string): Problem {
+  unknown(name: string, { idFrom }: OptionNames): Problem {
     this.hasUnknown = true
-    return problem('invalid', `No plant has ${described(name)}. To create it, add --id-from next`)
+    return problem('invalid', `No plant has ${described(name)}. To create it, add ${idFrom} next`)
   }
 
   #keep(name: string, id: bigint | undefined): void {

@@ -17,7 +17,7 @@ export interface RejectedRecord {
 export function assertSameLayout(reader: FormatReader, first: FormatReader, name: string): void {
   if (rejectsHeader(reader) === rejectsHeader(first)) return
   const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
-  throw malformed(what, 'Import it alone, with another --rejects')
+  throw malformed(what, { code: 'importAlone' })
 }
 
 export function rejectsHeader({ header, delimiter = ',' }: FormatReader): string {

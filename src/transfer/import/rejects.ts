@@ -80,10 +80,12 @@ export class Rejects {
 
   #openExisting(stats: fs.Stats | undefined, { saved, replaced }: Owners): number {
     const { rejects: length = 0, rejectsTail: tail } = (replaced ?? saved)?.position ?? {}
-    const another = 'Choose another file with --rejects'
-    const exists = malformed(`${this.#path} already exists, and would be overwritten`, `${another}, or remove it`)
+    const exists = malformed(`${this.#path} already exists, and would be overwritten`, {
+      code: 'useAnotherRejectsFile',
+      or: 'remove it',
+    })
     const isNew = length === 0 && stats?.isFile() === true && !this.#isDraft(stats)
-    if (stats?.isFile()) assertOwnFile(this.#path, stats, another)
+    if (stats?.isFile()) assertOwnFile(this.#path, stats, { code: 'useAnotherRejectsFile' })
     if (isNew) throw exists
     const isShorter = (stats?.size ?? 0) < length
     const fd = isShorter ? undefined : this.#attempt(() => fs.openSync(this.#target, 'r+'))
@@ -94,8 +96,7 @@ export class Rejects {
     const what = isShorter
       ? 'is shorter than it was when the import was interrupted'
       : 'is not the file that the interrupted import has written'
-    const restore = 'Restore the file, or add --restart, and --if-exists same for what is stored'
-    throw malformed(`${this.#path} ${what}`, restore)
+    throw malformed(`${this.#path} ${what}`, { code: 'restoreRejects' })
   }
 
   /** Whether a killed run of this import, or of the one that it replaces, has created the file. */
@@ -204,7 +205,7 @@ export class Rejects {
   }
 
   #unwritable(error: unknown): unknown {
-    return unwritable(`The rejects file ${this.#path}`, error, 'Choose another file with --rejects, or free some space')
+    return unwritable(`The rejects file ${this.#path}`, error, { code: 'useAnotherRejectsFile', or: 'free some space' })
   }
 }
 

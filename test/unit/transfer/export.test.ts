@@ -197,7 +197,7 @@ describe('export to a file', () => {
       (error: unknown) => error,
     )
     const what = `${path} was created by another program, and was not replaced`
-    expect(failure).toEqual(code === 0 ? undefined : malformed(what, 'To replace it, add --yes'))
+    expect(failure).toEqual(code === 0 ? undefined : malformed(what, { code: 'replaceFile' }))
     expect([user.read('out.csv'), readdirSync(user.home)]).toEqual([content, ['data', 'out.csv']])
   })
 

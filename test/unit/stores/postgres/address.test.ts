@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { hintText } from '../../../../src/cli/hints.js'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { type AddressContext, type PostgresAddress, sslModes } from '../../../../src/stores/common/address.js'
 import { parseAddress } from '../../../../src/stores/registry.js'
@@ -23,7 +24,7 @@ async function parse(address: string, options: Partial<AddressContext> = {}): Pr
 async function rejection(address: string, options: Partial<AddressContext> = {}): Promise<(string | undefined)[]> {
   const error: unknown = await parse(address, options).catch((reason: unknown) => reason)
   if (!(error instanceof PlantsError) || error.type !== 'malformed') throw error
-  return [error.message, error.hint]
+  return [error.message, hintText(error.hint)]
 }
 
 describe('the address of a database', () => {

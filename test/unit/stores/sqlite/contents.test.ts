@@ -119,7 +119,7 @@ function checkFor(timeout: number, clock = tickingClock(), onProgress = (_read: 
 }
 
 test('where the time is over, it says what it has not read', async () => {
-  const hint = 'Allow more time with --timeout 10m'
+  const hint = 'Allow more time'
   const messages = new Set<string>()
   for (let timeout = 0; timeout < 30; timeout += 1) {
     const report = await checkFor(timeout)
