@@ -168,7 +168,7 @@ async function assertSameFiles(
 }
 
 /** Those that determine what a record is, and its number. Others, such as --if-exists, may differ in a later run. */
-export function readingFlags(options: ImportOptions): SavedImport['flags'] {
+function readingFlags(options: ImportOptions): SavedImport['flags'] {
   const map = Object.entries(options.map ?? {}).map((entry) => entry.join('='))
   return {
     '--format': options.format,
