@@ -1,4 +1,5 @@
-import type { OwnStore, Right, Store } from '../stores/common/store.js'
+import type { OwnStore, Store } from '../stores/common/store.js'
+import type { Right } from '../stores/common/tokens.js'
 import { completeAddress, isOwn, openToCompare, ownSchemeOf, schemeOf } from '../stores/registry.js'
 import { checkpointId } from '../transfer/import/checkpoint.js'
 import { dryRunOf } from '../transfer/import/dry-run.js'

@@ -11,7 +11,7 @@ import {
 } from '../plant/plant.js'
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
-import { maxSearch, type ReadQuery } from '../stores/common/store.js'
+import { maxSearch, type ReadQuery } from '../stores/common/query.js'
 import { HttpError, headersTooLarge, invalidHttp, tooLarge } from './answer.js'
 
 /** In plants. */

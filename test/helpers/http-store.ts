@@ -1,6 +1,7 @@
 import { fixedToken } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/service.js'
-import { type Access, type OpenOptions, rights } from '../../src/stores/common/store.js'
+import type { Access, OpenOptions } from '../../src/stores/common/store.js'
+import { rights } from '../../src/stores/common/tokens.js'
 import { HttpStore } from '../../src/stores/http/http-store.js'
 import { ownSchemeOf, parseAddress } from '../../src/stores/registry.js'
 import { type Hostile, json } from './hostile.js'

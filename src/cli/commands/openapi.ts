@@ -1,7 +1,7 @@
 import { writeAnswer } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { parseBasePath } from '../../platform/values.js'
-import { rights } from '../../stores/common/store.js'
+import { rights } from '../../stores/common/tokens.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 
 export interface OpenapiOptions extends GlobalOptions {

@@ -18,7 +18,7 @@ import {
 } from '../../platform/values.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
-import { defaultRights, type Right, rights, type TokenStore } from '../../stores/common/store.js'
+import { defaultRights, type Right, rights, type TokenStore } from '../../stores/common/tokens.js'
 import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'

@@ -1,8 +1,11 @@
-import type { FieldName, NewPlant, TextName } from '../../plant/plant.js'
+import type { NewPlant, TextName } from '../../plant/plant.js'
 import type { Clock } from '../../platform/clock.js'
-import { PlantsError } from '../../platform/errors.js'
+import type { PlantsError } from '../../platform/errors.js'
 import type { HttpAddress, PostgresAddress, PostgresHost } from './address.js'
 import type { Change, Outcome } from './change.js'
+import type { CheckpointChange } from './checkpoint-state.js'
+import type { CountQuery, ReadQuery, TextCount, WaitOptions } from './query.js'
+import type { Right, TokenStore } from './tokens.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
 export interface Store {
@@ -35,7 +38,7 @@ export interface Store {
   rights?(): Promise<readonly Right[]>
   /** Rejects if the store could not be used now. `needs` is by default the right to create plants. */
   check?(needs?: readonly Right[]): Promise<void>
-  /** the number of concurrent snapshots that do not delay other calls */
+  /** The number of concurrent snapshots that do not delay other calls. */
   readonly maxSnapshots?: number
   /** The bytes of the log that snapshots keep from being emptied. */
   logSize?(): number
@@ -62,66 +65,11 @@ export interface Transaction {
   saveCheckpoint(change: CheckpointChange): Promise<void>
 }
 
-/** The states of a checkpoint: undefined is none. */
-export interface CheckpointChange {
-  id: string
-  from: string | undefined
-  to: string | undefined
-}
-
-/** A store keeps the newest so many checkpoints of complete imports. */
-export const maxDone = 100
-/** How the state of a complete import begins. The time follows, so that the greatest state is the newest. */
-export const donePrefix = '{"done":"'
-
-/** Not retryable: the import goes on in the other process. */
-export class CheckpointMovedError extends PlantsError {
-  constructor() {
-    const message = 'Another plants process is importing the same inputs into this store'
-    super('unavailable', message, { hint: 'Wait for it' })
-  }
-}
-
-export interface WaitOptions {
-  /** milliseconds that the caller has waited already: a database counts them, and all pages of a list, as one call */
-  waited?: number | undefined
-}
-
 export interface WriteOptions extends WaitOptions {
-  /** after so many rejected changes, the later ones are not made */
+  /** After so many rejected changes, the later ones are not made. */
   maxRejected?: number | undefined
   signal?: AbortSignal | undefined
 }
-
-export interface ListQuery extends WaitOptions {
-  after?: bigint | undefined
-  /** at least 1 */
-  limit?: number | undefined
-  /** false for plants without one */
-  tag?: string | false | undefined
-  /** in any text, in any case: see `soughtText`; at most `maxSearch` */
-  search?: string | undefined
-  signal?: AbortSignal | undefined
-}
-
-export interface ReadQuery extends ListQuery {
-  /** by default `id`; texts without regard to the case of A to Z, then by id, and plants without them last */
-  sort?: FieldName | undefined
-  desc?: boolean | undefined
-  /** in the order of ids, each page at a moment of its own: what a page of a service needs, and its first page faster */
-  inPages?: boolean | undefined
-}
-
-export interface TextCount {
-  /** undefined for plants without one */
-  text: string | undefined
-  count: bigint
-}
-
-/** Unicode characters: the time to search a text of one character again and again grows with it */
-export const maxSearch = 200
-
-export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
 
 export interface CheckOptions {
   /** in milliseconds */
@@ -199,83 +147,3 @@ export interface OpenOptions extends FileOptions {
 }
 
 export const defaultConcurrency = 64
-
-export interface TokenStore {
-  /** @param digest SHA-256 of the token */
-  find(digest: Uint8Array): Promise<Token | undefined>
-  add(digest: Uint8Array, token: NewToken): Promise<Token>
-  /** Includes revoked tokens. In the order of their creation. */
-  list(): AsyncIterable<Token[]>
-  /** Undefined if there is none with this id. */
-  revoke(id: bigint, at: Date): Promise<Token | undefined>
-}
-
-export const rights = ['create', 'read', 'update', 'delete'] as const
-export type Right = (typeof rights)[number]
-
-export const defaultRights: readonly Right[] = ['create', 'read']
-
-/** Ignores unknown words, such as rights of a newer version. */
-export function rightsIn(text: string): Right[] {
-  const words = text.split(',')
-  return rights.filter((right) => words.includes(right))
-}
-
-type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
-
-export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at'
-
-/** @param times in milliseconds, in the order of `tokenColumns` */
-export function tokenFrom(id: bigint, note: string | null, rights: string, times: (bigint | string | null)[]): Token {
-  const [createdAt, expiresAt, revokedAt] = times.map((time) => (time === null ? undefined : toDate(time)))
-  return {
-    id,
-    note: note ?? undefined,
-    rights: rightsIn(rights),
-    createdAt: createdAt ?? new Date(0), // of a damaged row
-    expiresAt,
-    revokedAt,
-  }
-}
-
-/** Clamped: outside the range of `Date`, all comparisons are false. */
-function toDate(time: bigint | string): Date {
-  return new Date(Math.min(Math.max(Number(time), -8.64e15), 8.64e15))
-}
-
-export interface Token {
-  id: bigint
-  note: string | undefined
-  /** in the order of `rights` */
-  rights: readonly Right[]
-  createdAt: Date
-  expiresAt: Date | undefined
-  revokedAt: Date | undefined
-}
-
-/** bounds the memory of a list */
-export const pageRows = 1000
-
-/** @param readPage returns at most `rows` rows after an id, and none at the end */
-export async function* pagesOf<Row extends { id: bigint }>(
-  { after, limit = Infinity, signal }: ListQuery,
-  readPage: (after: bigint | undefined, rows: number) => Promise<Row[]>,
-): AsyncIterable<Row[]> {
-  let last = after
-  for (let left = limit; left > 0; ) {
-    signal?.throwIfAborted()
-    const page = await readPage(last, Math.min(left, pageRows))
-    if (page.length === 0) return
-    yield page
-    last = page.at(-1)?.id
-    left -= page.length
-  }
-}
-
-/** Such as `limit=100&after=1`. */
-export function queryText({ limit, desc, after, tag, search }: ReadQuery): string {
-  const order = desc ? 'desc' : undefined
-  const parameters = { limit, order, after, ...(tag === false ? { noTag: true } : { tag }), search }
-  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
-  return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
-}

@@ -5,15 +5,8 @@ import type { Hint } from '../../platform/advice.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { HttpAddress } from '../common/address.js'
 import { type Change, idOf, type Outcome } from '../common/change.js'
-import {
-  type CountQuery,
-  defaultConcurrency,
-  type OpenOptions,
-  type ReadQuery,
-  type Store,
-  type TextCount,
-  type WriteOptions,
-} from '../common/store.js'
+import type { CountQuery, ReadQuery, TextCount } from '../common/query.js'
+import { defaultConcurrency, type OpenOptions, type Store, type WriteOptions } from '../common/store.js'
 import { HttpClient } from './http-client.js'
 import { supportsKeys } from './plant-request.js'
 import { countTexts, listPages, readStream } from './read.js'

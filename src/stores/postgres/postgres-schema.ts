@@ -1,6 +1,7 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
-import { type CheckReport, type OpenOptions, type Right, rights } from '../common/store.js'
+import type { CheckReport, OpenOptions } from '../common/store.js'
+import { type Right, rights } from '../common/tokens.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { imports, plants, schemaName, tokens, versions } from './sql.js'

@@ -3,23 +3,15 @@ import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import type { Create } from '../common/plan.js'
-import {
-  type CountQuery,
-  type OpenOptions,
-  type OwnStore,
-  pagesOf,
-  type ReadQuery,
-  type Right,
-  type Transaction as StoreTransaction,
-  type TextCount,
-  type Token,
-  type TokenStore,
-  type TransactionOptions,
-  tokenColumns,
-  tokenFrom,
-  type WaitOptions,
-  type WriteOptions,
+import { type CountQuery, pagesOf, type ReadQuery, type TextCount, type WaitOptions } from '../common/query.js'
+import type {
+  OpenOptions,
+  OwnStore,
+  Transaction as StoreTransaction,
+  TransactionOptions,
+  WriteOptions,
 } from '../common/store.js'
+import { type Right, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/tokens.js'
 import { type Call, ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import { assertStore, assertUsable, migrate, rightsOf } from './postgres-schema.js'

@@ -1,7 +1,7 @@
 import { to as copyTo } from 'pg-copy-streams'
 import type { NewPlant, TextName } from '../../plant/plant.js'
+import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
 import { joiner, latinMarks, markRanges, partOfRun, type Sought, soughtText } from '../common/search.js'
-import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/store.js'
 import type { ConnectionPool } from './pool.js'
 import { type Connection, maxAnswer, tooLarge } from './postgres-connection.js'
 import { columns, idsOf, literal, plants, type Row, toBigInt, toPlant } from './sql.js'

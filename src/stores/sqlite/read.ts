@@ -1,7 +1,7 @@
 import { largestId, type NewPlant, smallestId, type TextName, textLength } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
+import type { CountQuery, ReadQuery, TextCount } from '../common/query.js'
 import { contains, soughtText } from '../common/search.js'
-import type { CountQuery, ReadQuery, TextCount } from '../common/store.js'
 import { assertOrder, belowAll, preparePlants, toPlant } from './rows.js'
 import type { Connection } from './sqlite-connection.js'
 import { DamageError } from './sqlite-errors.js'

@@ -2,27 +2,10 @@ import { statSync } from 'node:fs'
 import type { NewPlant, TextName } from '../../plant/plant.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
-import {
-  type CheckpointChange,
-  CheckpointMovedError,
-  type CountQuery,
-  donePrefix,
-  type FileOptions,
-  maxDone,
-  type OwnStore,
-  pagesOf,
-  type ReadQuery,
-  type Right,
-  rights,
-  type TextCount,
-  type Token,
-  type TokenStore,
-  type Transaction,
-  type TransactionOptions,
-  tokenColumns,
-  tokenFrom,
-  type WriteOptions,
-} from '../common/store.js'
+import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/checkpoint-state.js'
+import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
+import type { FileOptions, OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
+import { type Right, rights, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/tokens.js'
 import { applyChanges } from './apply.js'
 import { countPlants, countTexts, readPlants } from './read.js'
 import { assertOrder, belowAll, findPlant } from './rows.js'

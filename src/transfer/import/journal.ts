@@ -5,15 +5,8 @@ import { malformed, PlantsError, reasonOf, systemReason, unlessSystemError } fro
 import { acquireLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import {
-  CheckpointMovedError,
-  donePrefix,
-  maxDone,
-  type OpenOptions,
-  type OwnStore,
-  type Transaction,
-  type TransactionOptions,
-} from '../../stores/common/store.js'
+import { CheckpointMovedError, donePrefix, maxDone } from '../../stores/common/checkpoint-state.js'
+import type { OpenOptions, OwnStore, Transaction, TransactionOptions } from '../../stores/common/store.js'
 import { schemes } from '../../stores/registry.js'
 
 /** Keeps the checkpoint of an import into a service: a store of this machine, without plants. */

@@ -9,15 +9,9 @@ import {
 } from '../../../src/plant/plant.js'
 import { must } from '../../../src/platform/values.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
-import type {
-  CheckpointChange,
-  CountQuery,
-  ListQuery,
-  OwnStore,
-  ReadQuery,
-  Store,
-  Transaction,
-} from '../../../src/stores/common/store.js'
+import type { CheckpointChange } from '../../../src/stores/common/checkpoint-state.js'
+import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/common/query.js'
+import type { OwnStore, Store, Transaction } from '../../../src/stores/common/store.js'
 import { createNext, greatestId } from '../../../src/stores/registry.js'
 import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'

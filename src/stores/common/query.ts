@@ -1,0 +1,63 @@
+import type { FieldName } from '../../plant/plant.js'
+
+export interface WaitOptions {
+  /** How many milliseconds the caller has waited: a database counts them, and all pages of a list, as one call. */
+  waited?: number | undefined
+}
+
+export interface ListQuery extends WaitOptions {
+  after?: bigint | undefined
+  /** At least 1. */
+  limit?: number | undefined
+  /** False for plants without one. */
+  tag?: string | false | undefined
+  /** Part of any text, in any case: see `soughtText`. At most `maxSearch` long. */
+  search?: string | undefined
+  signal?: AbortSignal | undefined
+}
+
+export interface ReadQuery extends ListQuery {
+  /** By default `id`. Texts regardless of the case of A to Z, then by id; plants without them last. */
+  sort?: FieldName | undefined
+  desc?: boolean | undefined
+  /** In the order of ids, each page at a moment of its own: the first one comes sooner, and a service needs no more. */
+  inPages?: boolean | undefined
+}
+
+export interface TextCount {
+  /** Undefined for plants without one. */
+  text: string | undefined
+  count: bigint
+}
+
+/** In Unicode characters: the time to search a text that repeats one character grows with it. */
+export const maxSearch = 200
+
+export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
+
+/** Bounds the memory of a list. */
+export const pageRows = 1000
+
+/** @param readPage returns at most `rows` rows after an id, and none at the end */
+export async function* pagesOf<Row extends { id: bigint }>(
+  { after, limit = Infinity, signal }: ListQuery,
+  readPage: (after: bigint | undefined, rows: number) => Promise<Row[]>,
+): AsyncIterable<Row[]> {
+  let last = after
+  for (let left = limit; left > 0; ) {
+    signal?.throwIfAborted()
+    const page = await readPage(last, Math.min(left, pageRows))
+    if (page.length === 0) return
+    yield page
+    last = page.at(-1)?.id
+    left -= page.length
+  }
+}
+
+/** Such as `limit=100&after=1`. */
+export function queryText({ limit, desc, after, tag, search }: ReadQuery): string {
+  const order = desc ? 'desc' : undefined
+  const parameters = { limit, order, after, ...(tag === false ? { noTag: true } : { tag }), search }
+  const given = Object.entries(parameters).filter(([, value]) => value !== undefined)
+  return given.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join('&')
+}
