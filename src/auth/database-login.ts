@@ -4,7 +4,7 @@ import { isWindows, malformed, octal, PlantsError, shellOption, shellWord, syste
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/values.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
-import type { Login } from '../stores/common/store.js'
+import type { Login } from '../stores/postgres/postgres-options.js'
 import { type CredentialContext, savedToken } from './credentials.js'
 
 interface Password {

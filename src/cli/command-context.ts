@@ -7,17 +7,27 @@ import { Reporter } from '../output/reporter.js'
 import { toJson } from '../plant/exact-json.js'
 import { fieldNames, type NewPlant } from '../plant/plant.js'
 import type { Column, PlantRecord } from '../plant/records.js'
-import { PlantsError, shellOption } from '../platform/errors.js'
+import { malformed, PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } from '../platform/values.js'
-import type { Address } from '../stores/common/address.js'
+import {
+  type Address,
+  type HttpAddress,
+  isDefaultStore,
+  isOwn,
+  type OwnAddress,
+  type PostgresAddress,
+} from '../stores/common/address.js'
 import { tryingAgain } from '../stores/common/retry-policy.js'
-import type { Access, Login, OpenOptions, OwnStore, Store } from '../stores/common/store.js'
+import type { Store } from '../stores/common/store.js'
 import type { Right } from '../stores/common/tokens.js'
-import { isDefaultStore, noStore, ownSchemeOf, schemeOf } from '../stores/registry.js'
+import type { Access, HttpOptions } from '../stores/http/http-options.js'
+import type { Login, PostgresOptions } from '../stores/postgres/postgres-options.js'
+import { httpOpener, type OwnStoreOpener, postgresOpener, type StoreOpener, sqliteOpener } from '../stores/registry.js'
+import type { SqliteOptions } from '../stores/sqlite/sqlite-connection.js'
 import type { GlobalOptions } from './command.js'
 
-interface ContextOptions extends GlobalOptions, Pick<OpenOptions, 'retry' | 'concurrency'> {}
+interface ContextOptions extends GlobalOptions, Pick<HttpOptions, 'retry' | 'concurrency'> {}
 
 interface ContextParts {
   settings: EffectiveSettings
@@ -155,13 +165,18 @@ export class SettingsContext {
 /** What a command works with: its store, its settings, and the terminal. */
 export class CommandContext extends SettingsContext {
   readonly address: Address
-  readonly storeOptions: OpenOptions
+  readonly sqliteOptions: SqliteOptions
+  readonly #options: ContextOptions
+  /** A token command runs once, and a warning about a password is printed once. */
+  #access: Promise<Access> | undefined
+  #login: Promise<Login> | undefined
 
   /** @throws {PlantsError} `malformed` for an invalid setting */
   constructor(parts: ContextParts, address: Address) {
     super(parts)
     this.address = address
-    this.storeOptions = this.#storeOptions(parts.options)
+    this.#options = parts.options
+    this.sqliteOptions = this.#sqliteOptions()
   }
 
   /** @throws {PlantsError} `malformed` for an invalid setting, an unknown store, and an invalid settings file */
@@ -172,18 +187,63 @@ export class CommandContext extends SettingsContext {
 
   /** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
   async openStore(needs: readonly Right[] = []): Promise<Store | undefined> {
-    const store = await schemeOf(this.address).openExisting(this.address, { ...this.storeOptions, needs })
-    if (!store && !isDefaultStore(this.address)) throw noStore(this.address)
+    const store = await (await this.opener(needs)).openExisting()
+    if (!store && !isDefaultStore(this.address)) throw this.noStore()
     return store
   }
 
-  /** Undefined if it does not exist yet. Throws `malformed` for a service. */
-  async openOwnStore(): Promise<OwnStore | undefined> {
-    return ownSchemeOf(this.address).openExisting(this.address, this.storeOptions)
+  async createStore(needs: readonly Right[] = []): Promise<Store> {
+    return (await this.opener(needs)).open()
   }
 
-  createStore(): Promise<Store> {
-    return schemeOf(this.address).open(this.address, this.storeOptions)
+  /** Looks up the credential of a database or a service, and throws `unauthorized` if it needs one and there is none. */
+  async opener(needs: readonly Right[] = []): Promise<StoreOpener> {
+    const { address } = this
+    if (address.scheme !== 'http') return this.ownOpener()
+    return httpOpener(address, { ...(await this.httpOptions(address)), needs })
+  }
+
+  /** @throws {PlantsError} `malformed` for a service */
+  async ownOpener(): Promise<OwnStoreOpener> {
+    const address = this.ownAddress()
+    if (address.scheme === 'sqlite') return sqliteOpener(address, this.sqliteOptions)
+    return postgresOpener(address, await this.postgresOptions(address))
+  }
+
+  /** @throws {PlantsError} `malformed` for a service */
+  ownAddress(): OwnAddress {
+    const { address } = this
+    if (isOwn(address)) return address
+    const hint = 'Run the command on the host of the service, or select another store with --store'
+    throw malformed(`${address.name} is a service, but this command needs direct access to the store`, hint)
+  }
+
+  async httpOptions(address: HttpAddress): Promise<HttpOptions> {
+    const { accessTo } = await import('./store-access.js')
+    this.#access ??= accessTo(address, this)
+    const { retry, concurrency } = this.#options
+    return { access: await this.#access, timeout: this.timeout, clock: this.io, retry, concurrency }
+  }
+
+  async postgresOptions(address: PostgresAddress): Promise<PostgresOptions> {
+    const { loginTo } = await import('./store-access.js')
+    this.#login ??= loginTo(address, this)
+    const { timeout, io, reporter } = this
+    return {
+      ...{ login: await this.#login, timeout, clock: io, retry: this.#options.retry },
+      onAway: async (failure, patience = timeout) => {
+        if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
+      },
+      onMigrated: (name) => reporter.warn(`Migrated the store in ${name}`),
+    }
+  }
+
+  noStore(hint = 'Check the address. plants create creates a missing store'): PlantsError {
+    return new PlantsError('unavailable', `There is no store at ${this.address.name}`, { hint })
+  }
+
+  noStoreYet(): string {
+    return `There is no store at ${this.address.name} yet: plants create creates it`
   }
 
   /** @param store undefined if it does not exist */
@@ -196,21 +256,12 @@ export class CommandContext extends SettingsContext {
     return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
   }
 
-  #storeOptions({ retry, concurrency }: ContextOptions): OpenOptions {
+  #sqliteOptions(): SqliteOptions {
     const { timeout, io, reporter } = this
-    let access: Promise<Access> | undefined // a token command runs once
-    let login: Promise<Login> | undefined // a warning is printed once
     const warned = new Set<string>()
     return {
-      ...{ timeout, retry, concurrency, clock: io },
-      access: async (address) =>
-        (access ??= import('./store-access.js').then(({ accessTo }) => accessTo(address, this))),
-      login: async (address) => (login ??= import('./store-access.js').then(({ loginTo }) => loginTo(address, this))),
-      onAway: async (failure, patience = timeout) => {
-        if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
-      },
+      ...{ timeout, clock: io },
       onCreated: (path) => reporter.warn(`Created store ${path}`),
-      onMigrated: (name) => reporter.warn(`Migrated the store in ${name}`),
       onExposed: async (message, hint) => {
         const warning = `${message}. ${hint}`
         if (warned.has(warning)) return

@@ -3,8 +3,8 @@ import { plantCount } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { grouped, must } from '../platform/values.js'
+import { isOwn } from '../stores/common/address.js'
 import { CheckpointMovedError } from '../stores/common/checkpoint-state.js'
-import { idAfter, isOwn, nextIdIn } from '../stores/registry.js'
 import type { OptionNames } from '../transfer/formats/chunk.js'
 import { newImport, rejectedIn, type SavedImport, settledIn } from '../transfer/import/checkpoint.js'
 import { Importer } from '../transfer/import/importer.js'
@@ -33,6 +33,7 @@ import {
   savedImport,
 } from './import-resume.js'
 import { type OpenTarget, openTarget } from './import-target.js'
+import { idAfter, nextIdIn } from './next-id.js'
 
 export const optionNames: OptionNames = {
   columns: '--columns',
@@ -188,12 +189,12 @@ function readingFlags(options: ImportOptions): SavedImport['flags'] {
 async function firstIdFor(
   plan: ImportPlan,
   names: PlantNames | undefined,
-  { address, storeOptions, io }: CommandContext,
+  context: CommandContext,
 ): Promise<bigint | undefined> {
   if (plan.rules.idFrom !== 'next') return undefined
   if (names) return idAfter(names.greatestId, '--id-from')
-  const greatest = await greatestIdIn(plan, io)
-  const next = await nextIdIn(address, storeOptions, '--id-from')
+  const greatest = await greatestIdIn(plan, context.io)
+  const next = await nextIdIn(await context.opener(), '--id-from')
   return greatest !== undefined && greatest >= next ? idAfter(greatest, '--id-from') : next
 }
 

@@ -1,6 +1,7 @@
+import { PlantsError } from '../platform/errors.js'
+import { completeAddress, isOwn } from '../stores/common/address.js'
 import type { OwnStore, Store } from '../stores/common/store.js'
 import type { Right } from '../stores/common/tokens.js'
-import { completeAddress, isOwn, openToCompare, ownSchemeOf, schemeOf } from '../stores/registry.js'
 import { checkpointId } from '../transfer/import/checkpoint.js'
 import { dryRunOf } from '../transfer/import/dry-run.js'
 import type { ImportTarget } from '../transfer/import/importer.js'
@@ -22,21 +23,21 @@ export async function openTarget(
   plan: ImportPlan,
   report: ImportReport,
   options: ImportOptions,
-  { address, storeOptions, reporter, io }: CommandContext,
+  context: CommandContext,
 ): Promise<OpenTarget> {
+  const { address, sqliteOptions, reporter, io } = context
   if (options.dryRun) {
     const { store, isReadable } = options.match
-      ? { store: await schemeOf(address).openExisting(address, storeOptions), isReadable: true } // it must be
-      : await openToCompare(address, storeOptions)
+      ? { store: await (await context.opener()).openExisting(), isReadable: true } // it must be
+      : await openToCompare(context)
     if (!isReadable) await reporter.warn(`Only the input is checked, not which ids exist at ${address.name}`)
     const { write, close } = dryRunOf(store, isReadable, (changes) => report.writeChanges(changes))
     return { store, isService: false, id: undefined, transaction: withoutCheckpoint(write), close }
   }
   const paths = plan.inputs.map(({ path }) => path)
   const id = paths.includes('-') ? undefined : checkpointId(completeAddress(address), paths)
-  const needs: Right[] = options.ifExists === 'update' ? ['update'] : []
   if (isOwn(address)) {
-    const store = await ownSchemeOf(address).open(address, { ...storeOptions, needs })
+    const store = await (await context.ownOpener()).open()
     return {
       store,
       isService: false,
@@ -47,9 +48,10 @@ export async function openTarget(
       close: store.close.bind(store),
     }
   }
-  const journal = id === undefined ? undefined : await openJournal(id, storeOptions, io)
+  const needs: Right[] = options.ifExists === 'update' ? ['update'] : []
+  const journal = id === undefined ? undefined : await openJournal(id, sqliteOptions, io)
   try {
-    const store = await schemeOf(address).open(address, { ...storeOptions, needs })
+    const store = await context.createStore(needs)
     const write = store.write.bind(store)
     return {
       ...journal,
@@ -68,6 +70,22 @@ export async function openTarget(
     await journal?.close()
     throw error
   }
+}
+
+/** For a dry run. There may be no store yet, no token for a service, or no right to read it. */
+async function openToCompare(context: CommandContext): Promise<{ store: Store | undefined; isReadable: boolean }> {
+  const { address } = context
+  if (isOwn(address)) return { store: await (await context.ownOpener()).openExisting(), isReadable: true }
+  const { HttpStore } = await import('../stores/http/http-store.js')
+  try {
+    const store = await HttpStore.open(address, await context.httpOptions(address))
+    if (await store.isReadable()) return { store, isReadable: true }
+    await store.close()
+  } catch (error) {
+    const isWithoutToken = error instanceof PlantsError && error.type === 'unauthorized' && error.status === undefined
+    if (!isWithoutToken) throw error
+  }
+  return { store: undefined, isReadable: false }
 }
 
 function withoutCheckpoint(write: Store['write']): OwnStore['transaction'] {

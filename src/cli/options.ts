@@ -5,7 +5,6 @@ import { duration, invalidValue, parseCount } from '../platform/values.js'
 import type { Address } from '../stores/common/address.js'
 import { maxSearch } from '../stores/common/query.js'
 import { type Right, rights } from '../stores/common/tokens.js'
-import { takesCredential } from '../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
 
 export interface FilterOptions extends GlobalOptions {
@@ -59,7 +58,7 @@ export async function warnOfUselessRetry(
   address: Address,
   reporter: Reporter,
 ): Promise<void> {
-  if (retry !== undefined && !takesCredential(address))
+  if (retry !== undefined && address.scheme === 'sqlite')
     await reporter.warn('--retry applies to services and databases, and has no effect on a file')
 }
 

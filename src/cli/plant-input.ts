@@ -5,9 +5,10 @@ import { acceptNewPlant, idFromText, type NewPlant, otherFieldsOf } from '../pla
 import { malformed, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
-import { isOwn, nextIdIn, takesToken } from '../stores/registry.js'
+import { isOwn } from '../stores/common/address.js'
 import type { GlobalOptions } from './command.js'
 import type { CommandContext } from './command-context.js'
+import { nextIdIn } from './next-id.js'
 import type { GivenFields } from './prompts.js'
 
 export interface PlantOptions extends GlobalOptions {
@@ -60,12 +61,12 @@ const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 
 /** Prompts for the missing fields. The greatest id plus 1 is proposed, which is the id that the store chooses. */
 async function ask(given: GivenFields, { dryRun, idempotencyKey }: PlantOptions, context: CommandContext) {
-  const { address, storeOptions, io } = context
+  const { address, io } = context
   // Without a token this fails before the prompts.
-  if (takesToken(address) && !dryRun) await storeOptions.access(address)
+  if (address.scheme === 'http' && !dryRun) await context.httpOptions(address)
   // An idempotency key belongs to one id, and a service may not let its greatest one be read.
   const canPropose = isOwn(address) && given.id === undefined && idempotencyKey === undefined
-  const proposal = canPropose ? await nextIdIn(address, storeOptions).catch(unlessNoneIsLeft) : undefined
+  const proposal = canPropose ? await nextIdIn(await context.opener()).catch(unlessNoneIsLeft) : undefined
   const { askForPlant } = await import('./prompts.js')
   const plant = await askForPlant(given, proposal, context.isColored(io.stderr), io)
   return { plant, isProposed: proposal !== undefined && plant.id === proposal }

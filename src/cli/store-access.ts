@@ -16,8 +16,8 @@ import type { Io } from '../platform/io.js'
 import { proxyFor } from '../platform/proxy-variables.js'
 import { parseText } from '../platform/values.js'
 import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
-import type { Access, Login } from '../stores/common/store.js'
-import { takesPassword } from '../stores/registry.js'
+import type { Access } from '../stores/http/http-options.js'
+import type { Login } from '../stores/postgres/postgres-options.js'
 
 /** A part of `CommandContext`. */
 interface AccessContext {
@@ -114,6 +114,6 @@ export async function loginTo(address: PostgresAddress, context: AccessContext):
 }
 
 export async function warnOfExposure(address: Address, reporter: Reporter): Promise<void> {
-  const exposure = takesPassword(address) ? exposureOf(address) : undefined
+  const exposure = address.scheme === 'postgres' ? exposureOf(address) : undefined
   if (exposure !== undefined) await reporter.warn(exposure)
 }

@@ -1,4 +1,4 @@
-import type { Observer } from '../stores/common/store.js'
+import type { Observer } from '../stores/http/http-options.js'
 import type { Reporter } from './reporter.js'
 
 /** Logs in curl's notation: `>` was sent, `<` was received. */

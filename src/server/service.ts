@@ -6,8 +6,10 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { malformed, PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { isLoopback } from '../platform/values.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
-import type { OpenOptions, OwnStore } from '../stores/common/store.js'
+import type { OwnStore } from '../stores/common/store.js'
 import type { Right, TokenStore } from '../stores/common/tokens.js'
+import type { PostgresOptions } from '../stores/postgres/postgres-options.js'
+import type { SqliteOptions } from '../stores/sqlite/sqlite-connection.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
 import { RequestHandler } from './handler.js'
@@ -21,8 +23,11 @@ import { Streams } from './streams.js'
 /** Of pages and unread responses, in bytes, besides those of 64 bodies. */
 const otherMemory = 67_108_864
 
+/** What the service hears from its store, whichever kind it is. */
+export type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 'onCommit' | 'onCreated'>
+
 export interface ServiceOptions {
-  openStore(watch: Pick<OpenOptions, 'onAway' | 'onCommit' | 'onCreated'>): Promise<OwnStore>
+  openStore(events: StoreEvents): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   /** Called once the addresses are known to be free, before they are reported. */
   onListening?(tokens: TokenStore): Promise<void>

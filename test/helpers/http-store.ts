@@ -1,9 +1,10 @@
 import { fixedToken } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/service.js'
-import type { Access, OpenOptions } from '../../src/stores/common/store.js'
 import { rights } from '../../src/stores/common/tokens.js'
+import type { Access, HttpOptions } from '../../src/stores/http/http-options.js'
 import { HttpStore } from '../../src/stores/http/http-store.js'
-import { ownSchemeOf, parseAddress } from '../../src/stores/registry.js'
+import { parseAddress } from '../../src/stores/registry.js'
+import { SqliteStore } from '../../src/stores/sqlite/sqlite-store.js'
 import { type Hostile, json } from './hostile.js'
 import { type Result, runPlants, withUsual } from './run.js'
 import { limits, serveHere } from './service.js'
@@ -79,19 +80,19 @@ const usualAccess: Access = {
 /** Opens a service as a store, which is closed when the test is over. */
 export async function openHttp(
   url: string,
-  options: Partial<OpenOptions> = {},
+  options: Partial<HttpOptions> = {},
   access: Partial<Access> = {},
 ): Promise<HttpStore> {
   const address = await parseAddress(url, 'test', place())
   if (address.scheme !== 'http') throw new Error(`${url} is no service`)
-  const opening = openOptions({ access: async () => ({ ...usualAccess, ...access }), ...options })
+  const opening = { ...openOptions(), access: { ...usualAccess, ...access }, ...options }
   return closedAfterTest(await HttpStore.open(address, opening))
 }
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
 export async function ownService(listen: ListenAddress, path: string, basePath = ''): Promise<string> {
   const service = await serveHere({
-    openStore: (watch) => ownSchemeOf(fileAddress(path)).open(fileAddress(path), openOptions(watch)),
+    openStore: (events) => SqliteStore.open(fileAddress(path), openOptions(events)),
     openTokenSource: async () => fixedToken(token, { name: 'test', rights }),
     listen,
     basePath,

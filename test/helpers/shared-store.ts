@@ -6,8 +6,9 @@ import { PlantsError } from '../../src/platform/errors.js'
 import type { PostgresAddress } from '../../src/stores/common/address.js'
 import type { Change, Outcome } from '../../src/stores/common/change.js'
 import type { CheckpointChange } from '../../src/stores/common/checkpoint-state.js'
-import type { OpenOptions, Transaction, WriteOptions } from '../../src/stores/common/store.js'
+import type { Transaction, WriteOptions } from '../../src/stores/common/store.js'
 import { parsePostgres } from '../../src/stores/postgres/postgres-address.js'
+import type { PostgresOptions } from '../../src/stores/postgres/postgres-options.js'
 import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
 import { password } from './postgres/cluster.js'
 import type { Database } from './postgres.js'
@@ -18,15 +19,18 @@ export function addressOf({ url }: Pick<Database, 'url'>, parameters = ''): Post
   return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', place())
 }
 
-export function databaseOptions({ env }: Pick<Database, 'env'>, options: Partial<OpenOptions> = {}): OpenOptions {
-  const login = async () => ({
+export function databaseOptions(
+  { env }: Pick<Database, 'env'>,
+  options: Partial<PostgresOptions> = {},
+): PostgresOptions {
+  const login = {
     password: () => env.PGPASSWORD,
     passwordHint: 'Set PGPASSWORD',
     ca: undefined,
     cert: undefined,
     key: undefined,
-  })
-  return openOptions({ login, ...options })
+  }
+  return { ...openOptions(), login, ...options }
 }
 
 /**
@@ -35,7 +39,7 @@ export function databaseOptions({ env }: Pick<Database, 'env'>, options: Partial
  */
 export async function openShared(
   database: Pick<Database, 'url' | 'env'>,
-  { parameters, ...options }: Partial<OpenOptions> & { parameters?: string } = {},
+  { parameters, ...options }: Partial<PostgresOptions> & { parameters?: string } = {},
 ): Promise<PostgresStore> {
   for (;;) {
     try {

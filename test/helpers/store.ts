@@ -4,14 +4,13 @@ import { onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
 import type { AddressContext, SqliteAddress } from '../../src/stores/common/address.js'
 import { writeOne } from '../../src/stores/common/change.js'
-import type { OpenOptions, Store } from '../../src/stores/common/store.js'
+import type { Store } from '../../src/stores/common/store.js'
+import type { SqliteOptions } from '../../src/stores/sqlite/sqlite-connection.js'
 
 /** What a store needs to wait, with a timeout that no test reaches. */
-export function openOptions(options: Partial<OpenOptions> = {}): OpenOptions {
+export function openOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {
   const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
-  const access = () => Promise.reject(new Error('No service store is expected here'))
-  const login = () => Promise.reject(new Error('No database is expected here'))
-  return { timeout: 3_600_000, clock, access, login, ...options }
+  return { timeout: 3_600_000, clock, ...options }
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */

@@ -6,8 +6,8 @@ import { quoteIfNeeded } from '../../output/output.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { type Address, type HttpAddress, isLoginAddress } from '../../stores/common/address.js'
-import { loginAddress, schemeOf, schemeOfText, takesPassword, takesToken } from '../../stores/registry.js'
+import { type Address, type HttpAddress, isLoginAddress, loginAddress } from '../../stores/common/address.js'
+import { schemeOfText, schemes } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { hintText } from '../hints.js'
@@ -54,7 +54,7 @@ export function defineAuth(command: PlantsCommand, io: Io): void {
 
 async function login(options: LoginOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { settings, storeOptions } = context
+  const { settings, timeout } = context
   const { storeName } = settings
   const store = serviceOf(context)
   if (settings.value('token-command') !== undefined) {
@@ -66,7 +66,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   io.secrets.add(token)
   const { verifyToken } = await import('../../stores/http/check-token.js')
   const access = await accessTo(store, context, { token, source: 'file', place: 'this login' })
-  const check = await verifyToken(store, access, storeOptions)
+  const check = await verifyToken(store, { access, timeout, clock: io })
   if (check.state === 'rejected') {
     const message = `${store.name} does not accept this token: ${check.error.message}`
     const hint = 'Nothing was saved. Copy it again, or ask for a new one'
@@ -90,16 +90,16 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { address, settings } = context
-  const store = takesPassword(address) ? address : serviceOf(context)
+  const store = address.scheme === 'postgres' ? address : serviceOf(context)
   const names = namesOf(store, settings)
   const { before, after } = await changeSettings(io, context.timeout, (saved) =>
     saved.tokens === undefined ? saved : { ...saved, tokens: withField(saved.tokens, names.address, undefined) },
   )
   const removed = after !== before
-  if (takesToken(store) && tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set')
+  if (store.scheme === 'http' && tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set')
   if (settings.value('token-command') !== undefined)
     await context.warn(`${settings.storeName} still has a token command`)
-  const noun = takesToken(store) ? 'token' : 'password'
+  const noun = store.scheme === 'http' ? 'token' : 'password'
   const text = `${removed ? 'Removed the' : 'There was no saved'} ${noun} for ${displayName(names)}`
   await context.print({ ...names, removed }, text)
 }
@@ -107,7 +107,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
 async function status(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { saved, path = '' } = context.settings.file
-  const store = options.store !== undefined || takesToken(context.address) ? serviceOf(context) : undefined
+  const store = options.store !== undefined || context.address.scheme === 'http' ? serviceOf(context) : undefined
   const found = store && (await findToken(store, credentialContext(context), io))
   const { source, savedAt } = found ?? { source: 'none' }
   const own: Status[] = store ? [{ ...namesOf(store, context.settings), source, savedAt }] : []
@@ -132,12 +132,13 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
 
 /** Throws `malformed` for a store without tokens. */
 function serviceOf({ address: store, settings }: CommandContext): HttpAddress {
-  if (takesToken(store)) return store
+  if (store.scheme === 'http') return store
   const [name] = namedStores(settings.file.saved).find(([, { address }]) => schemeOfText(address) === 'http') ?? []
-  const hint = takesPassword(store)
-    ? 'If it requires a password: set PGPASSWORD, or write it to ~/.pgpass'
-    : `Select a store: --store ${name ?? 'https://plants.example.com'}`
-  throw malformed(`${store.name} is ${schemeOf(store).noun}, and uses no token`, hint)
+  const hint =
+    store.scheme === 'postgres'
+      ? 'If it requires a password: set PGPASSWORD, or write it to ~/.pgpass'
+      : `Select a store: --store ${name ?? 'https://plants.example.com'}`
+  throw malformed(`${store.name} is ${schemes[store.scheme].noun}, and uses no token`, hint)
 }
 
 async function readToken(fromStdin: boolean, store: HttpAddress, context: CommandContext): Promise<string> {

@@ -3,7 +3,7 @@ import { malformed } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { parseText } from '../../platform/values.js'
-import { fileOf, noStore } from '../../stores/registry.js'
+import type { SqliteAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 
@@ -22,13 +22,20 @@ export function parseBackupPath(text: string): string {
   throw malformed('A backup is a file, not stdin or stdout', 'Name a file')
 }
 
+/** @param instead the hint for a database */
+export function fileOf(context: CommandContext, instead: string): SqliteAddress {
+  const address = context.ownAddress()
+  if (address.scheme === 'sqlite') return address
+  throw malformed(`${address.name} is a database, which has backups of its own`, instead)
+}
+
 export async function backup(path: string, options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const address = fileOf(context.address, 'Use pg_dump, or write its plants to a file: plants export FILE')
+  const address = fileOf(context, 'Use pg_dump, or write its plants to a file: plants export FILE')
   const file = io.resolvePath(path)
   const { backUp } = await import('../../stores/sqlite/sqlite-backup.js')
-  const copy = await backUp(address, file, context.storeOptions)
-  if (!copy) throw noStore(address)
+  const copy = await backUp(address, file, context.sqliteOptions)
+  if (!copy) throw context.noStore()
   const { plants, bytes } = copy
   const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
   await context.print({ file, plants, bytes }, sentence)

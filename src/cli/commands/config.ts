@@ -7,7 +7,7 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { isJson } from '../../platform/values.js'
 import type { Address } from '../../stores/common/address.js'
-import { completeAddress } from '../../stores/registry.js'
+import { completeAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { chosenFormat, SettingsContext } from '../command-context.js'
 

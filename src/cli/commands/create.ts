@@ -5,11 +5,12 @@ import { equalFields, isIdempotencyKey, type NewPlant, newPlant, type Plant, pla
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { invalidValue, outputFormats } from '../../platform/values.js'
+import { isOwn } from '../../stores/common/address.js'
 import { idExists, writeOne } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
-import { createNext, greatestId, idAfter, isOwn } from '../../stores/registry.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
+import { createNext, greatestId, idAfter } from '../next-id.js'
 import { addRetry, warnOfEmptyTexts, warnOfUselessRetry } from '../options.js'
 import { type PlantOptions, readPlant } from '../plant-input.js'
 
@@ -82,7 +83,7 @@ async function preview(given: NewPlant, isNext: boolean, key: string | undefined
     if (isNext) throw malformed('The service chooses the id of --id next', 'Use a specific id')
     await (await import('../store-access.js')).assertAccess(address, context)
   }
-  const store = isOwn(address) ? await context.openOwnStore() : undefined
+  const store = isOwn(address) ? await (await context.ownOpener()).openExisting() : undefined
   try {
     const plant = isNext ? newPlant(idAfter(store && (await greatestId(store))), given.name, given.tag) : given
     await store

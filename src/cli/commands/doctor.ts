@@ -11,10 +11,8 @@ import { PlantsError, systemReason } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
 import { assertCreatable } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import type { HttpAddress, OwnAddress, PostgresAddress, SqliteAddress } from '../../stores/common/address.js'
-import type { OpenOptions } from '../../stores/common/store.js'
-import { rights as allRights, type Right } from '../../stores/common/tokens.js'
-import { isDefaultStore, isOwn, ownSchemeOf } from '../../stores/registry.js'
+import type { HttpAddress, PostgresAddress, SqliteAddress } from '../../stores/common/address.js'
+import { isDefaultStore, isOwn } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, chosenFormat, printedFormat } from '../command-context.js'
 import { hintText } from '../hints.js'
@@ -138,7 +136,9 @@ function examineOther(other: string, file: SettingsFile, options: DoctorOptions,
 async function examineStore(context: CommandContext): Promise<CheckResult> {
   const { address } = context
   try {
-    return await (isOwn(address) ? examineOwn(address, context) : examineService(address, context))
+    if (address.scheme === 'sqlite') return await examineFile(address, context)
+    if (address.scheme === 'postgres') return await examineDatabase(address, context)
+    return await examineService(address, context)
   } catch (error) {
     // PLANTS_TOKEN and PGPASSWORD are for the store of this run, so another store may have none here.
     if (context.settings.isOfRun || !(error instanceof PlantsError) || error.type !== 'unauthorized') throw error
@@ -146,47 +146,34 @@ async function examineStore(context: CommandContext): Promise<CheckResult> {
   }
 }
 
-async function examineOwn(address: OwnAddress, { storeOptions, settings }: CommandContext): Promise<CheckResult> {
+/** A file that cannot be written is opened to be read. */
+async function examineFile(address: SqliteAddress, { sqliteOptions, settings }: CommandContext): Promise<CheckResult> {
+  const { assertWritable, inspect } = await import('../../stores/sqlite/sqlite-check.js')
   const exposures: CheckResult[] = []
-  const options: OpenOptions = {
-    ...storeOptions,
-    onExposed: async (message, hint) => {
-      exposures.push({ state: 'warning', message, hint })
-    },
+  const onExposed = async (message: string, hint: string) => {
+    exposures.push({ state: 'warning', message, hint })
   }
-  const rights = await (address.scheme === 'sqlite' ? inspectFile(address, options) : rightsIn(address, options))
+  const exists = await inspect(address, { ...sqliteOptions, onExposed })
   const exposure = exposures.at(-1)
   if (exposure) return exposure
-  const closed =
-    address.scheme === 'sqlite' ? await attempt(async () => (await sqliteCheck()).assertWritable(address)) : undefined
+  const closed = await attempt(async () => assertWritable(address))
   // A store that this user can only read may be meant so, and one that this run does not use may never be created.
   if (closed)
-    return { state: rights || !settings.isOfRun ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
-  if (!rights) return ok(`${address.name} (not created yet)`)
+    return { state: exists || !settings.isOfRun ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
+  return ok(exists ? address.name : `${address.name} (not created yet)`)
+}
+
+async function examineDatabase(address: PostgresAddress, context: CommandContext): Promise<CheckResult> {
+  const { PostgresStore } = await import('../../stores/postgres/postgres-store.js')
+  const store = await PostgresStore.openExisting(address, await context.postgresOptions(address))
+  const rights = await store.rights().finally(() => store.close())
   if (rights.includes('create')) return ok(address.name)
   const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
   return { state: 'warning', message: `${address.name}: there is no right to create plants`, hint }
 }
 
-const sqliteCheck = () => import('../../stores/sqlite/sqlite-check.js')
-
-/** Undefined if there is no store. A file that cannot be written is opened to be read. */
-async function inspectFile(address: SqliteAddress, options: OpenOptions): Promise<readonly Right[] | undefined> {
-  const { inspect } = await sqliteCheck()
-  return (await inspect(address, options)) ? allRights : undefined
-}
-
-async function rightsIn(address: PostgresAddress, options: OpenOptions): Promise<readonly Right[] | undefined> {
-  const store = await ownSchemeOf(address).openExisting(address, options)
-  try {
-    return await store?.rights()
-  } finally {
-    await store?.close()
-  }
-}
-
 async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {
-  const { settings, storeFlag, storeOptions } = context
+  const { settings, storeFlag, timeout, io } = context
   const { isOfRun } = settings
   if (!isOfRun && settings.value('token-command') !== undefined) {
     const how = `Check it with: plants doctor${storeFlag}`
@@ -198,7 +185,7 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
     return { state: isOfRun ? 'failed' : 'warning', message, hint }
   }
   const { verifyToken } = await import('../../stores/http/check-token.js')
-  const result = await verifyToken(address, access, storeOptions)
+  const result = await verifyToken(address, { access, timeout, clock: io })
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } = result.error
   const rejection = result.state === 'rejected' ? `${address.name} does not accept the token: ` : ''
@@ -207,13 +194,20 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
 
 /** Undefined for a service, or for a missing file. */
 async function examineContents(context: CommandContext): Promise<CheckResult | undefined> {
-  const { address, storeOptions, settings, reporter, io } = context
+  const { address, settings, reporter, io } = context
   if (!isOwn(address)) return undefined
   const timeout = settings.source('timeout').source === 'default' ? readingTime : context.timeout
   const progress = progressLine(io, reporter.showsProgress)
   const onProgress = (done: number, total: number) => progress.show(() => ({ done, part: done / total }))
-  const quietly = { ...storeOptions, onExposed: async () => undefined } // it was reported
-  const check = () => ownSchemeOf(address).check(address, quietly, { timeout, onProgress })
+  const check = async () => {
+    if (address.scheme === 'postgres')
+      return (await import('../../stores/postgres/postgres-schema.js')).check(
+        address,
+        await context.postgresOptions(address),
+      )
+    const { check } = await import('../../stores/sqlite/sqlite-check.js')
+    return check(address, { ...context.sqliteOptions, onExposed: undefined }, { timeout, onProgress }) // it was reported
+  }
   const report = await attempt(check).finally(progress.clear)
   if (report instanceof PlantsError) return failed('contents', report)
   if (report?.hint === undefined) return report && ok(report.message)

@@ -7,7 +7,7 @@ import { countEmptyTexts, type FileFormat, type FormatName, formatNames } from '
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { outputFormats, parseOutput, parseText } from '../../platform/values.js'
-import { isPartOf, noStoreYet } from '../../stores/registry.js'
+import type { Address } from '../../stores/common/address.js'
 import type { OutFile } from '../../transfer/export/out-file.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -84,6 +84,13 @@ async function targetNamed(name: string, { output, yes }: ExportOptions, context
   return { ...file, name, format, encode, mayReplace: file.exists || yes === true }
 }
 
+/** True also for the files that SQLite keeps beside a store. */
+async function isPartOf(address: Address, path: string): Promise<boolean> {
+  if (address.scheme !== 'sqlite') return false
+  const { isFileOf, realPathOf } = await import('../../stores/sqlite/store-file.js')
+  return isFileOf(realPathOf(address.name), realPathOf(path))
+}
+
 async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
   if (!context.mayAsk) throw malformed(message, 'To replace it, add --yes')
   await context.confirm(`${message}. Replace it?`, 'Nothing was exported')
@@ -94,8 +101,9 @@ function outputOf({ output }: CommandContext): FormatName {
 }
 
 /** A missing default store exports nothing. Throws `unavailable` if that would replace a file. */
-async function warnOfMissing({ address, reporter }: CommandContext, target: Target | undefined): Promise<void> {
-  if (!target?.exists) return reporter.warn(noStoreYet(address))
+async function warnOfMissing(context: CommandContext, target: Target | undefined): Promise<void> {
+  const { address, reporter } = context
+  if (!target?.exists) return reporter.warn(context.noStoreYet())
   const what = `an empty export would replace ${quoteIfNeeded(target.name)}`
   const message = `There is no store at ${address.name} yet, and ${what}`
   throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })

@@ -5,9 +5,9 @@ import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { grouped, must, outputFormats } from '../../platform/values.js'
 import type { Address } from '../../stores/common/address.js'
+import { isOwn } from '../../stores/common/address.js'
 import type { ListQuery } from '../../stores/common/query.js'
 import type { Store } from '../../stores/common/store.js'
-import { isOwn, noStoreYet } from '../../stores/registry.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -34,7 +34,7 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
     const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc, inPages: sort === 'id' }
     const printer = await context.plantPrinter(fieldNames, Math.min(limit ?? Infinity, 200))
     const shown = await printPlants(store?.read(query) ?? [], limit, printer)
-    if (!store) await context.warn(noStoreYet(context.address))
+    if (!store) await context.warn(context.noStoreYet())
     else if (shown.isTruncated) {
       const more = sort === 'id' ? `For more: --after ${shown.last}` : 'For all, leave out --limit'
       const share = isOwn(context.address) ? await shareOf(store, shown.count, options) : plantCount(shown.count)

@@ -2,10 +2,10 @@ import { plantCount } from '../../plant/plant.js'
 import { malformed } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { fileOf, schemes } from '../../stores/registry.js'
+import { sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { parseBackupPath } from './backup.js'
+import { fileOf, parseBackupPath } from './backup.js'
 
 export interface RestoreOptions extends GlobalOptions {
   dryRun?: true
@@ -27,11 +27,11 @@ export function defineRestore(command: PlantsCommand, io: Io): void {
 export async function restore(path: string, options: RestoreOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
-  const address = fileOf(context.address, instead)
+  const address = fileOf(context, instead)
   const file = io.resolvePath(path)
-  const { storeOptions } = context
+  const { sqliteOptions } = context
   const { checkBackup, restoreStore } = await import('../../stores/sqlite/sqlite-backup.js')
-  const checked = await checkBackup(address, file, storeOptions)
+  const checked = await checkBackup(address, file, sqliteOptions)
   const { plants } = checked
   const what = `${plantCount(plants)} from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
   if (options.dryRun) {
@@ -39,12 +39,12 @@ export async function restore(path: string, options: RestoreOptions, io: Io): Pr
     return context.printResult(fields, `Would restore ${what}`, 'Nothing was restored')
   }
   if (!options.yes) {
-    const store = await schemes.sqlite.openExisting(address, storeOptions)
+    const store = await sqliteOpener(address, sqliteOptions).openExisting()
     const present = await store?.count()
     await store?.close()
     if (present) await confirmReplacement(`The store ${address.name} has ${plantCount(present)}`, context)
   }
-  const kept = await restoreStore(address, checked, new Date(io.time()), storeOptions)
+  const kept = await restoreStore(address, checked, new Date(io.time()), sqliteOptions)
   const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
   await context.print({ file, store: address.name, plants, kept }, `Restored ${what}${rest}`)
 }

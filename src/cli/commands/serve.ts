@@ -3,7 +3,7 @@ import { statSync } from 'node:fs'
 import { Option } from 'commander'
 import { parseToken } from '../../auth/token.js'
 import { toJson } from '../../plant/exact-json.js'
-import { within } from '../../platform/clock.js'
+import { type Clock, within } from '../../platform/clock.js'
 import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -17,9 +17,10 @@ import {
   wholeNumber,
 } from '../../platform/values.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
-import type { ServiceOptions } from '../../server/service.js'
+import type { ServiceOptions, StoreEvents } from '../../server/service.js'
+import { isDefaultStore } from '../../stores/common/address.js'
 import { defaultRights, type Right, rights, type TokenStore } from '../../stores/common/tokens.js'
-import { isDefaultStore, noStore, ownSchemeOf } from '../../stores/registry.js'
+import { type OwnStoreOpener, postgresOpener, sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'
@@ -111,7 +112,7 @@ export async function serve(options: ServeOptions, io: Io): Promise<void> {
 }
 
 async function serviceOptions(options: ServeOptions, context: CommandContext): Promise<ServiceOptions> {
-  const { address: store, storeFlag, storeOptions, io } = context
+  const { address: store, storeFlag, timeout, io } = context
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows) throw malformed('--socket does not work on Windows', 'Use --port instead')
   if (options.adminHost !== undefined && adminPort === undefined)
@@ -123,21 +124,21 @@ async function serviceOptions(options: ServeOptions, context: CommandContext): P
   const mayShowToken = context.isInteractive
   let needsToken = false
   return {
-    openStore: async (watch) => {
+    openStore: async (events) => {
       // A missing store has no tokens. Only the default one is created for its first token, which a terminal shows.
       if (given === undefined && !(isDefaultStore(store) && mayShowToken)) {
-        const existing = await ownSchemeOf(store).openExisting(store, storeOptions)
+        const existing = await (await context.ownOpener()).openExisting()
         const hint = `Check the address. To create a store, and a token for clients: plants tokens create${storeFlag}`
-        if (!existing) throw noStore(store, hint)
+        if (!existing) throw context.noStore(hint)
         await existing.close()
       }
-      return ownSchemeOf(store).open(store, { ...storeOptions, clock, ...watch })
+      return (await openerFor(context, clock, events)).open()
     },
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options.tlsKey, io, warn)
       if (given === undefined) {
         needsToken = await needsFirstToken(tokens, mayShowToken, context)
-        return tokensOfStore(tokens, io.now, io.time, storeOptions.timeout)
+        return tokensOfStore(tokens, io.now, io.time, timeout)
       }
       if (given.length < minTokenLength) warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
       return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: options.allow ?? ['create'] })
@@ -152,10 +153,21 @@ async function serviceOptions(options: ServeOptions, context: CommandContext): P
     tls: await tlsFor(options, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: options,
-    timeout: storeOptions.timeout,
+    timeout,
     log: { output: io.stderr, level: options.logLevel, delay: io.stderr.isTerminal ? 0 : 100 },
     now: () => performance.now(), // cheaper per call than io.now
   }
+}
+
+async function openerFor(
+  context: CommandContext,
+  clock: Clock,
+  { onAway, onCommit, onCreated }: StoreEvents,
+): Promise<OwnStoreOpener> {
+  const address = context.ownAddress()
+  if (address.scheme === 'sqlite')
+    return sqliteOpener(address, { ...context.sqliteOptions, clock, onCommit, onCreated })
+  return postgresOpener(address, { ...(await context.postgresOptions(address)), clock, onAway, onCommit })
 }
 
 /** As `new URL(…).origin` writes it, which is what browsers send. */

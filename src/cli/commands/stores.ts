@@ -8,14 +8,8 @@ import type { Reporter } from '../../output/reporter.js'
 import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/common/address.js'
-import {
-  completeAddress,
-  isDefaultStore,
-  loginAddress,
-  ownSchemeOf,
-  takesPassword,
-  takesToken,
-} from '../../stores/registry.js'
+import { completeAddress, isDefaultStore, loginAddress } from '../../stores/common/address.js'
+import { sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, SettingsContext } from '../command-context.js'
 import { warnOfExposure } from '../store-access.js'
@@ -151,7 +145,7 @@ function savedAddress(address: Address): string {
 }
 
 async function warnOfRisks(name: string, address: Address, store: SavedStore, reporter: Reporter): Promise<void> {
-  if (takesToken(address) && isOpenToAll(address) && !store['allow-http']) {
+  if (address.scheme === 'http' && isOpenToAll(address) && !store['allow-http']) {
     const hint = `To allow it: plants stores set ${shellWord(name)} --allow-http`
     await reporter.warn(`No token will be sent to ${address.name}, because others could read it. ${hint}`)
   }
@@ -164,14 +158,18 @@ async function init(address: string, options: GlobalOptions, io: Io): Promise<vo
   // Errors call it an address.
   if (!isStoreName(address)) await resolveAddress(address, 'The address', io, { isArgument: true })
   const context = await CommandContext.from({ ...options, store: address }, io)
-  const { address: store, storeOptions } = context
+  const { address: store, sqliteOptions } = context
   if (store.scheme === 'http') throw malformed(`${store.name} is a service, which has its own store`, ofService)
-  if (takesPassword(store) && store.hosts.length > 1) {
+  if (store.scheme === 'postgres' && store.hosts.length > 1) {
     const why = 'while the first one is away, a second store would be created on another'
     const message = `stores init takes an address with one server, but ${store.name} has ${store.hosts.length}: ${why}`
     throw malformed(message, 'Name the server that accepts writes')
   }
-  const created = await ownSchemeOf(store).init(store, { ...storeOptions, onCreated: undefined })
+  const opener =
+    store.scheme === 'sqlite'
+      ? sqliteOpener(store, { ...sqliteOptions, onCreated: undefined }) // it is reported below
+      : await context.ownOpener()
+  const created = await opener.init()
   const name = quoteIfNeeded(store.name)
   const text = created ? `Created a store at ${name}` : `There is a store at ${name} already`
   await context.print({ address: store.name, created }, text)

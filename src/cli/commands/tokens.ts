@@ -4,7 +4,6 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { duration, parseText } from '../../platform/values.js'
 import { defaultRights, type Right, type Token, type TokenStore } from '../../stores/common/tokens.js'
-import { ownSchemeOf } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'
@@ -59,7 +58,7 @@ async function create({ note, expires, allow, ...options }: CreateTokenOptions, 
   const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
   const { digestOf, newToken } = await import('../../server/authenticator.js')
   const token = newToken()
-  const store = await ownSchemeOf(context.address).open(context.address, context.storeOptions)
+  const store = await (await context.ownOpener()).open()
   try {
     const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
     const hint = `Revoke it with: plants tokens revoke ${added.id}${context.storeFlag}`
@@ -115,12 +114,11 @@ async function withTokens(
   context: CommandContext,
   action: (tokens: TokenStore | undefined) => Promise<void>,
 ): Promise<void> {
-  const { address, storeOptions } = context
-  const scheme = ownSchemeOf(address)
+  const opener = await context.ownOpener()
   const existing = await context.openStore()
   if (!existing) return action(undefined)
   await existing.close()
-  const store = await scheme.open(address, storeOptions)
+  const store = await opener.open()
   try {
     await action(store.tokens)
   } finally {

@@ -61,6 +61,24 @@ export interface PostgresAddress {
   max: number
 }
 
+export function isOwn(address: Address): address is OwnAddress {
+  return address.scheme !== 'http'
+}
+
+export function isDefaultStore(address: Address): boolean {
+  return address.scheme === 'sqlite' && address.isDefault
+}
+
+/** What a credential is saved under. */
+export function loginAddress(address: Address): string {
+  return address.scheme === 'postgres' ? address.login : address.name
+}
+
+/** The address that is saved: with the user and the parameters, but without the password. */
+export function completeAddress(address: Address): string {
+  return address.scheme === 'postgres' ? address.href : address.name
+}
+
 /** An absolute path as the host is the folder of a Unix socket. */
 export interface PostgresHost {
   host: string

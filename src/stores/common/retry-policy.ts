@@ -1,6 +1,5 @@
 import { backoff, type Clock, wait } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-import type { OpenOptions } from './store.js'
 
 /** The first pause and the longest one, in milliseconds: they grow exponentially, with jitter. */
 interface RetryPolicy {
@@ -21,7 +20,7 @@ interface RetryState {
 
 /** In milliseconds: a store that never answered may not be running at all, and is retried only briefly. */
 export function patienceOf(
-  { timeout, retry = Math.min(firstPatience, timeout) }: Pick<OpenOptions, 'timeout' | 'retry'>,
+  { timeout, retry = Math.min(firstPatience, timeout) }: { timeout: number; retry?: number | undefined },
   hasAnswered: boolean,
 ): number {
   return hasAnswered ? timeout : retry

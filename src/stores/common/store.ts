@@ -1,7 +1,4 @@
 import type { NewPlant, TextName } from '../../plant/plant.js'
-import type { Clock } from '../../platform/clock.js'
-import type { PlantsError } from '../../platform/errors.js'
-import type { HttpAddress, PostgresAddress, PostgresHost } from './address.js'
 import type { Change, Outcome } from './change.js'
 import type { CheckpointChange } from './checkpoint-state.js'
 import type { CountQuery, ReadQuery, TextCount, WaitOptions } from './query.js'
@@ -71,79 +68,8 @@ export interface WriteOptions extends WaitOptions {
   signal?: AbortSignal | undefined
 }
 
-export interface CheckOptions {
-  /** in milliseconds */
-  timeout: number
-  /** number of plants that were read, of `total` */
-  onProgress(read: number, total: number): void
-}
-
 export interface CheckReport {
   message: string
-  /** why something was not read */
+  /** Why something was not read. */
   hint?: string
 }
-
-export interface Login {
-  /** a password file may have one for each host */
-  password(host: PostgresHost): string | undefined
-  passwordHint: string
-  /** PEM; those of the system if undefined. Used only if the sslmode of the address verifies certificates */
-  ca: string | undefined
-  cert: string | undefined
-  key: string | undefined
-}
-
-export interface Access {
-  token: string
-  tokenHint: string
-  /** Looks the token up again; calls within a minute share one lookup. Throws like the first lookup. */
-  renew?: (() => Promise<string | undefined>) | undefined
-  userAgent: string
-  /** PEM certificates that are trusted instead of the system's */
-  ca: string | undefined
-  proxy: string | undefined
-  notify(text: string): Promise<void>
-  /** Called often during a wait, with its milliseconds from a second on; undefined before that, and at its end. */
-  onWait?: ((milliseconds: number | undefined) => Promise<void>) | undefined
-  observer: Observer | undefined
-}
-
-/** The headers include the token. */
-export interface Observer {
-  /** `time` is the milliseconds since the first request of the connection was created. */
-  connected(time: number): void
-  sent(request: { method: string; url: string; headers: Record<string, string>; length: number }): void
-  /** `firstByte` is the milliseconds since the request was created. */
-  answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
-  /** `length` is in bytes, `whole` in milliseconds since the request was created. */
-  ended(length: number, whole: number): void
-  failed(cause: unknown): void
-}
-
-export interface FileOptions {
-  /** of a call, in milliseconds */
-  timeout: number
-  clock: Clock
-  /** the rights of a command that writes, besides the default ones */
-  needs?: readonly Right[]
-  onCommit?(count: number): void
-  /** not called for the default store */
-  onCreated?: ((path: string) => Promise<void>) | undefined
-  /** a store of an earlier version was migrated */
-  onMigrated?(name: string): Promise<void>
-  /** how other users can change the store */
-  onExposed?(warning: string, hint: string): Promise<void>
-}
-
-export interface OpenOptions extends FileOptions {
-  login(address: PostgresAddress): Promise<Login>
-  /** A database is unavailable, and retried for `patience` milliseconds; with undefined, it is available again. */
-  onAway?(failure: PlantsError | undefined, patience?: number): void
-  access(address: HttpAddress): Promise<Access>
-  concurrency?: number | undefined
-  /** see `patienceOf` */
-  retry?: number | undefined
-}
-
-export const defaultConcurrency = 64

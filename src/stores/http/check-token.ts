@@ -1,22 +1,18 @@
 import type { Plant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { HttpAddress } from '../common/address.js'
-import type { Access, OpenOptions } from '../common/store.js'
 import { lacksRight, resultOf } from './failures.js'
 import { HttpClient, type HttpRequest } from './http-client.js'
+import type { HttpOptions } from './http-options.js'
 import { errorIn, expectedPlant } from './plant-request.js'
 
 /** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
 type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }
 
 /** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
-export async function verifyToken(
-  address: HttpAddress,
-  access: Access,
-  options: OpenOptions,
-): Promise<CredentialCheck> {
+export async function verifyToken(address: HttpAddress, options: HttpOptions): Promise<CredentialCheck> {
   const { timeout, clock } = options
-  const client = await HttpClient.open(address, access, options)
+  const client = await HttpClient.open(address, options)
   try {
     const request: HttpRequest<Plant> = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant }
     const response = await client.send(request, timeout, clock.signal)

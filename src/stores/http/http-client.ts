@@ -5,7 +5,7 @@ import type { PeerCertificate } from 'node:tls'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import type { HttpAddress } from '../common/address.js'
-import { type Access, defaultConcurrency, type OpenOptions } from '../common/store.js'
+import { type Access, defaultConcurrency, type HttpOptions } from './http-options.js'
 
 export interface HttpRequest<T> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -51,7 +51,8 @@ export interface NoResponse {
 /** Does not follow redirects or decompress bodies. Connects with the first request. */
 export class HttpClient {
   readonly address: HttpAddress
-  readonly options: OpenOptions
+  readonly options: HttpOptions
+  /** With the newest token. */
   access: Access
   /** of the first connection, on the clock */
   connectedAt: number | undefined
@@ -62,16 +63,16 @@ export class HttpClient {
   readonly #ready = new WeakSet<Socket>()
   readonly #warned = new Set<string>()
 
-  private constructor(address: HttpAddress, access: Access, options: OpenOptions, transport: Transport) {
+  private constructor(address: HttpAddress, options: HttpOptions, transport: Transport) {
     this.address = address
-    this.access = access
+    this.access = options.access
     this.options = options
     this.#transport = transport
     this.#watchConnections()
   }
 
-  static async open(address: HttpAddress, access: Access, options: OpenOptions): Promise<HttpClient> {
-    return new HttpClient(address, access, options, await transportTo(address, access, options.concurrency))
+  static async open(address: HttpAddress, options: HttpOptions): Promise<HttpClient> {
+    return new HttpClient(address, options, await transportTo(address, options.access, options.concurrency))
   }
 
   #watchConnections(): void {

@@ -6,8 +6,9 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import type { HttpAddress } from '../common/address.js'
 import { type Change, idOf, type Outcome } from '../common/change.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/query.js'
-import { defaultConcurrency, type OpenOptions, type Store, type WriteOptions } from '../common/store.js'
+import type { Store, WriteOptions } from '../common/store.js'
 import { HttpClient } from './http-client.js'
+import { defaultConcurrency, type HttpOptions } from './http-options.js'
 import { supportsKeys } from './plant-request.js'
 import { countTexts, listPages, readStream } from './read.js'
 import { Requests } from './requests.js'
@@ -20,10 +21,9 @@ export class HttpStore implements Store {
     this.#client = client
   }
 
-  static async open(address: HttpAddress, options: OpenOptions): Promise<HttpStore> {
-    const access = await options.access(address)
+  static async open(address: HttpAddress, options: HttpOptions): Promise<HttpStore> {
     setMaxListeners(0, options.clock.signal) // each create adds a listener
-    return new HttpStore(await HttpClient.open(address, access, options))
+    return new HttpStore(await HttpClient.open(address, options))
   }
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {

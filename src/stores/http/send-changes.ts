@@ -17,9 +17,10 @@ import {
   problem,
   rejected,
 } from '../common/change.js'
-import { defaultConcurrency, type WriteOptions } from '../common/store.js'
+import type { WriteOptions } from '../common/store.js'
 import { isLost, isOfPlant } from './failures.js'
 import type { HttpClient } from './http-client.js'
+import { defaultConcurrency } from './http-options.js'
 import { requestForPlant, requestToCreate } from './plant-request.js'
 import { Requests } from './requests.js'
 

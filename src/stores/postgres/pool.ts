@@ -6,9 +6,9 @@ import { must } from '../../platform/values.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { WaitOptions } from '../common/query.js'
 import { nextPause, patienceOf, retrying } from '../common/retry-policy.js'
-import type { OpenOptions } from '../common/store.js'
 import { Connection, type Endpoint } from './postgres-connection.js'
 import { type Account, codeOf, DatabaseFailure, explain, statementCanceled } from './postgres-errors.js'
+import type { PostgresOptions } from './postgres-options.js'
 import type { Row } from './sql.js'
 
 /** What a caller waits for. */
@@ -28,7 +28,7 @@ interface CallOptions extends WaitOptions {
 
 /** Connections to the first server of a database that accepts writes, kept until they are lost. */
 export class ConnectionPool {
-  readonly options: OpenOptions
+  readonly options: PostgresOptions
   readonly size: number
   readonly #account: Account
   readonly #pool: pg.Pool
@@ -42,7 +42,7 @@ export class ConnectionPool {
   #isReportedAway = false
   readonly #closing = new AbortController()
 
-  private constructor(account: Account, options: OpenOptions) {
+  private constructor(account: Account, options: PostgresOptions) {
     const { clock, timeout } = options
     setMaxListeners(0, clock.signal, this.#closing.signal) // each call adds a listener
     this.options = options
@@ -70,10 +70,10 @@ export class ConnectionPool {
   /** Also connects, and closes the pool if `action` fails. */
   static async open<T>(
     address: PostgresAddress,
-    options: OpenOptions,
+    options: PostgresOptions,
     action: (connection: Connection) => Promise<T>,
   ): Promise<{ pool: ConnectionPool; result: T }> {
-    const pool = new ConnectionPool({ address, login: await options.login(address) }, options)
+    const pool = new ConnectionPool({ address, login: options.login }, options)
     try {
       return { pool, result: await pool.run(action) }
     } catch (error) {

@@ -3,7 +3,7 @@ import type { Hint } from '../../platform/advice.js'
 import { isTimeout } from '../../platform/clock.js'
 import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
-import type { Login } from '../common/store.js'
+import type { Login } from './postgres-options.js'
 
 export interface Account {
   address: PostgresAddress

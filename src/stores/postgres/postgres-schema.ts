@@ -1,9 +1,10 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
-import type { CheckReport, OpenOptions } from '../common/store.js'
+import type { CheckReport } from '../common/store.js'
 import { type Right, rights } from '../common/tokens.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
+import type { PostgresOptions } from './postgres-options.js'
 import { imports, plants, schemaName, tokens, versions } from './sql.js'
 
 /** the version that the first of `migrations` follows */
@@ -107,7 +108,7 @@ const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regc
     ))`
 
 /** Asks the catalog about the unique indexes, which PostgreSQL has kept since they were there: no row is read. */
-export async function check(address: PostgresAddress, options: OpenOptions): Promise<CheckReport> {
+export async function check(address: PostgresAddress, options: PostgresOptions): Promise<CheckReport> {
   const { pool, result: missing } = await ConnectionPool.open(address, options, async (connection) => {
     await assertStore(connection)
     return (await connection.ask(missingIndexes)).map(String)

@@ -4,16 +4,11 @@ import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import type { Create } from '../common/plan.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount, type WaitOptions } from '../common/query.js'
-import type {
-  OpenOptions,
-  OwnStore,
-  Transaction as StoreTransaction,
-  TransactionOptions,
-  WriteOptions,
-} from '../common/store.js'
+import type { OwnStore, Transaction as StoreTransaction, TransactionOptions, WriteOptions } from '../common/store.js'
 import { type Right, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/tokens.js'
 import { type Call, ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
+import type { PostgresOptions } from './postgres-options.js'
 import { assertStore, assertUsable, migrate, rightsOf } from './postgres-schema.js'
 import { countPlants, countTexts, getPlants, readPages, readSnapshot } from './read.js'
 import { imports, literal, type Row, toBigInt, tokens } from './sql.js'
@@ -49,7 +44,7 @@ export class PostgresStore implements OwnStore {
    * Creates or migrates the store. Returns whether there was none. An address with several servers may lead to one that
    * is not the store's.
    */
-  static async init(address: PostgresAddress, options: OpenOptions): Promise<boolean> {
+  static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
     const migration = (connection: Connection) => migrate(connection, { mayCreate: true })
     const { pool, result } = await ConnectionPool.open(address, options, migration)
     pool.close()
@@ -58,14 +53,14 @@ export class PostgresStore implements OwnStore {
   }
 
   /** Migrates the store. Throws `unavailable` if there is none. */
-  static async open(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
+  static async open(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
     const { pool, result } = await ConnectionPool.open(address, options, (connection) => migrate(connection))
     if (result) await options.onMigrated?.(address.name)
     return new PostgresStore(pool)
   }
 
   /** Throws `unavailable` if there is none. */
-  static async openExisting(address: PostgresAddress, options: OpenOptions): Promise<PostgresStore> {
+  static async openExisting(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
     return new PostgresStore((await ConnectionPool.open(address, options, assertStore)).pool)
   }
 

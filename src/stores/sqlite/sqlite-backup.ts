@@ -5,18 +5,17 @@ import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { isSqliteError, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
-import type { FileOptions } from '../common/store.js'
 import { countPlants } from './read.js'
 import { checkIntegrity } from './sqlite-check.js'
-import { Connection, immutable, openToRead, openToWrite } from './sqlite-connection.js'
+import { Connection, immutable, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
 import { explainFailure, isFull, nothingChanged, notOurs } from './sqlite-errors.js'
 import { tables } from './sqlite-format.js'
 import { isStore } from './sqlite-schema.js'
 import { SqliteWriter } from './sqlite-writer.js'
-import { assertUnchanged, fileVersion, isInWalMode, isPartOf, realPathOf, unmergedChanges } from './store-file.js'
+import { assertUnchanged, fileVersion, isFileOf, isInWalMode, realPathOf, unmergedChanges } from './store-file.js'
 
 /** Copies a snapshot into a file that is a store itself, as a whole or not at all. Undefined if there is no store. */
-export async function backUp(address: SqliteAddress, file: string, options: FileOptions) {
+export async function backUp(address: SqliteAddress, file: string, options: SqliteOptions) {
   const path = realPathOf(address.name)
   const target = realPathOf(file)
   assertApart(path, target, anotherTarget)
@@ -29,13 +28,13 @@ export async function backUp(address: SqliteAddress, file: string, options: File
 }
 
 function assertApart(store: string, file: string, hint: Hint): void {
-  if (isPartOf(store, file)) throw malformed(`${file} is the store itself, or belongs to it`, hint)
+  if (isFileOf(store, file)) throw malformed(`${file} is the store itself, or belongs to it`, hint)
 }
 
 const anotherTarget = 'Choose another file for the backup'
 
 /** The file that a backup may replace: an empty one, or a backup of this user. Undefined if there is none. */
-async function replacedFile(target: string, options: FileOptions): Promise<Stats | undefined> {
+async function replacedFile(target: string, options: SqliteOptions): Promise<Stats | undefined> {
   const stats = statSync(target, { throwIfNoEntry: false })
   if (!stats) return undefined
   const what = `${target} cannot be replaced by a backup`
@@ -50,7 +49,7 @@ async function replacedFile(target: string, options: FileOptions): Promise<Stats
 /** Throws `malformed` for what is not a store in one file. */
 async function usingBackup<T>(
   file: string,
-  options: FileOptions,
+  options: SqliteOptions,
   { what, hint }: { what: string; hint: Hint },
   action: (backup: Connection) => T,
 ): Promise<T> {
@@ -72,7 +71,7 @@ async function usingBackup<T>(
 }
 
 /** Replaces `target` once the copy is checked and on disk. */
-async function copyStore(store: Connection, target: string, old: Stats | undefined, options: FileOptions) {
+async function copyStore(store: Connection, target: string, old: Stats | undefined, options: SqliteOptions) {
   const { signal } = options.clock
   let copy: AtomicFile | undefined
   try {
@@ -113,7 +112,7 @@ interface Backup {
   plants: bigint
 }
 
-export async function checkBackup(address: SqliteAddress, file: string, options: FileOptions): Promise<Backup> {
+export async function checkBackup(address: SqliteAddress, file: string, options: SqliteOptions): Promise<Backup> {
   const path = realPathOf(file)
   const hint: Hint = { code: 'nameBackup' }
   assertApart(realPathOf(address.name), path, hint)
@@ -130,7 +129,7 @@ export async function restoreStore(
   address: SqliteAddress,
   backup: Backup,
   at: Date,
-  options: FileOptions,
+  options: SqliteOptions,
 ): Promise<string | undefined> {
   const path = realPathOf(address.name)
   let kept: string | undefined
@@ -159,7 +158,7 @@ export async function restoreStore(
 }
 
 /** Nobody else can write meanwhile: this process holds the write lock. */
-async function backUpBeside(path: string, at: Date, options: FileOptions): Promise<string> {
+async function backUpBeside(path: string, at: Date, options: SqliteOptions): Promise<string> {
   const name = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
   let file = name
   for (let count = 2; existsSync(file); count += 1) file = `${name}-${count}`

@@ -7,14 +7,14 @@ import { assertCreatable } from '../../platform/files.js'
 import type { Database } from '../../platform/sqlite.js'
 import { grouped } from '../../platform/values.js'
 import type { SqliteAddress } from '../common/address.js'
-import type { CheckOptions, CheckReport, FileOptions } from '../common/store.js'
+import type { CheckReport } from '../common/store.js'
 import { countPlants, type IdRange, rangeThatFits } from './read.js'
-import { type Connection, openToRead } from './sqlite-connection.js'
+import { type Connection, openToRead, type SqliteOptions } from './sqlite-connection.js'
 import { DamageError, explained, explainFailure, isWritable } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
 /** Whether there is a store. */
-export function inspect(address: SqliteAddress, options: FileOptions): Promise<boolean> {
+export function inspect(address: SqliteAddress, options: SqliteOptions): Promise<boolean> {
   return usingStore(address, options, 'immutable', async (store) => store !== undefined)
 }
 
@@ -32,8 +32,8 @@ export function assertWritable({ name }: SqliteAddress): void {
 /** Reads each range of ids in a transaction of its own: no writer waits, and the log can be checkpointed. */
 export function check(
   address: SqliteAddress,
-  options: FileOptions,
-  { timeout, onProgress }: CheckOptions,
+  options: SqliteOptions,
+  { timeout, onProgress }: { timeout: number; onProgress(read: number, total: number): void },
 ): Promise<CheckReport | undefined> {
   const { clock } = options
   const start = clock.now()
@@ -64,7 +64,7 @@ export function check(
 /** @param mode if there is no log, which SQLite would create, and remove at the end */
 function usingStore<T>(
   address: SqliteAddress,
-  options: FileOptions,
+  options: SqliteOptions,
   mode: 'immutable' | undefined,
   action: (store: Connection | undefined) => Promise<T>,
 ): Promise<T> {

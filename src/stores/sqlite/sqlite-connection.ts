@@ -1,8 +1,8 @@
+import type { Clock } from '../../platform/clock.js'
 import { backoff, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Database, isBusy, type Statement, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
-import type { FileOptions } from '../common/store.js'
 import { explained, explainFailure, isFull, isWritable } from './sqlite-errors.js'
 import { isStore, prepareStore } from './sqlite-schema.js'
 import {
@@ -14,8 +14,20 @@ import {
   makeFile,
   realPathOf,
   unmergedChanges,
-  warnIfExposed,
+  whyExposed,
 } from './store-file.js'
+
+/** What a file is opened with. */
+export interface SqliteOptions {
+  /** Of a call, in milliseconds. */
+  timeout: number
+  clock: Clock
+  onCommit?: ((created: number) => void) | undefined
+  /** Not called for the default store. */
+  onCreated?: ((path: string) => Promise<void>) | undefined
+  /** Says how other users can change the store. */
+  onExposed?: ((warning: string, hint: string) => Promise<void>) | undefined
+}
 
 /** SQLite takes no locks on an `immutable` file, and creates none beside it: it can change during a read. */
 type OpenMode = 'rw' | 'ro' | 'immutable'
@@ -25,12 +37,12 @@ export class Connection {
   readonly path: string
   /** before it was opened */
   readonly identity: string
-  readonly #options: FileOptions
+  readonly #options: SqliteOptions
   /** for an `immutable` file */
   readonly #fileVersion: string | undefined
   readonly #statements = new Map<string, Statement>()
 
-  constructor(path: string, mode: OpenMode, options: FileOptions) {
+  constructor(path: string, mode: OpenMode, options: SqliteOptions) {
     assertSafeToOpen(path)
     this.path = path
     this.identity = identityOf(path)
@@ -100,7 +112,7 @@ export class Connection {
 export const immutable = 'mode=ro&immutable=1'
 
 /** Creates the store if there is none. */
-export function openToWrite({ name, isDefault }: SqliteAddress, options: FileOptions): Promise<Connection> {
+export function openToWrite({ name, isDefault }: SqliteAddress, options: SqliteOptions): Promise<Connection> {
   const path = realPathOf(name)
   return explained(path, async () => {
     const isNew = makeFile(path, isDefault)
@@ -111,7 +123,7 @@ export function openToWrite({ name, isDefault }: SqliteAddress, options: FileOpt
 }
 
 /** Undefined when there is no store yet. By default in the mode that the permissions allow. */
-export function openToRead(name: string, options: FileOptions, mode?: OpenMode): Promise<Connection | undefined> {
+export function openToRead(name: string, options: SqliteOptions, mode?: OpenMode): Promise<Connection | undefined> {
   const path = realPathOf(name)
   return explained(path, async () => {
     if (!fileHasContent(path)) return undefined
@@ -132,10 +144,11 @@ function readMode(path: string): OpenMode {
   return isWritable(path) ? 'rw' : 'ro'
 }
 
-async function open(path: string, mode: OpenMode, options: FileOptions, prepare: (opened: Connection) => void) {
+async function open(path: string, mode: OpenMode, options: SqliteOptions, prepare: (opened: Connection) => void) {
   const connection = new Connection(path, mode, options)
   try {
-    await warnIfExposed(path, options)
+    const exposure = whyExposed(path)
+    if (exposure !== undefined) await options.onExposed?.(exposure, 'Move it to a directory that only you can write to')
     await connection.run(() => connection.db.exec(durable))
     await connection.run(() => prepare(connection))
     return connection

@@ -4,12 +4,12 @@ import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/checkpoint-state.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
-import type { FileOptions, OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
+import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
 import { type Right, rights, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/tokens.js'
 import { applyChanges } from './apply.js'
 import { countPlants, countTexts, readPlants } from './read.js'
 import { assertOrder, belowAll, findPlant } from './rows.js'
-import { type Connection, openToRead, openToWrite } from './sqlite-connection.js'
+import { type Connection, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
 import { DamageError, isWritable, replacedStore } from './sqlite-errors.js'
 import { SqliteWriter } from './sqlite-writer.js'
 
@@ -18,12 +18,12 @@ export class SqliteStore implements OwnStore {
   readonly tokens: TokenStore
   readonly maxSnapshots = Infinity
   readonly #connection: Connection
-  readonly #options: FileOptions
+  readonly #options: SqliteOptions
   readonly #writer: SqliteWriter
   /** for many changes */
   #isPrepared = false
 
-  private constructor(connection: Connection, options: FileOptions) {
+  private constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
     this.#options = options
     this.#writer = new SqliteWriter(connection, options)
@@ -31,17 +31,17 @@ export class SqliteStore implements OwnStore {
   }
 
   /** Creates a missing store. Returns whether it was missing. */
-  static async init(address: SqliteAddress, options: FileOptions): Promise<boolean> {
+  static async init(address: SqliteAddress, options: SqliteOptions): Promise<boolean> {
     const existing = await SqliteStore.openExisting(address, options)
     await (existing ?? (await SqliteStore.open(address, options))).close()
     return existing === undefined
   }
 
-  static async open(address: SqliteAddress, options: FileOptions): Promise<SqliteStore> {
+  static async open(address: SqliteAddress, options: SqliteOptions): Promise<SqliteStore> {
     return new SqliteStore(await openToWrite(address, options), options)
   }
 
-  static async openExisting({ name }: SqliteAddress, options: FileOptions): Promise<SqliteStore | undefined> {
+  static async openExisting({ name }: SqliteAddress, options: SqliteOptions): Promise<SqliteStore | undefined> {
     const connection = await openToRead(name, options)
     return connection && new SqliteStore(connection, options)
   }

@@ -2,8 +2,7 @@ import { dirname } from 'node:path'
 import { PlantsError } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
 import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
-import type { FileOptions } from '../common/store.js'
-import type { Connection } from './sqlite-connection.js'
+import type { Connection, SqliteOptions } from './sqlite-connection.js'
 import { explainFailure, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
 import { isStore, schemaStamp } from './sqlite-schema.js'
 import { fileHasContent, identityOf } from './store-file.js'
@@ -27,7 +26,7 @@ const maxCommitTime = 20
 /** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
   readonly #connection: Connection
-  readonly #options: FileOptions
+  readonly #options: SqliteOptions
   #jobs: Job[] = []
   #isRunning = false
   /** the identity of the -wal file, which does not change while a connection is open */
@@ -39,7 +38,7 @@ export class SqliteWriter {
   /** the `schemaStamp` of the schema that was checked last */
   #checked = ''
 
-  constructor(connection: Connection, options: FileOptions) {
+  constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
     this.#options = options
   }

@@ -2,7 +2,6 @@ import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realp
 import { dirname, join, relative } from 'node:path'
 import { shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
 import { isTrusted, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
-import type { FileOptions } from '../common/store.js'
 import { explainFailure, notOurs } from './sqlite-errors.js'
 
 /** The file need not exist. SQLite keeps the write-ahead log beside the target of a link. */
@@ -48,12 +47,11 @@ export function unmergedChanges(path: string): string | undefined {
   return ['-wal', '-journal'].map((suffix) => path + suffix).find(fileHasContent)
 }
 
-/** Warns of a store where other users can create files: such a file could become a part of the store. */
-export async function warnIfExposed(path: string, { onExposed }: FileOptions): Promise<void> {
+/** Why other users can create files beside a store: such a file could become a part of it. Undefined if they cannot. */
+export function whyExposed(path: string): string | undefined {
   const directory = dirname(path)
   const why = whyOthersCanWrite(statSync(directory))
-  const hint = 'Move it to a directory that only you can write to'
-  if (why !== undefined) await onExposed?.(`The store ${path} is exposed to other users: ${directory} ${why}`, hint)
+  return why && `The store ${path} is exposed to other users: ${directory} ${why}`
 }
 
 /** Returns device:inode, or the system error code. */
@@ -66,7 +64,7 @@ export function identityOf(path: string): string {
   }
 }
 
-export function isPartOf(store: string, path: string): boolean {
+export function isFileOf(store: string, path: string): boolean {
   return ['', ...sidecars].some((suffix) => store + suffix === path)
 }
 

@@ -6,8 +6,9 @@ import { acquireLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { CheckpointMovedError, donePrefix, maxDone } from '../../stores/common/checkpoint-state.js'
-import type { OpenOptions, OwnStore, Transaction, TransactionOptions } from '../../stores/common/store.js'
-import { schemes } from '../../stores/registry.js'
+import type { OwnStore, Transaction, TransactionOptions } from '../../stores/common/store.js'
+import { sqliteOpener } from '../../stores/registry.js'
+import type { SqliteOptions } from '../../stores/sqlite/sqlite-connection.js'
 
 /** Keeps the checkpoint of an import into a service: a store of this machine, without plants. */
 export interface Journal extends Pick<OwnStore, 'transaction' | 'checkpoint' | 'close'> {
@@ -16,7 +17,7 @@ export interface Journal extends Pick<OwnStore, 'transaction' | 'checkpoint' | '
 }
 
 /** @throws {PlantsError} `unavailable` while another process has it open */
-export async function openJournal(id: string, options: OpenOptions, io: Io): Promise<Journal> {
+export async function openJournal(id: string, options: SqliteOptions, io: Io): Promise<Journal> {
   const state = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : await io.stateFolder()
   const folder = join(state, 'imports')
   const path = join(folder, id)
@@ -57,8 +58,8 @@ async function lock(folder: string, path: string, io: Io): Promise<() => void> {
   }
 }
 
-function openStore(path: string, options: OpenOptions): Promise<OwnStore> {
-  return schemes.sqlite.open({ scheme: 'sqlite', name: `${path}.db`, isDefault: true }, options)
+function openStore(path: string, options: SqliteOptions): Promise<OwnStore> {
+  return sqliteOpener({ scheme: 'sqlite', name: `${path}.db`, isDefault: true }, options).open()
 }
 
 /** Throws an error of `work` as it is: only others are of the journal. */
@@ -108,7 +109,7 @@ function removeJournal(path: string): void {
 }
 
 /** Removes the journals of complete imports that are not among the newest ones. Leaves what is not a journal. */
-async function removeOldest(folder: string, options: OpenOptions, io: Io): Promise<void> {
+async function removeOldest(folder: string, options: SqliteOptions, io: Io): Promise<void> {
   const names = readdirSync(folder).filter((name) => name.endsWith('.db'))
   if (names.length <= maxDone) return
   const timeOf = (name: string) => statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { createNext, greatestId } from '../../../src/cli/next-id.js'
 import {
   type FieldName,
   largestId,
@@ -12,7 +13,6 @@ import type { Change, Outcome } from '../../../src/stores/common/change.js'
 import type { CheckpointChange } from '../../../src/stores/common/checkpoint-state.js'
 import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/common/query.js'
 import type { OwnStore, Store, Transaction } from '../../../src/stores/common/store.js'
-import { createNext, greatestId } from '../../../src/stores/registry.js'
 import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fixedToken } from '../../../src/server/authenticator.js'
-import { ownSchemeOf } from '../../../src/stores/registry.js'
+import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { ownService, token } from '../../helpers/http-store.js'
 import { countsOf } from '../../helpers/import.js'
 import { freshDatabase } from '../../helpers/postgres.js'
@@ -123,7 +123,7 @@ describe.each(kinds)('a list without ids that is imported by name into %s', (_, 
 test('a token without the right to read does not match names, and says so', async () => {
   const address = fileAddress(join(new World().home, 'garden.db'))
   const { address: store } = await serveHere({
-    openStore: (watch) => ownSchemeOf(address).open(address, openOptions(watch)),
+    openStore: (events) => SqliteStore.open(address, openOptions(events)),
     openTokenSource: async () => fixedToken(token, { name: 'test', rights: ['create'] }),
   })
   const world = new World()

@@ -19,9 +19,10 @@ async function openTeam(
   let past = 0
   const world = ioOf({ env: { ...team.env, ...env } })
   const io = { ...world, now: () => performance.now() + past * 60_000 }
-  const { address: service, storeOptions } = await CommandContext.from({ store: 'team' }, io)
+  const context = await CommandContext.from({ store: 'team' }, io)
+  const { address: service } = context
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
-  const store = closedAfterTest(await HttpStore.open(service, storeOptions))
+  const store = closedAfterTest(await HttpStore.open(service, await context.httpOptions(service)))
   const letPass = (minutes: number) => {
     past += minutes
   }

@@ -1,7 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant, PlantPatch } from '../../../../src/plant/plant.js'
+import type { Clock } from '../../../../src/platform/clock.js'
 import type { Change } from '../../../../src/stores/common/change.js'
-import type { Access, OpenOptions, WriteOptions } from '../../../../src/stores/common/store.js'
+import type { WriteOptions } from '../../../../src/stores/common/store.js'
+import type { Access, HttpOptions } from '../../../../src/stores/http/http-options.js'
 import type { HttpStore } from '../../../../src/stores/http/http-store.js'
 import { Hostile, http, json } from '../../../helpers/hostile.js'
 import { openHttp } from '../../../helpers/http-store.js'
@@ -17,7 +19,7 @@ const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? d
 
 interface Import extends WriteOptions {
   access?: Partial<Access>
-  opening?: Partial<OpenOptions>
+  opening?: Partial<HttpOptions>
   /** another one than that of `isKeyed` and `deed` */
   service?: PlantService
   isKeyed?: boolean
@@ -34,7 +36,7 @@ async function imported({ service, isKeyed = true, deed, plants = 100, access = 
   return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, changes, rest)) }
 }
 
-function clockOf({ now }: Time): OpenOptions['clock'] {
+function clockOf({ now }: Time): Clock {
   return { ...openOptions().clock, now }
 }
 

@@ -1,7 +1,7 @@
 import { createHmac, pbkdf2Sync } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import type { Login } from '../../../../src/stores/common/store.js'
+import type { Login } from '../../../../src/stores/postgres/postgres-options.js'
 import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { Hostile } from '../../../helpers/hostile.js'
@@ -28,7 +28,7 @@ async function toldBy(
 ): Promise<string> {
   const address = addressOf({ url }, parameters)
   const { clock } = openOptions()
-  const login = async () => ({ ...(await databaseOptions({ env }).login(address)), ...more })
+  const login = { ...databaseOptions({ env }).login, ...more }
   const [told] = await settled([
     PostgresStore.open(address, databaseOptions({ env }, { login, clock: { ...clock, now } })),
   ])
@@ -139,7 +139,7 @@ test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)'
   const come = async (username: string, sslmode: string, ca?: Certificate, hostname = 'localhost') => {
     const url = Object.assign(new URL(place.url), { username, hostname }).href
     const address = addressOf({ url }, `sslmode=${sslmode}${ca ? `&sslrootcert=${ca.path}` : ''}`)
-    const login = async () => ({ ...(await databaseOptions({ env: {} }).login(address)), ca: ca?.cert })
+    const login = { ...databaseOptions({ env: {} }).login, ca: ca?.cert }
     const store = closedAfterTest(await PostgresStore.open(address, databaseOptions(place, { login })))
     await store.check()
     const sessions = `pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`

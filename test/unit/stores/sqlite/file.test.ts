@@ -13,7 +13,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import type { OpenOptions } from '../../../../src/stores/common/store.js'
+import type { SqliteOptions } from '../../../../src/stores/sqlite/sqlite-connection.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
 import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../../helpers/store.js'
@@ -24,7 +24,7 @@ const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
 const createFern = 'create --id 1 --name Fern'
 
-async function openedStore(options: Partial<OpenOptions> = {}) {
+async function openedStore(options: Partial<SqliteOptions> = {}) {
   const path = join(temporaryFolder(), 'plants.db')
   return { path, store: closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions(options))) }
 }

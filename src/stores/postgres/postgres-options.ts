@@ -1,0 +1,28 @@
+import type { Clock } from '../../platform/clock.js'
+import type { PlantsError } from '../../platform/errors.js'
+import type { PostgresHost } from '../common/address.js'
+
+/** What a database is opened with. */
+export interface PostgresOptions {
+  login: Login
+  /** Of a call, in milliseconds. */
+  timeout: number
+  clock: Clock
+  /** See `patienceOf`. */
+  retry?: number | undefined
+  onCommit?: ((created: number) => void) | undefined
+  /** Called when the store of an earlier version was migrated. */
+  onMigrated?: ((name: string) => Promise<void>) | undefined
+  /** The database is unavailable, and retried for `patience` milliseconds; with undefined, it is available again. */
+  onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
+}
+
+export interface Login {
+  /** A password file may have one for each host. */
+  password(host: PostgresHost): string | undefined
+  passwordHint: string
+  /** PEM; those of the system if undefined. Used only if the sslmode of the address verifies certificates. */
+  ca: string | undefined
+  cert: string | undefined
+  key: string | undefined
+}
