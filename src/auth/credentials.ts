@@ -1,6 +1,6 @@
 import { malformed, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { isLoopback } from '../platform/values.js'
+import { isLoopback } from '../platform/urls.js'
 import type { HttpAddress } from '../stores/common/address.js'
 import { parseToken } from './token.js'
 

@@ -1,3 +1,4 @@
+import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } from '../config/option-values.js'
 import { EffectiveSettings, shownStore } from '../config/resolve.js'
 import { defaultOf, settingNames } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
@@ -9,7 +10,6 @@ import { fieldNames, type NewPlant } from '../plant/plant.js'
 import type { Column, PlantRecord } from '../plant/records.js'
 import { malformed, PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
-import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } from '../platform/values.js'
 import {
   type Address,
   type HttpAddress,

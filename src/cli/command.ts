@@ -1,8 +1,8 @@
 import { Command, CommanderError, type HelpContext, Option, type OptionValueSource } from 'commander'
+import { outputFormats, parseChoice } from '../config/option-values.js'
 import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
 import { malformed, type PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { outputFormats, parseChoice } from '../platform/values.js'
 
 /** Every command takes these, before or after its name. */
 export interface GlobalOptions {

@@ -1,5 +1,5 @@
+import { grouped } from '../plant/plant.js'
 import { malformed } from '../platform/errors.js'
-import { grouped } from '../platform/values.js'
 import type { ExistsPolicy } from '../stores/common/change.js'
 import { type Position, parseCheckpoint, type SavedImport, settledIn } from '../transfer/import/checkpoint.js'
 

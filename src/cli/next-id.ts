@@ -1,6 +1,5 @@
 import { largestId, type NewPlant, newPlant, type Plant } from '../plant/plant.js'
-import { PlantsError } from '../platform/errors.js'
-import { must } from '../platform/values.js'
+import { must, PlantsError } from '../platform/errors.js'
 import { changedBy } from '../stores/common/change.js'
 import type { Store } from '../stores/common/store.js'
 import type { StoreOpener } from '../stores/registry.js'

@@ -1,7 +1,7 @@
+import { duration, invalidValue, parseCount } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
 import { malformed } from '../platform/errors.js'
-import { duration, invalidValue, parseCount } from '../platform/values.js'
 import type { Address } from '../stores/common/address.js'
 import { maxSearch } from '../stores/common/query.js'
 import { type Right, rights } from '../stores/common/tokens.js'

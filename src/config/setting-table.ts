@@ -1,6 +1,6 @@
 import { malformed } from '../platform/errors.js'
-import { parseDuration, parseOutput, parseSwitch, parseText } from '../platform/values.js'
 import type { Address } from '../stores/common/address.js'
+import { parseDuration, parseOutput, parseSwitch, parseText } from './option-values.js'
 
 /** Options, help, the validation of the file, `plants config` and `plants stores set` are derived from it. */
 export const settingsTable = {

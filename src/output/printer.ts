@@ -1,7 +1,6 @@
-import { type Column, documentIn } from '../plant/records.js'
+import { type Column, documentIn, type FormatName } from '../plant/records.js'
 import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { OutputFormat } from '../platform/values.js'
 import { writeAnswer } from './output.js'
 
 export interface Layout<Row> {
@@ -22,7 +21,7 @@ export class Printer<Row extends object> {
   /** The first rows, until they are enough. */
   #waiting: Row[] | undefined = []
 
-  constructor(io: Io, format: OutputFormat, { fields, text, first = 0 }: Layout<Row> = {}) {
+  constructor(io: Io, format: 'text' | FormatName, { fields, text, first = 0 }: Layout<Row> = {}) {
     this.#io = io
     this.#text = format === 'text' ? text : undefined
     this.#document = documentIn(format === 'text' ? 'ndjson' : format, fields)

@@ -1,6 +1,6 @@
+import { grouped } from '../plant/plant.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
-import { grouped } from '../platform/values.js'
 
 /** `done` counts plants; `part` is a fraction from 0 to 1. */
 interface ProgressSnapshot {

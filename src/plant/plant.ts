@@ -1,4 +1,3 @@
-import { grouped } from '../platform/values.js'
 import { isObject, NumberText, parseInt64 } from './exact-json.js'
 
 export const fieldNames = ['id', 'name', 'tag'] as const
@@ -111,6 +110,11 @@ export function plantOf({ name, tag }: Plant): Plant {
 
 export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
   return [plant.id, plant.name, plant.tag ?? null]
+}
+
+/** `toLocaleString` would load ICU, which takes 10 MB. */
+export function grouped(number: number | bigint): string {
+  return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }
 
 export function plantCount(count: number | bigint): string {

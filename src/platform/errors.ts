@@ -169,3 +169,9 @@ export function windowsWord(text: string): string {
   // A backslash would quote the quote.
   return /["$`]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text.replace(/\\+$/, '$&$&')}"`
 }
+
+/** What an index finds that is in range. Anything else is a defect. */
+export function must<T>(value: T | undefined): T {
+  if (value === undefined) throw new RangeError('An index is out of range')
+  return value
+}

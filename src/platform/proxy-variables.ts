@@ -1,6 +1,6 @@
 import { malformed } from './errors.js'
 import type { Io } from './io.js'
-import { isLoopback, urlOf } from './values.js'
+import { isLoopback, urlOf } from './urls.js'
 
 type ProxyTarget = { url: URL; socketPath?: string }
 

@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
-import { isLoopback } from '../platform/values.js'
+import { isLoopback } from '../platform/urls.js'
 import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
 import type { AccessLogEntry } from './log.js'
 

@@ -1,6 +1,6 @@
 import { constants, crc32, deflateRawSync, inflateRawSync } from 'node:zlib'
 
-import { must } from '../../src/platform/values.js'
+import { must } from '../../src/platform/errors.js'
 
 const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 

@@ -1,11 +1,11 @@
 import type { Argument, Command, Option } from 'commander'
+import { parseChoice } from '../../config/option-values.js'
 import { namedStores, shownStore } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { printable, shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { parseChoice } from '../../platform/values.js'
 import { loadCommand, type PlantsCommand } from '../command.js'
 import { topics } from './help.js'
 

@@ -11,8 +11,13 @@ import { PlantsError, systemReason } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
 import { assertCreatable } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
-import type { HttpAddress, PostgresAddress, SqliteAddress } from '../../stores/common/address.js'
-import { isDefaultStore, isOwn } from '../../stores/common/address.js'
+import {
+  type HttpAddress,
+  isDefaultStore,
+  isOwn,
+  type PostgresAddress,
+  type SqliteAddress,
+} from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, chosenFormat, printedFormat } from '../command-context.js'
 import { hintText } from '../hints.js'

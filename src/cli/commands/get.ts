@@ -1,7 +1,7 @@
+import { outputFormats } from '../../config/option-values.js'
 import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { NewPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { outputFormats } from '../../platform/values.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { performAll, readIds } from '../many.js'

@@ -1,6 +1,6 @@
+import { parseBasePath } from '../../config/option-values.js'
 import { writeAnswer } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
-import { parseBasePath } from '../../platform/values.js'
 import { rights } from '../../stores/common/tokens.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 

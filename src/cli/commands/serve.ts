@@ -2,20 +2,20 @@ import { once } from 'node:events'
 import { statSync } from 'node:fs'
 import { Option } from 'commander'
 import { parseToken } from '../../auth/token.js'
-import { toJson } from '../../plant/exact-json.js'
-import { type Clock, within } from '../../platform/clock.js'
-import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
-import { escapeControlChars } from '../../platform/escape.js'
-import type { Io } from '../../platform/io.js'
 import {
   duration,
   invalidValue,
   parseBasePath,
   parseCount,
   parseText,
-  urlOf,
   wholeNumber,
-} from '../../platform/values.js'
+} from '../../config/option-values.js'
+import { toJson } from '../../plant/exact-json.js'
+import { type Clock, within } from '../../platform/clock.js'
+import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { escapeControlChars } from '../../platform/escape.js'
+import type { Io } from '../../platform/io.js'
+import { urlOf } from '../../platform/urls.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions, StoreEvents } from '../../server/service.js'
 import { isDefaultStore } from '../../stores/common/address.js'

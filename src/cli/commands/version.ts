@@ -1,9 +1,9 @@
 import { version as ownVersion } from '../../../package.json'
+import { commonFormats, parseOutput } from '../../config/option-values.js'
 import { writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { commonFormats, parseOutput } from '../../platform/values.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 
 export function defineVersion(command: PlantsCommand, io: Io): void {

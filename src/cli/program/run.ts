@@ -1,9 +1,9 @@
 import { version } from '../../../package.json'
+import { isJson } from '../../config/option-values.js'
 import { writeAnswer } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { isJson } from '../../platform/values.js'
 import { chosenFormat } from '../command-context.js'
 import { globalOptionsIn, programOf, runCommand } from './program.js'
 

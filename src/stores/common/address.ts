@@ -1,6 +1,6 @@
 import type { Hint } from '../../platform/advice.js'
 import { isWindows, malformed, type PlantsError } from '../../platform/errors.js'
-import { urlOf } from '../../platform/values.js'
+import { urlOf } from '../../platform/urls.js'
 
 export interface AddressContext {
   resolvePath(path: string): string

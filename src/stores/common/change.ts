@@ -1,7 +1,6 @@
 import { equalFields, type NewPlant, type PlantPatch } from '../../plant/plant.js'
 import type { Hint } from '../../platform/advice.js'
-import { type ErrorType, errorValue, PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
+import { type ErrorType, errorValue, must, PlantsError } from '../../platform/errors.js'
 
 /**
  * What `Store.write` does to one plant. The id of a change that `isMatched` was found by its name: a plant that has the

@@ -2,8 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { toJson, toWireJson } from '../../plant/exact-json.js'
 import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf } from '../../plant/plant.js'
-import { type ErrorType, PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
+import { type ErrorType, must, PlantsError } from '../../platform/errors.js'
 import {
   type Change,
   existingOutcome,

@@ -1,7 +1,7 @@
 import pg from 'pg'
 import { type Clock, delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import { isLoopback } from '../../platform/values.js'
+import { isLoopback } from '../../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { atServer } from './postgres-address.js'
 import { type Account, codeOf, DatabaseFailure, explain, otherProtocol, statementCanceled } from './postgres-errors.js'

@@ -1,5 +1,5 @@
 import { type NewPlant, type TextName, textLength } from '../../plant/plant.js'
-import { must } from '../../platform/values.js'
+import { must } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import type { Create } from '../common/plan.js'

@@ -1,7 +1,6 @@
 import { type NewPlant, valuesOf } from '../../plant/plant.js'
-import { reasonOf } from '../../platform/errors.js'
+import { must, reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
-import { must } from '../../platform/values.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected, unsent } from '../common/change.js'
 import { type KeyedPlant, planOf } from '../common/plan.js'
 import { findPlant } from './rows.js'

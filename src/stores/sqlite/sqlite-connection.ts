@@ -1,5 +1,4 @@
-import type { Clock } from '../../platform/clock.js'
-import { backoff, wait } from '../../platform/clock.js'
+import { backoff, type Clock, wait } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
 import { connect, type Database, isBusy, type Statement, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'

@@ -1,6 +1,5 @@
 import { inflateRawSync } from 'node:zlib'
-import { malformed, type PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
+import { malformed, must, type PlantsError } from '../../platform/errors.js'
 import { refuseArchive } from './signatures.js'
 
 /**

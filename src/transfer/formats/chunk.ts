@@ -1,8 +1,7 @@
 import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
-import type { PlantsError } from '../../platform/errors.js'
+import { must, type PlantsError } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
-import { must } from '../../platform/values.js'
 import { type Problem, problem } from '../../stores/common/change.js'
 
 /** What the caller calls the options of an import: for messages. */

@@ -1,7 +1,6 @@
 import { parseJson } from '../../plant/exact-json.js'
 import type { FormatName } from '../../plant/records.js'
-import { malformed } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
+import { malformed, must } from '../../platform/errors.js'
 import {
   type Cells,
   Chunk,

@@ -1,8 +1,7 @@
 import { type FieldName, fieldNames } from '../../plant/plant.js'
 import type { Hint } from '../../platform/advice.js'
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { malformed, must, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { must } from '../../platform/values.js'
 import type { Cells, Chunk, FieldRules, FormatReader, Header } from './chunk.js'
 import { collapseWhiteSpace } from './text.js'
 

@@ -1,5 +1,4 @@
-import { malformed, PlantsError } from '../../platform/errors.js'
-import { must } from '../../platform/values.js'
+import { malformed, must, PlantsError } from '../../platform/errors.js'
 import { checkArchive, damaged, tooLarge } from './archive.js'
 import { cellOf, type Shown, shownIn } from './cells.js'
 import {

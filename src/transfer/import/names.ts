@@ -1,8 +1,7 @@
 import { getHeapStatistics } from 'node:v8'
-import type { NewPlant } from '../../plant/plant.js'
+import { grouped, type NewPlant } from '../../plant/plant.js'
 import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { grouped } from '../../platform/values.js'
 import { type Problem, problem } from '../../stores/common/change.js'
 import type { OptionNames } from '../formats/chunk.js'
 

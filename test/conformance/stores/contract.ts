@@ -8,7 +8,7 @@ import {
   smallestId,
   textLength,
 } from '../../../src/plant/plant.js'
-import { must } from '../../../src/platform/values.js'
+import { must } from '../../../src/platform/errors.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
 import type { CheckpointChange } from '../../../src/stores/common/checkpoint-state.js'
 import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/common/query.js'

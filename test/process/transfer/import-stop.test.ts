@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { must } from '../../../src/platform/values.js'
+import { must } from '../../../src/platform/errors.js'
 import { pipeIn } from '../../helpers/bash.js'
 import { hang } from '../../helpers/hang.mjs'
 import {

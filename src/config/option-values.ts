@@ -1,11 +1,5 @@
-import { malformed, type PlantsError, unlessSystemError } from './errors.js'
-import { shorten } from './escape.js'
-
-/** What an index finds that is in range. Anything else is a defect. */
-export function must<T>(value: T | undefined): T {
-  if (value === undefined) throw new RangeError('An index is out of range')
-  return value
-}
+import { malformed, type PlantsError } from '../platform/errors.js'
+import { shorten } from '../platform/escape.js'
 
 export function wholeNumber(what: string, min: number, max: number, example: string) {
   return (flag: string, text: string): number => {
@@ -34,7 +28,7 @@ export const parseDuration = duration('a duration such as 30s, 500ms or 2m', 0, 
 export const outputFormats = ['text', 'json', 'ndjson', 'csv', 'tsv'] as const
 export type OutputFormat = (typeof outputFormats)[number]
 
-/** of commands that print no plants */
+/** The formats of commands that print no plants. */
 export const commonFormats: readonly OutputFormat[] = ['text', 'json', 'ndjson']
 
 export function parseOutput(
@@ -77,24 +71,9 @@ export function parseChoice<W extends string>(flag: string, text: string, words:
   return word
 }
 
-/** `toLocaleString` would load ICU, which takes 10 MB. */
-export function grouped(number: number | bigint): string {
-  return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
-}
-
-/** @param example needed unless the rule lists all values */
+/** @param example needed unless the rule lists all values. */
 export function invalidValue(name: string, rule: string, text: string, example?: string): PlantsError {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
   if (example === undefined) return malformed(message, undefined)
   return malformed(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)
-}
-
-/** Whether this is `localhost` or a loopback address. Looks up no names. */
-export function isLoopback(hostname: string): boolean {
-  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
-}
-
-/** In Node 20, an optimised `URL.canParse` also rejects `https://plänts.example`. */
-export function urlOf(text: string, base?: string): URL | undefined {
-  return unlessSystemError(() => new URL(text, base))
 }
