@@ -20,7 +20,7 @@ import {
 } from '../stores/common/address.js'
 import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Store } from '../stores/common/store.js'
-import type { Right } from '../stores/common/tokens.js'
+import type { Right } from '../stores/common/token-store.js'
 import type { Access, HttpOptions } from '../stores/http/http-options.js'
 import type { Login, PostgresOptions } from '../stores/postgres/postgres-options.js'
 import { httpOpener, type OwnStoreOpener, postgresOpener, type StoreOpener, sqliteOpener } from '../stores/registry.js'
@@ -176,7 +176,18 @@ export class CommandContext extends SettingsContext {
     super(parts)
     this.address = address
     this.#options = parts.options
-    this.sqliteOptions = this.#sqliteOptions()
+    const { timeout, io, reporter } = this
+    const warned = new Set<string>()
+    this.sqliteOptions = {
+      ...{ timeout, clock: io },
+      onCreated: (path) => reporter.warn(`Created store ${path}`),
+      onExposed: async (message, hint) => {
+        const warning = `${message}. ${hint}`
+        if (warned.has(warning)) return
+        warned.add(warning)
+        await reporter.warn(warning, 'warning')
+      },
+    }
   }
 
   /** @throws {PlantsError} `malformed` for an invalid setting, an unknown store, and an invalid settings file */
@@ -254,21 +265,6 @@ export class CommandContext extends SettingsContext {
       ? `List the plants with: plants list${this.storeFlag}`
       : 'List the stores with: plants stores list'
     return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
-  }
-
-  #sqliteOptions(): SqliteOptions {
-    const { timeout, io, reporter } = this
-    const warned = new Set<string>()
-    return {
-      ...{ timeout, clock: io },
-      onCreated: (path) => reporter.warn(`Created store ${path}`),
-      onExposed: async (message, hint) => {
-        const warning = `${message}. ${hint}`
-        if (warned.has(warning)) return
-        warned.add(warning)
-        await reporter.warn(warning, 'warning')
-      },
-    }
   }
 }
 

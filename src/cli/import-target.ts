@@ -1,7 +1,7 @@
 import { PlantsError } from '../platform/errors.js'
-import { completeAddress, isOwn } from '../stores/common/address.js'
+import { completeAddress, type HttpAddress, isOwn } from '../stores/common/address.js'
 import type { OwnStore, Store } from '../stores/common/store.js'
-import type { Right } from '../stores/common/tokens.js'
+import type { Right } from '../stores/common/token-store.js'
 import { checkpointId } from '../transfer/import/checkpoint.js'
 import { dryRunOf } from '../transfer/import/dry-run.js'
 import type { ImportTarget } from '../transfer/import/importer.js'
@@ -27,9 +27,9 @@ export async function openTarget(
 ): Promise<OpenTarget> {
   const { address, sqliteOptions, reporter, io } = context
   if (options.dryRun) {
-    const { store, isReadable } = options.match
-      ? { store: await (await context.opener()).openExisting(), isReadable: true } // it must be
-      : await openToCompare(context)
+    const mayBeUnreadable = address.scheme === 'http' && !options.match
+    const store = await (mayBeUnreadable ? openReadable(address, context) : (await context.opener()).openExisting())
+    const isReadable = store !== undefined || !mayBeUnreadable
     if (!isReadable) await reporter.warn(`Only the input is checked, not which ids exist at ${address.name}`)
     const { write, close } = dryRunOf(store, isReadable, (changes) => report.writeChanges(changes))
     return { store, isService: false, id: undefined, transaction: withoutCheckpoint(write), close }
@@ -72,20 +72,18 @@ export async function openTarget(
   }
 }
 
-/** For a dry run. There may be no store yet, no token for a service, or no right to read it. */
-async function openToCompare(context: CommandContext): Promise<{ store: Store | undefined; isReadable: boolean }> {
-  const { address } = context
-  if (isOwn(address)) return { store: await (await context.ownOpener()).openExisting(), isReadable: true }
+/** Undefined without a token, or without the right to read. */
+async function openReadable(address: HttpAddress, context: CommandContext): Promise<Store | undefined> {
   const { HttpStore } = await import('../stores/http/http-store.js')
   try {
     const store = await HttpStore.open(address, await context.httpOptions(address))
-    if (await store.isReadable()) return { store, isReadable: true }
+    if (await store.isReadable()) return store
     await store.close()
   } catch (error) {
     const isWithoutToken = error instanceof PlantsError && error.type === 'unauthorized' && error.status === undefined
     if (!isWithoutToken) throw error
   }
-  return { store: undefined, isReadable: false }
+  return undefined
 }
 
 function withoutCheckpoint(write: Store['write']): OwnStore['transaction'] {

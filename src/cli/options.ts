@@ -4,7 +4,7 @@ import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
 import { malformed } from '../platform/errors.js'
 import type { Address } from '../stores/common/address.js'
 import { maxSearch } from '../stores/common/query.js'
-import { type Right, rights } from '../stores/common/tokens.js'
+import { type Right, rights } from '../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
 
 export interface FilterOptions extends GlobalOptions {

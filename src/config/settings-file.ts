@@ -102,7 +102,7 @@ async function parseSettings(bytes: Buffer, path: string): Promise<SavedSettings
     const why = `were written by a newer version of plants (version ${value['version']})`
     throw broken(path, why, 'Update plants, or set PLANTS_CONFIG_DIR to another directory')
   }
-  throw broken(path, `are invalid: ${(await problemsOf(value)).slice(0, 5).join('; ')}`)
+  throw broken(path, `are invalid: ${(await settingsProblems(value)).slice(0, 5).join('; ')}`)
 }
 
 /** The names of saved values that this version does not know, such as `timout` or `stores.team.timout`. */
@@ -128,7 +128,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Accepts fast what the schema of `problemsOf` does, which is slow to load: each command reads the settings. */
+/** Accepts fast what the schema of `settingsProblems` does, which is slow to load: each command reads the settings. */
 export function isSettings(value: unknown): value is SavedSettings {
   if (!isObject(value) || value['version'] !== 1) return false
   const { stores = {}, tokens = {} } = value
@@ -148,7 +148,7 @@ function areAll(entries: unknown, isValid: (entry: Record<string, unknown>) => b
 }
 
 /** The key and the rule of each, but never the value, nor a key of `tokens` that is not an address: it may be a token. */
-export async function problemsOf(value: unknown): Promise<string[]> {
+export async function settingsProblems(value: unknown): Promise<string[]> {
   const z = await import('zod/mini')
   const settings = (scope: Scope) =>
     Object.fromEntries(

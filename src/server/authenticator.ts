@@ -1,6 +1,6 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import type { Right, Token, TokenStore } from '../stores/common/tokens.js'
+import type { Right, Token, TokenStore } from '../stores/common/token-store.js'
 import { HttpError } from './answer.js'
 import { Shares } from './memory.js'
 

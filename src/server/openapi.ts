@@ -1,4 +1,4 @@
-import type { Right } from '../stores/common/tokens.js'
+import type { Right } from '../stores/common/token-store.js'
 import description from './openapi.json'
 
 export type OperationId = 'createPlant' | 'listPlants' | 'getPlant' | 'updatePlant' | 'deletePlant'

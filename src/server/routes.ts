@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http'
-import type { Right } from '../stores/common/tokens.js'
+import type { Right } from '../stores/common/token-store.js'
 import { type HttpAnswer, HttpError, preflightHeaders } from './answer.js'
 import { type Operation, openApi, operations } from './openapi.js'
 

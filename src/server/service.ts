@@ -7,7 +7,7 @@ import { malformed, PlantsError, systemCode, systemReason } from '../platform/er
 import { isLoopback } from '../platform/urls.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
 import type { OwnStore } from '../stores/common/store.js'
-import type { Right, TokenStore } from '../stores/common/tokens.js'
+import type { Right, TokenStore } from '../stores/common/token-store.js'
 import type { PostgresOptions } from '../stores/postgres/postgres-options.js'
 import type { SqliteOptions } from '../stores/sqlite/sqlite-connection.js'
 import { adminServer, Metrics } from './admin.js'
@@ -15,10 +15,10 @@ import type { TokenSource } from './authenticator.js'
 import { RequestHandler } from './handler.js'
 import { Log, type LogOptions } from './log.js'
 import { Shares } from './memory.js'
+import { Streams } from './plant-streams.js'
 import { plantHandlers } from './plants.js'
 import { Routes } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
-import { Streams } from './streams.js'
 
 /** Of pages and unread responses, in bytes, besides those of 64 bodies. */
 const otherMemory = 67_108_864

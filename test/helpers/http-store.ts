@@ -1,6 +1,6 @@
 import { fixedToken } from '../../src/server/authenticator.js'
 import type { ListenAddress } from '../../src/server/service.js'
-import { rights } from '../../src/stores/common/tokens.js'
+import { rights } from '../../src/stores/common/token-store.js'
 import type { Access, HttpOptions } from '../../src/stores/http/http-options.js'
 import { HttpStore } from '../../src/stores/http/http-store.js'
 import { parseAddress } from '../../src/stores/registry.js'

@@ -1,6 +1,6 @@
 import { type Credential, findToken, noToken, tokenVariable } from '../../auth/credentials.js'
 import { failureOf } from '../../auth/token.js'
-import { changeSettings, withField } from '../../config/change.js'
+import { changeSettings, withField } from '../../config/change-settings.js'
 import { type EffectiveSettings, namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { malformed, PlantsError } from '../../platform/errors.js'

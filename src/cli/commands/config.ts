@@ -77,7 +77,7 @@ async function get(text: string, options: GlobalOptions, io: Io): Promise<void> 
 export async function set(text: string, value: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text)
   const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
-  const { changeSettings, savedValue } = await import('../../config/change.js')
+  const { changeSettings, savedValue } = await import('../../config/change-settings.js')
   const checked: { shown: string; address?: Address } = { shown: value }
   await changeSettings(io, context.timeout, async (before) => {
     if (name !== 'store') {
@@ -102,7 +102,7 @@ export async function set(text: string, value: string, options: GlobalOptions, i
 async function unset(text: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text)
   const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
-  const { changeSettings, withField } = await import('../../config/change.js')
+  const { changeSettings, withField } = await import('../../config/change-settings.js')
   const { before, after } = await changeSettings(io, context.timeout, (all) => withField(all, name, undefined))
   const removed = before !== after
   const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`

@@ -1,7 +1,7 @@
 import { parseBasePath } from '../../config/option-values.js'
 import { writeAnswer } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
-import { rights } from '../../stores/common/tokens.js'
+import { rights } from '../../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 
 export interface OpenapiOptions extends GlobalOptions {

@@ -1,5 +1,11 @@
 import { isOpenToAll, savedToken } from '../../auth/credentials.js'
-import { assertSettingsFor, assertStoreName, changeSettings, savedValue, withField } from '../../config/change.js'
+import {
+  assertSettingsFor,
+  assertStoreName,
+  changeSettings,
+  savedValue,
+  withField,
+} from '../../config/change-settings.js'
 import { knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
 import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting-table.js'
 import { isStoreName, type SavedStore, savedStore } from '../../config/settings-file.js'

@@ -2,7 +2,7 @@ import type { NewPlant, TextName } from '../../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CheckpointChange } from './checkpoint-state.js'
 import type { CountQuery, ReadQuery, TextCount, WaitOptions } from './query.js'
-import type { Right, TokenStore } from './tokens.js'
+import type { Right, TokenStore } from './token-store.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
 export interface Store {

@@ -1,7 +1,7 @@
 import type { Hint } from '../../platform/advice.js'
 import { isTimeout } from '../../platform/clock.js'
 import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
-import { defaultRights, rights } from '../common/tokens.js'
+import { defaultRights, rights } from '../common/token-store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 

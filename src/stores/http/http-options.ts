@@ -1,5 +1,5 @@
 import type { Clock } from '../../platform/clock.js'
-import type { Right } from '../common/tokens.js'
+import type { Right } from '../common/token-store.js'
 
 /** What a service is opened with. */
 export interface HttpOptions {

@@ -12,7 +12,7 @@ import { defaultConcurrency, type HttpOptions } from './http-options.js'
 import { supportsKeys } from './plant-request.js'
 import { countTexts, listPages, readStream } from './read.js'
 import { Requests } from './requests.js'
-import { outcomeOf, readPlant, sendChange, sendChanges } from './send-changes.js'
+import { fetchPlant, outcomeOf, sendChange, sendChanges } from './send-changes.js'
 
 export class HttpStore implements Store {
   readonly #client: HttpClient
@@ -31,7 +31,7 @@ export class HttpStore implements Store {
     const { concurrency = defaultConcurrency } = this.#client.options
     for (let from = 0; from < ids.length; from += concurrency) {
       const requests = new Requests(this.#client)
-      const read = ids.slice(from, from + concurrency).map((id) => readPlant(requests, id))
+      const read = ids.slice(from, from + concurrency).map((id) => fetchPlant(requests, id))
       for (const plant of await requests.report(Promise.all(read))) if (plant) found.set(plant.id, plant)
     }
     return found
@@ -84,7 +84,7 @@ export class HttpStore implements Store {
   /** Whether the service lets this token read. */
   async isReadable(): Promise<boolean> {
     try {
-      await readPlant(new Requests(this.#client), 0n)
+      await fetchPlant(new Requests(this.#client), 0n)
       return true
     } catch (error) {
       if (error instanceof PlantsError && (error.status === 403 || error.error === 403 || error.type === 'malformed'))

@@ -39,7 +39,7 @@ async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Out
     // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
     if (!isOfType('conflict', error) || isConstraintProblem(error)) throw error
     if (ifExists === 'skip' && !isMatched) return { type: 'skipped' }
-    const stored = ifExists === 'same' || isMatched ? await readPlant(requests, plant.id) : undefined
+    const stored = ifExists === 'same' || isMatched ? await fetchPlant(requests, plant.id) : undefined
     if (stored) return existingOutcome(change, stored)
     throw error
   }
@@ -49,7 +49,7 @@ async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Out
 async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Outcome> {
   const { patch, ifMissing, isMatched, key } = change
   const { id, ...fields } = patch
-  const stored = isMatched && key === undefined ? await readPlant(requests, id) : undefined
+  const stored = isMatched && key === undefined ? await fetchPlant(requests, id) : undefined
   const other = otherNameOutcome(change, stored)
   if (other) return other
   if (stored && equalFields(stored, must(patchedPlant(patch, stored))))
@@ -67,13 +67,13 @@ async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Out
 }
 
 async function sendDelete(requests: Requests, { id, only }: Of<'delete'>): Promise<Outcome> {
-  const before = only && (await readPlant(requests, id))
+  const before = only && (await fetchPlant(requests, id))
   if (only && !(before && equalPlants(before, only))) return rejected(notFound(id))
   const plant = await unlessMissing(requests.send(requestForPlant('DELETE', id)))
   return plant ? { type: 'deleted', plant } : rejected(notFound(id))
 }
 
-export function readPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
+export function fetchPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
   return unlessMissing(requests.send(requestForPlant('GET', id)))
 }
 

@@ -214,7 +214,7 @@ export class Connection extends pg.Client {
       stream.on('data', (chunk: Buffer) => {
         this.#received += chunk.length
         try {
-          if (this.#received > this.#maxReceived) throw this.failure('TOO_LARGE', tooLarge)
+          if (this.#received > this.#maxReceived) throw this.failure('TOO_LARGE', responseTooLarge)
           read.call(stream, chunk)
         } catch (error) {
           stream.destroy(explain(error, this.#account))
@@ -225,7 +225,7 @@ export class Connection extends pg.Client {
 }
 
 const unproven = 'the server has not proved that it knows the password'
-export const tooLarge = 'its response is too large'
+export const responseTooLarge = 'its response is too large'
 
 /** milliseconds before the deadline at which a working server cancels a statement, so that the connection is kept */
 const maxGrace = 1000

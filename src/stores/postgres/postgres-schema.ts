@@ -1,7 +1,7 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { CheckReport } from '../common/store.js'
-import { type Right, rights } from '../common/tokens.js'
+import { type Right, rights } from '../common/token-store.js'
 import { ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import type { PostgresOptions } from './postgres-options.js'

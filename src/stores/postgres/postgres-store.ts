@@ -4,15 +4,15 @@ import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import type { Create } from '../common/plan.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount, type WaitOptions } from '../common/query.js'
-import type { OwnStore, Transaction as StoreTransaction, TransactionOptions, WriteOptions } from '../common/store.js'
-import { type Right, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/tokens.js'
+import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
+import { type Right, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
 import { type Call, ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import type { PostgresOptions } from './postgres-options.js'
 import { assertStore, assertUsable, migrate, rightsOf } from './postgres-schema.js'
 import { countPlants, countTexts, getPlants, readPages, readSnapshot } from './read.js'
 import { imports, literal, type Row, toBigInt, tokens } from './sql.js'
-import { type Transaction, transact, transactOnce } from './transaction.js'
+import { type PostgresTransaction, transact, transactOnce } from './transaction.js'
 import { limits, makeChanges, saveCheckpoint } from './write.js'
 
 /** A store in a PostgreSQL database, shared by any number of processes. */
@@ -96,11 +96,11 @@ export class PostgresStore implements OwnStore {
   }
 
   async transaction<T>(
-    work: (transaction: StoreTransaction) => Promise<T>,
+    work: (transaction: Transaction) => Promise<T>,
     { isRepeatable = false, commits = () => true }: TransactionOptions<T> = {},
   ): Promise<T> {
     const call = this.#pool.newCall({ isLong: true })
-    const run = async (transaction: Transaction) => {
+    const run = async (transaction: PostgresTransaction) => {
       const result = await work({
         write: async (changes, { maxRejected, signal } = {}) => {
           signal?.throwIfAborted()
@@ -194,7 +194,7 @@ function batching<Item, Result>(
 }
 
 function postgresTokens(pool: ConnectionPool): TokenStore {
-  /** @param evidence see `Transaction` */
+  /** @param evidence see `PostgresTransaction` */
   const change = (text: string, evidence: string) =>
     transact(pool, (transaction) => {
       transaction.evidence.push(() => evidence)

@@ -3,7 +3,7 @@ import type { NewPlant, TextName } from '../../plant/plant.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
 import { joiner, latinMarks, markRanges, partOfRun, type Sought, soughtText } from '../common/search.js'
 import type { ConnectionPool } from './pool.js'
-import { type Connection, maxAnswer, tooLarge } from './postgres-connection.js'
+import { type Connection, maxAnswer, responseTooLarge } from './postgres-connection.js'
 import { columns, idsOf, literal, plants, type Row, toBigInt, toPlant } from './sql.js'
 
 export async function getPlants(connection: Connection, ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
@@ -95,7 +95,7 @@ async function* copyRows(pool: ConnectionPool, statement: string, options: ReadQ
       }
       begun.push(chunk.subarray(end + 1))
       length += chunk.length - end - 1
-      if (length > maxAnswer) throw connection.failure('TOO_LARGE', tooLarge)
+      if (length > maxAnswer) throw connection.failure('TOO_LARGE', responseTooLarge)
       pool.renew(connection) // for the next chunk, however long the caller took to use this one
     }
     await connection.ask('COMMIT')

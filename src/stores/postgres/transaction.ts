@@ -4,7 +4,7 @@ import type { Connection } from './postgres-connection.js'
 import { codeOf, statementCanceled } from './postgres-errors.js'
 import { literal, type Row } from './sql.js'
 
-type Work<T> = (transaction: Transaction) => Promise<T>
+type Work<T> = (transaction: PostgresTransaction) => Promise<T>
 
 /** Repeats a transaction until it is known to have committed, or the call ends. */
 export function transact<T>(pool: ConnectionPool, work: Work<T>, call = pool.newCall()): Promise<T> {
@@ -24,7 +24,7 @@ export async function transactOnce<T>(
   work: Work<T>,
 ): Promise<T> {
   const { clock, timeout } = pool.options
-  const transaction = new Transaction(pool, connection, call)
+  const transaction = new PostgresTransaction(pool, connection, call)
   const rollBack = () => connection.ask('ROLLBACK').catch(() => connection.destroy())
   let commit = call
   let result: T
@@ -68,7 +68,7 @@ export async function transactOnce<T>(
 const minShare = 0.02
 
 /** The statements of one transaction, which begins with the first of them. */
-export class Transaction {
+export class PostgresTransaction {
   readonly connection: Connection
   /** Whether it ends with a commit. */
   isCommitted = true

@@ -7,10 +7,10 @@ import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
-import { reachStandbys, type Transaction } from './transaction.js'
+import { type PostgresTransaction, reachStandbys } from './transaction.js'
 
 export async function makeChanges(
-  transaction: Transaction,
+  transaction: PostgresTransaction,
   changes: readonly Change[],
   maxRejected?: number,
 ): Promise<Outcome[]> {
@@ -18,7 +18,7 @@ export async function makeChanges(
   return settle(transaction, changes, maxRejected)
 }
 
-export async function saveCheckpoint(transaction: Transaction, change: CheckpointChange): Promise<void> {
+export async function saveCheckpoint(transaction: PostgresTransaction, change: CheckpointChange): Promise<void> {
   const { id, to } = change
   if ((await transaction.ask(`${replacementOf(change)} RETURNING id`)).length === 0) throw new CheckpointMovedError()
   const saved = `(SELECT state FROM ${imports} WHERE id = ${literal(id)})`
@@ -37,7 +37,7 @@ const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${impor
   ORDER BY state COLLATE "C" DESC OFFSET ${maxDone})`
 
 async function settle(
-  transaction: Transaction,
+  transaction: PostgresTransaction,
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
@@ -50,7 +50,7 @@ async function settle(
 
 /** Creates assume that their ids and keys are free: so most of them need no lookup. */
 async function trySettle(
-  transaction: Transaction,
+  transaction: PostgresTransaction,
   changes: readonly Change[],
   maxRejected: number,
   undo: () => Promise<unknown>,
@@ -80,7 +80,7 @@ const uniqueViolation = '23505'
 
 /** Halves the changes until those that violate a constraint of somebody else are alone. */
 async function withoutViolations(
-  transaction: Transaction,
+  transaction: PostgresTransaction,
   changes: readonly Change[],
   maxRejected: number,
   violation: DatabaseFailure,
@@ -94,7 +94,7 @@ async function withoutViolations(
 }
 
 /** Reads the plants that have the ids or the keys of the changes. */
-async function storedFor(transaction: Transaction, changes: readonly Change[]): Promise<KeyedPlant[]> {
+async function storedFor(transaction: PostgresTransaction, changes: readonly Change[]): Promise<KeyedPlant[]> {
   const ids = [...new Set(changes.map(idOf))]
   const keys = changes.flatMap((change) => (change.type === 'create' && change.key !== undefined ? change.key : []))
   const hasKey = keys.length === 0 ? '' : ` OR idempotency_key IN ${rowOf(...keys)}`
@@ -105,14 +105,14 @@ async function storedFor(transaction: Transaction, changes: readonly Change[]): 
 
 /** Fewer rows were changed than should be: another writer was faster, or a trigger or a rule suppresses them. */
 class MissingRows extends PlantsError {
-  constructor({ connection: { address } }: Transaction) {
+  constructor({ connection: { address } }: PostgresTransaction) {
     const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
     super('unavailable', `${address.name} did not change all plants`, { hint })
   }
 }
 
 /** Throws for what is not as it was looked up; in the end without `onConflict`, to learn which constraint it is. */
-async function save(transaction: Transaction, plan: Plan, onConflict: string): Promise<void> {
+async function save(transaction: PostgresTransaction, plan: Plan, onConflict: string): Promise<void> {
   const { deleted, replaced, hasRepeated } = plan
   const change = async (count: number, statement: string) => {
     if (count > 0 && (await transaction.ask(`${statement} RETURNING plant.id`)).length < count)
@@ -166,7 +166,7 @@ function byId({ plant: one }: KeyedPlant, { plant: other }: KeyedPlant): number 
 export const limits = { maxItems: 1000, maxCharacters: 4_000_000 }
 
 /** It fails if one of the ids or keys exists. */
-async function copy(transaction: Transaction, created: KeyedPlant[]): Promise<void> {
+async function copy(transaction: PostgresTransaction, created: KeyedPlant[]): Promise<void> {
   await transaction.ask('')
   const { connection } = transaction
   const stream = connection.query(copyFrom(`COPY ${plants} (${columns}, idempotency_key) FROM STDIN (FORMAT binary)`))

@@ -2,9 +2,9 @@ import { largestId, type NewPlant, smallestId, type TextName, textLength } from 
 import type { Database } from '../../platform/sqlite.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/query.js'
 import { contains, soughtText } from '../common/search.js'
-import { assertOrder, belowAll, preparePlants, toPlant } from './rows.js'
+import { assertSorted, belowAll, preparePlants, toPlant } from './rows.js'
 import type { Connection } from './sqlite-connection.js'
-import { DamageError } from './sqlite-errors.js'
+import { StoreDamageError } from './sqlite-errors.js'
 
 export function countPlants(connection: Connection, query: CountQuery = {}): bigint {
   const { sql, values } = selectionOf(connection, query)
@@ -33,7 +33,7 @@ async function* readById(connection: Connection, query: ReadQuery): AsyncGenerat
       if (!range) return undefined
       const rows = preparePlants(connection, select).all(range.first, range.last, ...values, limited)
       const plants = rows.map(toPlant)
-      assertOrder(plants, desc ? -belowAll : belowAll, desc)
+      assertSorted(plants, desc ? -belowAll : belowAll, desc)
       return { range, plants }
     })
     if (!step) return
@@ -60,8 +60,8 @@ export function rangeThatFits(
   for (let count = rows; ; count = Math.ceil(count / 2)) {
     const found = select.get(first, last, count) as Record<'first' | 'last' | 'size', bigint | null> // a sum gives one row
     if (found.first === null || found.last === null) return undefined
-    assertOrder([{ id: found.first }], first - 1n)
-    assertOrder([{ id: found.last }], last + 1n, true)
+    assertSorted([{ id: found.first }], first - 1n)
+    assertSorted([{ id: found.last }], last + 1n, true)
     if (count === 1 || Number(found.size) <= stepBytes)
       return desc ? { first: found.first, last } : { first, last: found.last }
   }
@@ -116,7 +116,7 @@ function orderOf(desc: boolean): string {
 
 function toCount(row: unknown): TextCount {
   const { text, count } = row as { text: unknown; count: bigint } // the columns of the statement
-  if (text !== null && typeof text !== 'string') throw new DamageError('a plant has a value that is not text')
+  if (text !== null && typeof text !== 'string') throw new StoreDamageError('a plant has a value that is not text')
   return { text: text ?? undefined, count }
 }
 

@@ -1,7 +1,7 @@
 import { type NewPlant, newPlant } from '../../plant/plant.js'
 import type { Statement } from '../../platform/sqlite.js'
 import type { Connection } from './sqlite-connection.js'
-import { DamageError } from './sqlite-errors.js'
+import { StoreDamageError } from './sqlite-errors.js'
 
 export function findPlant(
   connection: Connection,
@@ -19,22 +19,22 @@ export function preparePlants(connection: Connection, sql: string): Statement {
   return statement
 }
 
-/** Throws `DamageError` for a row that only another program can have written. */
+/** Throws `StoreDamageError` for a row that only another program can have written. */
 export function toPlant(row: unknown): NewPlant {
   const { 0: id, 1: name, 2: tag } = row as [id: bigint, name: unknown, tag: unknown] // `id` is the rowid
   if (typeof name !== 'string' || (tag !== null && typeof tag !== 'string'))
-    throw new DamageError(`plant ${id} has a value that is not text`)
+    throw new StoreDamageError(`plant ${id} has a value that is not text`)
   return newPlant(id, name, tag)
 }
 
 /** less than any id; its opposite is greater than any */
 export const belowAll = -1e19
 
-/** Throws `DamageError` for ids out of order, as of a page that a corrupt b-tree has twice: a scan might never end. */
-export function assertOrder(rows: readonly { id: bigint }[], before: bigint | number, desc = false): void {
+/** Throws `StoreDamageError` for ids out of order, as of a page that a corrupt b-tree has twice: a scan might never end. */
+export function assertSorted(rows: readonly { id: bigint }[], before: bigint | number, desc = false): void {
   let last = before
   for (const { id } of rows) {
-    if (desc ? id >= last : id <= last) throw new DamageError(`the id ${id} comes after ${last}`)
+    if (desc ? id >= last : id <= last) throw new StoreDamageError(`the id ${id} comes after ${last}`)
     last = id
   }
 }

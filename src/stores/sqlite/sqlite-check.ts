@@ -9,7 +9,7 @@ import type { SqliteAddress } from '../common/address.js'
 import type { CheckReport } from '../common/store.js'
 import { countPlants, type IdRange, rangeThatFits } from './read.js'
 import { type Connection, openToRead, type SqliteOptions } from './sqlite-connection.js'
-import { DamageError, explained, explainFailure, isWritable } from './sqlite-errors.js'
+import { explained, explainFailure, isWritable, StoreDamageError } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
 /** Whether there is a store. */
@@ -75,7 +75,7 @@ function usingStore<T>(
   })
 }
 
-/** The range of the next plants. Throws `DamageError` for the first text that is none. */
+/** The range of the next plants. Throws `StoreDamageError` for the first text that is none. */
 function readRange(connection: Connection, first: bigint): (IdRange & { plants: number }) | undefined {
   const range = rangeThatFits(connection, { first, last: largestId }, 4000)
   if (!range) return undefined
@@ -84,7 +84,7 @@ function readRange(connection: Connection, first: bigint): (IdRange & { plants: 
     for (const name of ['name', 'tag'] as const) {
       const bytes = row[name]
       if (!(bytes instanceof Uint8Array) || (isUtf8(bytes) && !bytes.includes(0))) continue
-      throw new DamageError(`the ${name} of plant ${row['id']} is not UTF-8, or contains U+0000`)
+      throw new StoreDamageError(`the ${name} of plant ${row['id']} is not UTF-8, or contains U+0000`)
     }
   }
   return { ...range, plants: rows.length }
@@ -94,8 +94,8 @@ function readRange(connection: Connection, first: bigint): (IdRange & { plants: 
 const selectTexts = `SELECT id, CAST(name AS BLOB) AS name, CAST(tag AS BLOB) AS tag
   FROM plants WHERE id BETWEEN ? AND ?`
 
-/** Checks pages, types and indexes. Throws `DamageError`. */
+/** Checks pages, types and indexes. Throws `StoreDamageError`. */
 export function checkIntegrity(db: Database): void {
   const found = String(db.prepare('PRAGMA integrity_check(1)').get()?.['integrity_check'])
-  if (found !== 'ok') throw new DamageError(found.split('\n').at(-1)) // after a line with the name of the database
+  if (found !== 'ok') throw new StoreDamageError(found.split('\n').at(-1)) // after a line with the name of the database
 }

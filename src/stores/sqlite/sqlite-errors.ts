@@ -26,7 +26,7 @@ interface Cause {
 export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
   const reason = systemReasons[code] ?? (error instanceof Error ? error.message : '')
-  const explanation = error instanceof DamageError ? damaged : explanationOf(code, path)
+  const explanation = error instanceof StoreDamageError ? damaged : explanationOf(code, path)
   if (!explanation) return error
   const { sentence, hint, type = 'unavailable', retryable = false } = explanation
   const advice = typeof hint === 'function' ? hint(path) : hint
@@ -42,7 +42,7 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
 }
 
 /** The file holds what only a failed disk, or another program, can have written. */
-export class DamageError extends Error {}
+export class StoreDamageError extends Error {}
 
 export function notOurs(path: string, why: string, hint: Hint = elsewhere, retryable = false): PlantsError {
   return new PlantsError('unavailable', `${path} ${why}`, { hint, retryable })

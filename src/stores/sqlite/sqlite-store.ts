@@ -5,12 +5,12 @@ import type { Change, Outcome } from '../common/change.js'
 import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/checkpoint-state.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
 import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
-import { type Right, rights, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/tokens.js'
+import { type Right, rights, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
 import { applyChanges } from './apply.js'
 import { countPlants, countTexts, readPlants } from './read.js'
-import { assertOrder, belowAll, findPlant } from './rows.js'
+import { assertSorted, belowAll, findPlant } from './rows.js'
 import { type Connection, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
-import { DamageError, isWritable, replacedStore } from './sqlite-errors.js'
+import { isWritable, replacedStore, StoreDamageError } from './sqlite-errors.js'
 import { SqliteWriter } from './sqlite-writer.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
@@ -189,7 +189,7 @@ const findSql = `SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id = (SELE
 function readTokens(connection: Connection, after: bigint | number, rows: number): Token[] {
   const select = connection.prepare(`SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?`)
   const page = select.all(after, rows).map(toToken)
-  assertOrder(page, after)
+  assertSorted(page, after)
   return page
 }
 
@@ -200,6 +200,6 @@ type TokenRow = Record<'id' | 'created_at', bigint> &
 function toToken(row: unknown): Token {
   const { id, note, rights, created_at, expires_at, revoked_at } = row as TokenRow
   if ((note !== null && typeof note !== 'string') || typeof rights !== 'string')
-    throw new DamageError(`the token ${id} has a value that is not text`)
+    throw new StoreDamageError(`the token ${id} has a value that is not text`)
   return tokenFrom(id, note, rights, [created_at, expires_at, revoked_at])
 }

@@ -3,7 +3,7 @@ import type { CellValue } from 'hucre/xlsx'
 import { systemCode } from '../../platform/errors.js'
 
 /** What a thread answers about a workbook. */
-export interface Requests {
+export interface WorkerRequests {
   sheets: { request: undefined; reply: { names: string[]; isFrom1904: boolean } }
   rows: { request: RowsRequest; reply: { rows: PostedRow[]; isLast: boolean } }
   /** Reads the formats of the columns that have values of a type, for the next rows. */
@@ -74,13 +74,16 @@ export class WorkbookThread {
   }
 
   /** Throws the reason of the signal as soon as it aborts, a `LimitError`, and a `DamageError`. */
-  async ask<T extends keyof Requests>(type: T, request: Requests[T]['request']): Promise<Requests[T]['reply']> {
+  async ask<T extends keyof WorkerRequests>(
+    type: T,
+    request: WorkerRequests[T]['request'],
+  ): Promise<WorkerRequests[T]['reply']> {
     if (this.#failure !== undefined) throw this.#failure
     const reply = await new Promise((resolve, reject) => {
       this.#pending = { resolve, reject }
       this.#worker.postMessage({ type, request })
     })
-    return reply as Requests[T]['reply'] // the worker answers each type with its own
+    return reply as WorkerRequests[T]['reply'] // the worker answers each type with its own
   }
 
   close(): void {

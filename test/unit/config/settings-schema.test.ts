@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { isSettings, problemsOf } from '../../../src/config/settings-file.js'
+import { isSettings, settingsProblems } from '../../../src/config/settings-file.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
 const odd = fc.oneof(fc.constantFrom('a', '', true, false, null, 1, [], {}), fc.jsonValue())
@@ -24,7 +24,7 @@ test('what is accepted fast has no problems, and all else has some', async () =>
     const read: unknown = JSON.parse(JSON.stringify(value))
     expect({ value, isAccepted: isSettings(read) }).toEqual({
       value,
-      isAccepted: (await problemsOf(read)).length === 0,
+      isAccepted: (await settingsProblems(read)).length === 0,
     })
   })
 })
@@ -49,5 +49,5 @@ test('a settings file of today opens', async () => {
     },
     later: { deep: [null] },
   }
-  expect([isSettings(saved), await problemsOf(saved)]).toEqual([true, []])
+  expect([isSettings(saved), await settingsProblems(saved)]).toEqual([true, []])
 })
