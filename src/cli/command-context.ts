@@ -14,7 +14,6 @@ import {
   type Address,
   type HttpAddress,
   isDefaultStore,
-  isOwn,
   type OwnAddress,
   type PostgresAddress,
 } from '../stores/common/address.js'
@@ -224,7 +223,7 @@ export class CommandContext extends SettingsContext {
   /** @throws {PlantsError} `malformed` for a service */
   ownAddress(): OwnAddress {
     const { address } = this
-    if (isOwn(address)) return address
+    if (address.scheme !== 'http') return address
     const hint = 'Run the command on the host of the service, or select another store with --store'
     throw malformed(`${address.name} is a service, but this command needs direct access to the store`, hint)
   }

@@ -4,7 +4,6 @@ import { toJson } from '../plant/exact-json.js'
 import { type FieldName, grouped, plantCount, plantOf } from '../plant/plant.js'
 import { must, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
-import { isOwn } from '../stores/common/address.js'
 import type { ExistsPolicy } from '../stores/common/change.js'
 import { CheckpointMovedError } from '../stores/common/checkpoint-state.js'
 import type { FieldRules, FormatReader } from '../transfer/formats/chunk.js'
@@ -236,7 +235,7 @@ export class ImportReport implements ImportObserver {
   #repetition(firstId: bigint | undefined): string {
     if (this.#options.match) return ''
     const ids = firstId === undefined ? '' : ` --id-from ${firstId}`
-    return ids + skipping(this.#options.ifExists, !isOwn(this.#context.address))
+    return ids + skipping(this.#options.ifExists, this.#context.address.scheme === 'http')
   }
 
   /** What is thrown after an error: with the summary first if what is stored stays. */

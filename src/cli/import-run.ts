@@ -2,7 +2,6 @@ import type { Reporter } from '../output/reporter.js'
 import { grouped, plantCount } from '../plant/plant.js'
 import { malformed, must, PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { isOwn } from '../stores/common/address.js'
 import { CheckpointMovedError } from '../stores/common/checkpoint-state.js'
 import type { OptionNames } from '../transfer/formats/chunk.js'
 import { newImport, rejectedIn, type SavedImport, settledIn } from '../transfer/import/checkpoint.js'
@@ -86,7 +85,7 @@ function planOf(inputs: ImportInput[], options: ImportOptions, { address, report
   return {
     ...{ inputs, format, sheet, encoding, delimiter, ifExists, maxErrors },
     rules: { map, columns, idFrom, match, isPartial: ifExists === 'update', optionNames },
-    maxRecords: isOwn(address) ? Infinity : recordsAtOnce,
+    maxRecords: address.scheme !== 'http' ? Infinity : recordsAtOnce,
     readsAhead: address.scheme !== 'sqlite',
     onWaiting: reporter.waitingFor('plants'),
   }

@@ -1,5 +1,5 @@
 import { PlantsError } from '../platform/errors.js'
-import { completeAddress, type HttpAddress, isOwn } from '../stores/common/address.js'
+import { completeAddress, type HttpAddress } from '../stores/common/address.js'
 import type { OwnStore, Store } from '../stores/common/store.js'
 import type { Right } from '../stores/common/token-store.js'
 import { checkpointId } from '../transfer/import/checkpoint.js'
@@ -36,7 +36,7 @@ export async function openTarget(
   }
   const paths = plan.inputs.map(({ path }) => path)
   const id = paths.includes('-') ? undefined : checkpointId(completeAddress(address), paths)
-  if (isOwn(address)) {
+  if (address.scheme !== 'http') {
     const store = await (await context.ownOpener()).open()
     return {
       store,

@@ -5,7 +5,6 @@ import { acceptNewPlant, idFromText, type NewPlant, otherFieldsOf } from '../pla
 import { malformed, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
-import { isOwn } from '../stores/common/address.js'
 import type { GlobalOptions } from './command.js'
 import type { CommandContext } from './command-context.js'
 import { nextIdIn } from './next-id.js'
@@ -65,7 +64,7 @@ async function ask(given: GivenFields, { dryRun, idempotencyKey }: PlantOptions,
   // Without a token this fails before the prompts.
   if (address.scheme === 'http' && !dryRun) await context.httpOptions(address)
   // An idempotency key belongs to one id, and a service may not let its greatest one be read.
-  const canPropose = isOwn(address) && given.id === undefined && idempotencyKey === undefined
+  const canPropose = address.scheme !== 'http' && given.id === undefined && idempotencyKey === undefined
   const proposal = canPropose ? await nextIdIn(await context.opener()).catch(unlessNoneIsLeft) : undefined
   const { askForPlant } = await import('./prompts.js')
   const plant = await askForPlant(given, proposal, context.isColored(io.stderr), io)

@@ -23,7 +23,7 @@ import { HttpServer, type Limits, type Tls } from './server.js'
 /** Of pages and unread responses, in bytes, besides those of 64 bodies. */
 const otherMemory = 67_108_864
 
-/** What the service hears from its store, whichever kind it is. */
+/** What a store of any kind reports to the service. */
 export type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 'onCommit' | 'onCreated'>
 
 export interface ServiceOptions {

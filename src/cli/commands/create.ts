@@ -5,7 +5,6 @@ import { toJson } from '../../plant/exact-json.js'
 import { equalFields, isIdempotencyKey, type NewPlant, newPlant, type Plant, plantOf } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { isOwn } from '../../stores/common/address.js'
 import { idExists, writeOne } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
 import type { PlantsCommand } from '../command.js'
@@ -69,7 +68,7 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
     const created = await creating.catch(explainConflict(plant.id, storeFlag))
     if (!equalFields(created, plant)) await reporter.warn(differenceBetween(created, plant))
     const sentence = `Planted ${describePlant(created, await context.style())}`
-    const see = isOwn(address) ? `. Show it with: plants get ${created.id}${storeFlag}` : ''
+    const see = address.scheme !== 'http' ? `. Show it with: plants get ${created.id}${storeFlag}` : ''
     await context.print(resultOf(created, isNext), sentence, `The plant is stored${see}`)
   } finally {
     await store.close()
@@ -79,17 +78,17 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
 /** Prints what would be created, and where. A service is sent and asked nothing. */
 async function preview(given: NewPlant, isNext: boolean, key: string | undefined, context: CommandContext) {
   const { address, storeFlag } = context
-  if (!isOwn(address)) {
+  if (address.scheme === 'http') {
     if (isNext) throw malformed('The service chooses the id of --id next', 'Use a specific id')
     await (await import('../store-access.js')).assertAccess(address, context)
   }
-  const store = isOwn(address) ? await (await context.ownOpener()).openExisting() : undefined
+  const store = address.scheme !== 'http' ? await (await context.ownOpener()).openExisting() : undefined
   try {
     const plant = isNext ? newPlant(idAfter(store && (await greatestId(store))), given.name, given.tag) : given
     await store
       ?.transaction((transaction) => createOne(transaction, plant, key), { commits: () => false })
       .catch(explainConflict(plant.id, storeFlag))
-    const place = `${quoteIfNeeded(address.name)}${isOwn(address) && !store ? ', which would be created' : ''}`
+    const place = `${quoteIfNeeded(address.name)}${address.scheme !== 'http' && !store ? ', which would be created' : ''}`
     const sentence = `Would plant ${describePlant(plant, await context.style())} in ${place}`
     await context.printResult({ dryRun: true, ...resultOf(plant, isNext) }, sentence, 'Nothing was created')
   } finally {

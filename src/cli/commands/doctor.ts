@@ -14,7 +14,6 @@ import type { Io } from '../../platform/io.js'
 import {
   type HttpAddress,
   isDefaultStore,
-  isOwn,
   type PostgresAddress,
   type SqliteAddress,
 } from '../../stores/common/address.js'
@@ -200,7 +199,7 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
 /** Undefined for a service, or for a missing file. */
 async function examineContents(context: CommandContext): Promise<CheckResult | undefined> {
   const { address, settings, reporter, io } = context
-  if (!isOwn(address)) return undefined
+  if (address.scheme === 'http') return undefined
   const timeout = settings.source('timeout').source === 'default' ? readingTime : context.timeout
   const progress = progressLine(io, reporter.showsProgress)
   const onProgress = (done: number, total: number) => progress.show(() => ({ done, part: done / total }))

@@ -7,7 +7,6 @@ import { type NewPlant, plantCount } from '../../plant/plant.js'
 import { countEmptyTexts, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import type { Address } from '../../stores/common/address.js'
 import type { OutFile } from '../../transfer/export/out-file.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -74,21 +73,16 @@ interface Target extends OutFile {
 
 /** Asks before an existing file is replaced, and throws without the consent. */
 async function targetNamed(name: string, { output, yes }: ExportOptions, context: CommandContext): Promise<Target> {
-  const path = context.io.resolvePath(name)
-  if (await isPartOf(context.address, path)) throw malformed(`${path} is the store itself`, 'Choose another file')
+  const { address, io } = context
+  const path = io.resolvePath(name)
+  if (address.scheme === 'sqlite' && (await import('../../stores/sqlite/store-file.js')).isPartOf(address.name, path))
+    throw malformed(`${path} is the store itself`, 'Choose another file')
   const { encoderFor, formatOf, outFileAt } = await import('../../transfer/export/out-file.js')
   const file = outFileAt(path)
   const format = output === undefined ? formatOf(file, outputOf(context)) : outputOf(context)
   const encode = encoderFor(path, format)
   if (file.exists && !yes) await confirmReplacement(`${quoteIfNeeded(name)} already exists`, context)
   return { ...file, name, format, encode, mayReplace: file.exists || yes === true }
-}
-
-/** True also for the files that SQLite keeps beside a store. */
-async function isPartOf(address: Address, path: string): Promise<boolean> {
-  if (address.scheme !== 'sqlite') return false
-  const { isFileOf, realPathOf } = await import('../../stores/sqlite/store-file.js')
-  return isFileOf(realPathOf(address.name), realPathOf(path))
 }
 
 async function confirmReplacement(message: string, context: CommandContext): Promise<void> {

@@ -5,7 +5,6 @@ import { formatNames } from '../../plant/records.js'
 import { malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { isOwn } from '../../stores/common/address.js'
 import { existsPolicies } from '../../stores/common/change.js'
 import { defaultConcurrency } from '../../stores/http/http-options.js'
 import { schemes } from '../../stores/registry.js'
@@ -63,7 +62,7 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
   const context = await CommandContext.from(options, io)
   const { address, reporter } = context
   const { format, delimiter, columns, map, idFrom, match, rejects } = options
-  if (options.atomic && !isOwn(address))
+  if (options.atomic && address.scheme === 'http')
     throw malformed(
       `--atomic is not supported at ${address.name}: a service cannot roll back what was created`,
       'Leave it out: an interrupted import can be resumed',
@@ -77,7 +76,7 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
   if (rejects !== undefined && /\.xlsx$/i.test(rejects))
     throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
   const inputs = inputsOf(files, io)
-  if (options.concurrency && isOwn(address))
+  if (options.concurrency && address.scheme !== 'http')
     await reporter.warn(`--concurrency applies only to services, and has no effect on ${schemes[address.scheme].noun}`)
   await warnOfUselessRetry(options.retry, address, reporter)
   const { runImport } = await import('../import-run.js')

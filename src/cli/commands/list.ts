@@ -4,7 +4,7 @@ import type { Reporter } from '../../output/reporter.js'
 import { fieldNames, grouped, type NewPlant, plantCount } from '../../plant/plant.js'
 import { malformed, must } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { type Address, isOwn } from '../../stores/common/address.js'
+import type { Address } from '../../stores/common/address.js'
 import type { ListQuery } from '../../stores/common/query.js'
 import type { Store } from '../../stores/common/store.js'
 import type { PlantsCommand } from '../command.js'
@@ -36,7 +36,8 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
     if (!store) await context.warn(context.noStoreYet())
     else if (shown.isTruncated) {
       const more = sort === 'id' ? `For more: --after ${shown.last}` : 'For all, leave out --limit'
-      const share = isOwn(context.address) ? await shareOf(store, shown.count, options) : plantCount(shown.count)
+      const share =
+        context.address.scheme !== 'http' ? await shareOf(store, shown.count, options) : plantCount(shown.count)
       await context.warn(`Only ${share} shown. ${more}`)
     } else if (isTable) await noteFound(shown.count, options, context.reporter)
   } finally {
@@ -64,7 +65,7 @@ async function printPlants(
 
 /** Throws `malformed` for an order that a service does not offer. */
 export function assertOrder({ sort }: QueryOptions, address: Address): void {
-  if (sort === 'id' || isOwn(address)) return
+  if (sort === 'id' || address.scheme !== 'http') return
   const why = 'a service lists plants only in the order of their ids'
   throw malformed(`--sort ${sort} is not supported at ${address.name}: ${why}`, 'Leave it out')
 }

@@ -4,15 +4,15 @@ import { urlOf } from '../../platform/urls.js'
 
 export interface AddressContext {
   resolvePath(path: string): string
-  /** absolute path of the folder of the store `local` */
+  /** The directory of the store `local`. */
   dataFolder(): Promise<string>
-  /** libpq's variables complete the address of a database */
+  /** Has libpq's variables, which complete the address of a database. */
   env: Readonly<Record<string, string | undefined>>
-  /** undefined for a user id without an account */
+  /** Undefined for a user id without an account. */
   userName(): string | undefined
-  /** collects the passwords of addresses, which are redacted */
+  /** Collects the passwords of addresses, which are redacted. */
   secrets: Set<string>
-  /** an argument, which other users can see, must not contain a password */
+  /** An argument, which other users can see, must not contain a password. */
   isArgument: boolean
 }
 
@@ -24,45 +24,39 @@ export type OwnAddress = SqliteAddress | PostgresAddress
 export interface SqliteAddress {
   scheme: 'sqlite'
   name: string
-  /** the store `local`, whose folder is created if it is missing */
+  /** Whether it is the store `local`, whose directory is created if it is missing. */
   isDefault: boolean
 }
 
 export interface HttpAddress {
   scheme: 'http'
-  /** the address as written, without a trailing slash; tokens are saved under it */
+  /** The address as written, without a trailing slash. Tokens are saved under it. */
   name: string
-  /** the specification's base_url, without a trailing slash */
+  /** The specification's base_url, without a trailing slash. */
   url: URL
-  /** absolute path of a Unix socket */
   socketPath?: string
 }
 
 export interface PostgresAddress {
   scheme: 'postgres'
-  /** the address as it is shown */
   name: string
-  /** the complete address, without the password */
+  /** The complete address, without the password. */
   href: string
-  /** the part of the name under which a password is saved: the user, the hosts and the database */
+  /** What a password is saved under: the user, the hosts and the database. */
   login: string
-  /** in the order in which they are tried */
+  /** In the order in which they are tried. */
   hosts: PostgresHost[]
   user: string
   database: string
   password: string | undefined
   sslmode: (typeof sslModes)[number]
-  /** absolute path of a file of PEM certificates, or "system"; that of libpq if undefined */
+  /** The absolute path of PEM certificates, or "system". By default that of libpq. */
   sslrootcert: string | undefined
-  /** absolute paths of PEM files: the client certificate and its key */
+  /** The absolute paths of the client certificate and its key, in PEM. */
   sslcert: string | undefined
   sslkey: string | undefined
   applicationName: string
   max: number
-}
-
-export function isOwn(address: Address): address is OwnAddress {
-  return address.scheme !== 'http'
 }
 
 export function isDefaultStore(address: Address): boolean {
@@ -88,7 +82,7 @@ export interface PostgresHost {
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
-/** the system truncates a longer path */
+/** The system truncates a longer path. */
 export const maxSocketPathBytes = 107
 
 /** Parses a path, with or without `sqlite:`. */
@@ -103,13 +97,13 @@ export function parseSqlite(text: string, source: string, { resolvePath }: Addre
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 
-/** also `:memory:`, which no other process could open */
+/** Also `:memory:`, which no other process could open. */
 const url = /:\/\/|^\/\/|^:memory:$/
 
-/** such as `https//host`, `user:password@host`, or libpq's `host=… password=…` */
+/** Such as `https//host`, `user:password@host`, or libpq's `host=… password=…`. */
 const almostUrl = /\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i
 
-/** such as `garden.db`, `./garden` or `~/garden`; other words may be names of saved stores */
+/** Such as `garden.db`, `./garden` or `~/garden`. Other words may be names of saved stores. */
 const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/
 
 /** `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base` */

@@ -8,13 +8,12 @@ interface RetryPolicy {
 }
 
 interface RetryState {
-  /** so far */
   tries: number
-  /** milliseconds since the call began, or since the store began to fail */
+  /** Milliseconds since the call began, or since the store began to fail. */
   elapsed: number
-  /** see `patienceOf` */
+  /** See `patienceOf`. */
   patience: number
-  /** milliseconds that the store asks for */
+  /** Milliseconds that the store asks for. */
   retryAfter?: number | undefined
 }
 

@@ -9,42 +9,42 @@ import { type Access, defaultConcurrency, type HttpOptions } from './http-option
 
 export interface HttpRequest<T> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** below the base URL */
+  /** Below the base URL. */
   path: string
-  /** besides those of `headersOf` */
+  /** Besides those of `headersOf`. */
   headers?: Record<string, string>
   body?: string
-  /** sent without the token */
+  /** Without the token. */
   isPublic?: true
-  /** a 404 with an Error says that the plant does not exist */
+  /** A 404 with an Error says that the plant does not exist. */
   isOfOnePlant?: true
   expected: Expected<T>
 }
 
 export interface Expected<T> {
-  /** for messages: "Plant" */
+  /** As messages name it: "Plant". */
   what: string
-  /** of a 200 response; undefined if it is not the expected one */
+  /** Undefined if a 200 response is not the expected one. */
   read(response: HttpResponse): T | undefined
-  /** in bytes; 1 MiB by default */
+  /** In bytes; by default 1 MiB. */
   maxBody?: number
-  /** the media type of a response that is returned as a stream */
+  /** The media type of a response that is returned as a stream. */
   streamedType?: string
 }
 
 export interface HttpResponse {
   status: number
   headers: IncomingHttpHeaders
-  /** cut off soon after `maxBody` bytes */
+  /** Cut off soon after `maxBody` bytes. */
   body: Buffer
   maxBody: number
   stream?: IncomingMessage
 }
 
 export interface NoResponse {
-  /** the error of the system or the connection, a `TimeoutError`, or the reason of a signal */
+  /** The error of the system or the connection, a `TimeoutError`, or the reason of a signal. */
   cause: unknown
-  /** whether the service may have received the request */
+  /** Whether the service may have received the request. */
   isSent: boolean
 }
 
@@ -54,12 +54,12 @@ export class HttpClient {
   readonly options: HttpOptions
   /** With the newest token. */
   access: Access
-  /** of the first connection, on the clock */
+  /** The time of the first connection, on the clock. */
   connectedAt: number | undefined
   /** The service's `openapi.json`, once it was asked for; undefined if it could not be read. */
   description: Promise<object | undefined> | undefined
   readonly #transport: Transport
-  /** connected, and with TLS if the service needs it */
+  /** The connected sockets, with TLS if the service needs it. */
   readonly #ready = new WeakSet<Socket>()
   readonly #warned = new Set<string>()
 
@@ -220,7 +220,7 @@ function receive(
   incoming.on('end', finish)
 }
 
-/** milliseconds: less than the idle timeout of most services */
+/** In milliseconds: less than the idle timeout of most services. */
 const idleTimeout = 4000
 
 function headersOf({ headers, body, isPublic }: HttpRequest<unknown>, { token, userAgent }: Access) {

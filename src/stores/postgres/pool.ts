@@ -12,11 +12,11 @@ import type { Row } from './sql.js'
 
 /** What a caller waits for. */
 export interface Call {
-  /** times on the clock */
+  /** Times on the clock. */
   start: number
   end: number
   signal: AbortSignal
-  /** of many statements: each has the timeout, and so has the commit; `end` is for the wait for a connection */
+  /** Each of many statements has the timeout, and so has the commit; `end` is for the wait for a connection. */
   isLong: boolean
 }
 
@@ -33,10 +33,10 @@ export class ConnectionPool {
   readonly #pool: pg.Pool
   readonly #connections = new Set<Connection>()
   readonly #endpoints: Endpoint[]
-  /** index of the server to try next */
+  /** The index of the server to try next. */
   #next = 0
   #wasConnected = false
-  /** error of the last attempt to connect */
+  /** The error of the last attempt to connect. */
   #failure: PlantsError | undefined
   #isReportedAway = false
   readonly #closing = new AbortController()
@@ -201,10 +201,10 @@ export class ConnectionPool {
 
 const policy = { base: 10, max: 1000 }
 
-/** milliseconds until the next of several servers is tried */
+/** In milliseconds, until the next of several servers is tried. */
 const maxConnectTimeout = 5000
 
-/** milliseconds that a call waits for a database that is away before that is reported: a user should not wonder */
+/** In milliseconds: a user should not wonder why a call waits for a database that is away. */
 const reportAfter = 300
 
 /** The server has no TLS, or another entry of pg_hba.conf may apply without it. */

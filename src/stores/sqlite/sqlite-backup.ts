@@ -12,7 +12,7 @@ import { explainFailure, isFull, nothingChanged, notOurs } from './sqlite-errors
 import { tables } from './sqlite-format.js'
 import { isStore } from './sqlite-schema.js'
 import { SqliteWriter } from './sqlite-writer.js'
-import { assertUnchanged, fileVersion, isFileOf, isInWalMode, realPathOf, unmergedChanges } from './store-file.js'
+import { assertUnchanged, fileVersion, isInWalMode, isPartOf, realPathOf, unmergedChanges } from './store-file.js'
 
 /** Copies a snapshot into a file that is a store itself, as a whole or not at all. Undefined if there is no store. */
 export async function backUp(address: SqliteAddress, file: string, options: SqliteOptions) {
@@ -28,7 +28,7 @@ export async function backUp(address: SqliteAddress, file: string, options: Sqli
 }
 
 function assertApart(store: string, file: string, hint: Hint): void {
-  if (isFileOf(store, file)) throw malformed(`${file} is the store itself, or belongs to it`, hint)
+  if (isPartOf(store, file)) throw malformed(`${file} is the store itself, or belongs to it`, hint)
 }
 
 const anotherTarget = 'Choose another file for the backup'

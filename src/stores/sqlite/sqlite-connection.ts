@@ -34,10 +34,10 @@ type OpenMode = 'rw' | 'ro' | 'immutable'
 export class Connection {
   readonly db: Database
   readonly path: string
-  /** before it was opened */
+  /** Of the file before it was opened. */
   readonly identity: string
   readonly #options: SqliteOptions
-  /** for an `immutable` file */
+  /** Of an `immutable` file. */
   readonly #fileVersion: string | undefined
   readonly #statements = new Map<string, Statement>()
 

@@ -9,7 +9,7 @@ import { fileHasContent, identityOf } from './store-file.js'
 
 interface Job {
   creates: number
-  /** may yield to the event loop */
+  /** May yield to the event loop. */
   isAlone: boolean
   /** Returns whether its transaction is committed. */
   perform(): boolean | Promise<boolean>
@@ -17,10 +17,10 @@ interface Job {
   reject(error: unknown): void
 }
 
-/** the most jobs in a transaction, about 10 ms; other processes can write between transactions */
+/** The most jobs in a transaction, about 10 ms: other processes can write between transactions. */
 const batchSize = 1000
 
-/** in milliseconds: a commit that also merges the log into the file takes longer */
+/** In milliseconds: a commit that also merges the log into the file takes longer. */
 const maxCommitTime = 20
 
 /** Group commit: jobs that wait at the same time share one transaction and one fsync. */
@@ -29,13 +29,13 @@ export class SqliteWriter {
   readonly #options: SqliteOptions
   #jobs: Job[] = []
   #isRunning = false
-  /** the identity of the -wal file, which does not change while a connection is open */
+  /** The identity of the -wal file, which does not change while a connection is open. */
   #log: string | undefined
-  /** whether its name is on disk */
+  /** Whether the name of the log is on disk. */
   #isLogNamed = false
-  /** how long the last shared commit took, in milliseconds */
+  /** How long the last shared commit took, in milliseconds. */
   #commitTime = 0
-  /** the `schemaStamp` of the schema that was checked last */
+  /** The `schemaStamp` of the schema that was checked last. */
   #checked = ''
 
   constructor(connection: Connection, options: SqliteOptions) {

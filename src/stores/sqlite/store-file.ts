@@ -64,8 +64,10 @@ export function identityOf(path: string): string {
   }
 }
 
-export function isFileOf(store: string, path: string): boolean {
-  return ['', ...sidecars].some((suffix) => store + suffix === path)
+/** True also for the files that SQLite keeps beside a store. */
+export function isPartOf(store: string, path: string): boolean {
+  const [known, other] = [realPathOf(store), realPathOf(path)]
+  return ['', ...sidecars].some((suffix) => known + suffix === other)
 }
 
 export function assertUnchanged(path: string, version: string): void {
