@@ -47,7 +47,7 @@ export class SettingsContext {
   readonly reporter: Reporter
   /** For the command of a hint, such as " --store ./garden.db"; empty if it needs no option. */
   readonly storeFlag: string
-  readonly #options: GlobalOptions
+  protected readonly options: ContextOptions
 
   protected constructor({ settings, options, io, formats }: ContextParts) {
     const chosen = settings.value('output')
@@ -57,7 +57,7 @@ export class SettingsContext {
     this.timeout = settings.value('timeout') ?? 0
     this.reporter = new Reporter(io, isJson(chosen), options)
     this.storeFlag = shellOption('store', options.store)
-    this.#options = options
+    this.options = options
   }
 
   /**
@@ -79,7 +79,7 @@ export class SettingsContext {
   get isInteractive(): boolean {
     const { env, stderr } = this.io
     const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
-    return this.#options.input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI') && stderr.isTerminal
+    return this.options.input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI') && stderr.isTerminal
   }
 
   get mayAsk(): boolean {
@@ -136,7 +136,7 @@ export class SettingsContext {
   }
 
   isColored(stream: Output): boolean {
-    return mayColor(stream, this.#options, this.io)
+    return mayColor(stream, this.options, this.io)
   }
 
   /** @throws {PlantsError} `interrupted` without a confirmation */
@@ -165,7 +165,6 @@ export class SettingsContext {
 export class CommandContext extends SettingsContext {
   readonly address: Address
   readonly sqliteOptions: SqliteOptions
-  readonly #options: ContextOptions
   /** A token command runs once, and a warning about a password is printed once. */
   #access: Promise<Access> | undefined
   #login: Promise<Login> | undefined
@@ -174,7 +173,6 @@ export class CommandContext extends SettingsContext {
   constructor(parts: ContextParts, address: Address) {
     super(parts)
     this.address = address
-    this.#options = parts.options
     const { timeout, io, reporter } = this
     const warned = new Set<string>()
     this.sqliteOptions = {
@@ -213,7 +211,6 @@ export class CommandContext extends SettingsContext {
     return httpOpener(address, { ...(await this.httpOptions(address)), needs })
   }
 
-  /** @throws {PlantsError} `malformed` for a service */
   async ownOpener(): Promise<OwnStoreOpener> {
     const address = this.ownAddress()
     if (address.scheme === 'sqlite') return sqliteOpener(address, this.sqliteOptions)
@@ -231,7 +228,7 @@ export class CommandContext extends SettingsContext {
   async httpOptions(address: HttpAddress): Promise<HttpOptions> {
     const { accessTo } = await import('./store-access.js')
     this.#access ??= accessTo(address, this)
-    const { retry, concurrency } = this.#options
+    const { retry, concurrency } = this.options
     return { access: await this.#access, timeout: this.timeout, clock: this.io, retry, concurrency }
   }
 
@@ -240,7 +237,7 @@ export class CommandContext extends SettingsContext {
     this.#login ??= loginTo(address, this)
     const { timeout, io, reporter } = this
     return {
-      ...{ login: await this.#login, timeout, clock: io, retry: this.#options.retry },
+      ...{ login: await this.#login, timeout, clock: io, retry: this.options.retry },
       onAway: async (failure, patience = timeout) => {
         if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
       },
