@@ -203,7 +203,7 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
   const timeout = settings.source('timeout').source === 'default' ? readingTime : context.timeout
   const progress = progressLine(io, reporter.showsProgress)
   const onProgress = (done: number, total: number) => progress.show(() => ({ done, part: done / total }))
-  const check = async () => {
+  const read = async () => {
     if (address.scheme === 'postgres')
       return (await import('../../stores/postgres/postgres-schema.js')).check(
         address,
@@ -212,7 +212,7 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
     const { check } = await import('../../stores/sqlite/sqlite-check.js')
     return check(address, { ...context.sqliteOptions, onExposed: undefined }, { timeout, onProgress }) // it was reported
   }
-  const report = await attempt(check).finally(progress.clear)
+  const report = await attempt(read).finally(progress.clear)
   if (report instanceof PlantsError) return failed('contents', report)
   if (report?.hint === undefined) return report && ok(report.message)
   return { state: 'warning', message: report.message, hint: 'Allow more time with --timeout 10m' }
