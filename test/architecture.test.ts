@@ -121,9 +121,7 @@ const allowedWords: Record<string, Record<string, string>> = {
     PLANTS_: 'a name that is like a token, and is not redacted',
   },
   'src/platform/sqlite.ts': { '--no-addons': 'of Node' },
-  'src/platform/values.ts': { 'plants export': 'moves', 'plants help': 'moves' },
   'src/stores/postgres/postgres-connection.ts': { '--encoding': 'of createdb', '--template': 'of createdb' },
-  'src/stores/registry.ts': { '--store': 'moves', '--id': 'moves', 'plants create': 'moves' },
   'src/transfer/import/journal.ts': { PLANTS_STATE_DIR: 'read here' },
 }
 
