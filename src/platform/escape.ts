@@ -32,32 +32,27 @@ export function printable(text: string, io: Io): string {
   return escapeControlChars(redact(text, io))
 }
 
-function redact(text: string, { secrets }: Io): string {
+/** Replaces the secrets that the program has read, as they are, percent-encoded, or as JSON writes them. */
+export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
   // shorter ones would match in every text
-  const forms = [...secrets].filter(({ length }) => length > 3).flatMap(formsOf)
-  if (forms.length === 0) return text
-  const longestFirst = forms.toSorted((a, b) => b.length - a.length)
-  // A message may truncate a secret: match its first characters, and all token characters that follow.
-  const patterns = [...longestFirst, ...forms.map((form) => form.slice(0, headLength))].map((form) =>
-    form.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'),
-  )
-  return text.replace(RegExp(`(?:${patterns.join('|')})[\\w.~+/%=\\\\-]*`, 'gi'), (found) =>
-    isVariable.test(found) && !forms.some((form) => form.startsWith(found.slice(0, headLength))) ? found : '***',
-  )
+  const long = [...secrets].filter(({ length }) => length > 3).toSorted((a, b) => b.length - a.length)
+  let redacted = text
+  for (const form of long.flatMap(formsOf)) redacted = redacted.replaceAll(form, '***')
+  // A message may cut a secret after its first characters: those, and all token characters that follow.
+  for (const secret of long)
+    redacted = redacted.replace(RegExp(`${escapeRegExp(secret.slice(0, 8))}[\\w.~+/%=\\\\-]*`, 'g'), '***')
+  return redacted
 }
 
-/** PLANTS_TOKEN begins like the token `plants_T…`, but for the case of its letters. */
-const isVariable = /^PLANTS_[A-Z_]{1,11}\.?$/
-
-/** the length of the shortest prefix of a secret that is redacted */
-const headLength = 8
-
-/** The forms in which a secret may appear. A long one is recognized by its beginning, and redacted with the rest. */
-function formsOf(whole: string): string[] {
-  const secret = whole.slice(0, 4096)
-  const wellFormed = secret.toWellFormed()
+function formsOf(secret: string): string[] {
   const json = JSON.stringify(secret).slice(1, -1)
-  return [secret, json, json.replaceAll('/', '\\/'), encodeURI(wellFormed), encodeURIComponent(wellFormed)]
+  const percent = encodeURIComponent(secret.toWellFormed())
+  const lowerPercent = percent.replace(/%../g, (code) => code.toLowerCase())
+  return [secret, json, json.replaceAll('/', '\\/'), percent, lowerPercent]
+}
+
+function escapeRegExp(text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
 }
 
 /** All texts, and the keys of nested objects, which come from outside. */

@@ -23,6 +23,8 @@ export interface LogOptions {
   level: string
   /** Lines of requests are collected for so many milliseconds. */
   delay: number
+  /** Hides secrets in what is written. */
+  redact(lines: string): string
   /** Counts the requests, too. */
   onRequest?(entry: AccessLogEntry): void
 }
@@ -71,10 +73,11 @@ export class Log {
   async flush(): Promise<void> {
     clearTimeout(this.#timer)
     this.#timer = undefined
+    const { output, redact } = this.#options
     const lines = this.#lines
     this.#lines = ''
     try {
-      if (lines !== '') await this.#options.output.log(lines)
+      if (lines !== '') await output.log(redact(lines))
     } catch {
       // A request must not fail because of its log line.
     }

@@ -151,7 +151,7 @@ export async function serveHere(
 /** The log of a service, whose lines are written at once. */
 export function logInto(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
   const output = { isTerminal: false, columns: 80, write, log: write, stream: unused }
-  return { output, level: 'info', delay: 0 }
+  return { output, level: 'info', delay: 0, redact: String }
 }
 
 /** Puts any store behind HTTP in this process, until the test is over. */

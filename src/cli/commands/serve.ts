@@ -13,7 +13,7 @@ import {
 import { toJson } from '../../plant/exact-json.js'
 import { type Clock, within } from '../../platform/clock.js'
 import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
-import { escapeControlChars } from '../../platform/escape.js'
+import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { urlOf } from '../../platform/urls.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
@@ -154,7 +154,12 @@ async function serviceOptions(options: ServeOptions, context: CommandContext): P
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: options,
     timeout,
-    log: { output: io.stderr, level: options.logLevel, delay: io.stderr.isTerminal ? 0 : 100 },
+    log: {
+      output: io.stderr,
+      level: options.logLevel,
+      delay: io.stderr.isTerminal ? 0 : 100,
+      redact: (lines) => redact(lines, io),
+    },
     now: () => performance.now(), // cheaper per call than io.now
   }
 }

@@ -40,7 +40,7 @@ test('a token is not confused with the names of variables', async () => {
   const env = { PLANTS_SERVE_TOKEN: 'plants_Tabcdefghijk-s3cret' }
   const user = new World()
   expect((await user.run('list --store https://x.example', { env })).err).toContain('Set PLANTS_TOKEN, or save one')
-  expect(await everyWay(user, 'list --store plants_tabcdefghijk-s3cret', { env })).not.toContain('abcdefghijk')
+  expect(await everyWay(user, 'list --store plants_Tabcdefghijk-s3cret', { env })).not.toContain('abcdefghijk')
 })
 
 test.each([
@@ -165,6 +165,32 @@ test('nor one from the settings or a command', async () => {
     for (const line of [create, 'doctor']) await everyWay(user, `${line} --timeout 300ms --store ${store}`)
 })
 
+test.each(['s3cret/of+env==s3cret', 's3cret"of\\\\env-s3cret', 's3cr\u00e9t of env-s3cret'])(
+  'a token that is percent-encoded, or as JSON writes it, is neither in an error nor in a trace: %j',
+  async (token) => {
+    const percent = encodeURIComponent(token)
+    const json = JSON.stringify(token).slice(1, -1)
+    for (const form of [token, percent, percent.replaceAll(/%../g, (code) => code.toLowerCase()), json]) {
+      const env = { PLANTS_TOKEN: token }
+      expect(await everyWay(new World(), 'create', { env, stdin: `{"id":"${json}","name":"x"}` })).toContain('***')
+      const trace = await everyWay(new World(), ['list', '--store', nobody, '--ca-cert', form], { env })
+      expect(trace).toContain('* ca-cert *** (')
+    }
+  },
+)
+
+test('the log of a service shows no token, however it is encoded', async () => {
+  const token = 's3cret+of env=s3cret'
+  const env = { PLANTS_TOKEN: token, PLANTS_SERVE_TOKEN: 's3cret-to-serve' }
+  for (const form of [token, encodeURIComponent(token), encodeURIComponent(token).toLowerCase()])
+    for (const terminals of [[], ['stderr' as const]]) {
+      const user = new World()
+      const line = ['serve', '--port', '0', '--store', `./${form}.db`]
+      const { err } = await user.run(line, { env, signal: AbortSignal.abort(), terminals })
+      expect(err).toMatch(/Created store .*\/\*\*\*\.db/)
+    }
+})
+
 const percent = (text: string) => encodeURIComponent(text).replaceAll('~', '%7E')
 
 test.each<[string, (text: string) => string]>([
@@ -176,7 +202,7 @@ test.each<[string, (text: string) => string]>([
     const text = encode(secret)
     for (const answer of [
       redirect(`login?token=${text}&next=/`),
-      error(400, `Bad: ${text.slice(0, -3)}`, { 'X-Token': text, 'Request-Id': text }),
+      error(400, `Bad: ${text}`, { 'X-Token': text, 'Request-Id': text }),
     ]) {
       const { url } = await Hostile.listen({ posts: [answer] })
       const shown = await everyWay(new World(), `${create} --store ${url}`, { env: { PLANTS_TOKEN: secret } })
