@@ -1,7 +1,7 @@
-import { Command, CommanderError, type HelpContext, Option, type OptionValueSource } from 'commander'
+import { Command, CommanderError, Option } from 'commander'
 import { outputFormats, parseChoice } from '../config/option-values.js'
 import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
-import { malformed, type PlantsError } from '../platform/errors.js'
+import { malformed, must, type PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 
 /** Every command takes these, before or after its name. */
@@ -27,12 +27,17 @@ export class PlantsCommand extends Command {
   /** not wrapped, because some lines are shell commands */
   notes: readonly { title: string; lines: readonly string[] }[] = []
 
-  /** of the program: the whole command line */
-  line: readonly string[] = []
+  /** the whole command line */
+  readonly #line: readonly string[]
   #load: (() => Promise<Define>) | undefined
 
+  constructor(name?: string, line: readonly string[] = []) {
+    super(name)
+    this.#line = line
+  }
+
   override createCommand(name?: string): PlantsCommand {
-    return new PlantsCommand(name)
+    return new PlantsCommand(name, this.#line)
   }
 
   /** The command is defined when it is needed. */
@@ -105,58 +110,50 @@ export class PlantsCommand extends Command {
     return this.action(() => run(this.allOptions() as Options, ...(this.processedArgs as Args)))
   }
 
-  /** With the global options that stand before the name of the command. Throws `malformed` for two values of one. */
+  /** With the global options that stand before the name of the command. */
   allOptions(): GlobalOptions {
     const above = this.parent instanceof PlantsCommand ? this.parent.allOptions() : {}
-    const given = (name: string) => this.getOptionValueSource(name) === 'cli'
-    for (const option of this.options)
-      if (option.required && given(option.attributeName()) && option.attributeName() in above) throw givenTwice(option)
-    const own = Object.entries(this.opts()).filter(([name]) => !(name in above) || given(name))
+    const own = Object.entries(this.opts()).filter(([name]) => !(name in above) || this.#isGiven(name))
     return { ...above, ...Object.fromEntries(own) }
   }
 
-  /** Throws `malformed` for a long option in the place of a value, which an empty variable of a shell leaves there. */
+  #isGiven(name: string): boolean {
+    return this.getOptionValueSource(name) === 'cli'
+  }
+
+  /** Whether it is an option of this command, or of one above, that was given. */
+  #isGivenUpTo(name: string): boolean {
+    return this.#isGiven(name) || (this.parent instanceof PlantsCommand && this.parent.#isGivenUpTo(name))
+  }
+
+  /**
+   * Throws `malformed` for a second value, for an option and its opposite, and for a long option in the place of a value,
+   * which an empty variable of a shell leaves there.
+   */
   override addOption(option: Option): this {
-    const { parseArg } = option
+    const { long, negate, parseArg, required, variadic } = option
+    const name = option.attributeName()
     const parse = (text: string, before: unknown) => {
-      const flag = text.replace(/=.*/s, '')
-      if (this.options.some(({ long }) => long === flag) && this.#line().includes(text))
-        throw malformed(`${option.long} needs a value, but ${flag} follows`, `For such a value: ${option.long}=VALUE`)
-      return parseArg ? parseArg(text, before) : text
+      const flag = required ? text.split('=', 1)[0] : undefined
+      if (required && this.options.some((each) => each.long === flag) && this.#line.includes(text))
+        throw malformed(`${long} needs a value, but ${flag} follows`, `For such a value: ${long}=VALUE`)
+      const value = parseArg ? parseArg(text, before) : text
+      const word = option.name().replace(/^no-/, '')
+      if (this.#isGiven(name) && (before === false) !== negate)
+        throw malformed(`--${word} cannot be used with --no-${word}`, 'Leave out one of them')
+      if (required && !variadic && this.#isGivenUpTo(name))
+        throw malformed(`${long} was given twice`, 'Leave out one of them')
+      return value // commander replaces the undefined one of a switch
     }
-    return super.addOption(option.required ? option.argParser(parse) : option)
+    return super.addOption(option.argParser(parse))
   }
 
-  #line(): readonly string[] {
-    return this.parent instanceof PlantsCommand ? this.parent.#line() : this.line
+  /** With a hint, which may be commander's own suggestion. */
+  override error(message: string, { code }: { code?: string } = {}): never {
+    if (code !== 'commander.unknownOption') throw usageError(this, message, code)
+    const option = unknownOption(this)
+    throw option === '--help' ? this.help() : optionError(this, option, partsOf(message).suggestion)
   }
-
-  /** Throws `malformed` for a second value. */
-  override setOptionValueWithSource(name: string, value: unknown, source: OptionValueSource): this {
-    const [option, negated] = this.options.filter((each) => each.attributeName() === name)
-    if (option && source === 'cli' && this.getOptionValueSource(name) === 'cli') {
-      if ((this.getOptionValue(name) === false) !== (value === false))
-        throw malformed(`${option.long} cannot be used with ${negated?.long}`, 'Leave out one of them')
-      if (value !== false && option.required && !option.variadic) throw givenTwice(option)
-    }
-    return super.setOptionValueWithSource(name, value, source)
-  }
-
-  override error(message: string, { code = '' }: { code?: string } = {}): never {
-    if (message.startsWith("error: unknown option '--help=")) return this.help()
-    throw usageError(this, message, code)
-  }
-
-  /** Commander would print the help of a program without a command, as an error. */
-  override help(context?: HelpContext | ((text: string) => string)): never {
-    if (this.parent === null && typeof context === 'object' && context.error)
-      throw malformed('No command was given', 'See: plants --help')
-    return super.help()
-  }
-}
-
-function givenTwice({ long }: Option): PlantsError {
-  return malformed(`${long} was given twice`, 'Leave out one of them')
 }
 
 export async function loadCommand(command: Command, io: Io): Promise<void> {
@@ -181,33 +178,44 @@ export function globalOptions(): Option[] {
   ]
 }
 
-/**
- * An error of commander, whose suggestion becomes the hint. The value of an unknown option is left out, because it may be
- * a secret.
- */
-function usageError(command: Command, message: string, code: string): PlantsError {
-  const { sentence = '', suggestion } = partsOf(message)
-  const option = code === 'commander.unknownOption' ? /^unknown option '(--[^=']*|-.)/.exec(sentence)?.[1] : undefined
-  if (option === '--token' || option === '--password') {
-    const what = `A ${option.slice(2)} is not accepted on the command line, where other users can see it`
-    const hint = option === '--token' ? 'Set PLANTS_TOKEN, or save one with: plants auth login' : inPlaceOfPassword
-    return malformed(what, hint)
-  }
-  if (command.options.some(({ long }) => long === option)) return malformed(`${option} takes no value`, 'Leave it out')
-  const text = option === undefined ? sentence.replace(/\.$/, '') : `unknown option ${option}`
-  const name = nameOf(command)
-  const usage = `Usage: plants ${name} ${command.usage()}`
-  const isOfArguments = code === 'commander.missingArgument' || code === 'commander.excessArguments'
-  const help = `${isOfArguments ? `${usage}. ` : ''}See: plants ${`${name} --help`.trim()}`
-  const guess =
-    insteadOf[`${name} ${option}`] ?? suggestion ?? (option?.startsWith('--') ? globalSuggestion(option) : undefined)
-  const isRisky = /\b(remove|delete|revoke|unset|logout)\b/.test(guess ?? '')
-  return malformed(text.charAt(0).toUpperCase() + text.slice(1), isRisky ? help : (guess ?? help))
+/** The first one, without its value, which may be a secret. Commander leaves in `args` what it has not used. */
+function unknownOption({ args }: Command): string {
+  const [text = ''] = new Command().parseOptions([...args]).unknown
+  return text.startsWith('--') ? must(text.split('=', 1)[0]) : text.slice(0, 2)
 }
 
-/** Splits an error of commander into its sentence and its suggestion. */
-function partsOf(message: string): { sentence?: string; suggestion?: string } {
-  return /^error: (?<sentence>.*?)(?:\n\((?<suggestion>Did you mean .*)\))?$/s.exec(message)?.groups ?? {}
+function optionError(command: Command, option: string, suggestion: string | undefined): PlantsError {
+  if (option === '--token' || option === '--password') {
+    const what = `A ${option.slice(2)} is not accepted on the command line, where other users can see it`
+    return malformed(what, inPlaceOf[option])
+  }
+  if (command.options.some(({ long }) => long === option)) return malformed(`${option} takes no value`, 'Leave it out')
+  const hint = insteadOf[`${nameOf(command)} ${option}`] ?? suggestion ?? globalSuggestion(option)
+  return malformed(`Unknown option ${option}`, hint ?? helpOf(command))
+}
+
+function usageError(command: Command, message: string, code: string | undefined): PlantsError {
+  const { sentence, suggestion } = partsOf(message)
+  const what = sentence.charAt(0).toUpperCase() + sentence.slice(1)
+  const isOfArguments = code === 'commander.missingArgument' || code === 'commander.excessArguments'
+  const usage = isOfArguments ? `Usage: plants ${nameOf(command)} ${command.usage()}. ` : ''
+  const isSafe = !risky.some((word) => suggestion?.includes(word))
+  return malformed(what, suggestion && isSafe ? suggestion : usage + helpOf(command))
+}
+
+/** Commands that are not suggested to who mistyped another word. */
+const risky = ['remove', 'delete', 'revoke', 'unset', 'logout']
+
+function helpOf(command: Command): string {
+  return `See: plants ${`${nameOf(command)} --help`.trim()}`
+}
+
+/** The sentence of an error of commander, and the suggestion that it appends in parentheses, as a line. */
+function partsOf(message: string): { sentence: string; suggestion: string | undefined } {
+  const end = message.endsWith('?)') ? message.lastIndexOf('\n(') : message.length
+  const sentence = message.slice('error: '.length, end)
+  const suggestion = message.slice(end + 2, -1) || undefined
+  return { sentence: sentence.endsWith('.') ? sentence.slice(0, -1) : sentence, suggestion }
 }
 
 /** Knows the global options alone. */
@@ -233,7 +241,10 @@ const insteadOf: Readonly<Record<string, string>> = {
   'export --out': 'The file is an argument: plants export FILE',
 }
 
-const inPlaceOfPassword = 'Set PGPASSWORD, or write it to ~/.pgpass'
+const inPlaceOf = {
+  '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login',
+  '--password': 'Set PGPASSWORD, or write it to ~/.pgpass',
+}
 
 function nameOf(command: Command): string {
   return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : ''

@@ -1,6 +1,7 @@
 import { CommanderError } from 'commander'
 import { version } from '../../../package.json'
 import { terminalWidth } from '../../output/output.js'
+import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { type GlobalOptions, globalOptions, globalParser, loadCommand, PlantsCommand } from '../command.js'
 import { listed, programPage } from '../commands/index.js'
@@ -12,8 +13,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
     page += text
   }
   const [first = ''] = argv
-  const program = programOf(io, write)
-  program.line = argv
+  const program = programOf(io, write, argv)
   const words = argv.filter((word) => !word.startsWith('-'))
   // before a command, it is for the help of that
   const isHelp = words.length > 0 && /^(-h|--help)$/.test(first)
@@ -21,14 +21,19 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
     await program.parseAsync(isHelp ? ['help', ...words] : argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error // after the help or the version
+    // Commander's answer is the help, as an error.
+    if (error.exitCode !== 0 && program.args.length === 0) throw malformed('No command was given', 'See: plants --help')
   }
   return page
 }
 
-/** @param write receives help, and the version */
-export function programOf(io: Io, write: (page: string) => void = () => undefined): PlantsCommand {
+/**
+ * @param write receives help, and the version
+ * @param line the whole command line
+ */
+export function programOf(io: Io, write: (page: string) => void = () => undefined, line: readonly string[] = []) {
   const width = () => terminalWidth(io)
-  const program = new PlantsCommand('plants')
+  const program = new PlantsCommand('plants', line)
     .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
     .exitOverride()
     .helpOption('-h, --help', 'show this help')

@@ -40,6 +40,21 @@ test.each([
   expect([code, err.split('\n')[1]]).toEqual([2, `  ${hint}`])
 })
 
+test.each([
+  ['create -xSECRET', 'Unknown option -x', 'See: plants create --help'],
+  ["create --n'ame=SECRET", "Unknown option --n'ame", 'See: plants create --help'],
+  ['get -1 -qzSECRET', 'Unknown option -z', 'See: plants get --help'],
+  ['--bad=SECRET list', 'Unknown option --bad', 'See: plants --help'],
+  ['list --quit=SECRET', 'Unknown option --quit', 'Did you mean --quiet?'],
+  ['list --quit', 'Unknown option --quit', 'Did you mean --quiet?'],
+])('an unknown option is named without its value: plants %s', async (line, what, hint) => {
+  expect(await new World().run(line)).toEqual(refusal(what, hint))
+})
+
+test.each(['create --help=1', 'create --name Fern --help=yes'])('the help ignores a value: plants %s', async (line) => {
+  expect((await new World().run(line)).out).toMatch(/^Usage: plants create/)
+})
+
 test('options of a store may stand before the command that saves them', async () => {
   const user = new World()
   expect((await user.run('--timeout 5s --allow-http stores add team https://plants.example.com')).code).toBe(0)
