@@ -6,6 +6,7 @@ import { grouped, idFromText, type NewPlant, plantCount } from '../plant/plant.j
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
+import { wholeLines } from '../platform/lines.js'
 import { decoderOf, explainRead, maxDocumentBytes, readStdin } from '../platform/text-files.js'
 import { defaultConcurrency } from '../stores/http/http-options.js'
 import type { SettingsContext } from './command-context.js'
@@ -161,7 +162,7 @@ export async function readIds(args: readonly string[], reporter: Reporter, io: I
 
 const maxIds = 1_000_000
 
-/** UTF-16 code units: of a plant of 1 MiB, an escape may take six for each byte */
+/** in bytes: of a plant of 1 MiB, an escape may take six for each */
 const maxLine = 6 * maxDocumentBytes + 64
 
 function idIn(text: string, line: number): bigint {
@@ -178,19 +179,15 @@ function idIn(text: string, line: number): bigint {
 /** Yields lines without their line feed; the CR of a CRLF stays. */
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decode = decoderOf('Stdin')
-  let rest = ''
+  const onTooLong = () => {
+    throw malformed('A line of stdin is too long for a plant', oneOnEachLine)
+  }
   try {
-    for await (const chunk of chunks) {
-      const [first = '', ...others] = decode(chunk, false).split('\n')
-      rest += first
-      if (rest.length > maxLine) throw malformed('A line of stdin is too long for a plant', oneOnEachLine)
-      const last = others.pop()
-      if (last === undefined) continue
-      yield rest
-      yield* others
-      rest = last
+    for await (const block of wholeLines(chunks, { max: maxLine, onTooLong })) {
+      const text = decode(block, false)
+      yield* (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n')
     }
-    yield rest + decode(new Uint8Array())
+    decode(new Uint8Array()) // throws if the input ends within a character
   } catch (error) {
     throw explainRead('-', error, oneOnEachLine)
   }

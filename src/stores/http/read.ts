@@ -5,7 +5,7 @@ import { parseJson } from '../../plant/exact-json.js'
 import type { NewPlant, TextName } from '../../plant/plant.js'
 import { delayOf, isTimeout, timeIsOver } from '../../platform/clock.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
-import { GrowingBuffer } from '../../platform/growing-buffer.js'
+import { wholeLines } from '../../platform/lines.js'
 import { urlOf } from '../../platform/urls.js'
 import { pageRows, queryText, type ReadQuery, type TextCount } from '../common/query.js'
 import type { Expected, HttpClient } from './http-client.js'
@@ -105,22 +105,17 @@ export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGe
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { clock, timeout } = client.options
   const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(timeout))
+  const onTooLong = () => {
+    throw unusable(client, 'a line that is too long')
+  }
   let timer = startTimer()
-  let rest = new GrowingBuffer()
   try {
-    for await (const chunk of addAbortSignal(clock.signal, stream) as AsyncIterable<Buffer>) {
-      const end = chunk.lastIndexOf('\n') + 1
-      rest.append(end > 0 ? chunk.subarray(0, end) : chunk)
-      if (rest.length > maxRead) throw unusable(client, 'a line that is too long')
-      if (end === 0) continue
-      const { bytes } = rest
-      rest = new GrowingBuffer()
-      rest.append(chunk.subarray(end))
+    for await (const bytes of wholeLines(addAbortSignal(clock.signal, stream), { max: maxRead, onTooLong })) {
+      if (bytes.at(-1) !== lineFeed) throw unusable(client, 'a stream that ends in the middle of a line')
       clearTimeout(timer) // a slow reader of the output is not a slow service
       yield bytes
       timer = startTimer()
     }
-    if (rest.length > 0) throw unusable(client, 'a stream that ends in the middle of a line')
   } catch (error) {
     clock.signal.throwIfAborted()
     if (error instanceof PlantsError) throw error
@@ -131,6 +126,8 @@ async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGene
     clearTimeout(timer)
   }
 }
+
+const lineFeed = 0x0a
 
 /** Keeps the different texts in memory. */
 export async function* countTexts(

@@ -1,5 +1,6 @@
 import { to as copyTo } from 'pg-copy-streams'
 import type { NewPlant, TextName } from '../../plant/plant.js'
+import { wholeLines } from '../../platform/lines.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
 import { joiner, latinMarks, markRanges, partOfRun, type Sought, soughtText } from '../common/search.js'
 import type { ConnectionPool } from './pool.js'
@@ -80,23 +81,13 @@ async function* copyRows(pool: ConnectionPool, statement: string, options: ReadQ
   const connection = await pool.retry(call, () => pool.lease(call))
   try {
     await connection.ask('BEGIN READ ONLY; SET LOCAL statement_timeout = 0')
-    const chunks = connection.query(copyTo(`COPY (${statement}) TO STDOUT`)).iterator() as AsyncIterableIterator<Buffer>
-    let begun: Buffer[] = []
-    let length = 0
-    for (;;) {
-      const { value: chunk, done } = await connection.inTime(chunks.next())
-      if (done) break
-      const end = chunk.lastIndexOf('\n')
-      if (end >= 0) {
-        options.signal?.throwIfAborted()
-        yield rowsIn(Buffer.concat([...begun, chunk.subarray(0, end)]).toString())
-        begun = []
-        length = 0
-      }
-      begun.push(chunk.subarray(end + 1))
-      length += chunk.length - end - 1
-      if (length > maxAnswer) throw connection.failure('TOO_LARGE', responseTooLarge)
-      pool.renew(connection) // for the next chunk, however long the caller took to use this one
+    const onTooLong = () => {
+      throw connection.failure('TOO_LARGE', responseTooLarge)
+    }
+    const chunks = chunksOf(connection, `COPY (${statement}) TO STDOUT`, pool)
+    for await (const lines of wholeLines(chunks, { max: maxAnswer, onTooLong })) {
+      options.signal?.throwIfAborted()
+      yield rowsIn(lines.toString('utf8', 0, lines.length - 1))
     }
     await connection.ask('COMMIT')
   } catch (error) {
@@ -104,6 +95,16 @@ async function* copyRows(pool: ConnectionPool, statement: string, options: ReadQ
     throw error
   } finally {
     pool.release(connection)
+  }
+}
+
+async function* chunksOf(connection: Connection, statement: string, pool: ConnectionPool): AsyncGenerator<Buffer> {
+  const chunks = connection.query(copyTo(statement)).iterator() as AsyncIterableIterator<Buffer>
+  for (;;) {
+    const { value: chunk, done } = await connection.inTime(chunks.next())
+    if (done) return
+    yield chunk
+    pool.renew(connection) // for the next chunk, however long the caller took to use this one
   }
 }
 

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
+import { wholeLines } from '../../platform/lines.js'
 import { maxChunkRecords, maxRecordBytes } from './chunk.js'
 
 export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
@@ -154,13 +155,13 @@ export interface Lines {
  * @param hasCr whether CR alone ends a line, too; then no text has the CR of a CR LF
  */
 export async function* readLines(blocks: AsyncIterable<Buffer>, hasCr = false): AsyncGenerator<Lines> {
-  let rest: Buffer = Buffer.alloc(0)
   let lines = noLines(1, hasCr)
-  for await (const block of ended(hasCr ? wholeLineEnds(blocks) : blocks)) {
-    const bytes = Buffer.concat([rest, block])
-    const end = Math.max(bytes.lastIndexOf(lineFeed), hasCr ? bytes.lastIndexOf(carriageReturn) : -1) + 1
-    const isValid = isUtf8(bytes.subarray(0, end))
-    for (let start = 0; start < end; ) {
+  const endOf = (block: Buffer) =>
+    Math.max(block.lastIndexOf(lineFeed), hasCr ? block.lastIndexOf(carriageReturn) : -1) + 1
+  const whole = ended(hasCr ? wholeLineEnds(blocks) : blocks)
+  for await (const bytes of wholeLines(whole, { max: maxRecordBytes, endOf })) {
+    const isValid = isUtf8(bytes)
+    for (let start = 0; start < bytes.length; ) {
       const at = hasCr ? lineEndIn(bytes, start) : bytes.indexOf(lineFeed, start)
       const isWhole = at - start <= maxRecordBytes // otherwise it may end within a character
       if (!isValid && isWhole && !isUtf8(bytes.subarray(start, at))) lines.invalid.add(lines.texts.length)
@@ -169,11 +170,10 @@ export async function* readLines(blocks: AsyncIterable<Buffer>, hasCr = false): 
       const isPair = hasCr && bytes[at] === carriageReturn && bytes[at + 1] === lineFeed
       start = at + (isPair ? 2 : 1)
       lines.ends?.push(bytes.toString('latin1', at, start))
-      if (start < end && lines.texts.length < maxChunkRecords) continue
+      if (start < bytes.length && lines.texts.length < maxChunkRecords) continue
       yield lines
       lines = noLines(lines.first + lines.texts.length, hasCr)
     }
-    rest = bytes.subarray(end, end + maxRecordBytes + 1)
   }
 }
 

@@ -1,0 +1,29 @@
+import { GrowingBuffer } from './growing-buffer.js'
+
+interface LineOptions {
+  /** bytes of a line that is not complete yet */
+  max: number
+  /** Throws for a longer one, of which otherwise the first bytes are kept. */
+  onTooLong?(): void
+  /** Returns where the last complete line ends; 0 if none does. By default, a line feed ends a line. */
+  endOf?(block: Buffer): number
+}
+
+/** Yields blocks of complete lines, and last what follows them, if anything does. Takes time in proportion to the bytes. */
+export async function* wholeLines(
+  blocks: AsyncIterable<Uint8Array>,
+  { max, onTooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,
+): AsyncGenerator<Buffer> {
+  let rest = new GrowingBuffer()
+  for await (const { buffer, byteOffset, byteLength } of blocks) {
+    const block = Buffer.from(buffer, byteOffset, byteLength)
+    const end = endOf(block)
+    if (end > 0) {
+      yield rest.length === 0 ? block.subarray(0, end) : Buffer.concat([rest.bytes, block.subarray(0, end)])
+      rest = new GrowingBuffer()
+    }
+    rest.append(block.subarray(end, end + max + 1 - rest.length))
+    if (rest.length > max) onTooLong?.()
+  }
+  if (rest.length > 0) yield rest.bytes
+}
