@@ -22,12 +22,36 @@ export async function checkSignal(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
 }
 
-/** Exponential, with jitter, in milliseconds. */
-export function backoff(
-  attempt: number,
-  { base, max, random }: { base: number; max: number; random(): number },
-): number {
-  return Math.min(base * 2 ** attempt, max) * (0.5 + random() / 2)
+/** The first pause and the longest one, in milliseconds: they grow exponentially, with jitter. */
+export interface RetryPolicy {
+  base: number
+  max: number
+}
+
+/** In milliseconds. @param tries so far */
+export function backoff({ base, max }: RetryPolicy, tries: number, { random }: Pick<Clock, 'random'>): number {
+  return Math.min(base * 2 ** (tries - 1), max) * (0.5 + random() / 2)
+}
+
+/**
+ * Repeats an action until it succeeds, or `pauseAfter` returns undefined for its error. Throws the reason of a signal.
+ *
+ * @param signals asked for before a pause: a program whose signal was read does not end by the signals of the system
+ */
+export async function retrying<T>(
+  action: () => T | Promise<T>,
+  pauseAfter: (error: unknown, tries: number) => number | undefined | Promise<number | undefined>,
+  signals: () => AbortSignal[],
+): Promise<T> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await action()
+    } catch (error) {
+      const pause = await pauseAfter(error, tries)
+      if (pause === undefined) throw error
+      await wait(pause, signals())
+    }
+  }
 }
 
 /**

@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, lstatSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs'
-import { backoff, type Clock, wait } from './clock.js'
+import type { Clock } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
-import { connect, type Database, isBusy, isSqliteError, primaryCode, uriOf } from './sqlite.js'
+import { connect, type Database, isBusy, isSqliteError, primaryCode, retryWhileBusy, uriOf } from './sqlite.js'
 
 /**
  * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process ends, however it ends.
@@ -16,40 +16,37 @@ export async function acquireLock(path: string, timeoutMs: number, clock: Clock)
     if (db.isTransaction) db.exec('ROLLBACK') // a driver may keep the file open after `close`
     db.close()
   }
-  const start = clock.now()
   try {
-    for (let tries = 0; !tryLock(db, path); tries += 1) {
-      if (clock.now() - start >= timeoutMs) {
-        const hint = 'Try again. If it stays locked, end a suspended plants process, or use a local disk'
-        const message = `Another process held ${path} for ${timeoutMs / 1000} s`
-        throw new PlantsError('unavailable', message, { hint, retryable: true })
-      }
-      await wait(backoff(tries, { base: 2, max: 200, random: clock.random }), [clock.signal])
-    }
+    await retryWhileBusy(() => lock(db, path), policy, timeoutMs, clock)
     return release
   } catch (error) {
     release()
+    if (isBusy(error)) {
+      const hint = 'Try again. If it stays locked, end a suspended plants process, or use a local disk'
+      const message = `Another process held ${path} for ${timeoutMs / 1000} s`
+      throw new PlantsError('unavailable', message, { hint, retryable: true })
+    }
     if (primaryCode(error) === notADatabase) throw unusable(path, 'it is not a lock', error)
     if (!isSqliteError(error)) throw error
     throw unusable(path, 'its file system may not support locks', error, 'Choose a directory on a local disk')
   }
 }
 
+const policy = { base: 2, max: 200 }
+
 const notADatabase = 26
 
 /** What an earlier version has written: the name of its process, a count, and a UUID. */
 const oldLock = /^[^\n]+\n\d+\n[\da-f-]{36}\n$/
 
-function tryLock(db: Database, path: string): boolean {
+function lock(db: Database, path: string): void {
   try {
     db.exec('PRAGMA journal_mode=MEMORY; BEGIN EXCLUSIVE') // neither writes to the disk
-    return true
   } catch (error) {
-    if (isBusy(error)) return false
     const isOld = primaryCode(error) === notADatabase && statSync(path).size < 1000
     if (!isOld || !oldLock.test(readFileSync(path, 'utf8'))) throw error
     truncateSync(path)
-    return tryLock(db, path)
+    lock(db, path)
   }
 }
 

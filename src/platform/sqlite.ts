@@ -2,6 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
+import { backoff, type Clock, type RetryPolicy, retrying } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
 
 export type Database = DatabaseSyncInstance
@@ -113,4 +114,12 @@ const codesByText: Record<string, number> = {
   'locking protocol': 15,
   'string or blob too big': 18,
   'file is not a database': 26,
+}
+
+/** Calls again while another process has locked the file, until the timeout. Throws the error of the last call. */
+export function retryWhileBusy<T>(call: () => T, policy: RetryPolicy, timeout: number, clock: Clock): Promise<T> {
+  const end = clock.now() + timeout
+  const pauseAfter = (error: unknown, tries: number) =>
+    isBusy(error) && clock.now() < end ? backoff(policy, tries, clock) : undefined
+  return retrying(call, pauseAfter, () => [clock.signal])
 }

@@ -1,11 +1,5 @@
-import { backoff, type Clock, wait } from '../../platform/clock.js'
+import { backoff, type Clock, type RetryPolicy } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
-
-/** The first pause and the longest one, in milliseconds: they grow exponentially, with jitter. */
-interface RetryPolicy {
-  base: number
-  max: number
-}
 
 interface RetryState {
   tries: number
@@ -31,29 +25,12 @@ const firstPatience = 2000
 export function nextPause(
   policy: RetryPolicy,
   { tries, elapsed, patience, retryAfter = 0 }: RetryState,
-  { random }: Pick<Clock, 'random'>,
+  clock: Pick<Clock, 'random'>,
 ): number | undefined {
   const reservedForLastTry = Math.min(1000, patience / 10)
   const left = patience - elapsed - reservedForLastTry
   if (left <= 0 || retryAfter > left) return undefined
-  return Math.min(retryAfter + backoff(tries - 1, { ...policy, random }), left)
-}
-
-/** Repeats an action until it succeeds, or `pauseAfter` returns undefined for its error. Throws the reason of a signal. */
-export async function retrying<T>(
-  action: () => Promise<T>,
-  pauseAfter: (error: unknown, tries: number) => number | undefined | Promise<number | undefined>,
-  signals: AbortSignal[],
-): Promise<T> {
-  for (let tries = 1; ; tries += 1) {
-    try {
-      return await action()
-    } catch (error) {
-      const pause = await pauseAfter(error, tries)
-      if (pause === undefined) throw error
-      await wait(pause, signals)
-    }
-  }
+  return Math.min(retryAfter + backoff(policy, tries, clock), left)
 }
 
 /** The message for a person who waits. @param left milliseconds until the store is given up */

@@ -1,5 +1,6 @@
+import { retrying } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import { nextPause, patienceOf, retrying, tryingAgain } from '../common/retry-policy.js'
+import { nextPause, patienceOf, tryingAgain } from '../common/retry-policy.js'
 import { isLost, policy, resultOf, wrongAddressHint } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe, supportsKeys, unsupportedError } from './plant-request.js'
@@ -45,7 +46,11 @@ export class Requests {
       return pause
     }
     try {
-      return await retrying(() => this.#attempt(request, left), pauseAfter, [signal])
+      return await retrying(
+        () => this.#attempt(request, left),
+        pauseAfter,
+        () => [signal],
+      )
     } catch (error) {
       // Only a conflict of a create, which has its own key, says that what may have been done was not.
       const isConflict = request.method === 'POST' && error instanceof PlantsError && error.type === 'conflict'

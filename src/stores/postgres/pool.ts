@@ -1,10 +1,10 @@
 import { once, setMaxListeners } from 'node:events'
 import pg from 'pg'
-import { isTimeout, within } from '../../platform/clock.js'
+import { isTimeout, retrying, within } from '../../platform/clock.js'
 import { must, PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { WaitOptions } from '../common/query.js'
-import { nextPause, patienceOf, retrying } from '../common/retry-policy.js'
+import { nextPause, patienceOf } from '../common/retry-policy.js'
 import { Connection, type Endpoint } from './postgres-connection.js'
 import { type Account, codeOf, DatabaseFailure, explain, statementCanceled } from './postgres-errors.js'
 import type { PostgresOptions } from './postgres-options.js'
@@ -120,7 +120,7 @@ export class ConnectionPool {
       }
       return nextPause(policy, { tries, elapsed, patience }, clock)
     }
-    return retrying(action, pauseAfter, [this.#closing.signal, call.signal])
+    return retrying(action, pauseAfter, () => [this.#closing.signal, call.signal])
   }
 
   /** Throws the reason why there was no connection in time. */

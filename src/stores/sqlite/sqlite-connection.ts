@@ -1,6 +1,6 @@
-import { backoff, type Clock, wait } from '../../platform/clock.js'
+import type { Clock } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import { connect, type Database, isBusy, type Statement, uriOf } from '../../platform/sqlite.js'
+import { connect, type Database, isBusy, retryWhileBusy, type Statement, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { explained, explainFailure, isFull, isWritable } from './sqlite-errors.js'
 import { isStore, prepareStore } from './sqlite-schema.js'
@@ -31,6 +31,8 @@ export interface SqliteOptions {
 /** SQLite takes no locks on an `immutable` file, and creates none beside it: it can change during a read. */
 type OpenMode = 'rw' | 'ro' | 'immutable'
 
+const policy = { base: 2, max: 8 }
+
 export class Connection {
   readonly db: Database
   readonly path: string
@@ -59,18 +61,12 @@ export class Connection {
   /** Calls again while another process has locked the store, until the timeout. */
   async retry<T>(call: () => T): Promise<T> {
     const { clock, timeout } = this.#options
-    const start = clock.now()
-    for (let tries = 0; ; tries += 1) {
-      try {
-        return call()
-      } catch (error) {
-        if (!isBusy(error)) throw error
-      }
-      if (clock.now() - start >= timeout) {
-        const message = `The store ${this.path} was in use by another process for ${timeout / 1000} s`
-        throw new PlantsError('unavailable', message, { hint: { code: 'awaitStore' }, retryable: true })
-      }
-      await wait(backoff(tries, { base: 2, max: 8, random: clock.random }), [clock.signal])
+    try {
+      return await retryWhileBusy(call, policy, timeout, clock)
+    } catch (error) {
+      if (!isBusy(error)) throw error
+      const message = `The store ${this.path} was in use by another process for ${timeout / 1000} s`
+      throw new PlantsError('unavailable', message, { hint: { code: 'awaitStore' }, retryable: true })
     }
   }
 
