@@ -1,4 +1,4 @@
-import { escapeUnsafe, toJson } from './exact-json.js'
+import { escapeUnsafe, toWireJson } from './exact-json.js'
 import { fieldNames, type NewPlant } from './plant.js'
 
 /** A plant, or how many have a text. */
@@ -7,19 +7,6 @@ export interface PlantRecord extends Partial<NewPlant> {
 }
 
 export type Column = keyof PlantRecord
-
-/** Writes plants in a third of the time of `toJson`, and other records with it. */
-function jsonLines(records: readonly PlantRecord[]): string {
-  let text = ''
-  for (const record of records) {
-    const { id, name, tag } = record
-    const isPlant = typeof id === 'bigint' && typeof name === 'string'
-    if (!isPlant || Object.keys(record).length !== (tag === undefined ? 2 : 3)) text += `${toJson(record)}\n`
-    else if (tag === undefined) text += `{"id":${id},"name":${JSON.stringify(name)}}\n`
-    else text += `{"id":${id},"name":${JSON.stringify(name)},"tag":${JSON.stringify(tag)}}\n`
-  }
-  return escapeUnsafe(text)
-}
 
 /** Counts the plants with an empty text, which a table cannot tell from no value. */
 export async function* countEmptyTexts(
@@ -76,6 +63,7 @@ function lineWriter(format: FormatName, fields: readonly Column[]): (records: re
     const cell = (value: PlantRecord[Column]) => (value === undefined ? '' : tableCell(String(value), delimiter))
     return (records) => lines(records, (record) => fields.map((name) => cell(record[name])).join(delimiter))
   }
-  if (fields === fieldNames) return jsonLines
-  return (records) => lines(records, (record) => toJson(Object.fromEntries(fields.map((name) => [name, record[name]]))))
+  const pick = (record: PlantRecord) => Object.fromEntries(fields.map((name) => [name, record[name]]))
+  const write = fields === fieldNames ? toWireJson : (record: PlantRecord) => toWireJson(pick(record))
+  return (records) => escapeUnsafe(lines(records, write))
 }
