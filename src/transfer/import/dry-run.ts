@@ -1,16 +1,8 @@
-import { equalFields, type NewPlant, newPlant, patchedPlant, valuesOf } from '../../plant/plant.js'
+import { equalFields, type NewPlant, newPlant, valuesOf } from '../../plant/plant.js'
 import { connect } from '../../platform/sqlite.js'
-import {
-  type Change,
-  existingOutcome,
-  idOf,
-  missingOutcome,
-  type Outcome,
-  otherNameOutcome,
-  problem,
-  rejected,
-  unsent,
-} from '../../stores/common/change.js'
+import { must } from '../../platform/values.js'
+import { type Change, idOf, type Outcome, problem, rejected } from '../../stores/common/change.js'
+import { planOf } from '../../stores/common/plan.js'
 import type { Store, WriteOptions } from '../../stores/common/store.js'
 import { twin } from './map.js'
 
@@ -36,47 +28,52 @@ export function dryRunOf(
   const find = db.prepare('SELECT name, tag FROM planned WHERE id = ?')
   const remember = db.prepare('REPLACE INTO planned (id, name, tag) VALUES (?, ?, ?)')
 
-  function plan(change: Change, stored: NewPlant | undefined): Outcome {
-    const id = idOf(change)
+  function plannedPlant(id: bigint): NewPlant | undefined {
     const row = find.get(id) as { name: string; tag: string | null } | undefined // as `remember` writes them
-    const earlier = row && newPlant(id, row.name, row.tag)
-    const before = earlier ?? stored
-    if (change.type === 'create') {
-      if (earlier) return repeatedOutcome(change, earlier)
-      if (stored) return existingOutcome(change, stored)
-      remember.run(...valuesOf(change.plant))
-      return { type: 'created', plant: change.plant }
+    return row && newPlant(id, row.name, row.tag)
+  }
+
+  /** The outcomes of changes, of which only a store that is readable knows what they change. */
+  async function outcomesOf(changes: readonly Change[], maxRejected: number): Promise<Outcome[]> {
+    const stored = await store?.get(changes.map(idOf))
+    const known = new Map<bigint, NewPlant | undefined>()
+    const seen = new Set<bigint>()
+    for (const change of changes) {
+      const id = idOf(change)
+      if (known.has(id)) continue
+      const planned = plannedPlant(id)
+      if (planned) seen.add(id)
+      const isUnknown = !isReadable && change.type === 'update' && change.patch.name == null
+      known.set(id, planned ?? stored?.get(id) ?? (isUnknown ? { id, name: '' } : undefined))
     }
-    if (change.type === 'delete') throw new TypeError('An import deletes nothing')
-    const other = otherNameOutcome(change, before)
-    if (other) return other
-    const known = before ?? (isReadable ? undefined : { id, name: '' })
-    const plant = patchedPlant(change.patch, known)
-    if (!plant) return missingOutcome(change)
-    remember.run(...valuesOf(plant))
-    const isCreated = !before && (change.patch.name != null || !known)
-    return isCreated ? { type: 'created', plant } : { type: 'updated', plant, before: known ?? plant }
+    const plants = [...known.values()].flatMap((plant) => (plant ? { plant } : []))
+    return planOf(plants, changes, maxRejected).outcomes.map((outcome, index) => {
+      const change = must(changes[index])
+      const id = idOf(change)
+      if (outcome.type === 'created' || outcome.type === 'updated') seen.add(id)
+      if (outcome.type !== 'rejected' || change.type !== 'create' || !seen.has(id)) return outcome
+      return rejected(problem('conflict', `${twin(change)} is in the input twice`))
+    })
   }
 
   async function write(changes: readonly Change[], { maxRejected = Infinity, signal }: WriteOptions = {}) {
     const outcomes: Outcome[] = []
     const planned: PlannedChange[] = []
-    let rejections = 0
+    let left = maxRejected
     for (let from = 0; from < changes.length; from += changesAtOnce) {
       await new Promise(setImmediate)
       signal?.throwIfAborted()
-      const some = changes.slice(from, from + changesAtOnce)
-      const stored = await store?.get(some.map(idOf))
+      const some = await outcomesOf(changes.slice(from, from + changesAtOnce), left)
       db.exec('BEGIN')
-      for (const change of some) {
-        const outcome = rejections < maxRejected ? plan(change, stored?.get(idOf(change))) : unsent
-        outcomes.push(outcome)
-        if (outcome.type === 'rejected') rejections += 1
+      for (const outcome of some) {
+        if (outcome.type === 'rejected') left -= 1
+        if (outcome.type === 'created' || outcome.type === 'updated') remember.run(...valuesOf(outcome.plant))
         if (outcome.type === 'created') planned.push({ after: outcome.plant })
         if (outcome.type === 'updated' && outcome.before && !equalFields(outcome.before, outcome.plant))
           planned.push({ before: outcome.before, after: outcome.plant })
       }
       db.exec('COMMIT')
+      outcomes.push(...some)
     }
     await onPlanned(planned)
     return outcomes
@@ -89,12 +86,6 @@ export function dryRunOf(
       await store?.close()
     },
   }
-}
-
-function repeatedOutcome(change: Extract<Change, { type: 'create' }>, earlier: NewPlant): Outcome {
-  const outcome = existingOutcome(change, earlier)
-  if (outcome.type === 'skipped') return outcome
-  return rejected(problem('conflict', `${twin(change)} is in the input twice`))
 }
 
 /** about 20 ms, after which signals are handled */
