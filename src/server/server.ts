@@ -120,7 +120,8 @@ export class HttpServer {
     // When the port closes, the system resets the connections in its queue, of which a turn of the event loop accepts
     // one. A client that connects anew after its response waits meanwhile.
     this.#isHeld = true
-    for (let [known, left] = [-1, 50]; known !== this.#accepted && left > 0 && !isOver(); left -= 1) {
+    let known = -1
+    for (let left = 50; known !== this.#accepted && left > 0 && !isOver(); left -= 1) {
       known = this.#accepted
       await wait(pause)
       await new Promise(setImmediate) // so that what comes is accepted just before the port closes

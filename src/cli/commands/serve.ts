@@ -215,8 +215,13 @@ async function needsFirstToken(tokens: TokenStore, mayShow: boolean, { address, 
 
 async function createFirstToken(tokens: TokenStore, io: Io): Promise<void> {
   const token = newToken()
-  const [note, createdAt] = ['created by plants serve', new Date(io.time())]
-  await tokens.add(digestOf(token), { note, rights: defaultRights, createdAt, expiresAt: undefined })
+  const createdAt = new Date(io.time())
+  await tokens.add(digestOf(token), {
+    note: 'created by plants serve',
+    rights: defaultRights,
+    createdAt,
+    expiresAt: undefined,
+  })
   const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login --store ADDRESS'
   await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
 }

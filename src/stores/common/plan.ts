@@ -42,7 +42,8 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxReje
   const after = new Map<bigint, KeyedPlant | undefined>(before)
   const byKey = new Map<string, KeyedPlant>()
   for (const each of stored) if (each.key !== undefined) byKey.set(each.key, each)
-  let [hasRepeated, rejections] = [false, 0]
+  let hasRepeated = false
+  let rejections = 0
 
   const put = (plant: NewPlant, key?: string) => {
     const each = { plant, key }

@@ -147,7 +147,8 @@ function defaultHost(): string {
 }
 
 function hostsFrom(names: string, ports: string, source: string): PostgresHost[] {
-  const [hosts, each] = [names.split(','), ports.split(',')]
+  const hosts = names.split(',')
+  const each = ports.split(',')
   return hosts.map((name, index) => {
     const port = Number((each.length === 1 ? each[0] : each[index]) || 5432)
     if (![1, hosts.length].includes(each.length) || !(Number.isInteger(port) && port > 0 && port < 65_536))

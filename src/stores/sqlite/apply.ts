@@ -35,7 +35,8 @@ const rowsAtOnce = 50
 function orderById(changes: readonly Change[]): number[] {
   const order = [...changes.keys()]
   const compare = (one: number, other: number) => {
-    const [a, b] = [idOf(must(changes[one])), idOf(must(changes[other]))]
+    const a = idOf(must(changes[one]))
+    const b = idOf(must(changes[other]))
     return a < b ? -1 : Number(a > b)
   }
   const isInOrder = order.every((index) => index === 0 || compare(index - 1, index) <= 0)
@@ -69,7 +70,8 @@ function insertTogether(
 
 function apply(connection: Connection, change: Change): Outcome {
   // An error of a statement itself is not a refusal.
-  const [insert, update] = [connection.prepare(insertPlant), connection.prepare(updatePlant)]
+  const insert = connection.prepare(insertPlant)
+  const update = connection.prepare(updatePlant)
   try {
     if (change.type === 'create') {
       const { plant, key } = change

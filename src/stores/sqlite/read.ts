@@ -21,7 +21,8 @@ async function* readById(connection: Connection, query: ReadQuery): AsyncGenerat
   const { after, limit = Infinity, desc = false, signal } = query
   const { sql, values } = selectionOf(connection, query)
   const select = `SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id ${orderOf(desc)} LIMIT ?`
-  let [first, last] = [smallestId, largestId]
+  let first = smallestId
+  let last = largestId
   if (after !== undefined && desc) last = after - 1n
   else if (after !== undefined) first = after + 1n
   for (let left = limit; left > 0 && first <= last; ) {

@@ -29,7 +29,8 @@ function entriesOf(bytes: Buffer, source: string): Entry[] {
   const end = bytes.lastIndexOf('PK\x05\x06', undefined, 'latin1')
   if (end !== -1 && (bytes.readUInt16LE(end + 10) === 0xffff || bytes.readUInt32LE(end + 12) === 0xffffffff))
     throw damaged(source, new Error('its directory is that of a larger archive'))
-  let [at, unpacked] = [end === -1 ? 0 : bytes.readUInt32LE(end + 16), 0]
+  let at = end === -1 ? 0 : bytes.readUInt32LE(end + 16)
+  let unpacked = 0
   const isEntry = () => bytes.toString('latin1', at, at + 4) === 'PK\x01\x02'
   if (!isEntry()) throw damaged(source, new Error('it has no directory'))
   while (isEntry()) {

@@ -154,7 +154,10 @@ function pathOfArray(value: Record<string, unknown>, depth = 1): string[] | unde
 /** Yields the elements of an array or the members of an object, or what is in their place in a broken one. */
 function* elementsOf(text: string): Generator<Element> {
   const closing = text.trimStart().startsWith('{') ? '}' : ']'
-  let [line, depth, start, startLine] = [1, 0, -1, 1]
+  let line = 1
+  let depth = 0
+  let start = -1
+  let startLine = 1
   for (let at = 0; at < text.length; at += 1) {
     const character = text.charAt(at)
     if (character === '\n') line += 1
@@ -162,7 +165,10 @@ function* elementsOf(text: string): Generator<Element> {
     const isEnd = depth === 1 && (character === ',' || character === closing)
     if (isEnd && start >= 0) yield { element: text.slice(start, at).trimEnd(), line: startLine }
     if (isEnd) start = -1
-    else if (depth === 1 && start < 0) [start, startLine] = [at, line]
+    else if (depth === 1 && start < 0) {
+      start = at
+      startLine = line
+    }
     if (character === '"') at = endOfString(text, at)
     else if (character === '[' || character === '{') depth += 1
     else if (character === ']' || character === '}') depth -= 1

@@ -58,7 +58,11 @@ export class TableParser {
 
   #add(text: string, lineEnd: string, line: number, rows: Chunk<Cells>): void {
     const isFirst = this.#open === undefined
-    if (isFirst) [this.#line, this.#bytes, this.#cells] = [line, 0, []]
+    if (isFirst) {
+      this.#line = line
+      this.#bytes = 0
+      this.#cells = []
+    }
     this.#bytes += Buffer.byteLength(text) + Number(!isFirst)
     const isTooLarge = this.#bytes > maxRecordBytes
     const content = text.endsWith('\r') ? text.slice(0, -1) : text
@@ -146,10 +150,16 @@ export async function findLineEnd(
 
 /** Undefined if there is none, or if it may go on. */
 function isCrFirst(bytes: Buffer, delimiters: readonly string[], isAll: boolean): boolean | undefined {
-  let [isStart, isQuoted, isOpen] = [true, false, false] // of and in a cell
+  let isStart = true // of a cell
+  let isQuoted = false
+  let isOpen = false
   for (let at = 0; at < bytes.length; at += 1) {
     const character = String.fromCharCode(bytes.readUInt8(at))
-    if (character === '"' && (isStart || isQuoted)) [isStart, isQuoted, isOpen] = [false, true, !isOpen]
+    if (character === '"' && (isStart || isQuoted)) {
+      isStart = false
+      isQuoted = true
+      isOpen = !isOpen
+    }
     if (isOpen) continue
     if (character === '\n') return false
     if (character === '\r') return at + 1 < bytes.length || isAll ? bytes[at + 1] !== 0x0a : undefined

@@ -23,7 +23,8 @@ export function markedEncoding(head: Buffer): string | undefined {
 
 /** Without Unicode's White_Space at both ends. `trim` of JavaScript differs: it knows U+FEFF, but not U+0085. */
 export function trimWhiteSpace(text: string): string {
-  let [start, end] = [0, text.length]
+  let start = 0
+  let end = text.length
   while (start < end && isWhiteSpace(text, start)) start += 1
   while (start < end && isWhiteSpace(text, end - 1)) end -= 1
   return end - start === text.length ? text : text.slice(start, end)
@@ -84,7 +85,8 @@ function decoderFor(encoding: string) {
 /** A line that is not of the encoding becomes a byte that is not UTF-8, with its line end. */
 function* decodedLines(bytes: Buffer, encoding: string): Generator<Buffer> {
   let decoder = decoderFor(encoding)
-  let [lines, count] = [new GrowingBuffer(), 0]
+  let lines = new GrowingBuffer()
+  let count = 0
   for (const line of linesOf(bytes, encoding)) {
     try {
       lines.append(Buffer.from(decoder.decode(line, { stream: true }) + decoder.decode()))

@@ -100,7 +100,9 @@ class Book {
   }
 
   async *chunksOf(index: number, after: number, width: number): AsyncGenerator<Chunk> {
-    for (let [from, isLast] = [after, false]; !isLast; ) {
+    let from = after
+    let isLast = false
+    while (!isLast) {
       const read = await this.#read({ index, from, to: from + rowsAtOnce, width, maxRows: undefined })
       const chunk = this.#chunkOf(read.rows, from)
       if (chunk.records.length > 0) yield chunk

@@ -190,7 +190,9 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
     next.catch(() => undefined) // it is awaited later
     return next
   }
-  let [next, parts, length]: [ReturnType<typeof read>, Uint8Array[], number] = [read(), [], 0]
+  let next = read()
+  let parts: Uint8Array[] = []
+  let length = 0
   for (;;) {
     signal.throwIfAborted()
     const arrived = await within(length < 2 ? maxTimer : maxDelay, [signal], (over) =>
@@ -205,7 +207,8 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
     }
     if (length > 0) yield Buffer.concat(parts)
     if (arrived?.done) return
-    ;[parts, length] = [[], 0]
+    parts = []
+    length = 0
   }
 }
 
