@@ -190,8 +190,9 @@ function optionError(command: Command, option: string, suggestion: string | unde
     return malformed(what, inPlaceOf[option])
   }
   if (command.options.some(({ long }) => long === option)) return malformed(`${option} takes no value`, 'Leave it out')
-  const hint = insteadOf[`${nameOf(command)} ${option}`] ?? suggestion ?? globalSuggestion(option)
-  return malformed(`Unknown option ${option}`, hint ?? helpOf(command))
+  // Commander suggests what the help lists, which has no global options.
+  const guess = suggestion ?? partsOf(parseGlobalOptions([option]).message).suggestion
+  return malformed(`Unknown option ${option}`, insteadOf[`${nameOf(command)} ${option}`] ?? guess ?? helpOf(command))
 }
 
 function usageError(command: Command, message: string, code: string | undefined): PlantsError {
@@ -218,21 +219,19 @@ function partsOf(message: string): { sentence: string; suggestion: string | unde
   return { sentence: sentence.endsWith('.') ? sentence.slice(0, -1) : sentence, suggestion }
 }
 
-/** Knows the global options alone. */
-export function globalParser(): Command {
-  const command = new Command().exitOverride().configureOutput({ outputError: () => undefined })
+/** Parses them alone, also in an invalid command line. Returns commander's message for what it does not know, too. */
+export function parseGlobalOptions(argv: readonly string[]): { options: GlobalOptions; message: string } {
+  const command = new Command()
+    .exitOverride()
+    .helpOption(false)
+    .configureOutput({ outputError: () => undefined })
   for (const option of globalOptions()) command.addOption(option)
-  return command
-}
-
-/** The help of a command, which commander's suggestions are from, does not list the global options. */
-function globalSuggestion(option: string): string | undefined {
   try {
-    globalParser().parse([option], { from: 'user' })
-    return undefined
+    command.parse(argv, { from: 'user' })
+    return { options: command.opts(), message: '' }
   } catch (error) {
-    if (error instanceof CommanderError) return partsOf(error.message).suggestion
-    throw error
+    if (!(error instanceof CommanderError)) throw error
+    return { options: command.opts(), message: error.message }
   }
 }
 

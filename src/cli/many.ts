@@ -179,11 +179,9 @@ function idIn(text: string, line: number): bigint {
 /** Yields lines without their line feed; the CR of a CRLF stays. */
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decode = decoderOf('Stdin')
-  const onTooLong = () => {
-    throw malformed('A line of stdin is too long for a plant', oneOnEachLine)
-  }
+  const tooLong = () => malformed('A line of stdin is too long for a plant', oneOnEachLine)
   try {
-    for await (const block of wholeLines(chunks, { max: maxLine, onTooLong })) {
+    for await (const block of wholeLines(chunks, { max: maxLine, tooLong })) {
       const text = decode(block, false)
       yield* (text.endsWith('\n') ? text.slice(0, -1) : text).split('\n')
     }

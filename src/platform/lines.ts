@@ -3,8 +3,8 @@ import { GrowingBuffer } from './growing-buffer.js'
 interface LineOptions {
   /** bytes of a line that is not complete yet */
   max: number
-  /** Throws for a longer one, of which otherwise the first bytes are kept. */
-  onTooLong?(): void
+  /** Returns the error of a longer one, of which otherwise the first bytes are kept. */
+  tooLong?(): Error
   /** Returns where the last complete line ends; 0 if none does. By default, a line feed ends a line. */
   endOf?(block: Buffer): number
 }
@@ -12,7 +12,7 @@ interface LineOptions {
 /** Yields blocks of complete lines, and last what follows them, if anything does. Takes time in proportion to the bytes. */
 export async function* wholeLines(
   blocks: AsyncIterable<Uint8Array>,
-  { max, onTooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,
+  { max, tooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,
 ): AsyncGenerator<Buffer> {
   let rest = new GrowingBuffer()
   for await (const { buffer, byteOffset, byteLength } of blocks) {
@@ -23,7 +23,7 @@ export async function* wholeLines(
       rest = new GrowingBuffer()
     }
     rest.append(block.subarray(end, end + max + 1 - rest.length))
-    if (rest.length > max) onTooLong?.()
+    if (tooLong && rest.length > max) throw tooLong()
   }
   if (rest.length > 0) yield rest.bytes
 }

@@ -3,7 +3,7 @@ import { version } from '../../../package.json'
 import { terminalWidth } from '../../output/output.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { type GlobalOptions, globalOptions, globalParser, loadCommand, PlantsCommand } from '../command.js'
+import { globalOptions, loadCommand, PlantsCommand } from '../command.js'
 import { listed, programPage } from '../commands/index.js'
 
 /** Runs a command line, and returns the help or the version that it asks for. Throws `malformed` for an invalid one. */
@@ -51,15 +51,4 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
   // which the commands do not inherit any more
   const formatHelp = () => programPage(width())
   return program.configureHelp({ ...program.configureHelp(), formatHelp })
-}
-
-/** Reads them also from an invalid command line, because they say how its error is printed. */
-export function globalOptionsIn(argv: readonly string[]): GlobalOptions {
-  const command = globalParser()
-  try {
-    command.parseOptions([...argv])
-  } catch (error) {
-    if (!(error instanceof CommanderError)) throw error
-  }
-  return command.opts()
 }

@@ -4,8 +4,9 @@ import { writeAnswer } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
+import { parseGlobalOptions } from '../command.js'
 import { chosenFormat } from '../command-context.js'
-import { globalOptionsIn, programOf, runCommand } from './program.js'
+import { programOf, runCommand } from './program.js'
 
 /** Returns the exit code. Never throws. */
 export async function run(argv: string[], io: Io): Promise<number> {
@@ -43,7 +44,7 @@ async function runLine(argv: string[], io: Io): Promise<void> {
 /** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const options = globalOptionsIn(argv)
+    const { options } = parseGlobalOptions(argv) // they say how the error is printed
     const format = await chosenFormat(options.output, io)
     const { hintText } = await import('../hints.js')
     await new Reporter(io, isJson(format), options).reportError(failure, hintText(failure.hint))

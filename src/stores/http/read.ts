@@ -105,12 +105,10 @@ export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGe
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { clock, timeout } = client.options
   const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(timeout))
-  const onTooLong = () => {
-    throw unusable(client, 'a line that is too long')
-  }
+  const tooLong = () => unusable(client, 'a line that is too long')
   let timer = startTimer()
   try {
-    for await (const bytes of wholeLines(addAbortSignal(clock.signal, stream), { max: maxRead, onTooLong })) {
+    for await (const bytes of wholeLines(addAbortSignal(clock.signal, stream), { max: maxRead, tooLong })) {
       if (bytes.at(-1) !== lineFeed) throw unusable(client, 'a stream that ends in the middle of a line')
       clearTimeout(timer) // a slow reader of the output is not a slow service
       yield bytes

@@ -81,11 +81,9 @@ async function* copyRows(pool: ConnectionPool, statement: string, options: ReadQ
   const connection = await pool.retry(call, () => pool.lease(call))
   try {
     await connection.ask('BEGIN READ ONLY; SET LOCAL statement_timeout = 0')
-    const onTooLong = () => {
-      throw connection.failure('TOO_LARGE', responseTooLarge)
-    }
+    const tooLong = () => connection.failure('TOO_LARGE', responseTooLarge)
     const chunks = chunksOf(connection, `COPY (${statement}) TO STDOUT`, pool)
-    for await (const lines of wholeLines(chunks, { max: maxAnswer, onTooLong })) {
+    for await (const lines of wholeLines(chunks, { max: maxAnswer, tooLong })) {
       options.signal?.throwIfAborted()
       yield rowsIn(lines.toString('utf8', 0, lines.length - 1))
     }
