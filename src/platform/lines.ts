@@ -4,7 +4,7 @@ interface LineOptions {
   /** bytes of a line that is not complete yet */
   max: number
   /** Returns the error of a longer one, of which otherwise the first bytes are kept. */
-  tooLong?(): Error
+  tooLong?: (() => Error) | undefined
   /** Returns where the last complete line ends; 0 if none does. By default, a line feed ends a line. */
   endOf?(block: Buffer): number
 }
