@@ -116,10 +116,6 @@ test.each([
 
 /** Words of the command line in files below it, each with the reason why it stays. */
 const allowedWords: Record<string, Record<string, string>> = {
-  'src/platform/escape.ts': {
-    PLANTS_TOKEN: 'a name that is like a token, and is not redacted',
-    PLANTS_: 'a name that is like a token, and is not redacted',
-  },
   'src/platform/sqlite.ts': { '--no-addons': 'of Node' },
   'src/stores/postgres/postgres-connection.ts': { '--encoding': 'of createdb', '--template': 'of createdb' },
   'src/transfer/import/journal.ts': { PLANTS_STATE_DIR: 'read here' },

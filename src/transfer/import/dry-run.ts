@@ -1,6 +1,6 @@
 import { equalFields, type NewPlant, newPlant, valuesOf } from '../../plant/plant.js'
+import { must } from '../../platform/errors.js'
 import { connect } from '../../platform/sqlite.js'
-import { must } from '../../platform/values.js'
 import { type Change, idOf, type Outcome, problem, rejected } from '../../stores/common/change.js'
 import { planOf } from '../../stores/common/plan.js'
 import type { Store, WriteOptions } from '../../stores/common/store.js'
