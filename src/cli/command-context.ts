@@ -6,7 +6,7 @@ import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../o
 import { type Layout, Printer } from '../output/printer.js'
 import { Reporter } from '../output/reporter.js'
 import { toJson } from '../plant/exact-json.js'
-import { fieldNames, type NewPlant } from '../plant/plant.js'
+import { fieldNames, type StoredPlant } from '../plant/plant.js'
 import type { Column, PlantRecord } from '../plant/records.js'
 import { malformed, PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
@@ -124,7 +124,7 @@ export class SettingsContext {
     return this.printer({ ...layout, text: tableOf(titles, cellsOf, await this.style(), this.io.stdout) })
   }
 
-  plantPrinter<Row extends PlantRecord = NewPlant>(fields: readonly Column[] = fieldNames, first = 0) {
+  plantPrinter<Row extends PlantRecord = StoredPlant>(fields: readonly Column[] = fieldNames, first = 0) {
     const titles = fields.map((name) => name.toUpperCase())
     const cellsOf = (plant: Row) =>
       fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))

@@ -2,7 +2,7 @@ import { describePlant, type Style } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { Reporter } from '../output/reporter.js'
 import { isObject, parseJson } from '../plant/exact-json.js'
-import { grouped, idFromText, type NewPlant, plantCount } from '../plant/plant.js'
+import { grouped, idFromText, plantCount, type StoredPlant } from '../plant/plant.js'
 import { malformed, PlantsError, systemCode } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
@@ -22,8 +22,8 @@ type Action = keyof typeof actions
 
 interface Work<Target> {
   /** Called for several at once. The errors `notFound` and `conflict` do not stop the others. */
-  perform(target: Target): Promise<NewPlant | undefined>
-  printer: Printer<NewPlant>
+  perform(target: Target): Promise<StoredPlant | undefined>
+  printer: Printer<StoredPlant>
   /** Undefined if the plants are only read. */
   action?: Action
   isDryRun?: boolean
@@ -68,7 +68,7 @@ function pastOf(action: Action, isDryRun: boolean): string {
   return isDryRun ? `Would ${action}` : actions[action].past
 }
 
-function asDryRun(plants: NewPlant[]): NewPlant[] {
+function asDryRun(plants: StoredPlant[]): StoredPlant[] {
   return plants.map((plant) => ({ dryRun: true, ...plant }))
 }
 
@@ -86,11 +86,11 @@ export async function sentencePrinter(
   action: Action,
   isDryRun: boolean,
   context: SettingsContext,
-  describe: (plant: NewPlant, style: Style) => string = describePlant,
-): Promise<Printer<NewPlant>> {
+  describe: (plant: StoredPlant, style: Style) => string = describePlant,
+): Promise<Printer<StoredPlant>> {
   const style = await context.style()
   const past = pastOf(action, isDryRun)
-  const sentence = (plant: NewPlant) => `${past} ${describe(plant, style)}\n`
+  const sentence = (plant: StoredPlant) => `${past} ${describe(plant, style)}\n`
   const isSilent = context.reporter.isQuiet && !isDryRun
   return context.printer({ text: (plants) => (isSilent ? '' : plants.map(sentence).join('')) })
 }

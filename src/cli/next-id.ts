@@ -1,4 +1,4 @@
-import { largestId, type NewPlant, newPlant, type Plant } from '../plant/plant.js'
+import { largestId, newPlant, type Plant, type StoredPlant } from '../plant/plant.js'
 import { must, PlantsError } from '../platform/errors.js'
 import { changedBy } from '../stores/common/change.js'
 import type { Store } from '../stores/common/store.js'
@@ -33,7 +33,7 @@ export async function nextIdIn(opener: StoreOpener, flag?: string): Promise<bigi
 const maxTries = 1000
 
 /** Creates the plant with the greatest id plus 1, or the next one if another process creates that id first. */
-export async function createNext(store: Pick<Store, 'read' | 'write'>, plant: Plant): Promise<NewPlant> {
+export async function createNext(store: Pick<Store, 'read' | 'write'>, plant: Plant): Promise<StoredPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
     const next = newPlant(idAfter(await greatestId(store)), plant.name, plant.tag)
     const isLast = next.id === tried || tries === maxTries

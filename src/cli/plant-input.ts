@@ -1,7 +1,7 @@
 import { unknownFields } from '../output/output.js'
 import type { Reporter } from '../output/reporter.js'
 import { isObject, parseJson } from '../plant/exact-json.js'
-import { acceptNewPlant, idFromText, type NewPlant, otherFieldsOf } from '../plant/plant.js'
+import { idFromText, type NewPlant, otherFieldsOf, parsePlant } from '../plant/plant.js'
 import { malformed, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
@@ -43,7 +43,7 @@ export async function readPlant(
     return { plant: await accept(document, 'Invalid plant: ', hint, reporter), isNext }
   }
   const isComplete = number !== undefined && name !== undefined
-  const valid = acceptNewPlant({ id: 0n, name: '', ...given })
+  const valid = parsePlant({ id: 0n, name: '', ...given })
   if (context.mayAsk && !isComplete && valid) {
     const known = { ...valid, id: id === undefined ? undefined : valid.id, name }
     const { plant, isProposed } = await ask(known, options, context)
@@ -77,7 +77,7 @@ function unlessNoneIsLeft(error: unknown): undefined {
 }
 
 async function accept(value: unknown, prefix: string, hint: string, reporter: Reporter): Promise<NewPlant> {
-  const plant = acceptNewPlant(value)
+  const plant = parsePlant(value)
   const unknown = (isObject(value) ? otherFieldsOf(value) : []).map(shorten)
   if (plant) {
     if (unknown.length > 0) await reporter.warn(unknownFields(unknown), 'warning')

@@ -1,4 +1,4 @@
-import type { NewPlant } from '../plant/plant.js'
+import type { StoredPlant } from '../plant/plant.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
@@ -40,13 +40,13 @@ export function unknownFields(names: readonly string[], of = ''): string {
 const maxFields = 20
 
 /** Such as `Fern (id 1, tag shade)`. */
-export function describePlant({ id, name, tag }: NewPlant, { strong, faint }: Style): string {
+export function describePlant({ id, name, tag }: StoredPlant, { strong, faint }: Style): string {
   const tagged = tag === undefined ? '' : `, tag ${quoteIfNeeded(tag)}`
   return `${strong(quoteIfNeeded(name))} ${faint(`(id ${id}${tagged})`)}`
 }
 
 /** Such as `Fern (id 1): tag "shade" → none`. */
-export function describeChange(before: NewPlant, after: NewPlant, style: Style): string {
+export function describeChange(before: StoredPlant, after: StoredPlant, style: Style): string {
   const shown = (text: string | undefined) => (text === undefined ? 'none' : escapeControlChars(JSON.stringify(text)))
   const changes = (['name', 'tag'] as const)
     .filter((field) => before[field] !== after[field])

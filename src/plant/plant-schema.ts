@@ -1,7 +1,7 @@
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
 import { NumberText } from './exact-json.js'
-import { type FieldName, type Form, idRuleFor, largestId, smallestId } from './plant.js'
+import { type FieldName, idRuleFor, largestId, smallestId } from './plant.js'
 
 const int64 = (name: FieldName) => {
   const error = ({ input }: { input?: unknown }) => `${name} must be ${idRuleFor(input)}, but ${describe(input)}`
@@ -27,7 +27,7 @@ export const schemas = {
 }
 
 /** A problem for each invalid field. */
-export function problemsOf(value: unknown, form: Form = 'newPlant'): string[] {
+export function problemsOf(value: unknown, form: keyof typeof schemas = 'newPlant'): string[] {
   return schemas[form].safeParse(value, { jitless: true }).error?.issues.map(({ message }) => message) ?? []
 }
 

@@ -10,8 +10,13 @@ export interface Plant {
   tag?: string
 }
 
-/** The specification's NewPlant, the request to a service and what a store keeps. `id` is an int64. */
+/** The specification's NewPlant, the request to a service. `id` is an int64. */
 export interface NewPlant extends Plant {
+  id: bigint
+}
+
+/** What a store keeps of a NewPlant, and a service lists. `id` is an int64. */
+export interface StoredPlant extends Plant {
   id: bigint
 }
 
@@ -53,32 +58,41 @@ const idRules: readonly [RegExp, string][] = [
   [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],
 ]
 
-/**
- * What an object is read as: a NewPlant; a `record` of an import, whose optional texts may be null; or a `patch`, a
- * record that may also lack required texts.
+/*
+ * These accept the same values as the schemas in plant-schema.ts, without zod, which would be the longest step of a POST.
+ * A property test compares the two. They return undefined for an invalid value, of which `problemsOf` has the reasons.
+ * V8 keeps literals with all their fields in one piece.
  */
-export type Form = 'newPlant' | 'record' | 'patch'
 
-/**
- * Accepts the same values as the schemas in plant-schema.ts, without zod, which would be the longest step of a POST. A
- * property test compares the two.
- *
- * @param value untrusted
- * @returns undefined for an invalid value; `problemsOf` returns the reasons
- */
-export function acceptNewPlant(value: unknown, form?: 'newPlant'): NewPlant | undefined
-export function acceptNewPlant(value: unknown, form: Form): PlantPatch | undefined
-export function acceptNewPlant(value: unknown, form: Form = 'newPlant'): PlantPatch | undefined {
+export function parsePlant(value: unknown): NewPlant | undefined {
   if (!isObject(value)) return undefined
-  const { id } = value
-  if (typeof id !== 'bigint' || BigInt.asIntN(64, id) !== id) return undefined
-  const { name, tag } = value
-  const hasTag = isText(tag) || (tag === null && form !== 'newPlant')
-  if (!hasTag && tag !== undefined) return undefined
-  // V8 keeps literals with all their fields in one piece.
-  if (isText(name)) return hasTag ? { id, name, tag } : { id, name }
-  if (form !== 'patch' || Object.hasOwn(value, 'name')) return undefined
-  return hasTag ? { id, tag } : { id }
+  const { id, name, tag } = value
+  if (!isId(id) || !isText(name)) return undefined
+  if (tag === undefined) return { id, name }
+  return isText(tag) ? { id, name, tag } : undefined
+}
+
+/** A record of an import: a NewPlant whose tag may be null. */
+export function parseRecord(value: unknown): PlantPatch | undefined {
+  if (!isObject(value)) return undefined
+  const { id, name, tag } = value
+  if (!isId(id) || !isText(name)) return undefined
+  if (tag === undefined) return { id, name }
+  return isText(tag) || tag === null ? { id, name, tag } : undefined
+}
+
+/** A record that may also lack its name. */
+export function parsePatch(value: unknown): PlantPatch | undefined {
+  if (!isObject(value)) return undefined
+  if (Object.hasOwn(value, 'name')) return parseRecord(value)
+  const { id, tag } = value
+  if (!isId(id)) return undefined
+  if (tag === undefined) return { id }
+  return isText(tag) || tag === null ? { id, tag } : undefined
+}
+
+function isId(value: unknown): value is bigint {
+  return typeof value === 'bigint' && BigInt.asIntN(64, value) === value
 }
 
 function isText(value: unknown): value is string {
@@ -86,7 +100,7 @@ function isText(value: unknown): value is string {
 }
 
 /** Returns undefined if the name is missing in both. */
-export function patchedPlant({ id, ...patch }: PlantPatch, stored?: Plant): NewPlant | undefined {
+export function patchedPlant({ id, ...patch }: PlantPatch, stored?: Plant): StoredPlant | undefined {
   const { name = stored?.name, tag = stored?.tag } = patch
   return name == null ? undefined : newPlant(id, name, tag)
 }
@@ -108,7 +122,7 @@ export function plantOf({ name, tag }: Plant): Plant {
   return tag === undefined ? { name } : { name, tag }
 }
 
-export function valuesOf(plant: NewPlant): (bigint | string | null)[] {
+export function valuesOf(plant: StoredPlant): (bigint | string | null)[] {
   return [plant.id, plant.name, plant.tag ?? null]
 }
 
@@ -126,7 +140,7 @@ export function textLength({ name, tag = '' }: Plant): number {
   return name.length + tag.length
 }
 
-export function equalPlants(one: NewPlant, other: NewPlant): boolean {
+export function equalPlants(one: StoredPlant, other: StoredPlant): boolean {
   return one.id === other.id && equalFields(one, other)
 }
 

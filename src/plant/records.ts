@@ -1,8 +1,8 @@
 import { escapeUnsafe, toWireJson } from './exact-json.js'
-import { fieldNames, type NewPlant } from './plant.js'
+import { fieldNames, type StoredPlant } from './plant.js'
 
 /** A plant, or how many have a text. */
-export interface PlantRecord extends Partial<NewPlant> {
+export interface PlantRecord extends Partial<StoredPlant> {
   count?: bigint
 }
 
@@ -10,9 +10,9 @@ export type Column = keyof PlantRecord
 
 /** Counts the plants with an empty text, which a table cannot tell from no value. */
 export async function* countEmptyTexts(
-  pages: AsyncIterable<NewPlant[]>,
+  pages: AsyncIterable<StoredPlant[]>,
   onCounted: (plants: number) => Promise<void>,
-): AsyncGenerator<NewPlant[]> {
+): AsyncGenerator<StoredPlant[]> {
   let count = 0
   for await (const page of pages) {
     for (const { name, tag } of page) if (name === '' || tag === '') count += 1

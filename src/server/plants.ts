@@ -1,5 +1,5 @@
 import { toWireJson } from '../plant/exact-json.js'
-import { type NewPlant, plantOf, textLength } from '../plant/plant.js'
+import { plantOf, type StoredPlant, textLength } from '../plant/plant.js'
 import { documentIn } from '../plant/records.js'
 import { type Change, writeOne } from '../stores/common/change.js'
 import { queryText, type ReadQuery } from '../stores/common/query.js'
@@ -10,8 +10,8 @@ import {
   parseId,
   parseIdempotencyKey,
   parseListQuery,
-  parsePatch,
-  parsePlant,
+  patchInBody,
+  plantInBody,
   requireUnconditional,
 } from './request-input.js'
 import type { Answer } from './routes.js'
@@ -47,7 +47,7 @@ export function plantHandlers(store: OwnStore): Handlers {
   return {
     createPlant: async ({ request, body, waited }) => {
       const key = parseIdempotencyKey(request.headers)
-      const { plant } = await writeOne(store, { type: 'create', plant: parsePlant(body), key }, { waited })
+      const { plant } = await writeOne(store, { type: 'create', plant: plantInBody(body), key }, { waited })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
     listPlants: async (input) => {
@@ -63,13 +63,13 @@ export function plantHandlers(store: OwnStore): Handlers {
       return { outcome: 'read', status: 200, body: toWireJson(plant) }
     },
     updatePlant: async (input) =>
-      changed({ type: 'update', patch: parsePatch(input.body, idOf(input)) }, 'updated', input),
+      changed({ type: 'update', patch: patchInBody(input.body, idOf(input)) }, 'updated', input),
     deletePlant: async (input) => changed({ type: 'delete', id: idOf(input) }, 'deleted', input),
   }
 }
 
-async function pageOf(list: AsyncIterable<NewPlant[]>, limit: number) {
-  const found: NewPlant[] = []
+async function pageOf(list: AsyncIterable<StoredPlant[]>, limit: number) {
+  const found: StoredPlant[] = []
   let characters = 0
   for await (const plants of list) {
     if (characters >= pageCharacters) return { plants: found, hasNext: true }

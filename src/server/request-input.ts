@@ -2,12 +2,13 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isJsonType, isObject, parseInt64, parseJson } from '../plant/exact-json.js'
 import {
-  acceptNewPlant,
   idRule,
   invalidPlant,
   isIdempotencyKey,
   type NewPlant,
   type PlantPatch,
+  parsePatch,
+  parsePlant,
 } from '../plant/plant.js'
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
@@ -54,18 +55,18 @@ export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLi
 }
 
 /** The specification's NewPlant. Throws 400 or 422. */
-export function parsePlant(bytes: Buffer): NewPlant {
+export function plantInBody(bytes: Buffer): NewPlant {
   const value = parseBody(bytes)
-  const plant = acceptNewPlant(value)
+  const plant = parsePlant(value)
   if (plant) return plant
   throw new HttpError(422, invalidPlant(problemsOf(value)))
 }
 
 /** A merge patch (RFC 7396) for the plant of a path. Throws 400 or 422. */
-export function parsePatch(bytes: Buffer, id: bigint): PlantPatch {
+export function patchInBody(bytes: Buffer, id: bigint): PlantPatch {
   const body = parseBody(bytes)
   const value = isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
-  const patch = acceptNewPlant(value, 'patch')
+  const patch = parsePatch(value)
   if (!patch) throw new HttpError(422, invalidPlant(problemsOf(value, 'patch')))
   if (patch.id !== id) throw new HttpError(422, invalidPlant([`id must be ${id}, as in the path, but was ${patch.id}`]))
   return patch

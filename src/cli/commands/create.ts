@@ -2,7 +2,15 @@ import { Option } from 'commander'
 import { invalidValue, outputFormats } from '../../config/option-values.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
-import { equalFields, isIdempotencyKey, type NewPlant, newPlant, type Plant, plantOf } from '../../plant/plant.js'
+import {
+  equalFields,
+  isIdempotencyKey,
+  type NewPlant,
+  newPlant,
+  type Plant,
+  plantOf,
+  type StoredPlant,
+} from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { idExists, writeOne } from '../../stores/common/change.js'
@@ -96,16 +104,16 @@ async function preview(given: NewPlant, isNext: boolean, key: string | undefined
   }
 }
 
-async function createOne(store: Pick<Store, 'write'>, plant: NewPlant, key: string | undefined): Promise<NewPlant> {
+async function createOne(store: Pick<Store, 'write'>, plant: NewPlant, key: string | undefined): Promise<StoredPlant> {
   return (await writeOne(store, { type: 'create', plant, key })).plant
 }
 
 /** The specification's Plant has no id, but one that the store chose is the result. */
-function resultOf(plant: NewPlant, isNext: boolean): NewPlant | Plant {
+function resultOf(plant: StoredPlant, isNext: boolean): StoredPlant | Plant {
   return isNext ? plant : plantOf(plant)
 }
 
-function differenceBetween(created: NewPlant, sent: NewPlant): string {
+function differenceBetween(created: StoredPlant, sent: NewPlant): string {
   const [returned, given] = [created, sent].map((plant) => toJson({ ...plantOf(plant) }))
   return `The store returned a plant that differs from the one that was sent: ${returned} instead of ${given}`
 }

@@ -1,7 +1,7 @@
 import { Option } from 'commander'
 import { outputFormats } from '../../config/option-values.js'
 import { describePlant, quoteIfNeeded, type Style } from '../../output/output.js'
-import { type NewPlant, plantCount } from '../../plant/plant.js'
+import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -56,7 +56,7 @@ export async function deletePlants(args: readonly string[], options: DeleteOptio
       await context.confirm(`Delete ${selection.question}${placeOf(context)}?`, 'Nothing was deleted')
     const perform = async (target: Target) => {
       const [id, only] = typeof target === 'bigint' ? [target] : [target.id, target]
-      let plant: NewPlant | undefined
+      let plant: StoredPlant | undefined
       if (dryRun) plant = only ?? (await store?.get([id]))?.get(id)
       else if (only || !asks) plant = await remove(store, id, only) // what nobody was asked about stays
       if (plant || (ignoreMissing && !only)) return plant
@@ -71,7 +71,7 @@ export async function deletePlants(args: readonly string[], options: DeleteOptio
 }
 
 /** An id, or a plant that is deleted only if it is still as it was read. */
-type Target = NewPlant | bigint
+type Target = StoredPlant | bigint
 
 interface Selection {
   pages: AsyncIterable<Target[]> | Target[][]
@@ -80,7 +80,11 @@ interface Selection {
 }
 
 /** Returns undefined if there is no such plant. */
-async function remove(store: Store | undefined, id: bigint, only: NewPlant | undefined): Promise<NewPlant | undefined> {
+async function remove(
+  store: Store | undefined,
+  id: bigint,
+  only: StoredPlant | undefined,
+): Promise<StoredPlant | undefined> {
   const [outcome] = (await store?.write([{ type: 'delete', id, only }])) ?? []
   const isMissing = !outcome || (outcome.type === 'rejected' && outcome.error.type === 'notFound')
   return isMissing ? undefined : changedBy(outcome).plant
@@ -89,7 +93,7 @@ async function remove(store: Store | undefined, id: bigint, only: NewPlant | und
 async function plantsThatMatch(filter: CountQuery, store: Store | undefined, asks: boolean): Promise<Selection> {
   const pages = store?.read({ ...filter, inPages: true }) ?? []
   if (!asks) return { pages, question: '' }
-  const plants: NewPlant[] = [] // others may come while it is asked
+  const plants: StoredPlant[] = [] // others may come while it is asked
   for await (const page of pages) plants.push(...page)
   if (plants.length === 0) return { pages: [], question: '' }
   const { tag, search } = filter
@@ -100,7 +104,7 @@ async function plantsThatMatch(filter: CountQuery, store: Store | undefined, ask
 
 /** Ids that no plant has stay in the pages, to be reported. */
 async function readPlants(ids: bigint[], store: Store | undefined, style: Style): Promise<Selection> {
-  const plants = (await store?.get(ids)) ?? new Map<bigint, NewPlant>()
+  const plants = (await store?.get(ids)) ?? new Map<bigint, StoredPlant>()
   const question = [...plants.values()].map((plant) => describePlant(plant, style)).join(', ')
   return { pages: [ids.map((id) => plants.get(id) ?? id)], question }
 }

@@ -3,7 +3,7 @@ import { quoteIfNeeded } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { progressLine, withProgress } from '../../output/progress.js'
 import type { Reporter } from '../../output/reporter.js'
-import { type NewPlant, plantCount } from '../../plant/plant.js'
+import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import { countEmptyTexts, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -50,7 +50,7 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
     const isTable = format === 'csv' || format === 'tsv' || format === 'xlsx'
     const pages = isTable ? countEmptyTexts(read, (plants) => warnOfEmptyTexts(plants, reporter)) : read
     if (target) await save(pages, target, context)
-    else await new Printer<NewPlant>(io, outputOf(context)).all(pages)
+    else await new Printer<StoredPlant>(io, outputOf(context)).all(pages)
   } finally {
     await store?.close()
   }
@@ -61,13 +61,13 @@ function warnOfEmptyTexts(plants: number, reporter: Reporter): Promise<void> {
   return reporter.warn(`${what}. To keep it: --output ndjson`, 'warning')
 }
 
-async function* noPages(): AsyncGenerator<NewPlant[]> {}
+async function* noPages(): AsyncGenerator<StoredPlant[]> {}
 
 interface Target extends OutFile {
   /** As the user typed it. */
   name: string
   format: FileFormat
-  encode(pages: AsyncIterable<NewPlant[]>): AsyncIterable<Uint8Array>
+  encode(pages: AsyncIterable<StoredPlant[]>): AsyncIterable<Uint8Array>
   mayReplace: boolean
 }
 
@@ -103,12 +103,12 @@ async function warnOfMissing(context: CommandContext, target: Target | undefined
   throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })
 }
 
-async function save(pages: AsyncIterable<NewPlant[]>, target: Target, context: CommandContext): Promise<void> {
+async function save(pages: AsyncIterable<StoredPlant[]>, target: Target, context: CommandContext): Promise<void> {
   const { io } = context
   const { writeOut } = await import('../../transfer/export/out-file.js')
   const { path, name, encode, mayReplace } = target
   let plants = 0
-  async function* counted(): AsyncGenerator<NewPlant[]> {
+  async function* counted(): AsyncGenerator<StoredPlant[]> {
     for await (const page of pages) {
       io.signal.throwIfAborted()
       yield page

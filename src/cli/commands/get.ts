@@ -1,6 +1,6 @@
 import { outputFormats } from '../../config/option-values.js'
 import { quoteIfNeeded, type Style } from '../../output/output.js'
-import type { NewPlant } from '../../plant/plant.js'
+import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -37,7 +37,7 @@ export async function get(args: readonly string[], options: GlobalOptions, io: I
   }
 }
 
-function layOut({ id, name, tag }: NewPlant, { faint, strong }: Style): string {
+function layOut({ id, name, tag }: StoredPlant, { faint, strong }: Style): string {
   const line = (field: string, text: string) => `${faint(field)}${' '.repeat(4 - field.length)}  ${text}`
   const lines = [line('id', String(id)), line('name', strong(quoteIfNeeded(name)))]
   if (tag !== undefined) lines.push(line('tag', quoteIfNeeded(tag)))

@@ -1,7 +1,7 @@
 import { outputFormats } from '../../config/option-values.js'
 import type { Printer } from '../../output/printer.js'
 import type { Reporter } from '../../output/reporter.js'
-import { fieldNames, grouped, type NewPlant, plantCount } from '../../plant/plant.js'
+import { fieldNames, grouped, plantCount, type StoredPlant } from '../../plant/plant.js'
 import { malformed, must } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/common/address.js'
@@ -46,9 +46,9 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
 }
 
 async function printPlants(
-  pages: AsyncIterable<NewPlant[]> | NewPlant[][],
+  pages: AsyncIterable<StoredPlant[]> | StoredPlant[][],
   limit: number | undefined,
-  printer: Printer<NewPlant>,
+  printer: Printer<StoredPlant>,
 ) {
   const shown = { count: 0, last: 0n, isTruncated: false }
   for await (const page of pages) {

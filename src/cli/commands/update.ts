@@ -1,6 +1,6 @@
 import { outputFormats } from '../../config/option-values.js'
 import { describeChange, describePlant, type Style } from '../../output/output.js'
-import { acceptNewPlant, idFromText, invalidPlant, type NewPlant, type PlantPatch } from '../../plant/plant.js'
+import { idFromText, invalidPlant, type PlantPatch, parsePatch, type StoredPlant } from '../../plant/plant.js'
 import { malformed, must, PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -46,14 +46,14 @@ export async function update(args: readonly string[], options: UpdateOptions, io
   const store = await context.openStore(['update'])
   const { dryRun: isDryRun = false } = options
   /** The plants before the change. A service may not say. */
-  const before = new Map<bigint, NewPlant>()
+  const before = new Map<bigint, StoredPlant>()
   const perform = async (wanted: bigint) => {
     const changed = store && (await (isDryRun ? foresee : change)(store, { id: wanted, ...patch }))
     if (!changed) throw context.notFound(wanted, store)
     if (context.output === 'text' && changed.before) before.set(wanted, changed.before)
     return changed.plant
   }
-  const describe = (plant: NewPlant, style: Style) => {
+  const describe = (plant: StoredPlant, style: Style) => {
     const old = before.get(plant.id)
     before.delete(plant.id)
     return old ? describeChange(old, plant, style) : describePlant(plant, style)
@@ -78,7 +78,7 @@ async function patchIn({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, '
     throw malformed('update needs something to change', 'See: plants update --help')
   const patch = { ...(name !== undefined && { name }), ...(tag !== undefined && { tag: tag === false ? null : tag }) }
   const value = { id: 0n, ...patch }
-  if (acceptNewPlant(value, 'patch')) return patch
+  if (parsePatch(value)) return patch
   const { problemsOf } = await import('../../plant/plant-schema.js')
   throw new PlantsError('invalid', invalidPlant(problemsOf(value, 'patch')), { hint: 'Correct the options' })
 }

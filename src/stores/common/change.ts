@@ -1,4 +1,4 @@
-import { equalFields, type NewPlant, type PlantPatch } from '../../plant/plant.js'
+import { equalFields, type NewPlant, type PlantPatch, type StoredPlant } from '../../plant/plant.js'
 import type { Hint } from '../../platform/advice.js'
 import { type ErrorType, errorValue, must, PlantsError } from '../../platform/errors.js'
 
@@ -29,7 +29,7 @@ export type Change =
       type: 'delete'
       id: bigint
       /** only if the stored plant still equals it, as far as a service lets that be known */
-      only?: NewPlant | undefined
+      only?: StoredPlant | undefined
     }
 
 /**
@@ -41,8 +41,8 @@ export type Change =
  * - `unsent`: the store was not asked, because it failed before, or had rejected enough.
  */
 export type Outcome =
-  | { type: 'created' | 'deleted'; plant: NewPlant }
-  | { type: 'updated'; plant: NewPlant; before?: NewPlant }
+  | { type: 'created' | 'deleted'; plant: StoredPlant }
+  | { type: 'updated'; plant: StoredPlant; before?: StoredPlant }
   | { type: 'skipped' }
   | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
 
@@ -73,7 +73,7 @@ export async function writeOne<Options>(
   return changedBy(must(outcome))
 }
 
-type Changed = Extract<Outcome, { plant: NewPlant }>
+type Changed = Extract<Outcome, { plant: StoredPlant }>
 
 /** Throws the error of a change that failed. The change must not be one that is skipped. */
 export function changedBy(outcome: Outcome): Changed {
@@ -103,7 +103,7 @@ export function isConstraintProblem({ message }: Pick<Problem, 'message'>): bool
 export const constraintHint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
 /** The outcome of a create whose id `stored` has. */
-export function existingOutcome(change: Extract<Change, { type: 'create' }>, stored: NewPlant | undefined): Outcome {
+export function existingOutcome(change: Extract<Change, { type: 'create' }>, stored: StoredPlant | undefined): Outcome {
   const { plant, ifExists = 'error', isMatched } = change
   const other = otherNameOutcome(change, stored)
   if (other) return other
@@ -117,7 +117,7 @@ export function existingOutcome(change: Extract<Change, { type: 'create' }>, sto
 /** The outcome of a change that `isMatched`, if the plant with its id has another name. */
 export function otherNameOutcome(
   change: Exclude<Change, { type: 'delete' }>,
-  stored: NewPlant | undefined,
+  stored: StoredPlant | undefined,
 ): Outcome | undefined {
   const { name } = change.type === 'create' ? change.plant : change.patch
   if (!change.isMatched || !stored || stored.name === name) return undefined

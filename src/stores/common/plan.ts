@@ -1,4 +1,4 @@
-import { equalPlants, type NewPlant, patchedPlant } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, patchedPlant, type StoredPlant } from '../../plant/plant.js'
 import {
   type Change,
   existingOutcome,
@@ -24,8 +24,8 @@ export interface KeyedPlant {
 export interface Plan {
   outcomes: Outcome[]
   created: readonly KeyedPlant[]
-  replaced: { before: NewPlant; after: KeyedPlant }[]
-  deleted: NewPlant[]
+  replaced: { before: StoredPlant; after: KeyedPlant }[]
+  deleted: StoredPlant[]
   /** whether a create repeats one whose commit may not be on the standbys yet */
   hasRepeated: boolean
 }
@@ -51,7 +51,7 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxReje
     if (key !== undefined) byKey.set(key, each)
   }
 
-  const create = (change: Create, now: NewPlant | undefined): Outcome => {
+  const create = (change: Create, now: StoredPlant | undefined): Outcome => {
     const { plant, key } = change
     const first = key === undefined ? undefined : byKey.get(key)
     if (first && after.get(first.plant.id) === first) {

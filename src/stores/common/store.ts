@@ -1,4 +1,4 @@
-import type { NewPlant, TextName } from '../../plant/plant.js'
+import type { StoredPlant, TextName } from '../../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CheckpointChange } from './checkpoint-state.js'
 import type { CountQuery, ReadQuery, TextCount, WaitOptions } from './query.js'
@@ -7,9 +7,9 @@ import type { Right, TokenStore } from './token-store.js'
 /** Where plants are kept. What a service cannot do is absent. */
 export interface Store {
   /** Leaves out the ids that do not exist. */
-  get(ids: readonly bigint[], options?: WaitOptions): Promise<Map<bigint, NewPlant>>
+  get(ids: readonly bigint[], options?: WaitOptions): Promise<Map<bigint, StoredPlant>>
   /** Yields at most some hundred plants or a few MiB at once: one consistent snapshot, unless it is read in pages. */
-  read(query?: ReadQuery): AsyncIterable<NewPlant[]>
+  read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
   /**
    * How many plants have each text: the most frequent first, then in the order of Unicode, and plants without it last of

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
-import type { NewPlant, TextName } from '../../plant/plant.js'
+import type { StoredPlant, TextName } from '../../plant/plant.js'
 import type { Hint } from '../../platform/advice.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import type { HttpAddress } from '../common/address.js'
@@ -26,8 +26,8 @@ export class HttpStore implements Store {
     return new HttpStore(await HttpClient.open(address, options))
   }
 
-  async get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
-    const found = new Map<bigint, NewPlant>()
+  async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
+    const found = new Map<bigint, StoredPlant>()
     const { concurrency = defaultConcurrency } = this.#client.options
     for (let from = 0; from < ids.length; from += concurrency) {
       const requests = new Requests(this.#client)
@@ -37,7 +37,7 @@ export class HttpStore implements Store {
     return found
   }
 
-  async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
+  async *read(query: ReadQuery = {}): AsyncGenerator<StoredPlant[]> {
     if (query.sort !== undefined && query.sort !== 'id') {
       const message = `${this.#client.address.name} lists plants only in the order of their ids`
       throw malformed(message, { code: 'leaveOutSort' })

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-json.js'
-import { acceptNewPlant, type NewPlant, type Plant } from '../../plant/plant.js'
+import { type NewPlant, type Plant, parsePlant, type StoredPlant } from '../../plant/plant.js'
 import { malformed, type PlantsError } from '../../platform/errors.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
 
@@ -13,8 +13,8 @@ export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRe
 export const maxRead = 16_777_216
 
 /** May be sent again when the answer is lost. */
-export function requestForPlant(method: 'GET' | 'PATCH' | 'DELETE', id: bigint): HttpRequest<NewPlant> {
-  const expected: Expected<NewPlant> = {
+export function requestForPlant(method: 'GET' | 'PATCH' | 'DELETE', id: bigint): HttpRequest<StoredPlant> {
+  const expected: Expected<StoredPlant> = {
     what: `StoredPlant with id ${id}`,
     maxBody: maxRead,
     read(response) {
@@ -35,8 +35,8 @@ function plantIn(value: unknown): Plant | undefined {
   return tag == null ? { name } : { name, tag }
 }
 
-export function storedPlantIn(value: unknown): NewPlant | undefined {
-  return isObject(value) ? acceptNewPlant({ ...plantIn(value), id: value['id'] }) : undefined
+export function storedPlantIn(value: unknown): StoredPlant | undefined {
+  return isObject(value) ? parsePlant({ ...plantIn(value), id: value['id'] }) : undefined
 }
 
 export function readJson({ headers, body, maxBody }: HttpResponse): unknown {

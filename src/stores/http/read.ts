@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
 import { addAbortSignal } from 'node:stream'
 import { parseJson } from '../../plant/exact-json.js'
-import type { NewPlant, TextName } from '../../plant/plant.js'
+import type { StoredPlant, TextName } from '../../plant/plant.js'
 import { delayOf, isTimeout, timeIsOver } from '../../platform/clock.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
 import { wholeLines } from '../../platform/lines.js'
@@ -14,7 +14,7 @@ import { ask } from './requests.js'
 
 const ndjson = 'application/x-ndjson'
 
-export async function* listPages(client: HttpClient, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+export async function* listPages(client: HttpClient, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
   const check = orderOf(client, query)
   let left = query.limit ?? Infinity
   let page = await firstPage(client, query)
@@ -48,7 +48,7 @@ function pageAt(client: HttpClient, path: string): Promise<Page> {
 }
 
 interface Page {
-  plants: NewPlant[]
+  plants: StoredPlant[]
   /** path of the next page */
   next: string | undefined
 }
@@ -71,7 +71,7 @@ function nextOf(link: string): string | undefined {
 }
 
 /** One consistent snapshot. */
-export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
   const expected: Expected<IncomingMessage> = {
     what: 'stream of plants',
     streamedType: ndjson,
@@ -131,7 +131,7 @@ const lineFeed = 0x0a
 export async function* countTexts(
   { address }: HttpClient,
   by: TextName,
-  pages: AsyncIterable<NewPlant[]>,
+  pages: AsyncIterable<StoredPlant[]>,
 ): AsyncGenerator<TextCount[]> {
   const counts = new Map<string | undefined, number>()
   let size = 0
@@ -160,7 +160,7 @@ function pathFor(query: ReadQuery): string {
   return text === '' ? '/plants' : `/plants?${text}`
 }
 
-function orderOf(client: HttpClient, { after, desc = false, tag }: ReadQuery): (plant: NewPlant) => void {
+function orderOf(client: HttpClient, { after, desc = false, tag }: ReadQuery): (plant: StoredPlant) => void {
   let last = after
   return (plant) => {
     if (last !== undefined && desc && plant.id > last) throw ascending(client)

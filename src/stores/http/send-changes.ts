@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { toJson, toWireJson } from '../../plant/exact-json.js'
-import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf } from '../../plant/plant.js'
+import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf, type StoredPlant } from '../../plant/plant.js'
 import { type ErrorType, must, PlantsError } from '../../platform/errors.js'
 import {
   type Change,
@@ -73,7 +73,7 @@ async function sendDelete(requests: Requests, { id, only }: Of<'delete'>): Promi
   return plant ? { type: 'deleted', plant } : rejected(notFound(id))
 }
 
-export function fetchPlant(requests: Requests, id: bigint): Promise<NewPlant | undefined> {
+export function fetchPlant(requests: Requests, id: bigint): Promise<StoredPlant | undefined> {
   return unlessMissing(requests.send(requestForPlant('GET', id)))
 }
 
@@ -91,7 +91,7 @@ function isOfType(type: ErrorType, error: unknown): error is PlantsError {
   return error instanceof PlantsError && error.type === type
 }
 
-function warnOfDifference(client: HttpClient, sent: NewPlant, stored: NewPlant): void {
+function warnOfDifference(client: HttpClient, sent: NewPlant, stored: StoredPlant): void {
   if (equalFields(stored, sent)) return
   const text = `${toJson({ ...plantOf(stored) })} instead of ${toJson({ ...plantOf(sent) })} for plant ${sent.id}`
   const message = `The store returns plants that differ from those that were sent, such as ${text}`

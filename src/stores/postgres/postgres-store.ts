@@ -1,4 +1,4 @@
-import { type NewPlant, type TextName, textLength } from '../../plant/plant.js'
+import { type StoredPlant, type TextName, textLength } from '../../plant/plant.js'
 import { must } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
@@ -64,7 +64,7 @@ export class PostgresStore implements OwnStore {
     return new PostgresStore((await ConnectionPool.open(address, options, assertStore)).pool)
   }
 
-  async get(ids: readonly bigint[], { waited }: WaitOptions = {}): Promise<Map<bigint, NewPlant>> {
+  async get(ids: readonly bigint[], { waited }: WaitOptions = {}): Promise<Map<bigint, StoredPlant>> {
     const [id, ...others] = ids
     if (id === undefined) return new Map()
     if (others.length > 0 || this.#isLate(waited))
@@ -73,7 +73,7 @@ export class PostgresStore implements OwnStore {
     return new Map(plant && [[id, plant]])
   }
 
-  read(query: ReadQuery = {}): AsyncIterable<NewPlant[]> {
+  read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
     return query.inPages ? readPages(this.#pool, query) : readSnapshot(this.#pool, query)
   }
 

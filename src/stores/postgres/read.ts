@@ -1,5 +1,5 @@
 import { to as copyTo } from 'pg-copy-streams'
-import type { NewPlant, TextName } from '../../plant/plant.js'
+import type { StoredPlant, TextName } from '../../plant/plant.js'
 import { wholeLines } from '../../platform/lines.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
 import { joiner, latinMarks, markRanges, partOfRun, type Sought, soughtText } from '../common/search.js'
@@ -7,13 +7,13 @@ import type { ConnectionPool } from './pool.js'
 import { type Connection, maxAnswer, responseTooLarge } from './postgres-connection.js'
 import { columns, idsOf, literal, plants, type Row, toBigInt, toPlant } from './sql.js'
 
-export async function getPlants(connection: Connection, ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
+export async function getPlants(connection: Connection, ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
   const rows = await connection.ask(`SELECT ${columns} FROM ${plants} WHERE id = ANY (${idsOf(ids)})`, ids.length)
   return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
 }
 
 /** Each page at a moment of its own, limited by rows and by bytes of text, but to at least one row. */
-export function readPages(pool: ConnectionPool, query: ReadQuery): AsyncIterable<NewPlant[]> {
+export function readPages(pool: ConnectionPool, query: ReadQuery): AsyncIterable<StoredPlant[]> {
   const order = orderOf(query)
   const call = query.waited === undefined ? undefined : pool.newCall(query)
   const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
@@ -29,7 +29,7 @@ export function readPages(pool: ConnectionPool, query: ReadQuery): AsyncIterable
 const pageBytes = 1_000_000
 
 /** One consistent snapshot, in arrays of about 64 KiB. */
-export async function* readSnapshot(pool: ConnectionPool, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+export async function* readSnapshot(pool: ConnectionPool, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const statement = `SELECT ${columns} FROM ${plants} ${where(query)} ORDER BY ${orderOf(query)} ${limit}`
   for await (const rows of copyRows(pool, statement, query)) yield rows.map(toPlant)

@@ -2,7 +2,7 @@
  * Names and values in statements. PostgreSQL takes several statements in one message only without parameters, and what
  * a statement depends on must be in its own message (see `Connection.ask`), so values are literals.
  */
-import { type NewPlant, newPlant } from '../../plant/plant.js'
+import { newPlant, type StoredPlant } from '../../plant/plant.js'
 
 export type Row = (string | null)[]
 
@@ -33,7 +33,7 @@ export function idsOf(ids: readonly bigint[]): string {
 }
 
 /** @param row that begins with `columns` */
-export function toPlant([id, name, tag]: Row): NewPlant {
+export function toPlant([id, name, tag]: Row): StoredPlant {
   if (typeof name !== 'string') throw new TypeError('A plant has no name')
   return newPlant(toBigInt(id), name, tag)
 }

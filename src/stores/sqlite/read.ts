@@ -1,4 +1,4 @@
-import { largestId, type NewPlant, smallestId, type TextName, textLength } from '../../plant/plant.js'
+import { largestId, type StoredPlant, smallestId, type TextName, textLength } from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/query.js'
 import { contains, soughtText } from '../common/search.js'
@@ -13,11 +13,11 @@ export function countPlants(connection: Connection, query: CountQuery = {}): big
 }
 
 /** Reads in steps, between which the event loop turns. */
-export function readPlants(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+export function readPlants(connection: Connection, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
   return query.sort === undefined || query.sort === 'id' ? readById(connection, query) : readByText(connection, query)
 }
 
-async function* readById(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+async function* readById(connection: Connection, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
   const { after, limit = Infinity, desc = false, signal } = query
   const { sql, values } = selectionOf(connection, query)
   const select = `SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ${sql} ORDER BY id ${orderOf(desc)} LIMIT ?`
@@ -68,7 +68,7 @@ export function rangeThatFits(
   }
 }
 
-function readByText(connection: Connection, query: ReadQuery): AsyncGenerator<NewPlant[]> {
+function readByText(connection: Connection, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
   const { after = belowAll, limit = -1, sort, desc = false } = query
   const { sql, values } = selectionOf(connection, query)
   const order = `${sort} IS NULL, lower(${sort}) ${orderOf(desc)}, id`

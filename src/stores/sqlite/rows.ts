@@ -1,4 +1,4 @@
-import { type NewPlant, newPlant } from '../../plant/plant.js'
+import { newPlant, type StoredPlant } from '../../plant/plant.js'
 import type { Statement } from '../../platform/sqlite.js'
 import type { Connection } from './sqlite-connection.js'
 import { StoreDamageError } from './sqlite-errors.js'
@@ -7,7 +7,7 @@ export function findPlant(
   connection: Connection,
   column: 'id' | 'idempotency_key',
   value: bigint | string,
-): NewPlant | undefined {
+): StoredPlant | undefined {
   const row = preparePlants(connection, `SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(value)
   return row && toPlant(row)
 }
@@ -20,7 +20,7 @@ export function preparePlants(connection: Connection, sql: string): Statement {
 }
 
 /** Throws `StoreDamageError` for a row that only another program can have written. */
-export function toPlant(row: unknown): NewPlant {
+export function toPlant(row: unknown): StoredPlant {
   const { 0: id, 1: name, 2: tag } = row as [id: bigint, name: unknown, tag: unknown] // `id` is the rowid
   if (typeof name !== 'string' || (tag !== null && typeof tag !== 'string'))
     throw new StoreDamageError(`plant ${id} has a value that is not text`)

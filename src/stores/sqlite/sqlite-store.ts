@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import type { NewPlant, TextName } from '../../plant/plant.js'
+import type { StoredPlant, TextName } from '../../plant/plant.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/checkpoint-state.js'
@@ -93,14 +93,14 @@ export class SqliteStore implements OwnStore {
     })
   }
 
-  get(ids: readonly bigint[]): Promise<Map<bigint, NewPlant>> {
+  get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     return this.#connection.run(() => {
       const found = ids.flatMap((id) => findPlant(this.#connection, 'id', id) ?? [])
       return new Map(found.map((plant) => [plant.id, plant]))
     })
   }
 
-  async *read(query: ReadQuery = {}): AsyncGenerator<NewPlant[]> {
+  async *read(query: ReadQuery = {}): AsyncGenerator<StoredPlant[]> {
     if (query.inPages) yield* readPlants(this.#connection, query)
     else yield* this.#inSnapshot((connection) => readPlants(connection, query))
   }

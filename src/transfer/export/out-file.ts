@@ -2,7 +2,7 @@ import { accessSync, closeSync, constants, type Stats, statSync, writeSync } fro
 import { pipeline } from 'node:stream/promises'
 import { setImmediate } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
-import { fieldNames, type NewPlant } from '../../plant/plant.js'
+import { fieldNames, type StoredPlant } from '../../plant/plant.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
 import {
   AtomicFile,
@@ -160,7 +160,7 @@ export function formatOf({ path, isInPlace }: OutFile, byDefault: FormatName): F
   )
 }
 
-type Pages = AsyncIterable<NewPlant[]>
+type Pages = AsyncIterable<StoredPlant[]>
 
 export function encoderFor(path: string, format: FileFormat): (pages: Pages) => AsyncIterable<Uint8Array> {
   if (format === 'xlsx') return workbookOf
@@ -208,7 +208,7 @@ async function* rowsOf(pages: Pages, maxRows: number) {
   }
 }
 
-function cellOf(plant: NewPlant, name: keyof NewPlant): string | number | null {
+function cellOf(plant: StoredPlant, name: keyof StoredPlant): string | number | null {
   const value = plant[name]
   if (typeof value === 'bigint') return value > -maxNumber && value < maxNumber ? Number(value) : String(value)
   if (value !== undefined && value.length > maxText)

@@ -1,5 +1,12 @@
 import { isObject, parseJson } from '../../plant/exact-json.js'
-import { acceptNewPlant, type FieldName, invalidPlant, type NewPlant, type PlantPatch } from '../../plant/plant.js'
+import {
+  type FieldName,
+  invalidPlant,
+  type NewPlant,
+  type PlantPatch,
+  parsePatch,
+  parseRecord,
+} from '../../plant/plant.js'
 import { problemsOf } from '../../plant/plant-schema.js'
 import { must } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
@@ -67,9 +74,8 @@ export class Mapper {
     const isNumbered = lacksId && !isMatched && this.nextId !== undefined
     if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? this.nextId
     const isPartial = this.#ifExists === 'update' && !isNumbered
-    const form = isPartial ? 'patch' : 'record'
-    const patch = acceptNewPlant(record, form)
-    if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
+    const patch = isPartial ? parsePatch(record) : parseRecord(record)
+    if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, isPartial ? 'patch' : 'record', cells)))
     // A service may have created a plant with the next number for the same import, before that was killed.
     if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
     if (!lacksId && this.#firstId !== undefined && patch.id >= this.#firstId) {

@@ -1,6 +1,13 @@
 import { expect, test } from 'vitest'
 import { isObject, NumberText } from '../../../src/plant/exact-json.js'
-import { acceptNewPlant, type FieldName, type Form, isIdempotencyKey, otherFieldsOf } from '../../../src/plant/plant.js'
+import {
+  type FieldName,
+  isIdempotencyKey,
+  otherFieldsOf,
+  parsePatch,
+  parsePlant,
+  parseRecord,
+} from '../../../src/plant/plant.js'
 import { problemOf, problemsOf, schemas } from '../../../src/plant/plant-schema.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
@@ -49,7 +56,11 @@ test('an idempotency key is 1 to 255 visible ASCII characters', () => {
   expect(['', 'a b', 'a\n', '\u007f', 'é', 'k'.repeat(256)].filter(isIdempotencyKey)).toEqual([])
 })
 
-test.each(['newPlant', 'record', 'patch'] satisfies Form[])('the schema and the acceptor of a %s agree', (form) => {
+test.each([
+  ['newPlant', parsePlant],
+  ['record', parseRecord],
+  ['patch', parsePatch],
+] as const)('the schema and the parser of a %s agree', (form, parse) => {
   const odd = fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5'))
   const everything = fc.anything({ withBigInt: true, withNullPrototype: true, withDate: true, withMap: true })
   const field = fc.oneof(text, odd, everything)
@@ -59,7 +70,7 @@ test.each(['newPlant', 'record', 'patch'] satisfies Form[])('the schema and the 
   return check(1000, [fc.oneof(value, field)], (given) => {
     const { data, error } = schemas[form].safeParse(given)
     const defined = data && Object.fromEntries(Object.entries(data).filter(([, each]) => each !== undefined))
-    expect(acceptNewPlant(given, form)).toEqual(defined)
+    expect(parse(given)).toEqual(defined)
     expect(problemsOf(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
   })
 })
