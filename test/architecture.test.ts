@@ -133,6 +133,11 @@ test('what is below the command line names none of its options, commands and var
   expect(found).toEqual(Object.fromEntries(allowed))
 })
 
+test('a comment above a declaration begins a sentence', () => {
+  const begin = /^\s*\/\*\* (?!https:|jq |hucre )[a-z].*/gm
+  expect(files.flatMap((file) => read(file).match(begin) ?? [])).toEqual([])
+})
+
 test('tests wait for events, never for time to pass', () => {
   const pattern = /\bsetTimeout\(|timers\/promises|\bsleep \d/
   expect(

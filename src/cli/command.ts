@@ -22,12 +22,12 @@ export type Define = (command: PlantsCommand, io: Io) => void
 
 /** Commander's command, with examples, our errors, and option values that are given once. */
 export class PlantsCommand extends Command {
-  /** three at most */
+  /** Three at most. */
   examples: readonly string[] = []
-  /** not wrapped, because some lines are shell commands */
+  /** Not wrapped, because some lines are shell commands. */
   notes: readonly { title: string; lines: readonly string[] }[] = []
 
-  /** the whole command line */
+  /** The whole command line. */
   readonly #line: readonly string[]
   #load: (() => Promise<Define>) | undefined
 
@@ -99,7 +99,7 @@ export class PlantsCommand extends Command {
   ): this {
     const option = new Option(flags, description).choices(words)
     if (byDefault !== undefined) option.default(byDefault)
-    // commander's own sentence would have no hint
+    // Commander's own sentence would have no hint.
     return this.addOption(option.argParser((text) => parseChoice(option.long ?? flags, text, words, hintFor(text))))
   }
 
@@ -166,7 +166,7 @@ export function globalOptions(): Option[] {
     if (flags === undefined) return []
     const isSwitch = !flags.includes('<')
     const option = new Option(flags, isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`)
-    // for shells: it is parsed with the settings
+    // For shells. It is parsed with the settings.
     return name === 'output' ? option.choices(outputFormats).argParser(String) : option
   })
   return [

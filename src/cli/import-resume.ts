@@ -5,7 +5,7 @@ import { type Position, parseCheckpoint, type SavedImport, settledIn } from '../
 
 /** What an import that may begin again is called with. */
 export interface ImportCommand {
-  /** those that determine how records are read and rejected */
+  /** Those that determine how records are read and rejected. */
   flags: SavedImport['flags']
   ifExists: ExistsPolicy
 }

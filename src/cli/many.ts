@@ -124,7 +124,7 @@ class Failures {
   async add(failure: unknown): Promise<void> {
     if (!(failure instanceof PlantsError)) throw failure
     const { worst } = this
-    // of several interruptions, one with a hint: what became of its plant is unknown
+    // Of several interruptions, one with a hint: what became of its plant is unknown.
     const isWorse = failure.exitCode >= (worst?.exitCode ?? 0) && !(worst?.isInterruption && failure.hint === undefined)
     if (isWorse) this.worst = failure
     const lesser = isWorse ? worst : failure
@@ -162,7 +162,7 @@ export async function readIds(args: readonly string[], reporter: Reporter, io: I
 
 const maxIds = 1_000_000
 
-/** in bytes: of a plant of 1 MiB, an escape may take six for each */
+/** In bytes: of a plant of 1 MiB, an escape may take six for each. */
 const maxLine = 6 * maxDocumentBytes + 64
 
 function idIn(text: string, line: number): bigint {

@@ -17,14 +17,14 @@ export function tableOf<Row>(
       const [text = '', width = 0] = [row[column], widths?.[column]]
       if (isNumber(title)) return text.padStart(width)
       const shown = isTerminal ? truncate(width, text) : text
-      return shown + ' '.repeat(Math.max(0, width - widthOf(shown)))
+      return shown + ' '.repeat(Math.max(0, width - displayWidth(shown)))
     })
     return cells.join(gap).trimEnd()
   }
   return (page: Row[]): string => {
     const rows = page.map(cellsOf)
-    const widest = (widths ?? titles.map(widthOf)).map((width, column) =>
-      Math.max(width, ...rows.map((row) => widthOf(row[column] ?? ''))),
+    const widest = (widths ?? titles.map(displayWidth)).map((width, column) =>
+      Math.max(width, ...rows.map((row) => displayWidth(row[column] ?? ''))),
     )
     const isFirst = widths === undefined
     widths = fitWidths(titles, widest, isTerminal ? columns : undefined)
@@ -61,11 +61,11 @@ function fitWidths(titles: string[], widths: number[], columns = Infinity): numb
 
 /** Truncates between grapheme clusters, so that no letter loses its accent. */
 function truncate(width: number, text: string): string {
-  if (widthOf(text) <= width) return text
+  if (displayWidth(text) <= width) return text
   let kept = ''
   let left = width - 1
   for (const { segment } of new Intl.Segmenter().segment(text)) {
-    left -= widthOf(segment)
+    left -= displayWidth(segment)
     if (left < 0) break
     kept += segment
   }
@@ -76,7 +76,7 @@ function truncate(width: number, text: string): string {
  * In columns of a terminal; of a long text, that of its beginning, because measuring is slow. `string-width` divides a
  * text into grapheme clusters, which takes ten times as long, and is needed only where other characters join.
  */
-export function widthOf(text: string): number {
+export function displayWidth(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length
   const start = text.slice(0, 2 * maxWidth)
   let width = 0

@@ -3,7 +3,7 @@
  * which the command line has in `src/cli/hints.ts`. A service has the same errors, and none of these words.
  */
 interface AdviceData {
-  // of a store
+  // Of a store.
   askForRights: { rights: string }
   awaitDatabase: unknown
   awaitService: unknown
@@ -27,7 +27,7 @@ interface AdviceData {
   useAnotherStore: unknown
   useNewAddress: unknown
   useOwner: unknown
-  // of a file that is read or written
+  // Of a file that is read or written.
   chooseColumns: unknown
   chooseFormat: unknown
   chooseIdColumn: unknown
@@ -47,7 +47,7 @@ interface AdviceData {
   useAnotherRejectsFile: { or?: string }
   useAsStore: unknown
   writeToStdout: { format: string }
-  // of a directory of this user
+  // Of a directory of this user.
   setFolder: { folder: 'data' | 'config' | 'log' }
   setHome: unknown
   setStateFolder: unknown

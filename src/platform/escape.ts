@@ -34,7 +34,7 @@ export function printable(text: string, io: Io): string {
 
 /** Replaces the secrets that the program has read, as they are, percent-encoded, or as JSON writes them. */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
-  // shorter ones would match in every text
+  // Shorter ones would match in every text.
   const long = [...secrets].filter(({ length }) => length > 3).toSorted((a, b) => b.length - a.length)
   let redacted = text
   for (const form of long.flatMap(formsOf)) redacted = redacted.replaceAll(form, '***')

@@ -1,7 +1,7 @@
 import { GrowingBuffer } from './growing-buffer.js'
 
 interface LineOptions {
-  /** bytes of a line that is not complete yet */
+  /** Bytes of a line that is not complete yet. */
   max: number
   /** Returns the error of a longer one, of which otherwise the first bytes are kept. */
   tooLong?: (() => Error) | undefined

@@ -3,7 +3,7 @@ import { PlantsError, reasonOf } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 
-/** docs/serve.md describes the fields. */
+/** The fields of a line: docs/serve.md describes them. */
 export type AccessLogEntry = {
   outcome: string
   status?: number | undefined

@@ -15,7 +15,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
   const [first = ''] = argv
   const program = programOf(io, write, argv)
   const words = argv.filter((word) => !word.startsWith('-'))
-  // before a command, it is for the help of that
+  // Before a command, it is for the help of that.
   const isHelp = words.length > 0 && /^(-h|--help)$/.test(first)
   try {
     await program.parseAsync(isHelp ? ['help', ...words] : argv, { from: 'user' })
@@ -48,7 +48,7 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
   for (const option of globalOptions()) program.addOption(option)
   for (const [name, [summary, load, ...aliases]] of Object.entries(listed))
     program.command(name).summary(summary).aliases(aliases).loadedBy(load)
-  // which the commands do not inherit any more
+  // The commands exist by now, and do not inherit this page.
   const formatHelp = () => programPage(width())
   return program.configureHelp({ ...program.configureHelp(), formatHelp })
 }

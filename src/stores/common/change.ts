@@ -12,23 +12,23 @@ export type Change =
       plant: NewPlant
       /** 1 to 255 visible ASCII characters, stored with the plant: the same create with the same key succeeds again */
       key?: string | undefined
-      /** by default `error`; `same` skips an equal plant, and rejects one that differs */
+      /** By default `error`; `same` skips an equal plant, and rejects one that differs. */
       ifExists?: 'error' | 'skip' | 'same' | undefined
       isMatched?: boolean | undefined
     }
   | {
       type: 'update'
       patch: PlantPatch
-      /** by default `error` */
+      /** By default `error`. */
       ifMissing?: 'error' | 'create' | undefined
-      /** at a service: that of the create */
+      /** At a service, the key of the create. */
       key?: string | undefined
       isMatched?: boolean | undefined
     }
   | {
       type: 'delete'
       id: bigint
-      /** only if the stored plant still equals it, as far as a service lets that be known */
+      /** Only if the stored plant still equals it, as far as a service lets that be known. */
       only?: StoredPlant | undefined
     }
 

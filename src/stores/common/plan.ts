@@ -26,7 +26,7 @@ export interface Plan {
   created: readonly KeyedPlant[]
   replaced: { before: StoredPlant; after: KeyedPlant }[]
   deleted: StoredPlant[]
-  /** whether a create repeats one whose commit may not be on the standbys yet */
+  /** Whether a create repeats one whose commit may not be on the standbys yet. */
   hasRepeated: boolean
 }
 

@@ -1,10 +1,10 @@
 /** What a text is searched for. */
 export interface Sought {
-  /** without marks, and with one character for all those that match it; for A to Z that is the lower case */
+  /** Without marks, and with one character for all those that match it; for A to Z that is the lower case. */
   folded: string
-  /** the characters that match one of `folded`, and that one */
+  /** The characters that match one of `folded`, and that one. */
   translations: ReadonlyMap<string, string>
-  /** a regular expression of PostgreSQL for the same, whose time does not grow with the number of translations */
+  /** A regular expression of PostgreSQL for the same, whose time does not grow with the number of translations. */
   pattern: string
 }
 

@@ -48,7 +48,7 @@ export const wrongAddressHint = 'Is the address right? It is the base URL: the p
 const wrongAddress: Meaning = ['rejected', wrongAddressHint]
 const later: Meaning = ['unavailable', 'Nothing was stored. Try again later']
 
-/** by status, or by one of `valuesOf400` */
+/** Each by its status, or by one of `valuesOf400`. */
 const meanings: Record<number, Meaning> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
   ...{ 401: ['unauthorized'], 403: ['unauthorized'] },

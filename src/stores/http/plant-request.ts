@@ -9,7 +9,7 @@ export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRe
   return { method: 'POST', path: '/plants', headers, body: toWireJson(plant), expected: expectedPlant }
 }
 
-/** bytes: by default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold */
+/** In bytes. By default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
 export const maxRead = 16_777_216
 
 /** May be sent again when the answer is lost. */

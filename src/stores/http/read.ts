@@ -49,7 +49,7 @@ function pageAt(client: HttpClient, path: string): Promise<Page> {
 
 interface Page {
   plants: StoredPlant[]
-  /** path of the next page */
+  /** Path of the next page. */
   next: string | undefined
 }
 
@@ -152,7 +152,7 @@ export async function* countTexts(
   while (sorted.length > 0) yield sorted.splice(0, pageRows).map(({ text, count }) => ({ text, count: BigInt(count) }))
 }
 
-/** in UTF-16 code units, and 100 more for each text */
+/** In UTF-16 code units, and 100 more for each text. */
 const maxTexts = 200_000_000
 
 function pathFor(query: ReadQuery): string {

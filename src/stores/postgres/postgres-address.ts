@@ -36,7 +36,7 @@ const parameters: Readonly<Record<string, Parameter>> = {
   max: { default: '4', rule: [/^(?:[1-9]\d?|100)$/, 'a whole number from 1 to 100'] },
 }
 
-/** of earlier versions, and what to write instead */
+/** Parameters of earlier versions, and what to write instead. */
 const removed: Readonly<Record<string, Hint>> = {
   connect_timeout: { code: 'replaceConnectTimeout' },
   target_session_attrs: 'Leave it out: the first server that accepts writes is used',

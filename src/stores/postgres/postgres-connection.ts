@@ -18,25 +18,28 @@ export interface Endpoint extends PostgresHost {
 export class Connection extends pg.Client {
   readonly address: PostgresAddress
   readonly isSecure: boolean
-  /** whether the outcome of a commit can be asked for: a managed server may forbid what that takes */
+  /** Whether the outcome of a commit can be asked for: a managed server may forbid what that takes. */
   canSettle = false
-  /** of what is asked, on the clock: that of the call that has the connection, and at first that of the check */
+  /**
+   * The deadline of what is asked, on the clock: that of the call that has the connection, and at first that of the
+   * check.
+   */
   deadline: number
   readonly #account: Account
   readonly #clock: Clock
-  /** until the connection is checked */
+  /** Runs until the connection is checked. */
   readonly #connecting: NodeJS.Timeout
-  /** the authentication method that the server requested */
+  /** The authentication method that the server requested. */
   #method: string | undefined
-  /** with SCRAM, whether the server has proved that it knows the password */
+  /** Whether the server has proved, with SCRAM, that it knows the password. */
   #isProven = false
-  /** for an answer; until then, the transaction status is that of before */
+  /** Whether it waits for an answer. Until that comes, the transaction status is that of before. */
   #isWaiting = false
-  /** whether a statement has not found a table, so that the connection is closed */
+  /** Whether a statement has not found a table, so that the connection is closed. */
   lacksStore = false
-  /** whether the server has stopped waiting for a standby, so that a commit may be lost with this server */
+  /** Whether the server has stopped waiting for a standby, so that a commit may be lost with this server. */
   #isDoubtful = false
-  /** bytes of the current answer, and their maximum; at first, of all answers up to the end of the login */
+  /** Bytes of the current answer, and their maximum. At first, of all answers up to the end of the login. */
   #received = 0
   #maxReceived = 2 ** 20
 
@@ -227,16 +230,16 @@ export class Connection extends pg.Client {
 const unproven = 'the server has not proved that it knows the password'
 export const responseTooLarge = 'its response is too large'
 
-/** milliseconds before the deadline at which a working server cancels a statement, so that the connection is kept */
+/** A working server cancels a statement so many milliseconds before the deadline, so that the connection is kept. */
 const maxGrace = 1000
 
-/** bytes of the answer to a statement; a page has 1 MB */
+/** Bytes of the answer to a statement. A page has 1 MB. */
 export const maxAnswer = 2 ** 26
-/** what each plant that is requested by its id adds, up to the maximum size of a JavaScript string */
+/** What each plant that is requested by its id adds, up to the maximum size of a JavaScript string. */
 const maxPlant = 2 ** 20
 const maxText = 2 ** 29
 
-/** of a table or its schema */
+/** Errors of a table or its schema. */
 const missingTable = /^(42P01|3F000)$/
 
 const readOnlyTransaction = '25006'

@@ -14,7 +14,7 @@ export interface Account {
 export class DatabaseFailure extends PlantsError {
   /** SQLSTATE, a code of the system or of TLS, or one of ours in `explanations` */
   readonly code: string
-  /** in the words of the server or of the system */
+  /** In the words of the server or of the system. */
   readonly reason: string
 
   constructor(code: string, reason: string, { address, login }: Account, cause?: unknown) {
@@ -70,10 +70,10 @@ function textOf(error: unknown): string {
 
 interface Explanation {
   text: string
-  /** by default where the password comes from */
+  /** By default where the password comes from. */
   hint?: Hint
   type?: ErrorType
-  /** no server is ready, or it has aborted the statement in favour of others */
+  /** No server is ready, or it has aborted the statement in favour of others. */
   retryable?: boolean
 }
 

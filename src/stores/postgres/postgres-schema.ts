@@ -7,7 +7,7 @@ import type { Connection } from './postgres-connection.js'
 import type { PostgresOptions } from './postgres-options.js'
 import { imports, plants, schemaName, tokens, versions } from './sql.js'
 
-/** the version that the first of `migrations` follows */
+/** The version that the first of `migrations` follows. */
 const baseVersion = 2
 
 /**

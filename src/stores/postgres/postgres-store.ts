@@ -145,7 +145,7 @@ export class PostgresStore implements OwnStore {
   }
 }
 
-/** that share a statement */
+/** Reads that share a statement. */
 const maxGets = 64
 
 interface Batch<Item, Result> {

@@ -64,7 +64,7 @@ export async function transactOnce<T>(
   throw failure
 }
 
-/** of the timeout: a commit with less would hardly be answered in time, and its outcome stay unknown */
+/** A part of the timeout: a commit with less would hardly be answered in time, and its outcome stay unknown. */
 const minShare = 0.02
 
 /** The statements of one transaction, which begins with the first of them. */
@@ -78,7 +78,7 @@ export class PostgresTransaction {
    * of what it has stored, which another client may have stored under the same number.
    */
   evidence: (() => string)[] = []
-  /** its number, and its server */
+  /** Its number, and its server. */
   #identity: Row | undefined
   readonly #deferred = begin()
   readonly #pool: ConnectionPool

@@ -73,7 +73,7 @@ async function trySettle(
   }
 }
 
-/** in each of which another writer has changed one of the plants after they were looked up */
+/** In each try, another writer has changed one of the plants after they were looked up. */
 const maxTries = 20
 
 const uniqueViolation = '23505'
@@ -162,7 +162,9 @@ function byId({ plant: one }: KeyedPlant, { plant: other }: KeyedPlant): number 
   return one.id < other.id ? -1 : 1
 }
 
-/** plants and characters of one statement: it takes one message less than COPY, which is by far the fastest for many */
+/**
+ * Plants and characters of one statement: it takes one message less than COPY, which is by far the fastest for many.
+ */
 export const limits = { maxItems: 1000, maxCharacters: 4_000_000 }
 
 /** It fails if one of the ids or keys exists. */

@@ -29,7 +29,7 @@ export function applyChanges(connection: Connection, changes: readonly Change[],
   return outcomes
 }
 
-/** rows of one INSERT: the fastest of 10 to 200 */
+/** Rows of one INSERT: the fastest of 10 to 200. */
 const rowsAtOnce = 50
 
 function orderById(changes: readonly Change[]): number[] {

@@ -27,7 +27,7 @@ export function toPlant(row: unknown): StoredPlant {
   return newPlant(id, name, tag)
 }
 
-/** less than any id; its opposite is greater than any */
+/** Less than any id. Its opposite is greater than any. */
 export const belowAll = -1e19
 
 /** Throws `StoreDamageError` for ids out of order, as of a page that a corrupt b-tree has twice: a scan might never end. */

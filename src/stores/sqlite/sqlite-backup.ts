@@ -107,7 +107,7 @@ function checkedCount(connection: Connection): bigint {
 
 interface Backup {
   path: string
-  /** its `fileVersion` */
+  /** Its `fileVersion`. */
   version: string
   plants: bigint
 }

@@ -96,7 +96,7 @@ export class Connection {
   close(): void {
     this.#statements.clear()
     try {
-      // otherwise it would last until its statements are garbage-collected
+      // Otherwise it would last until its statements are garbage-collected.
       if (this.db.isTransaction) this.db.exec('ROLLBACK')
     } finally {
       this.db.close()

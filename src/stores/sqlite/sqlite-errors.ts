@@ -17,7 +17,7 @@ import { headerSql } from './sqlite-format.js'
 interface Cause {
   sentence(path: string, reason: string): string
   hint: Hint | ((path: string) => string)
-  /** by default `unavailable` */
+  /** By default `unavailable`. */
   type?: ErrorType
   retryable?: boolean
 }
@@ -106,7 +106,7 @@ const rescued = 'plants-rescued.db'
 
 /** By SQLite's primary result code, or by system error code. */
 const explanations: Readonly<Record<number | string, Cause>> = {
-  // our own statements are correct: the cause is in the schema of the file
+  // Our own statements are correct: the cause is in the schema of the file.
   1: {
     sentence: unusable.sentence,
     hint: (path) => `Look for an index that somebody added to it: ${sqlite3(path, '.schema plants')}`,

@@ -20,7 +20,7 @@ export class SqliteStore implements OwnStore {
   readonly #connection: Connection
   readonly #options: SqliteOptions
   readonly #writer: SqliteWriter
-  /** for many changes */
+  /** Used for many changes. */
   #isPrepared = false
 
   private constructor(connection: Connection, options: SqliteOptions) {
@@ -153,7 +153,7 @@ function replaceCheckpoint({ prepare }: Connection, { id, from, to }: Checkpoint
 const forgetOldest = `DELETE FROM imports WHERE id IN (SELECT id FROM imports WHERE state LIKE '${donePrefix}%'
   ORDER BY state DESC LIMIT -1 OFFSET ${maxDone})`
 
-/** from which a write is of an import */
+/** A write of so many changes is of an import. */
 const manyChanges = 1000
 
 function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore {

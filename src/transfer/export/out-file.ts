@@ -18,11 +18,11 @@ import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 
 export interface OutFile {
-  /** absolute */
+  /** Absolute. */
   path: string
-  /** a file whose contents would be replaced */
+  /** A file whose contents would be replaced. */
   exists: boolean
-  /** a device or a pipe, which is written to as it is */
+  /** A device or a pipe, which is written to as it is. */
   isInPlace: boolean
 }
 
@@ -225,5 +225,5 @@ function escaped(character: string): string {
 }
 
 const maxNumber = 10n ** 15n
-/** in UTF-16 code units, as Excel counts */
+/** In UTF-16 code units, as Excel counts. */
 const maxText = 32_767

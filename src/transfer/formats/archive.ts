@@ -53,7 +53,7 @@ function entriesOf(bytes: Buffer, source: string): Entry[] {
 }
 
 const deflated = 8
-/** which hucre does not keep as a tree */
+/** Parts that hucre does not keep as a tree. */
 const largeParts = /(?:^|\/)(?:worksheets|media)\/|pivotCacheRecords/
 const maxUnpacked = 536_870_912
 const maxSheet = 201_326_592

@@ -116,7 +116,7 @@ export function shownIn(styles: string | undefined): Set<Shown> {
   return new Set([...shown, ...ids].filter((one) => one !== undefined))
 }
 
-/** by the ids of formats that a workbook need not describe */
+/** By the ids of formats that a workbook need not describe. */
 const builtIn: Partial<Record<string, Shown>> = {
   11: 'exponent',
   48: 'exponent',

@@ -10,36 +10,36 @@ export type OptionNames = Readonly<
 >
 
 export interface FieldRules {
-  /** such as `CommonName` for `name`; an empty one is not read */
+  /** Such as `CommonName` for `name`; an empty one is not read. */
   map: Partial<Record<FieldName, string>>
-  /** of a table without a header */
+  /** The columns of a table without a header. */
   columns: readonly string[] | undefined
-  /** of the first record without one; `next` is above all ids of the store and the inputs */
+  /** The id of the first record without one. `next` is above all ids of the store and the inputs. */
   idFrom: bigint | 'next' | undefined
-  /** a record without an id is the plant that has its name */
+  /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
-  /** texts may be missing, and then stay as they are stored */
+  /** Texts may be missing, and then stay as they are stored. */
   isPartial: boolean
   optionNames: OptionNames
 }
 
 export interface Header {
-  /** as they are in the input; an unnamed column is empty */
+  /** As they are in the input; an unnamed column is empty. */
   names: readonly string[]
   columns: ReadonlyMap<FieldName, number>
-  /** unknown fields */
+  /** Unknown fields. */
   others: readonly number[]
-  /** the columns that a rejects file repeats */
+  /** The columns that a rejects file repeats. */
   kept: readonly number[]
 }
 
 export interface InputOptions {
   format: FormatName | undefined
-  /** its name, or its number from 1 */
+  /** Its name, or its number from 1. */
   sheet: string | undefined
-  /** a name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1` */
+  /** A name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1`. */
   encoding: string | undefined
-  /** one ASCII character */
+  /** One ASCII character. */
   delimiter: string | undefined
   rules: FieldRules
 }
@@ -59,7 +59,7 @@ export interface FormatReader {
   format: FormatName | 'xlsx'
   header?: Header
   delimiter?: string
-  /** rows above the header */
+  /** Rows above the header. */
   skipped?: { rows: number; header: number } | undefined
   chunks: AsyncIterable<Chunk>
   /** Ends what reads the chunks. */
@@ -76,11 +76,11 @@ export type Cell = string | undefined | BadCell
 
 /** A cell of a workbook that cannot be the value of a field. */
 export interface BadCell {
-  /** what a rejects file repeats */
+  /** What a rejects file repeats. */
   text: string
-  /** after the name of the field */
+  /** Follows the name of the field. */
   reason: string
-  /** of a number that is no id: what it is as a name or a tag */
+  /** Of a number that is no id: what it is as a name or a tag. */
   digits?: string
 }
 
@@ -90,9 +90,9 @@ export interface BadCell {
  */
 export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[] = []
-  /** of each record, the line where it begins */
+  /** The line where each record begins. */
   readonly lines: number[] = []
-  /** why a record cannot be read, by its index */
+  /** Why a record cannot be read, by its index. */
   readonly problems = new Map<number, Problem>()
 
   add(record: R, line: number, why?: Problem): void {

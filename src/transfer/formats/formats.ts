@@ -67,7 +67,7 @@ function isArchive({ head }: FormatInput): boolean {
 
 interface Detected {
   format: FormatName
-  /** without white space in front */
+  /** The text without white space in front. */
   start: string
   encoding: string
   isRejects: boolean

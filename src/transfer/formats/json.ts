@@ -82,7 +82,7 @@ function lineOfInvalid(bytes: Buffer): number {
 
 interface Element {
   element: string
-  /** where it begins */
+  /** Where it begins. */
   line: number
 }
 
@@ -181,7 +181,7 @@ export function isOpen(line: string): boolean {
   return endOfValue(line) === -1
 }
 
-/** after the bracket that closes the first one; -1 if there is none */
+/** The index after the bracket that closes the first one. -1 if there is none. */
 function endOfValue(text: string): number {
   let depth = 0
   for (let at = 0; at < text.length; at += 1) {
@@ -205,5 +205,5 @@ function endOfString(text: string, start: number): number {
 
 const maxDocumentBytes = 268_435_456
 
-/** of the objects around an array that is named */
+/** The greatest number of objects around an array that is named. */
 const maxDepth = 4

@@ -3,7 +3,7 @@ import { malformed } from '../../platform/errors.js'
 
 type Signature = [pattern: RegExp, what: string, hint: Hint]
 
-/** of the first bytes, as Latin-1 */
+/** Tests of the first bytes, as Latin-1. */
 const binary: readonly Signature[] = [
   [/^\xfd7zXZ\0/, 'compressed with xz', 'Unpack it first: xz -d'],
   [/^BZh\d1AY&SY/, 'compressed with bzip2', 'Unpack it first: bzip2 -d'],
@@ -12,7 +12,7 @@ const binary: readonly Signature[] = [
   [/^7z\xbc\xaf\x27\x1c/, 'a 7-Zip archive', 'Unpack it first'],
   [/^Rar!\x1a\x07/, 'a RAR archive', 'Unpack it first'],
   [/^.{257}ustar[\0 ]/s, 'a tar archive', 'Unpack it first: tar -xf'],
-  // whose first file begins after 30 bytes with its name; a workbook is one, too
+  // Its first file begins after 30 bytes with its name. A workbook is one, too.
   [/^PK\x03\x04.{26}[ -~\x80-\xff]{0,200}\.(?:csv|tsv|txt|json|ndjson)/is, 'a ZIP archive', 'Unpack it first'],
   [/^SQLite format 3\0/, 'an SQLite database', { code: 'useAsStore' }],
   [/^PAR1[^\t\n\r -~]/, 'a Parquet file', 'Convert it to CSV first'],
@@ -22,7 +22,7 @@ const binary: readonly Signature[] = [
   [/^PGDMP/, 'a dump of a database', 'Export the table as CSV instead'],
 ]
 
-/** of the decoded beginning; a table could begin so, which `format` says */
+/** Tests of the decoded beginning. A table could begin so, which `format` says. */
 const textual: readonly Signature[] = [
   [/^version https:\/\/git-lfs/, 'a pointer of Git LFS', 'Fetch the file itself: git lfs pull'],
   [/^\{\\rtf/, 'rich text (RTF)', 'Save it as plain text, or its table as .xlsx'],

@@ -15,13 +15,13 @@ export interface TableSource {
 export class TableParser {
   readonly #delimiter: string
   readonly #source: TableSource
-  /** whether rows keep the empty cells at their ends */
+  /** Whether rows keep the empty cells at their ends. */
   readonly #isWide: boolean
-  /** of the row that is read */
+  /** The line of the row that is read. */
   #line = 0
   #bytes = 0
   #cells: (string | undefined)[] = []
-  /** the lines of a cell in quotes that is not closed yet */
+  /** The lines of a cell in quotes that is not closed yet. */
   #open: string[] | undefined
   isBroken = false
 
@@ -175,7 +175,7 @@ function closingQuote(text: string, start: number): number {
   return close
 }
 
-/** without empty cells at its end */
+/** The number of cells, less the empty ones at the end. */
 export function widthOf(row: Cells): number {
   let width = row.length
   while (width > 0 && row[width - 1] === undefined) width -= 1

@@ -104,7 +104,7 @@ function* decodedLines(bytes: Buffer, encoding: string): Generator<Buffer> {
   yield lines.bytes
 }
 
-/** a few milliseconds */
+/** A few milliseconds of work. */
 const linesAtOnce = 2000
 
 function* linesOf(bytes: Buffer, encoding: string): Generator<Buffer> {
@@ -117,7 +117,7 @@ function* linesOf(bytes: Buffer, encoding: string): Generator<Buffer> {
   yield bytes.subarray(start)
 }
 
-/** after the last one; 0 if there is none */
+/** The index after the last one. 0 if there is none. */
 function endOfLines(bytes: Buffer, encoding: string): number {
   const width = widthOf(encoding)
   let end = bytes.length - (bytes.length % width)
@@ -142,12 +142,12 @@ function widthOf(encoding: string): number {
 
 /** Some thousand lines of a text in UTF-8, without their line ends, except for the CR of a CR LF. */
 export interface Lines {
-  /** the number of the first one, from 1 */
+  /** The number of the first one, from 1. */
   first: number
   texts: string[]
-  /** the line ends, unless all are LF */
+  /** The line ends, unless all are LF. */
   ends?: string[]
-  /** the indexes of those that are not UTF-8 */
+  /** The indexes of those that are not UTF-8. */
   invalid: Set<number>
 }
 

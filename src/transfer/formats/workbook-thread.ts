@@ -11,14 +11,14 @@ export interface WorkerRequests {
 }
 
 export interface RowsRequest {
-  /** of the sheet */
+  /** The name of the sheet. */
   index: number
-  /** rows, from 0; fewer are given where they are large */
+  /** Rows, from 0; fewer are given where they are large. */
   from: number
   to: number
-  /** columns */
+  /** Columns. */
   width: number
-  /** that are read at all */
+  /** Columns that are read at all. */
   maxRows: number | undefined
 }
 

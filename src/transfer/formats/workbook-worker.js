@@ -96,13 +96,13 @@ function typeOf(value) {
   return typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d|^T?\d\d:\d\d/.test(value) ? 'time' : typeof value
 }
 
-/** of the first 256 */
+/** The name of one of the first 256 columns. */
 function columnName(column) {
   const letter = (index) => String.fromCharCode(65 + index)
   return column < 26 ? letter(column) : letter(Math.floor(column / 26) - 1) + letter(column % 26)
 }
 
-/** of the texts that are posted at once */
+/** The length of the texts that are posted at once. */
 const maxLength = 33_554_432
 
 async function answer({ type, request }) {

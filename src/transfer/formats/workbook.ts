@@ -72,7 +72,7 @@ function wantedFormats({ columns }: Header, shown: Set<Shown>): WantedFormats[] 
 class Book {
   readonly #thread: WorkbookThread
   readonly source: string
-  /** of its sheets */
+  /** The names of its sheets. */
   readonly names: readonly string[]
   readonly #isFrom1904: boolean
 
@@ -185,7 +185,7 @@ function ignoreDamage(error: unknown): undefined {
 }
 
 const rowsAtOnce = 2000
-/** sheets */
+/** Sheets. */
 const maxSearched = 100
 const maxPacked = 67_108_864
 const maxText = 1_073_741_824

@@ -7,22 +7,22 @@ const count = z.number().check(z.int(), z.nonnegative())
 const int64 = z.string().check(z.regex(/^-?\d{1,20}$/))
 
 const schema = z.object({
-  /** the time at which it was complete; first, so that stores find the oldest ones */
+  /** The time at which it was complete; first, so that stores find the oldest ones. */
   done: z.optional(z.string()),
-  /** increased with each change of the other fields */
+  /** Increased with each change of the other fields. */
   version: z.literal(2),
-  /** the beginning of its idempotency keys */
+  /** The beginning of its idempotency keys. */
   id: z.string().check(z.regex(/^[\da-f-]{36}$/)),
-  /** the options that determine how records are read and rejected, by the names that the caller has for them */
+  /** The options that determine how records are read and rejected, by the names that the caller has for them. */
   flags: z.record(z.string(), z.optional(z.string())),
-  /** the first number above all ids; a restart begins with it, too, so that it creates no plant twice */
+  /** The first number above all ids; a restart begins with it, too, so that it creates no plant twice. */
   firstId: z.optional(int64),
-  /** the end of the last part that was written */
+  /** The end of the last part that was written. */
   position: z
     .object({
-      /** its index */
+      /** Its index. */
       input: count,
-      /** of this input */
+      /** The bytes of this input. */
       records: count,
       /** `rejected` by their `error` */
       counts: z.object({
@@ -30,13 +30,13 @@ const schema = z.object({
         rejected: z.record(z.string(), count),
       }),
       nextId: z.optional(int64),
-      /** of the records without an id that were created: the range of their ids, in which others may have some */
+      /** The range of the ids of created records that had none. Others may have some in it. */
       numbered: z.optional(z.object({ first: int64, last: int64, count })),
-      /** the length of the rejects file */
+      /** The length of the rejects file. */
       rejects: z.optional(count),
-      /** of the last bytes up to there: their SHA-256 */
+      /** The SHA-256 of the last bytes up to there. */
       rejectsTail: z.optional(z.object({ bytes: count, hash: z.string() })),
-      /** of each input that was begun: its size, unless it is a pipe, and the SHA-256 of the bytes that were read */
+      /** The size of each input that was begun, unless it is a pipe, and the SHA-256 of the bytes that were read. */
       files: z.array(z.object({ size: z.optional(count), bytes: count, hash: z.string() })),
     })
     .check(z.refine(({ rejects = 0, rejectsTail: tail }) => (tail?.bytes ?? 0) <= rejects)),

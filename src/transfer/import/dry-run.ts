@@ -7,7 +7,7 @@ import type { Store, WriteOptions } from '../../stores/common/store.js'
 import { twin } from './map.js'
 
 export interface PlannedChange {
-  /** unless it would be created */
+  /** Undefined if it would be created. */
   before?: NewPlant
   after: NewPlant
 }
@@ -88,5 +88,5 @@ export function dryRunOf(
   }
 }
 
-/** about 20 ms, after which signals are handled */
+/** About 20 ms, after which signals are handled. */
 const changesAtOnce = 4000

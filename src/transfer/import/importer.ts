@@ -14,11 +14,11 @@ import { assertSameLayout, type RejectedRecord } from './rejected-records.js'
 import type { Rejects } from './rejects.js'
 
 export interface ImportTarget {
-  /** plants are sent with idempotency keys, and are not rolled back */
+  /** Plants are sent with idempotency keys, and are not rolled back. */
   isService: boolean
-  /** of the checkpoint; undefined if the import cannot be resumed */
+  /** The id of the checkpoint. Undefined if the import cannot be resumed. */
   id: string | undefined
-  /** that of the store; for a service, that of the journal, which keeps the checkpoint */
+  /** The transaction of the store; for a service, that of the journal, which keeps the checkpoint. */
   transaction: OwnStore['transaction']
 }
 
@@ -34,38 +34,38 @@ type Mapped = MappedChange | Problem
 interface Part {
   chunk: Chunk
   mapped: Mapped[]
-  /** the next number after each record; that of the record before it unless it is numbered */
+  /** The next number after each record; that of the record before it unless it is numbered. */
   nextIds: (string | undefined)[]
 }
 
 type PartStart = Pick<Position, 'records' | 'nextId'>
 
-/** records, about 0.3 ms, after which a store that writes meanwhile goes on */
+/** A store that writes meanwhile goes on after so many records, about 0.3 ms. */
 const mappedAtOnce = 250
 
 /** Reads, maps, and writes. A part of a chunk is one transaction with its checkpoint. */
 export class Importer {
   readonly #plan: ImportPlan
-  /** the import as this run finds or begins it */
+  /** The import as this run finds or begins it. */
   readonly #saved: SavedImport
   readonly #target: ImportTarget
   readonly #rejects: Rejects | undefined
   readonly #observer: ImportObserver
   readonly #io: Io
-  /** if records are matched by their names */
+  /** If records are matched by their names. */
   readonly #names: PlantNames | undefined
   readonly #checkpointBefore: string | undefined
-  /** as this process has saved it last, or found it */
+  /** As this process has saved it last, or found it. */
   #checkpoint: string | undefined
-  /** the first number, if that is above all ids */
+  /** The first number, if that is above all ids. */
   readonly firstId: bigint | undefined
-  /** the end of what is settled */
+  /** The end of what is settled. */
   position: Position
   isDone = false
   mayHaveStored: boolean
-  /** of this run, including those whose outcome is unknown */
+  /** Records of this run, including those whose outcome is unknown. */
   rejected = 0
-  /** of this run: numbers of records by unknown field */
+  /** Numbers of records of this run by unknown field. */
   readonly otherFields = new Map<string, number>()
 
   constructor(

@@ -29,26 +29,26 @@ import { PlantNames } from './names.js'
 import { assertSameLayout } from './rejected-records.js'
 
 export interface ImportPlan extends InputOptions {
-  /** called when stdin is silent */
+  /** Called when stdin is silent. */
   onWaiting(): void
   inputs: ImportInput[]
   ifExists: ExistsPolicy
-  /** rejected records after which the import stops */
+  /** The import stops after so many rejected records. */
   maxErrors: number
-  /** written at once */
+  /** Records that are written at once. */
   maxRecords: number
-  /** reads and maps the next ones meanwhile: while SQLite writes, nothing else runs */
+  /** Whether the next ones are read and mapped meanwhile: while SQLite writes, nothing else runs. */
   readsAhead: boolean
 }
 
 export interface ImportInput {
-  /** absolute, or `-` for stdin */
+  /** Absolute, or `-` for stdin. */
   path: string
   name: string
 }
 
 export interface OpenInput extends FormatReader {
-  /** of the bytes that were read */
+  /** The hash of the bytes that were read. */
   fingerprint(): Position['files'][number]
   close(): void
 }
@@ -132,12 +132,12 @@ async function openWith<Result>(
 
 const headSize = 16
 const blockSize = 1_048_576
-/** of a pipe: its pieces and the block are in memory at once */
+/** For a pipe: its pieces and the block are in memory at once. */
 const gatheredSize = 262_144
 
 interface Opened {
   blocks: AsyncIterable<Buffer>
-  /** undefined for a pipe */
+  /** Undefined for a pipe. */
   size?: number
   close(): void
 }
@@ -151,7 +151,7 @@ async function openBlocks({ path, name }: ImportInput, onWaiting: () => void, io
       isOver = true
     }
     const close = () => {
-      // a pending read would keep the process running
+      // A pending read would keep the process running.
       if (!isOver) Readable.prototype.destroy.call(stdin.stream().on('error', () => undefined))
     }
     return { blocks: gather(pieces(), signal), close }
@@ -212,7 +212,7 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
   }
 }
 
-/** in milliseconds; two bytes, which tell how all is compressed, are awaited for longer */
+/** In milliseconds. Two bytes, which show how all is compressed, are awaited for longer. */
 const maxDelay = 100
 
 async function* unpack(blocks: AsyncGenerator<Buffer>, name: string, signal: AbortSignal): AsyncGenerator<Buffer> {

@@ -12,7 +12,7 @@ import type { SqliteOptions } from '../../stores/sqlite/sqlite-connection.js'
 
 /** Keeps the checkpoint of an import into a service: a store of this machine, without plants. */
 export interface Journal extends Pick<OwnStore, 'transaction' | 'checkpoint' | 'close'> {
-  /** the checkpoint that an earlier version has left in a file of its own */
+  /** The checkpoint that an earlier version has left in a file of its own. */
   oldCheckpoint: string | undefined
 }
 

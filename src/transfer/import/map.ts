@@ -28,12 +28,12 @@ export class Mapper {
   readonly #rules: FieldRules
   readonly #ifExists: ExistsPolicy
   readonly #header: Header | undefined
-  /** of numbered records: the ids of others must be below */
+  /** Of numbered records: the ids of others must be below. */
   readonly #firstId: bigint | undefined
-  /** if records are matched by their names */
+  /** If records are matched by their names. */
   readonly #names: PlantNames | undefined
   readonly #otherFields: Map<string, number>
-  /** the id of the next valid record that has none */
+  /** The id of the next valid record that has none. */
   nextId: bigint | undefined
 
   /** @param otherFields counts the records with an unknown field, for up to a thousand fields */
@@ -152,7 +152,7 @@ export class Mapper {
   }
 }
 
-/** whose records are counted */
+/** Unknown fields whose records are counted. */
 export const maxOtherFields = 1000
 
 function complete(patch: PlantPatch): NewPlant {

@@ -7,7 +7,7 @@ import type { OptionNames } from '../formats/chunk.js'
 
 /** Plants with the same name. */
 interface Several {
-  /** the smallest ones */
+  /** The smallest ones. */
   ids: bigint[]
   count: number
 }
@@ -17,15 +17,15 @@ interface Several {
  * the same if all their code points are. Before the store is read, the names that are looked up are those to keep.
  */
 export class PlantNames {
-  /** undefined for a name that no plant has yet */
+  /** Undefined for a name that no plant has yet. */
   readonly #ids = new Map<string, bigint | Several | undefined>()
   readonly #isLimited: boolean
   readonly #maxSize: number
   #isRead = false
   #size = 0
-  /** of the inputs, and of the plants that were read */
+  /** The names of the inputs, and of the plants that were read. */
   greatestId: bigint | undefined
-  /** whether a record was rejected because no plant has its name */
+  /** Whether a record was rejected because no plant has its name. */
   hasUnknown = false
 
   /**
@@ -94,11 +94,11 @@ function described(name: string): string {
   return `the name ${JSON.stringify(shorten(name))}`
 }
 
-/** that are listed */
+/** Ids that are listed. */
 const maxIds = 5
 
-/** of a map of texts to ids, besides the texts */
+/** Bytes of an entry in a map of texts to ids, besides the text. */
 const bytesOfEntry = 120
 
-/** less than V8's maximum of 2^24 entries */
+/** Less than V8's maximum of 2^24 entries. */
 const maxMapSize = 2_000_000_000

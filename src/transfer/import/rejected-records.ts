@@ -6,7 +6,7 @@ import { rejectNames } from '../formats/header.js'
 /** In a rejects file, each has its line and the reason: a table or NDJSON, which an import takes back. */
 export interface RejectedRecord {
   line: number
-  /** index in a JSON array */
+  /** Index in a JSON array. */
   element: number | undefined
   raw: RawRecord
   error: number

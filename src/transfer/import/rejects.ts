@@ -23,9 +23,9 @@ interface SavedRejects {
 }
 
 interface Owners {
-  /** undefined if the import cannot be resumed */
+  /** Undefined if the import cannot be resumed. */
   saved: SavedRejects | undefined
-  /** the import that this one replaces */
+  /** The import that this one replaces. */
   replaced: SavedRejects | undefined
 }
 
@@ -40,17 +40,17 @@ function tailOf(bytes: Buffer): NonNullable<Position['rejectsTail']> {
  */
 export class Rejects {
   readonly #path: string
-  /** what `path` resolves to */
+  /** What `path` resolves to. */
   readonly #target: string
   readonly #draft: string | undefined
-  /** of the import that is replaced, whose file this is until `removeReplaced` */
+  /** The rejects of the import that is replaced, whose file this is until `removeReplaced`. */
   readonly #oldDraft: string | undefined
   #fd: number | undefined
-  /** neither a pipe nor a device: see `isWrittenInPlace` */
+  /** Neither a pipe nor a device: see `isWrittenInPlace`. */
   readonly #isFile: boolean
-  /** whether the shell has opened it, and closes it */
+  /** Whether the shell has opened it, and closes it. */
   readonly #isGiven: boolean
-  /** its length after the last `append` of this run: undefined before that, when its end may not be committed */
+  /** Its length after the last `append` of this run. Undefined before that, when its end may not be committed. */
   #end: number | undefined
 
   /** @throws {PlantsError} `malformed` for a file of another owner, `unwritable` for one that cannot be created */

@@ -1,6 +1,6 @@
 import stringWidth from 'string-width'
 import { expect, test } from 'vitest'
-import { widthOf } from '../../../src/output/text-table.js'
+import { displayWidth } from '../../../src/output/text-table.js'
 import { randomOf, seed } from '../../helpers/random.js'
 
 const alphabets = [
@@ -28,7 +28,7 @@ test('the width of a character is that of string-width, alone and between others
     else if (point === 0x10000) point = 0x1f000
     const character = String.fromCodePoint(point)
     for (const text of [`é${character}花`, `${character}\u0301${character}`])
-      if (widthOf(text) !== stringWidth(text)) wrong.push(`U+${point.toString(16)} in ${JSON.stringify(text)}`)
+      if (displayWidth(text) !== stringWidth(text)) wrong.push(`U+${point.toString(16)} in ${JSON.stringify(text)}`)
   }
   expect(wrong).toEqual([])
 })
@@ -42,6 +42,6 @@ test('the width of 2000 lines in the scripts of the world is that of string-widt
       const characters = used[below(used.length)] ?? []
       return characters[below(characters.length)]
     }).join('')
-    expect({ text, width: widthOf(text) }).toEqual({ text, width: stringWidth(text) })
+    expect({ text, width: displayWidth(text) }).toEqual({ text, width: stringWidth(text) })
   }
 })
