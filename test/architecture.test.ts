@@ -67,16 +67,15 @@ test('folders import each other one way', () => {
   expect(circles(inside, [...new Set(inside.map(({ file }) => file))])).toEqual([])
 })
 
-test('a name of stores, platform or config means one thing, or the same part of two stores', () => {
+test('an exported name, and the name of a file, means one thing, or the same part of two stores', () => {
   const exported = /^export (?:async )?(?:function\*?|const|class|interface|type) (\w+)/gm
   const places = new Map<string, Set<string>>()
   for (const file of files)
     for (const name of [basename(file), ...Array.from(read(file).matchAll(exported), ([, found = '']) => found)])
       places.set(name, (places.get(name) ?? new Set()).add(file))
   const wrong = [...places].filter(([, found]) => {
-    const inThese = [...found].filter((file) => /^src\/(stores|platform|config)\//.test(file))
     const ofKinds = new Set([...found].map((file) => /^src\/stores\/(?!common\/)(\w+)\//.exec(file)?.[1] ?? ''))
-    return found.size > 1 && inThese.length > 0 && (ofKinds.has('') || ofKinds.size < found.size)
+    return found.size > 1 && (ofKinds.has('') || ofKinds.size < found.size)
   })
   expect(wrong.map(([name, found]) => `${name}: ${[...found].join(', ')}`)).toEqual([])
 })

@@ -41,7 +41,7 @@ export function busy(message = 'The service is busy, and nothing was stored'): H
   return new HttpError(503, message, ['Retry-After', '1'])
 }
 
-export function tooLarge(bodyLimit: number): HttpError {
+export function bodyTooLarge(bodyLimit: number): HttpError {
   return new HttpError(413, `The body is larger than ${bodyLimit} bytes`)
 }
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
-import { busy, type HttpError, tooLarge } from './answer.js'
+import { bodyTooLarge, busy, type HttpError } from './answer.js'
 
 /** So many bytes may come before the token is accepted. */
 const maxUnaccepted = 65_536
@@ -34,7 +34,7 @@ export class Body {
       await new Promise<void>((resolve) => {
         this.#settle = resolve
       })
-    if (this.#isTooLarge) throw tooLarge(limit)
+    if (this.#isTooLarge) throw bodyTooLarge(limit)
     if (this.#error) throw this.#error
     if (!request.readableEnded) throw busy()
     return this.#received?.bytes ?? noBody

@@ -8,7 +8,7 @@ import { authenticate, type Caller, freshness, type TokenSource } from './authen
 import { noBody } from './body.js'
 import type { Log } from './log.js'
 import type { Hold, Shares } from './memory.js'
-import type { Operation, OperationId } from './openapi.js'
+import type { Operation, OperationId } from './operations.js'
 import type { Streams } from './plant-streams.js'
 import { validateBodyHeaders, validateHead } from './request-input.js'
 import type { Answer, Match, Routes } from './routes.js'

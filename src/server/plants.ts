@@ -7,8 +7,8 @@ import type { OwnStore } from '../stores/common/store.js'
 import { busy, HttpError } from './answer.js'
 import type { Handlers, OperationInput } from './handler.js'
 import {
-  parseId,
   parseIdempotencyKey,
+  parseIdText,
   parseListQuery,
   patchInBody,
   plantInBody,
@@ -82,5 +82,5 @@ async function pageOf(list: AsyncIterable<StoredPlant[]>, limit: number) {
 /** Throws 400, also for a query and a condition. */
 function idOf({ id, request }: OperationInput): bigint {
   requireUnconditional(request)
-  return parseId(id)
+  return parseIdText(id)
 }

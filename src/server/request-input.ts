@@ -13,7 +13,7 @@ import {
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
 import { maxSearch, type ReadQuery } from '../stores/common/query.js'
-import { HttpError, headersTooLarge, invalidHttp, tooLarge } from './answer.js'
+import { bodyTooLarge, HttpError, headersTooLarge, invalidHttp } from './answer.js'
 
 /** In plants. */
 const maxPage = 1000
@@ -51,7 +51,7 @@ export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLi
   }
   if (coding.toLowerCase() !== 'identity')
     throw new HttpError(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
-  if (parseFloat(length) > bodyLimit) throw tooLarge(bodyLimit)
+  if (parseFloat(length) > bodyLimit) throw bodyTooLarge(bodyLimit)
 }
 
 /** The specification's NewPlant. Throws 400 or 422. */
@@ -89,7 +89,7 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
 }
 
 /** Only canonical decimal digits are valid, so that a plant has one URL. Throws 400. */
-export function parseId(text: string, name = 'id'): bigint {
+export function parseIdText(text: string, name = 'id'): bigint {
   const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
   if (id === undefined || String(id) !== text) throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
   return id
@@ -115,7 +115,7 @@ export function parseListQuery(url: string, maxLimit = maxPage): ReadQuery {
   return {
     limit: limit === undefined ? undefined : count,
     desc: order === 'desc',
-    after: after === undefined ? undefined : parseId(after, 'after'),
+    after: after === undefined ? undefined : parseIdText(after, 'after'),
     tag: noTag === 'true' ? false : tag,
     search,
   }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Right } from '../stores/common/token-store.js'
 import { type HttpAnswer, HttpError, preflightHeaders } from './answer.js'
-import { type Operation, openApi, operations } from './openapi.js'
+import { type Operation, openApi, operations } from './operations.js'
 
 export interface Answer extends HttpAnswer {
   outcome: string

@@ -17,6 +17,6 @@ export function defineOpenapi(command: PlantsCommand, io: Io): void {
 }
 
 export async function openapi({ basePath = '' }: OpenapiOptions, io: Io): Promise<void> {
-  const { openApi } = await import('../../server/openapi.js')
+  const { openApi } = await import('../../server/operations.js')
   await writeAnswer(io, `${openApi(basePath, rights)}\n`)
 }
