@@ -200,7 +200,7 @@ export class CommandContext extends SettingsContext {
     return store
   }
 
-  async createStore(needs: readonly Right[] = []): Promise<Store> {
+  async openOrCreateStore(needs: readonly Right[] = []): Promise<Store> {
     return (await this.opener(needs)).open()
   }
 

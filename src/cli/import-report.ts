@@ -4,47 +4,21 @@ import { toJson } from '../plant/exact-json.js'
 import { type FieldName, grouped, plantCount, plantOf } from '../plant/plant.js'
 import { must, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
-import type { ExistsPolicy } from '../stores/common/change.js'
 import { CheckpointMovedError } from '../stores/common/checkpoint-state.js'
-import type { FieldRules, FormatReader } from '../transfer/formats/chunk.js'
+import type { FormatReader } from '../transfer/formats/chunk.js'
 import { type Position, rejectedIn, settledIn } from '../transfer/import/checkpoint.js'
 import type { PlannedChange } from '../transfer/import/dry-run.js'
 import type { Importer, ImportObserver } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/input.js'
 import { maxOtherFields } from '../transfer/import/map.js'
 import type { RejectedRecord } from '../transfer/import/rejected-records.js'
-import type { GlobalOptions } from './command.js'
 import type { CommandContext } from './command-context.js'
 import { hintText } from './hints.js'
+import { hasStored, type ImportOptions, isKept, isResumable, isRolledBack } from './import-options.js'
 import { skipping } from './import-resume.js'
 
 /** The greatest numbers of rejected records, and of changes of a dry run, that are printed as text. */
 const maxShown = 20
-
-export interface ImportOptions extends GlobalOptions {
-  dryRun?: true
-  atomic?: true
-  format?: ImportPlan['format']
-  sheet?: string
-  encoding?: string
-  delimiter?: string
-  columns?: string[]
-  map?: FieldRules['map']
-  idFrom?: bigint | 'next'
-  match?: 'name'
-  ifExists: ExistsPolicy
-  maxErrors?: number
-  rejects?: string
-  restart?: true
-  concurrency?: number
-  /** In milliseconds. */
-  retry?: number
-}
-
-/** Input from stdin can be read only once, and all or nothing is not a part. */
-export function isResumable({ inputs }: ImportPlan, { dryRun, atomic }: ImportOptions): boolean {
-  return !dryRun && !atomic && inputs.every(({ path }) => path !== '-')
-}
 
 /** What an import prints. */
 export class ImportReport implements ImportObserver {
@@ -293,20 +267,6 @@ function columnsWarning(
 
 const words: Readonly<Record<string, string>> = {
   ...{ 400: 'malformed', 409: 'with an existing id', 413: 'too large', 422: 'invalid' },
-}
-
-function hasStored({ position }: Importer, { dryRun, atomic }: ImportOptions): boolean {
-  return !dryRun && !atomic && position.counts.created + position.counts.updated > 0
-}
-
-/** Whether what was stored stays when the import ends early. */
-function isKept({ mayHaveStored }: Importer, { dryRun, atomic }: ImportOptions): boolean {
-  return mayHaveStored && !dryRun && !atomic
-}
-
-/** Whether `--atomic` has undone all. */
-export function isRolledBack({ rejected, isDone }: Importer, { atomic }: ImportOptions): boolean {
-  return atomic === true && (rejected > 0 || !isDone)
 }
 
 function runAgain({ restart }: ImportOptions): string {

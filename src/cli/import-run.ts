@@ -21,7 +21,8 @@ import {
 import type { PlantNames } from '../transfer/import/names.js'
 import { Rejects } from '../transfer/import/rejects.js'
 import type { CommandContext } from './command-context.js'
-import { type ImportOptions, ImportReport, isResumable, isRolledBack, rangeOf } from './import-report.js'
+import { type ImportOptions, isResumable, isRolledBack } from './import-options.js'
+import { ImportReport, rangeOf } from './import-report.js'
 import {
   assertSameFlags,
   type ImportCommand,
@@ -49,7 +50,7 @@ const recordsAtOnce = 500
 
 export async function runImport(inputs: ImportInput[], options: ImportOptions, context: CommandContext): Promise<void> {
   const { reporter, io } = context
-  const plan = planOf(inputs, options, context)
+  const plan = importPlan(inputs, options, context)
   assertReadable(plan, options.rejects)
   const report = new ImportReport(plan, options, context)
   const explain = (error: unknown) => {
@@ -79,7 +80,7 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, c
   }
 }
 
-function planOf(inputs: ImportInput[], options: ImportOptions, { address, reporter }: CommandContext): ImportPlan {
+function importPlan(inputs: ImportInput[], options: ImportOptions, { address, reporter }: CommandContext): ImportPlan {
   const { format, sheet, encoding, delimiter, maxErrors = Infinity } = options
   const { columns, map = {}, idFrom, match, ifExists } = options
   return {

@@ -8,7 +8,8 @@ import type { ImportTarget } from '../transfer/import/importer.js'
 import type { ImportPlan } from '../transfer/import/input.js'
 import { openJournal } from '../transfer/import/journal.js'
 import type { CommandContext } from './command-context.js'
-import type { ImportOptions, ImportReport } from './import-report.js'
+import type { ImportOptions } from './import-options.js'
+import type { ImportReport } from './import-report.js'
 
 export interface OpenTarget extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
   /** Undefined if there is none yet, or if it cannot be read. */
@@ -51,7 +52,7 @@ export async function openTarget(
   const needs: Right[] = options.ifExists === 'update' ? ['update'] : []
   const journal = id === undefined ? undefined : await openJournal(id, sqliteOptions, io)
   try {
-    const store = await context.createStore(needs)
+    const store = await context.openOrCreateStore(needs)
     const write = store.write.bind(store)
     return {
       ...journal,

@@ -1,4 +1,4 @@
-import { largestId, newPlant, type Plant, type StoredPlant } from '../plant/plant.js'
+import { largestId, type Plant, plantFrom, type StoredPlant } from '../plant/plant.js'
 import { must, PlantsError } from '../platform/errors.js'
 import { changedBy } from '../stores/common/change.js'
 import type { Store } from '../stores/common/store.js'
@@ -35,7 +35,7 @@ const maxTries = 1000
 /** Creates the plant with the greatest id plus 1, or the next one if another process creates that id first. */
 export async function createNext(store: Pick<Store, 'read' | 'write'>, plant: Plant): Promise<StoredPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
-    const next = newPlant(idAfter(await greatestId(store)), plant.name, plant.tag)
+    const next = plantFrom(idAfter(await greatestId(store)), plant.name, plant.tag)
     const isLast = next.id === tried || tries === maxTries
     const [outcome] = await store.write([{ type: 'create', plant: next }])
     const isTaken = outcome?.type === 'rejected' && outcome.error.type === 'conflict'

@@ -102,10 +102,10 @@ function isText(value: unknown): value is string {
 /** Returns undefined if the name is missing in both. */
 export function patchedPlant({ id, ...patch }: PlantPatch, stored?: Plant): StoredPlant | undefined {
   const { name = stored?.name, tag = stored?.tag } = patch
-  return name == null ? undefined : newPlant(id, name, tag)
+  return name == null ? undefined : plantFrom(id, name, tag)
 }
 
-export function newPlant(id: bigint, name: string, tag: string | null | undefined): NewPlant {
+export function plantFrom(id: bigint, name: string, tag: string | null | undefined): StoredPlant {
   return tag == null ? { id, name } : { id, name, tag }
 }
 

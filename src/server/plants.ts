@@ -57,14 +57,14 @@ export function plantHandlers(store: OwnStore): Handlers {
       return { outcome: 'read', status: 200, contentType: 'application/x-ndjson', body: '', pieces }
     },
     getPlant: async (input) => {
-      const id = idOf(input)
+      const id = idInPath(input)
       const plant = (await store.get([id], { waited: input.waited })).get(id)
       if (!plant) throw new HttpError(404, `No plant has id ${id}`)
       return { outcome: 'read', status: 200, body: toWireJson(plant) }
     },
     updatePlant: async (input) =>
-      changed({ type: 'update', patch: patchInBody(input.body, idOf(input)) }, 'updated', input),
-    deletePlant: async (input) => changed({ type: 'delete', id: idOf(input) }, 'deleted', input),
+      changed({ type: 'update', patch: patchInBody(input.body, idInPath(input)) }, 'updated', input),
+    deletePlant: async (input) => changed({ type: 'delete', id: idInPath(input) }, 'deleted', input),
   }
 }
 
@@ -80,7 +80,7 @@ async function pageOf(list: AsyncIterable<StoredPlant[]>, limit: number) {
 }
 
 /** Throws 400, also for a query and a condition. */
-function idOf({ id, request }: OperationInput): bigint {
+function idInPath({ id, request }: OperationInput): bigint {
   requireUnconditional(request)
   return parseIdText(id)
 }

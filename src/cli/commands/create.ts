@@ -6,8 +6,8 @@ import {
   equalFields,
   isIdempotencyKey,
   type NewPlant,
-  newPlant,
   type Plant,
+  plantFrom,
   plantOf,
   type StoredPlant,
 } from '../../plant/plant.js'
@@ -70,7 +70,7 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
   await warnOfEmptyTexts(options, reporter)
   if (options.dryRun) return preview(plant, isNext, key, context)
 
-  const store = await context.createStore()
+  const store = await context.openOrCreateStore()
   try {
     const creating = isNext ? createNext(store, plant) : createOne(store, plant, key)
     const created = await creating.catch(explainConflict(plant.id, storeFlag))
@@ -92,7 +92,7 @@ async function preview(given: NewPlant, isNext: boolean, key: string | undefined
   }
   const store = address.scheme !== 'http' ? await (await context.ownOpener()).openExisting() : undefined
   try {
-    const plant = isNext ? newPlant(idAfter(store && (await greatestId(store))), given.name, given.tag) : given
+    const plant = isNext ? plantFrom(idAfter(store && (await greatestId(store))), given.name, given.tag) : given
     await store
       ?.transaction((transaction) => createOne(transaction, plant, key), { commits: () => false })
       .catch(explainConflict(plant.id, storeFlag))

@@ -12,7 +12,7 @@ import type { FieldRules } from '../../transfer/formats/chunk.js'
 import { commonEncodings, encodingOf } from '../../transfer/formats/text.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import type { ImportOptions } from '../import-report.js'
+import type { ImportOptions } from '../import-options.js'
 import { addRetry, parseId, warnOfUselessRetry } from '../options.js'
 
 export function defineImport(command: PlantsCommand, io: Io): void {

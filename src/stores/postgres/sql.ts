@@ -2,7 +2,7 @@
  * Names and values in statements. PostgreSQL takes several statements in one message only without parameters, and what
  * a statement depends on must be in its own message (see `Connection.ask`), so values are literals.
  */
-import { newPlant, type StoredPlant } from '../../plant/plant.js'
+import { plantFrom, type StoredPlant } from '../../plant/plant.js'
 
 export type Row = (string | null)[]
 
@@ -35,7 +35,7 @@ export function idsOf(ids: readonly bigint[]): string {
 /** @param row that begins with `columns` */
 export function toPlant([id, name, tag]: Row): StoredPlant {
   if (typeof name !== 'string') throw new TypeError('A plant has no name')
-  return newPlant(toBigInt(id), name, tag)
+  return plantFrom(toBigInt(id), name, tag)
 }
 
 export function toBigInt(cell: string | null | undefined): bigint {

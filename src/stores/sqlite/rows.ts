@@ -1,4 +1,4 @@
-import { newPlant, type StoredPlant } from '../../plant/plant.js'
+import { plantFrom, type StoredPlant } from '../../plant/plant.js'
 import type { Statement } from '../../platform/sqlite.js'
 import type { Connection } from './sqlite-connection.js'
 import { StoreDamageError } from './sqlite-errors.js'
@@ -24,7 +24,7 @@ export function toPlant(row: unknown): StoredPlant {
   const { 0: id, 1: name, 2: tag } = row as [id: bigint, name: unknown, tag: unknown] // `id` is the rowid
   if (typeof name !== 'string' || (tag !== null && typeof tag !== 'string'))
     throw new StoreDamageError(`plant ${id} has a value that is not text`)
-  return newPlant(id, name, tag)
+  return plantFrom(id, name, tag)
 }
 
 /** Less than any id. Its opposite is greater than any. */

@@ -4,8 +4,9 @@ export const schemaVersion = 5n
 export const headerSql = `PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`
 
 /**
- * Rights are comma-separated, times in milliseconds. The row of a revoked token stays, so that no
- * id is reused. `imports` has the checkpoints of unfinished imports.
+ * Rights are comma-separated, times in milliseconds. The row of a revoked token stays, so that no id is reused, and so do
+ * the columns of older versions, such as `last_used_at`. `imports` has the checkpoints of unfinished imports, and of some
+ * complete ones: see checkpoint-state.ts.
  */
 export const schema: readonly { type: string; name: string; sql: string }[] = [
   {

@@ -20,9 +20,9 @@ const schema = z.object({
   /** The end of the last part that was written. */
   position: z
     .object({
-      /** Its index. */
+      /** The index of the input that is read. */
       input: count,
-      /** The bytes of this input. */
+      /** How many of its records are settled. */
       records: count,
       /** `rejected` by their `error` */
       counts: z.object({

@@ -1,4 +1,4 @@
-import { equalFields, type NewPlant, newPlant, valuesOf } from '../../plant/plant.js'
+import { equalFields, type NewPlant, plantFrom, valuesOf } from '../../plant/plant.js'
 import { must } from '../../platform/errors.js'
 import { connect } from '../../platform/sqlite.js'
 import { type Change, idOf, type Outcome, problem, rejected } from '../../stores/common/change.js'
@@ -30,7 +30,7 @@ export function dryRunOf(
 
   function plannedPlant(id: bigint): NewPlant | undefined {
     const row = find.get(id) as { name: string; tag: string | null } | undefined // as `remember` writes them
-    return row && newPlant(id, row.name, row.tag)
+    return row && plantFrom(id, row.name, row.tag)
   }
 
   /** The outcomes of changes, of which only a store that is readable knows what they change. */

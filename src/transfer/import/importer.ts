@@ -87,8 +87,8 @@ export class Importer {
     this.#names = names
     this.firstId = saved.firstId === undefined ? undefined : BigInt(saved.firstId)
     const { idFrom } = plan.rules
-    const firstId = idFrom === 'next' ? saved.firstId : idFrom?.toString()
-    this.position = { nextId: firstId, ...saved.position }
+    const nextId = idFrom === 'next' ? saved.firstId : idFrom?.toString()
+    this.position = { nextId, ...saved.position }
     this.mayHaveStored = this.settledBefore > 0
   }
 
@@ -132,7 +132,7 @@ export class Importer {
   /** Marks an import that has chosen ids as complete: the same command would create its plants again. */
   async remember(now: Date): Promise<void> {
     const done = now.toISOString()
-    if (this.#isRemembered) await this.#save(JSON.stringify({ done, ...this.#saved, position: this.position }))
+    if (this.#choseIds) await this.#save(JSON.stringify({ done, ...this.#saved, position: this.position }))
   }
 
   /**
@@ -140,11 +140,12 @@ export class Importer {
    * a complete import before it stays, if this one has matched by name.
    */
   async forget(): Promise<void> {
-    if (this.#isRemembered) return
+    if (this.#choseIds) return
     await this.#save(this.#names && this.#isDoneBefore ? this.#checkpointBefore : undefined)
   }
 
-  get #isRemembered(): boolean {
+  /** Whether it has numbered records, and the same command would number them again. */
+  get #choseIds(): boolean {
     return this.firstId !== undefined && this.position.numbered !== undefined && !this.#names
   }
 
