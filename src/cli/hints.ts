@@ -1,6 +1,6 @@
 import { formatNames } from '../plant/records.js'
 import type { Advice, AdviceCode, Hint } from '../platform/advice.js'
-import { shellWord } from '../platform/errors.js'
+import { isWindows, shellWord } from '../platform/errors.js'
 
 /** What the command line advises: its options, commands and variables are named here, and not below. */
 const sentences: { [Code in AdviceCode]: (advice: Advice<Code>) => string } = {
@@ -70,9 +70,13 @@ const sentences: { [Code in AdviceCode]: (advice: Advice<Code>) => string } = {
       config: ['XDG_CONFIG_HOME', 'set PLANTS_CONFIG_DIR'],
       log: ['XDG_STATE_HOME', 'set PLANTS_STATE_DIR'],
     }[folder]
-    return `Set HOME and ${variable} to absolute paths, or ${instead}`
+    const variables = isWindows ? 'USERPROFILE, APPDATA and LOCALAPPDATA' : `HOME and ${variable}`
+    return `Set ${variables} to absolute paths, or ${instead}`
   },
-  setHome: () => 'Set HOME, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH',
+  setHome: () => {
+    const home = isWindows ? 'USERPROFILE' : 'HOME'
+    return `Set ${home}, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH`
+  },
   setStateFolder: () => 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR',
 }
 

@@ -1,5 +1,7 @@
 import type { Hint } from './advice.js'
 
+export const isWindows = process.platform === 'win32'
+
 /** Each type has the `error` value and the exit code of the contract. */
 const errorTypes = {
   malformed: { error: 400, exitCode: 2 }, // wrong options, an unreadable file, a text that is not JSON
@@ -140,7 +142,7 @@ export const systemReasons: Readonly<Record<string, string>> = {
   EINVAL: 'it cannot be read',
   EMFILE: 'too many files are open',
   ENFILE: 'too many files are open',
-  EBUSY: 'it is a mount point',
+  EBUSY: isWindows ? 'another program has it open' : 'it is a mount point',
 }
 
 /** Such as `(mode 644)`. */
@@ -151,8 +153,6 @@ export function octal(mode: number): string {
 export function shellOption(name: string, value: string | undefined): string {
   return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
 }
-
-export const isWindows = process.platform === 'win32'
 
 /** Quotes a word for PowerShell and cmd on Windows, otherwise for sh, bash and zsh. */
 export function shellWord(text: string): string {

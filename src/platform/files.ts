@@ -8,11 +8,12 @@ import {
   mkdirSync,
   openSync,
   readFileSync,
+  realpathSync,
   type Stats,
   statSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
-import { isWindows, octal, systemCode } from './errors.js'
+import { dirname, join, relative } from 'node:path'
+import { isWindows, octal, systemCode, unlessSystemError } from './errors.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
@@ -52,6 +53,24 @@ export function syncFolder(folder: string): void {
 /** Windows neither replaces a file that another process has open, nor creates one again before it is closed. */
 export function isOpenElsewhere(error: unknown): boolean {
   return isWindows && ['EACCES', 'EBUSY', 'EPERM'].includes(systemCode(error) ?? '')
+}
+
+/** Whether both paths name one file, which exists. A file system that gives no identities, such as of a network, says 0. */
+export function isSameFile(path: string, other: string): boolean {
+  const [one, two] = [path, other].map((each) => unlessSystemError(() => statSync(each, { bigint: true })))
+  return one !== undefined && two !== undefined && one.ino !== 0n && one.ino === two.ino && one.dev === two.dev
+}
+
+/**
+ * A path in the case of the names on the disk, where the file system ignores case: shells of Windows begin it with `c:` or
+ * `C:`. The file need not exist, and links are kept.
+ */
+export function inCaseOfDisk(path: string): string {
+  const directory = dirname(path)
+  const real =
+    unlessSystemError(() => realpathSync.native(path)) ??
+    unlessSystemError(() => join(realpathSync.native(directory), relative(directory, path)))
+  return real?.toLowerCase() === path.toLowerCase() ? real : path
 }
 
 /** The limit of open files of this process, if the system says it (proc(5)). Node.js has raised it to the hard one. */

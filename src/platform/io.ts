@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import type { Clock } from './clock.js'
-import { malformed, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, malformed, systemCode, unlessSystemError } from './errors.js'
 import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
 
 export type { Input, Output }
@@ -36,7 +36,7 @@ export interface Io extends Clock {
 
 /** `end` sets the exit code. Streams are opened on first use. */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
-  const env = { ...process.env }
+  const env = environmentOf(process.env)
   // PostgreSQL's variables are removed from the process: a driver would read them for every database, but a password is
   // for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
@@ -76,7 +76,21 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   return { argv: process.argv.slice(2), io, end }
 }
 
+/** Windows ignores the case of a name; a copy of its environment does not. */
+export function environmentOf(env: Io['env'], system: { isWindows: boolean } = { isWindows }): Io['env'] {
+  const named = (name: string) => (system.isWindows ? name.toUpperCase() : name)
+  return Object.fromEntries(Object.entries(env).map(([name, value]) => [named(name), value]))
+}
+
+/** The path of a device of Windows, such as NUL, which `resolve` would take for a file in the current directory. */
+export function deviceOf(path: string, system: { isWindows: boolean } = { isWindows }): string | undefined {
+  const name = /^(?:\\\\\.\\)?(?<name>nul|con|prn|aux|com\d|lpt\d):?$/i.exec(path)?.groups?.['name']
+  return system.isWindows && name !== undefined ? `\\\\.\\${name}` : undefined
+}
+
 function resolvePath(path: string): string {
+  const device = deviceOf(path)
+  if (device !== undefined) return device
   const place = path.replace(/^~(?=$|[\\/])/, homeFolder)
   if (isAbsolute(place)) return place
   try {

@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
 import { backoff, type Clock, type RetryPolicy, retrying } from './clock.js'
-import { PlantsError, systemCode } from './errors.js'
+import { isWindows, PlantsError, systemCode } from './errors.js'
 
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
@@ -83,10 +82,14 @@ function loadPackage(): Driver {
   }
 }
 
-export function uriOf(path: string, query: string): string {
-  const uri = pathToFileURL(path)
-  uri.search = query
-  return uri.href
+/**
+ * The URI of an absolute path (https://sqlite.org/uri.html). SQLite takes no host, as `pathToFileURL` makes of a UNC path:
+ * its server belongs to the path.
+ */
+export function uriOf(path: string, query: string, system: { isWindows: boolean } = { isWindows }): string {
+  const slashed = system.isWindows ? path.replaceAll('\\', '/') : path
+  const root = slashed.startsWith('/') ? '' : '/'
+  return `file://${root}${slashed.replace(/[%?#]/g, encodeURIComponent)}?${query}`
 }
 
 export function isSqliteError(error: unknown): error is Error {

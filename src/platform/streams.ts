@@ -40,7 +40,7 @@ export class ProcessInput implements Input {
 
   get isPiped(): boolean {
     const stats = statsOf(0)
-    return stats === undefined ? !isTerminal(0) : stats.isFIFO() || stats.isSocket() || stats.isFile()
+    return stats === undefined ? !isTerminal(0) : isPipe(stats) || stats.isSocket() || stats.isFile()
   }
 
   async *chunks(): AsyncGenerator<Uint8Array> {
@@ -185,15 +185,25 @@ function isTerminal(fd: number): boolean {
   return process.getBuiltinModule('node:tty').isatty(fd)
 }
 
+/** Node's `isFIFO` is false on Windows, whose constants have no S_IFIFO either, but libuv sets the mode of a pipe. */
+export function isPipe({ mode }: Pick<Stats, 'mode'>): boolean {
+  return (mode & 0o170000) === 0o010000
+}
+
 /** Undefined for what the system has no information of, such as a console of Windows. */
 function statsOf(fd: number): Stats | undefined {
   return unlessSystemError(() => fstatSync(fd))
 }
 
 /**
- * Handles SIGINT and SIGTERM from the first `listen` on. A second signal, and any signal before `listen`, ends the
- * process.
+ * What ends the process. A console of Windows sends SIGBREAK for Ctrl-Break, by which supervisors stop a program, and
+ * SIGHUP when it is closed. Elsewhere `nohup` makes a process ignore SIGHUP, which a handler would undo.
  */
+export function endingSignals(system: { isWindows: boolean } = { isWindows }): NodeJS.Signals[] {
+  return system.isWindows ? ['SIGINT', 'SIGTERM', 'SIGBREAK', 'SIGHUP'] : ['SIGINT', 'SIGTERM']
+}
+
+/** Handles signals from the first `listen` on. A second one, and any before `listen`, ends the process. */
 export class Signals {
   received = false
   #controller: AbortController | undefined
@@ -218,11 +228,11 @@ export class Signals {
         controller.abort(name === 'SIGINT' ? interrupted : new PlantsError('terminated', 'Terminated'))
       } else if (process.uptime() - receivedAt >= 0.1) {
         // `timeout` and shells send one signal to the process and one to its group: both together count as one.
-        process.off('SIGINT', receive).off('SIGTERM', receive)
-        process.kill(process.pid, name)
+        for (const signal of endingSignals()) process.off(signal, receive)
+        process.kill(process.pid, name === 'SIGINT' ? name : 'SIGTERM') // Windows can send no other
       }
     }
-    process.on('SIGINT', receive).on('SIGTERM', receive)
+    for (const signal of endingSignals()) process.on(signal, receive)
     return controller
   }
 }

@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { invalidValue, parseCount, parseText, wholeNumber } from '../../config/option-values.js'
 import { fieldNames } from '../../plant/plant.js'
 import { formatNames } from '../../plant/records.js'
-import { malformed } from '../../platform/errors.js'
+import { isWindows, malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { existsPolicies } from '../../stores/common/change.js'
@@ -72,7 +72,8 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
     throw malformed(`${ofTable} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
   if (map?.id === '' && idFrom === undefined && !match)
     throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
-  if (rejects === '-') throw malformed('Rejected records go to a file', 'For stdout: --rejects /dev/stdout')
+  if (rejects === '-')
+    throw malformed('Rejected records go to a file', isWindows ? 'Name a file' : 'For stdout: --rejects /dev/stdout')
   if (rejects !== undefined && /\.xlsx$/i.test(rejects))
     throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
   const inputs = inputsOf(files, io)

@@ -12,7 +12,15 @@ import { explainFailure, isFull, nothingChanged, notOurs } from './sqlite-errors
 import { tables } from './sqlite-format.js'
 import { isStore } from './sqlite-schema.js'
 import { SqliteWriter } from './sqlite-writer.js'
-import { assertUnchanged, fileVersion, isInWalMode, isPartOf, realPathOf, unmergedChanges } from './store-file.js'
+import {
+  assertUnchanged,
+  fileVersion,
+  isInWalMode,
+  isPartOf,
+  isStoreFile,
+  realPathOf,
+  unmergedChanges,
+} from './store-file.js'
 
 /** Copies a snapshot into a file that is a store itself, as a whole or not at all. Undefined if there is no store. */
 export async function backUp(address: SqliteAddress, file: string, options: SqliteOptions) {
@@ -21,7 +29,7 @@ export async function backUp(address: SqliteAddress, file: string, options: Sqli
   assertApart(path, target, anotherTarget)
   try {
     const store = await openToRead(path, options)
-    return await store?.use(async () => copyStore(store, target, await replacedFile(target, options), options))
+    return await store?.use(async () => copyStore(store, target, replacedFile(target), options))
   } catch (error) {
     throw explainFailure(nothingChanged(error, options.clock.signal), path)
   }
@@ -34,25 +42,24 @@ function assertApart(store: string, file: string, hint: Hint): void {
 const anotherTarget = 'Choose another file for the backup'
 
 /** The file that a backup may replace: an empty one, or a backup of this user. Undefined if there is none. */
-async function replacedFile(target: string, options: SqliteOptions): Promise<Stats | undefined> {
+function replacedFile(target: string): Stats | undefined {
   const stats = statSync(target, { throwIfNoEntry: false })
   if (!stats) return undefined
   const what = `${target} cannot be replaced by a backup`
   if (!stats.isFile()) throw malformed(`${what}: it is not a regular file`, anotherTarget)
   assertOwnFile(target, stats, anotherTarget)
   if (stats.size === 0) return stats
-  await usingBackup(target, options, { what, hint: anotherTarget }, () => undefined)
+  const changes = unmergedChanges(target)
+  if (changes !== undefined) throw malformed(`${what}: it has changes in ${changes}`, anotherTarget)
+  if (!isStoreFile(target)) throw malformed(`${what}: it is not a backup`, anotherTarget)
   if (isInWalMode(target)) throw malformed(`${what}: it is a store in use`, anotherTarget) // a backup never is
   return stats
 }
 
+const notRestored: Hint = { code: 'nameBackup' }
+
 /** Throws `malformed` for what is not a store in one file. */
-async function usingBackup<T>(
-  file: string,
-  options: SqliteOptions,
-  { what, hint }: { what: string; hint: Hint },
-  action: (backup: Connection) => T,
-): Promise<T> {
+async function checkedBackup(file: string, options: SqliteOptions): Promise<bigint> {
   try {
     // SQLite would apply it to the backup.
     const changes = unmergedChanges(file)
@@ -60,13 +67,14 @@ async function usingBackup<T>(
     return await new Connection(file, 'immutable', options).use((backup) =>
       backup.retry(() => {
         if (!isStore(backup)) throw notOurs(file, 'contains no store')
-        return action(backup)
+        checkIntegrity(backup.db)
+        return countPlants(backup)
       }),
     )
   } catch (error) {
     const failure = explainFailure(error, file)
     if (!(failure instanceof PlantsError) || failure.retryable || failure.type !== 'unavailable') throw failure
-    throw malformed(`${what}: ${failure.message}`, hint, error)
+    throw malformed(`Not restored: ${failure.message}`, notRestored, error)
   }
 }
 
@@ -82,7 +90,7 @@ async function copyStore(store: Connection, target: string, old: Stats | undefin
       store.db.prepare('VACUUM INTO ?').run(path)
     })
     await checkSignal(signal)
-    const plants = await new Connection(path, 'immutable', options).use(async (made) => checkedCount(made))
+    const plants = checkedCopy(store, path)
     await checkSignal(signal)
     store.checkUnchanged()
     const { size: bytes } = statSync(path)
@@ -100,9 +108,18 @@ async function copyStore(store: Connection, target: string, old: Stats | undefin
   }
 }
 
-function checkedCount(connection: Connection): bigint {
-  checkIntegrity(connection.db)
-  return countPlants(connection)
+/**
+ * Attaches the file, because it is renamed afterwards: DETACH closes it, but a connection of the packaged driver keeps
+ * its file open until its statements are garbage-collected, and Windows renames no open file.
+ */
+function checkedCopy({ db }: Connection, path: string): bigint {
+  db.prepare('ATTACH ? AS copy').run(uriOf(path, immutable))
+  try {
+    checkIntegrity(db, 'copy')
+    return (db.prepare('SELECT count(*) AS count FROM copy.plants').get() as { count: bigint }).count // has one row
+  } finally {
+    db.exec('DETACH copy')
+  }
 }
 
 interface Backup {
@@ -114,11 +131,9 @@ interface Backup {
 
 export async function checkBackup(address: SqliteAddress, file: string, options: SqliteOptions): Promise<Backup> {
   const path = realPathOf(file)
-  const hint: Hint = { code: 'nameBackup' }
-  assertApart(realPathOf(address.name), path, hint)
+  assertApart(realPathOf(address.name), path, notRestored)
   const version = fileVersion(path)
-  const plants = await usingBackup(path, options, { what: 'Not restored', hint }, checkedCount)
-  return { path, version, plants }
+  return { path, version, plants: await checkedBackup(path, options) }
 }
 
 /**

@@ -3,6 +3,7 @@ import { dirname } from 'node:path'
 import type { Hint } from '../../platform/advice.js'
 import {
   type ErrorType,
+  isWindows,
   PlantsError,
   shellWord,
   systemCode,
@@ -70,7 +71,7 @@ function explanationOf(code: number | string, path: string): Cause | undefined {
 
 const noFolder: Cause = {
   sentence: (path) => `There is no directory ${dirname(path)} for the store ${path}`,
-  hint: (path) => `Make it with: mkdir -p ${shellWord(dirname(path))}`,
+  hint: (path) => `Make it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${shellWord(dirname(path))}`,
 }
 
 /** Covers a store whose directory is read-only, too. */

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
-import { shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
-import { isTrusted, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
+import { basename, dirname, join, relative } from 'node:path'
+import { isWindows, shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
+import { isSameFile, isTrusted, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
 import { explainFailure, notOurs } from './sqlite-errors.js'
 
 /** The file need not exist. SQLite keeps the write-ahead log beside the target of a link. */
@@ -36,7 +36,8 @@ export function makeFile(path: string, isInDefaultFolder: boolean): boolean {
 /** Not `throwIfNoEntry: false`: from Node 22 on, it also returns undefined for ENOTDIR, which must be reported. */
 export function fileHasContent(path: string): boolean {
   try {
-    return statSync(path).size > 0
+    const stats = statSync(path)
+    return stats.size > 0 || stats.isDirectory() // whose size is 0 on Windows
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
     return false
@@ -64,10 +65,24 @@ export function identityOf(path: string): string {
   }
 }
 
-/** True also for the files that SQLite keeps beside a store. */
+/**
+ * True also for the files that SQLite keeps beside a store. Compares files, not texts: a file system that ignores case has
+ * more names for a file.
+ */
 export function isPartOf(store: string, path: string): boolean {
   const [known, other] = [realPathOf(store), realPathOf(path)]
-  return ['', ...sidecars].some((suffix) => known + suffix === other)
+  if (['', ...sidecars].some((suffix) => known + suffix === other || isSameFile(known + suffix, other))) return true
+  // A sidecar that does not exist yet.
+  const base = other.replace(sidecarSuffix, '')
+  const hasSuffix = sidecars.includes(other.slice(base.length)) || isSameFile(known, otherCase(known))
+  return base !== other && hasSuffix && isSameFile(known, base)
+}
+
+const sidecarSuffix = /-(?:wal|shm|journal)$/i
+
+function otherCase(path: string): string {
+  const name = basename(path)
+  return join(dirname(path), name === name.toUpperCase() ? name.toLowerCase() : name.toUpperCase())
 }
 
 export function assertUnchanged(path: string, version: string): void {
@@ -77,6 +92,11 @@ export function assertUnchanged(path: string, version: string): void {
 export function fileVersion(path: string): string {
   const versions = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
   return versions.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
+}
+
+/** By the header alone (https://sqlite.org/fileformat2.html, 1.3): the file is not opened as a database. */
+export function isStoreFile(path: string): boolean {
+  return bytesAt(path, 0, 16).toString() === 'SQLite format 3\0' && bytesAt(path, 68, 4).toString() === 'plnt'
 }
 
 /** https://sqlite.org/fileformat2.html, 1.3 */
@@ -109,7 +129,11 @@ export function assertSafeToOpen(path: string): void {
     if (!sidecar || isOurs) continue
     const word = shellWord(file)
     if (!sidecar.isFile())
-      throw notOurs(path, `cannot be used with ${file}, which is not a regular file`, `Remove it: rm ${word}`)
+      throw notOurs(
+        path,
+        `cannot be used with ${file}, which is not a regular file`,
+        `Remove it: ${isWindows ? 'del' : 'rm'} ${word}`,
+      )
     const hint = `If you trust this user, change its owner: chown ${stats.uid} ${word}. Otherwise remove it: rm ${word}`
     throw notOurs(path, `cannot be used with ${file}, which belongs to another user (uid ${sidecar.uid})`, hint)
   }

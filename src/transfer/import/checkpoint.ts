@@ -1,7 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { isAbsolute } from 'node:path'
 import * as z from 'zod/mini'
 import { parseJson } from '../../plant/exact-json.js'
+import { inCaseOfDisk } from '../../platform/files.js'
 
 const count = z.number().check(z.int(), z.nonnegative())
 const int64 = z.string().check(z.regex(/^-?\d{1,20}$/))
@@ -66,7 +68,8 @@ export function settledIn(counts: Counts): number {
 
 /** The same for the same store and inputs on one machine. */
 export function checkpointId(store: string, inputs: string[]): string {
-  const key = JSON.stringify([hostname(), store, inputs])
+  const named = (path: string) => (isAbsolute(path) ? inCaseOfDisk(path) : path)
+  const key = JSON.stringify([hostname(), named(store), inputs.map(named)])
   return createHash('sha256').update(key).digest('hex').slice(0, 32)
 }
 

@@ -1,15 +1,6 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import {
-  accessSync,
-  constants,
-  createReadStream,
-  fstatSync,
-  lstatSync,
-  openSync,
-  realpathSync,
-  statSync,
-} from 'node:fs'
+import { accessSync, constants, createReadStream, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
@@ -17,6 +8,7 @@ import { smallestId } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { checkSignal, maxTimer, within } from '../../platform/clock.js'
 import { malformed, must, PlantsError, systemCode } from '../../platform/errors.js'
+import { isSameFile } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { explainRead, readStdin } from '../../platform/text-files.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
@@ -55,7 +47,7 @@ export interface OpenInput extends FormatReader {
 
 /** Throws `malformed` for an unreadable input, or one that is the rejects file. */
 export function assertReadable({ inputs, rules }: ImportPlan, rejects: string | undefined): void {
-  const target = rejects !== undefined && isThere(rejects) && realpathSync(rejects)
+  const target = rejects !== undefined && isThere(rejects) ? rejects : undefined
   for (const { path, name } of inputs) {
     if (path === '-') continue
     try {
@@ -63,7 +55,7 @@ export function assertReadable({ inputs, rules }: ImportPlan, rejects: string | 
     } catch (error) {
       throw explainInput(name, error)
     }
-    if (realpathSync(path) === target)
+    if (target !== undefined && isSameFile(path, target))
       throw malformed(`${rules.optionNames.rejects} names the input ${name}`, 'Choose another file')
   }
 }

@@ -1,8 +1,8 @@
+import { once } from 'node:events'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Options } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { describeDriver } from '../../../src/platform/sqlite.js'
 import { isLinux } from '../../helpers/linux.js'
 import { printed, World } from '../../helpers/world.js'
 
@@ -43,7 +43,8 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
       expect((await create({ inputFile: join(user.home, 'moss.json') })).code).toBe(0)
       expect((await create({ input: '{"id":3,"name":"Ivy"}' })).code).toBe(0)
       expect(await create({})).toMatchObject({ code: 2, out: '' })
-      const all = `${fern}{"id":2,"name":"Moss"}\n{"id":3,"name":"Ivy"}\n`
+      expect((await plants(user, 'import', { env, input: '{"id":4,"name":"Reed"}\r\n' })).code).toBe(0)
+      const all = `${fern}{"id":2,"name":"Moss"}\n{"id":3,"name":"Ivy"}\n{"id":4,"name":"Reed"}\n`
       expect(await plants(user, 'list', { env })).toEqual(printed(all))
       const stdout = { file: join(user.home, 'out') }
       expect(await plants(user, 'export', { env, stdout })).toMatchObject({ code: 0, err: '' })
@@ -62,15 +63,24 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
     expect(user.read('kept/all.ndjson')).toBe(`${fern}{"id":4,"name":"Reed"}\n`)
   })
 
-  // The packaged driver keeps a file open until the statements of its closed connections are garbage-collected.
-  describe.skipIf(describeDriver().driver !== 'node:sqlite')('a backup (needs Node 24.15)', () => {
-    test('is made, replaced and restored', async () => {
-      const user = await withFern()
-      mkdirSync(join(user.home, 'kept'))
-      for (const command of ['backup kept/plants.bak', 'backup kept/plants.bak', 'restore kept/plants.bak --yes'])
-        expect({ command, code: (await plants(user, command)).code }).toEqual({ command, code: 0 })
-      expect([readdirSync(join(user.home, 'kept')), (await plants(user, 'list')).out]).toEqual([['plants.bak'], fern])
-    })
+  test('a backup is made, replaced and restored', async () => {
+    const user = await withFern()
+    mkdirSync(join(user.home, 'kept'))
+    for (const command of ['backup kept/plants.bak', 'backup kept/plants.bak', 'restore kept/plants.bak --yes'])
+      expect({ command, code: (await plants(user, command)).code }).toEqual({ command, code: 0 })
+    expect([readdirSync(join(user.home, 'kept')), (await plants(user, 'list')).out]).toEqual([['plants.bak'], fern])
+  })
+
+  test.each([
+    ['on Windows, a service drains', windowsOf, 0],
+    ['elsewhere, where nohup must hold, SIGHUP ends it', () => ({}), undefined],
+  ])('when its console is closed, %s', async (_, envOf, code) => {
+    const user = await withFern()
+    const env = { ...envOf(user), PLANTS_SERVE_TOKEN: 'a-token-to-drain-with' }
+    const service = user.start('serve --port 0', { env })
+    if (service.stdout) await once(service.stdout, 'data')
+    service.kill('SIGHUP')
+    expect((await service).exitCode).toBe(code)
   })
 
   test('a hint names the commands of Windows', async () => {
@@ -78,6 +88,9 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
     user.write('config/settings.json', '{"version":1}', 0o444)
     const { code, err } = await plants(user, 'config set timeout 1m', { env: { PLANTS_CONFIG_DIR: user.config } })
     expect([code, err]).toEqual([74, expect.stringContaining(`Make the file writable: attrib -r ${user.file}`)])
+    const created = await plants(user, ['create', '--id', '1', '--name', 'Fern', '--store', 'two words/plants.db'])
+    expect(created.err).toContain(`Make it with: mkdir "${join(user.home, 'two words')}"\n`)
+    expect((await plants(user, 'import --rejects -', { input: '' })).err).not.toContain('/dev')
   })
 
   test('the password file of libpq is in APPDATA', async () => {

@@ -2,7 +2,9 @@ import { expect, test } from 'vitest'
 import { delayOf, maxTimer, wait } from '../../../src/platform/clock.js'
 import { posixWord, windowsWord } from '../../../src/platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../../../src/platform/escape.js'
-import { connect } from '../../../src/platform/sqlite.js'
+import { deviceOf, environmentOf } from '../../../src/platform/io.js'
+import { connect, uriOf } from '../../../src/platform/sqlite.js'
+import { endingSignals, isPipe } from '../../../src/platform/streams.js'
 
 test('a timeout that is over or too long for a timer brings no warning of Node', async () => {
   const warnings: Error[] = []
@@ -56,4 +58,39 @@ test.each([
   ['', "''", '""'],
 ])('%j is %s for a POSIX shell, and %s on Windows', (text, posix, windows) => {
   expect([posixWord(text), windowsWord(text)]).toEqual([posix, windows])
+})
+
+const [posix, windows] = [{ isWindows: false }, { isWindows: true }]
+
+test.each([
+  [windows, '\\\\server\\share\\50% #1?.db', 'file:////server/share/50%25 %231%3F.db?mode=ro'],
+  [windows, 'C:\\März\\plants.db', 'file:///C:/März/plants.db?mode=ro'],
+  [windows, 'c:/plants.db', 'file:///c:/plants.db?mode=ro'],
+  [posix, '/srv/a\\b?.db', 'file:///srv/a\\b%3F.db?mode=ro'],
+])('with %j, SQLite opens %s by a URI without a host', (system, path, uri) => {
+  expect(uriOf(path, 'mode=ro', system)).toBe(uri)
+})
+
+test('a variable has any case on Windows alone', () => {
+  const env = { plants_Store: 'a.db', Path: 'C:\\' }
+  expect(environmentOf(env, windows)).toEqual({ PLANTS_STORE: 'a.db', PATH: 'C:\\' })
+  expect(environmentOf(env, posix)).toEqual(env)
+})
+
+test.each([
+  ['NUL', '\\\\.\\NUL'],
+  ['nul:', '\\\\.\\nul'],
+  ['\\\\.\\NUL', '\\\\.\\NUL'],
+  ['nul.csv', undefined],
+  ['annul', undefined],
+])('on Windows alone, %s names the device %s', (path, device) => {
+  expect([deviceOf(path, windows), deviceOf(path, posix)]).toEqual([device, undefined])
+})
+
+test('a pipe is known by its mode, because isFIFO is false on Windows', () => {
+  expect([0o010600, 0o100600, 0o020600].map((mode) => isPipe({ mode }))).toEqual([true, false, false])
+})
+
+test('a closed console and Ctrl-Break drain on Windows alone', () => {
+  expect(endingSignals(windows)).toEqual([...endingSignals(posix), 'SIGBREAK', 'SIGHUP'])
 })
