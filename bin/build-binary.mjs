@@ -38,7 +38,8 @@ function parse(args) {
 }
 
 function usageWithTargets() {
-  return `${usage}\nThe targets are ${Object.keys(targets).join(', ')}`
+  const names = Object.keys(targets).join(', ')
+  return `${usage}\nThe targets are ${names}\nThose for musl need libstdc++: apk add libstdc++`
 }
 
 async function main({ asked, out, isHelp }) {

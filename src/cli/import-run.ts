@@ -1,6 +1,7 @@
 import type { Reporter } from '../output/reporter.js'
 import { grouped, plantCount } from '../plant/plant.js'
 import { malformed, must, PlantsError } from '../platform/errors.js'
+import { inCaseOfDisk } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { CheckpointMovedError } from '../stores/common/checkpoint-state.js'
 import type { OptionNames } from '../transfer/formats/chunk.js'
@@ -179,7 +180,7 @@ function readingFlags(options: ImportOptions): SavedImport['flags'] {
     '--map': map.length > 0 ? map.join() : undefined,
     '--id-from': options.idFrom?.toString(),
     '--match': options.match,
-    '--rejects': options.rejects,
+    '--rejects': options.rejects && inCaseOfDisk(options.rejects),
     '--atomic': options.atomic && '',
   }
 }

@@ -36,9 +36,12 @@ test.each([
     'bin/build-binary.mjs --target amiga',
     'There is no target amiga\nThe targets are linux-x64, linux-arm64, linux-x64-musl, ',
   ],
+  ['bin/build-binary.mjs --target darwin-arm64', 'There is no target darwin-arm64\n'], // its Bun has no SQLite
   ['bin/build-binary.mjs --fast', "Unknown option '--fast'"],
+  ['test/windows.mjs', 'needs wine. On Debian, install it with: apt-get install --no-install-recommends wine wine64'],
+  ['test/windows.mjs --only 21', '--only must be some of 20.19,22,24,26, but has 21'],
 ])('%s: exit code 2', async (line, message) => {
-  const env = line.includes('conformance') ? { PATH: '' } : {}
+  const env = /conformance|windows/.test(line) ? { PATH: '' } : {}
   expect(await script(line, env)).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
 })
 
@@ -85,3 +88,43 @@ function lineOf(title: string, text: string): string | undefined {
   const line = text.split('\n').find((candidate) => candidate.startsWith(`${title}  `))
   return line?.slice(title.length).trim()
 }
+
+test.each([
+  ['v1.1.0', 0],
+  ['v1.1.1', 1],
+  ['1.1.0', 1],
+])('version 1.1.0 is released by the tag %s: exit code %i', async (tag, exitCode) => {
+  const workflow = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8')
+  const command = /- run: (test .*) #/.exec(workflow)?.[1] ?? ''
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'package.json'), '{"name":"x","version":"1.1.0"}')
+  const options = { cwd: folder, reject: false, env: { GITHUB_REF_NAME: tag } }
+  expect((await execa('bash', ['-eo', 'pipefail', '-c', command], options)).exitCode).toBe(exitCode)
+})
+
+/** Runs the script of advisories with an `npm` that prints this. */
+async function advisories(report: string) {
+  const folder = temporaryFolder()
+  writeFileSync(join(folder, 'report'), report)
+  writeFileSync(join(folder, 'npm'), `#!/bin/sh\ncat '${folder}/report'; exit 1\n`, { mode: 0o755 })
+  const { exitCode, stdout, stderr } = await script('bin/advisories.mjs', { PATH: `${folder}:${process.env['PATH']}` })
+  return { exitCode, stdout: stdout.replace(/\d+(?= bundled)/, 'N'), stderr }
+}
+
+test('an advisory counts if it is about what is bundled', async () => {
+  const via = [{ url: 'https://example.com/1' }]
+  const about = (name: string, severity: string) => ({
+    [name]: { name, severity, nodes: [`node_modules/${name}`], via },
+  })
+  const none = { exitCode: 0, stdout: '0 advisories about N bundled packages', stderr: '' }
+  const others = { ...about('vitest', 'critical'), ...about('pg', 'low') }
+  expect(await advisories(JSON.stringify({ vulnerabilities: others }))).toEqual(none)
+  expect(await advisories(JSON.stringify({ vulnerabilities: about('pg', 'high') }))).toMatchObject({
+    exitCode: 1,
+    stdout: expect.stringMatching(
+      /^pg@[\d.]+: high: https:\/\/example\.com\/1\n1 advisories about N bundled packages$/,
+    ),
+  })
+  const failed = '{"message":"405 Method Not Allowed","error":{}}'
+  expect(await advisories(failed)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('405') })
+})

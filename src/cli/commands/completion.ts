@@ -116,7 +116,32 @@ complete -c plants -n 'test "$__plants_files" = any' -F
 complete -c plants -f -k -a '(__plants_complete)'
 `
 
-const shells = ['bash', 'zsh', 'fish'] as const
+/** For a native program, PowerShell proposes files itself where there is no candidate. Typed text is never evaluated. */
+const powershell = script`# Completion of plants for PowerShell: plants completion powershell | Out-String | Invoke-Expression
+
+Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {
+    param($word, $line, $cursor)
+
+    $words = @($line.CommandElements | Where-Object { $_.Extent.EndOffset -lt $cursor } | ForEach-Object {
+        if ($_ -is [System.Management.Automation.Language.StringConstantExpressionAst]) { $_.Value } else { $_.Extent.Text }
+    })
+    $current = "$word".Trim('"', "'")
+    $typed = @(@($words | Select-Object -Skip 1) + $current | ForEach-Object { ".$_" })
+    $program = if ($words) { $words[0] } else { 'plants' }
+    $lines = @(& $program __complete . @typed 2>$null)
+    if (-not $lines) { return }
+    $files, $prefix = $lines[0] -split "\`t", 2
+    foreach ($candidate in $lines | Select-Object -Skip 1) {
+        $name, $meaning = $candidate -split "\`t", 2
+        if (-not "$prefix$name".StartsWith($current, [StringComparison]::OrdinalIgnoreCase)) { continue }
+        if (-not $meaning) { $meaning = $name }
+        [System.Management.Automation.CompletionResult]::new("$prefix$name", $name, 'ParameterValue', $meaning)
+    }
+    if ($files -eq 'any') { [System.Management.Automation.CompletionCompleters]::CompleteFilename($current) }
+}
+`
+
+const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 
 export function defineCompletion(command: PlantsCommand, io: Io): void {
   command
@@ -137,6 +162,8 @@ export function defineCompletion(command: PlantsCommand, io: Io): void {
       `  plants completion zsh > "\${fpath[1]}/_plants"`,
       'fish, once:',
       '  plants completion fish > ~/.config/fish/completions/plants.fish',
+      'PowerShell, in the file that $PROFILE names:',
+      '  plants completion powershell | Out-String | Invoke-Expression',
       'For an alias of plants, such as p:',
       '  bash: complete -F _plants p   zsh: compdef _plants p   fish: complete -c p -w plants',
     )
@@ -145,12 +172,12 @@ export function defineCompletion(command: PlantsCommand, io: Io): void {
       'plants completion zsh > _plants',
       'plants completion fish > plants.fish',
     )
-    .handler((_: object, shell: (typeof shells)[number]) => writeAnswer(io, { bash, zsh, fish }[shell]))
+    .handler((_: object, shell: (typeof shells)[number]) => writeAnswer(io, { bash, zsh, fish, powershell }[shell]))
 }
 
-/** A raw template, without the backslash before `${`, which TypeScript needs and shells must not see. */
+/** A raw template, without the backslash before `${` and a backtick, which TypeScript needs and shells must not see. */
 function script({ raw }: TemplateStringsArray): string {
-  return raw.join('').replaceAll('\\${', '${')
+  return raw.join('').replaceAll('\\${', '${').replaceAll('\\`', '`')
 }
 
 type Candidate = readonly [word: string, meaning: string]

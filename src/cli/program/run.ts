@@ -33,9 +33,11 @@ async function runLine(argv: string[], io: Io): Promise<void> {
   const [first = '', second, ...words] = argv
   // In other programs, -v is often the version; here it is that alone, and --verbose with a command.
   if (argv.length === 1 && first === '-v') return writeAnswer(io, `${version}\n`)
-  if (first === '__complete' && second === '--') {
+  if (first === '__complete' && (second === '--' || second === '.')) {
     const { printCompletions } = await import('../commands/completion.js')
-    return printCompletions(programOf(io), words, io)
+    // PowerShell passes on neither an empty word nor `--`: its script begins each word with a dot.
+    const typed = second === '.' ? words.map((word) => word.slice(1)) : words
+    return printCompletions(programOf(io), typed, io)
   }
   const page = await runCommand(argv.length > 0 ? argv : ['--help'], io)
   if (page !== '') await writeAnswer(io, page)

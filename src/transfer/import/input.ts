@@ -7,7 +7,7 @@ import { createGunzip } from 'node:zlib'
 import { smallestId } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { checkSignal, maxTimer, within } from '../../platform/clock.js'
-import { malformed, must, PlantsError, systemCode } from '../../platform/errors.js'
+import { isWindows, malformed, must, PlantsError, systemCode } from '../../platform/errors.js'
 import { isSameFile } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { explainRead, readStdin } from '../../platform/text-files.js'
@@ -51,7 +51,9 @@ export function assertReadable({ inputs, rules }: ImportPlan, rejects: string | 
   for (const { path, name } of inputs) {
     if (path === '-') continue
     try {
-      accessSync(path, constants.R_OK)
+      if (isWindows)
+        statSync(path) // its access knows no permissions, and not NUL
+      else accessSync(path, constants.R_OK)
     } catch (error) {
       throw explainInput(name, error)
     }

@@ -103,3 +103,9 @@ test('settings that are broken or cannot be read, and wrong variables, only mean
 function namesOf(command: Command): string[] {
   return command.parent ? [...namesOf(command.parent), command.name()] : []
 }
+
+test('PowerShell, which drops an empty word and two dashes, puts a dot before each word', async () => {
+  const user = new World()
+  expect(await user.run('__complete . .stores .')).toEqual(await user.run(['__complete', '--', 'stores', '']))
+  expect((await user.run('__complete . .create .-- .')).out).toBe('none\t\n')
+})

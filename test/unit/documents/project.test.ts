@@ -35,6 +35,7 @@ describe('a workflow', () => {
     expect(Object.fromEntries(rights)).toEqual({
       'ci.yml': { contents: 'read' },
       'release.yml': {},
+      'release.yml: version': { contents: 'read' },
       'release.yml: check': { contents: 'read' },
       'release.yml: build': { contents: 'read' },
       'release.yml: npm': { 'id-token': 'write' },
@@ -65,6 +66,23 @@ describe('a workflow', () => {
       node: versions,
     })
   })
+})
+
+test('new versions of packages and actions are proposed', () => {
+  const { version, updates } = parse(read('.github/dependabot.yml')) as Dependabot
+  const ecosystems = updates.map((update) => [update['package-ecosystem'], update.directory, update.schedule.interval])
+  const weekly = [
+    ['npm', '/', 'weekly'],
+    ['github-actions', '/', 'weekly'],
+  ]
+  expect([version, ecosystems]).toEqual([2, weekly])
+})
+
+test('a checkout has LF on Windows, too', () => {
+  const lines = execFileSync('git', ['ls-files', '--eol'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
+  const texts = lines.filter((line) => !line.startsWith('i/-text'))
+  expect(texts.filter((line) => !line.includes('attr/text=auto eol=lf'))).toEqual([])
+  expect(lines.length - texts.length).toBeLessThan(10)
 })
 
 test.each([...forms])('the issue form %s has what GitHub needs', (_, text) => {
@@ -114,6 +132,11 @@ interface Step {
   uses?: string
   run?: string
   with?: Record<string, unknown>
+}
+
+interface Dependabot {
+  version: number
+  updates: { 'package-ecosystem': string; directory: string; schedule: { interval: string } }[]
 }
 
 interface Form {
