@@ -46,16 +46,3 @@ const { write, writeSync } = fs
 const inCodePage = (fd, bytes) => (isatty(fd) ? Buffer.from(String(bytes).replace(/[^\0-\x7f]/g, '?')) : bytes)
 fs.write = (fd, bytes, ...rest) => write(fd, inCodePage(fd, bytes), ...rest)
 fs.writeSync = (fd, bytes, ...rest) => writeSync(fd, inCodePage(fd, bytes), ...rest)
-
-// Node makes a pipe blocking that is stdout or stderr.
-for (const name of ['stdout', 'stderr']) {
-  const { get, ...rest } = Object.getOwnPropertyDescriptor(process, name)
-  let isBlocking = false
-  const getBlocking = () => {
-    const stream = get()
-    if (!isBlocking) stream._handle?.setBlocking?.(true)
-    isBlocking = true
-    return stream
-  }
-  Object.defineProperty(process, name, { ...rest, get: getBlocking })
-}

@@ -3,7 +3,6 @@ import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Options } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { intoPipe } from '../../helpers/bash.js'
 import { isLinux } from '../../helpers/linux.js'
 import { printed, World } from '../../helpers/world.js'
 
@@ -82,20 +81,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])('on a simulated Windows (n
     if (service.stdout) await once(service.stdout, 'data')
     service.kill('SIGHUP')
     expect((await service).exitCode).toBe(code)
-  })
-
-  test('a log that nobody reads does not stop a service', async () => {
-    const user = await withFern()
-    const token = 'a-token-for-a-log'
-    const env = { ...windowsOf(user), PLANTS_SERVE_TOKEN: token }
-    const { process: service } = intoPipe(user, 2, 'serve --port 0 --allow read', { env })
-    const [address] = await once(service.stdout, 'data')
-    const headers = { authorization: `Bearer ${token}` }
-    const ask = async () => (await fetch(`${String(address).trim()}/plants/1`, { headers })).text()
-    // more lines than a pipe has room for
-    for (let count = 0; count < 60; count += 1) await Promise.all(Array.from({ length: 10 }, ask))
-    service.kill('SIGINT')
-    expect((await service).exitCode).toBe(0)
   })
 
   test('a hint names the commands of Windows', async () => {
