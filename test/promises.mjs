@@ -3,14 +3,16 @@
 // tests, or several words of a title, with dashes between them: of a describe, or of a part of a transcript or an exchange.
 // The exit code is 1 if a rule has no test, or a key none.
 import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, sep } from 'node:path'
 import { pathToFileURL } from 'node:url'
 
 const page = join(import.meta.dirname, '../docs/contract.md')
 
 /** What names tests: files, and titles in them. */
 function namedTests() {
-  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' })
+  const files = readdirSync(import.meta.dirname, { recursive: true, encoding: 'utf8' }).map((file) =>
+    file.replaceAll(sep, '/'),
+  )
   return files
     .filter((file) => /\.(?:ts|txt|http)$/.test(file))
     .flatMap((file) => {

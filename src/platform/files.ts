@@ -32,8 +32,13 @@ export function makeFolder(folder: string): void {
 export function assertCreatable(path: string): void {
   let folder = dirname(path)
   while (!existsSync(folder) && dirname(folder) !== folder) folder = dirname(folder)
+  assertWritableDirectory(folder)
+}
+
+/** Throws the system error that would keep this user from creating a file in it. */
+export function assertWritableDirectory(folder: string): void {
   if (!statSync(folder).isDirectory()) throw Object.assign(new Error('not a directory'), { code: 'ENOTDIR' })
-  accessSync(folder, constants.W_OK | constants.X_OK)
+  accessSync(folder, constants.W_OK | constants.X_OK) // on Windows, also for a file
 }
 
 /** Makes the entries of a folder durable, where the file system can. */

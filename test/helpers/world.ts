@@ -1,5 +1,5 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import type { Options } from 'execa'
 import { plants, start } from './process.js'
 import { type Result, type RunOptions, runPlants } from './run.js'
@@ -43,18 +43,18 @@ export class World {
 
   /** Returns the path, which is relative to the home. */
   write(path: string, content: string | Uint8Array, mode = 0o600): string {
-    const file = join(this.home, path)
+    const file = resolve(this.home, path)
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
     writeFileSync(file, content, { mode })
     return path
   }
 
   read(path: string): string {
-    return readFileSync(join(this.home, path), 'utf8')
+    return readFileSync(resolve(this.home, path), 'utf8')
   }
 
   has(path: string): boolean {
-    return existsSync(join(this.home, path))
+    return existsSync(resolve(this.home, path))
   }
 
   /** Saves settings without the program: a text as it is, an object with the version that it leaves out. */

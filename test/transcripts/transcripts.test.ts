@@ -41,7 +41,9 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
   if (target !== undefined) world.write(target, out)
   const text = (target === undefined ? out : '') + err.replace(/^/gm, '! ').replace(/! $/, '')
   const stable = text
+    .replaceAll(JSON.stringify(world.home).slice(1, -1), 'HOME')
     .replaceAll(world.home, 'HOME')
+    .replace(/HOME[\\\w.-]+/g, (path) => path.replaceAll(/\\+/g, '/')) // on Windows
     .replaceAll('\u001b', '^[')
     .replace(/"seconds":[\d.]+,"rate":\d+/g, '"seconds":0,"rate":0')
     .replace(/ in \d+(\.\d)? s( \([\d,]+\/s\))?/g, ' in 0.0 s')

@@ -166,7 +166,7 @@ const checks = {
       ok(`export ${name} --store ${store} --yes`)
       ok(`import ${name} --store ${store} --rejects ${name}`)
     }
-    fails('create --store NUL --id 1 --name x', 4, 'is a device')
+    fails('create --store sqlite:NUL --id 1 --name x', 4, 'is a device')
     assert.deepEqual(
       readdirSync('.').filter((name) => /nul/i.test(name)),
       [],

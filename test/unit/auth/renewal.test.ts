@@ -8,6 +8,7 @@ import { PlantService } from '../../helpers/plant-service.js'
 import { ioOf } from '../../helpers/run.js'
 import { closedAfterTest, createPlant } from '../../helpers/store.js'
 import { Team } from '../../helpers/team.js'
+import { isWindows } from '../../helpers/windows.js'
 
 /** Opens a store whose token command prints another token each time; `letPass` moves its clock by minutes. */
 async function openTeam(
@@ -42,8 +43,8 @@ async function create(store: HttpStore, first: number, count: number): Promise<S
 const message = 'This token has expired'
 const body = { error: 401, message }
 
-test.each([401, 1001])(
-  'a token that expires during an import is renewed by its command, at most once a minute: error %i',
+test.skipIf(isWindows).each([401, 1001])(
+  'a token that expires during an import is renewed by its command, at most once a minute: error %i (needs sh)',
   async (error) => {
     let valid = 's3cret-1'
     const service = await PlantService.listen({
@@ -73,22 +74,25 @@ const pages = async (store: HttpStore) =>
 const first = json(200, [fern], { Link: '</plants?after=1>; rel="next"' })
 const second = json(200, [{ id: 2, name: 'Moss' }])
 
-test.each<[string, (store: HttpStore) => Promise<unknown>, unknown, string, Buffer[]]>([
+test.skipIf(isWindows).each<[string, (store: HttpStore) => Promise<unknown>, unknown, string, Buffer[]]>([
   ['get', async (store) => (await store.get([1n])).get(1n), stored, 'GET /plants/1', [expired, json(200, fern)]],
   ['list, between two pages', pages, [stored, { id: 2n, name: 'Moss' }], 'GET /plants', [first, expired, second]],
   ['create', (store) => createPlant(store, stored), stored, 'POST', [expired, json(200, { name: 'Fern' })]],
-])('a request with an expired token is repeated once with a new one: %s', async (_, run, value, line, answers) => {
-  const service = await Hostile.listen({ openapi, posts: [...answers], others: { [line]: [...answers] } })
-  const { store, secrets } = await openTeam(service.url)
-  expect(await run(store)).toEqual(value)
-  const sent = service.requests.flatMap(({ headers }) => headers['authorization'] ?? [])
-  expect(sent).toEqual([...answers.slice(1).map(() => 'Bearer s3cret-1'), 'Bearer s3cret-2'])
-  expect(secrets.size).toBe(2)
-})
+])(
+  'a request with an expired token is repeated once with a new one: %s (needs sh)',
+  async (_, run, value, line, answers) => {
+    const service = await Hostile.listen({ openapi, posts: [...answers], others: { [line]: [...answers] } })
+    const { store, secrets } = await openTeam(service.url)
+    expect(await run(store)).toEqual(value)
+    const sent = service.requests.flatMap(({ headers }) => headers['authorization'] ?? [])
+    expect(sent).toEqual([...answers.slice(1).map(() => 'Bearer s3cret-1'), 'Bearer s3cret-2'])
+    expect(secrets.size).toBe(2)
+  },
+)
 
 const twice = 'test -e ran && exit 3; touch ran; echo s3cret-1'
 
-test.each([
+test.skipIf(isWindows).each([
   ['that rejects the new token, too', expired, {}, { message }, 2],
   [
     'with PLANTS_TOKEN',
@@ -98,7 +102,7 @@ test.each([
     1,
   ],
   ['whose command fails now', expired, { command: twice }, { message: expect.stringMatching('exit code 3') }, 1],
-])('a request %s fails', async (_, answer, options, failure, requests) => {
+])('a request %s fails (needs sh)', async (_, answer, options, failure, requests) => {
   const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [answer] } })
   const { store } = await openTeam(service.url, options)
   await expect(store.get([1n])).rejects.toMatchObject({ type: 'unauthorized', ...failure })

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Hostile } from '../../helpers/hostile.js'
 import { posts, Team } from '../../helpers/team.js'
+import { isWindows } from '../../helpers/windows.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
 const auth = 'auth token --store team'
@@ -17,19 +18,19 @@ describe('a token command that fails', () => {
     '300ms',
   ] as const
 
-  test.each([
+  test.skipIf(isWindows).each([
     ['echo s3cret; exit 7', 'ended with exit code 7', tryIt, '1h'],
     ['echo s3cret; kill -KILL $$', 'was killed by SIGKILL', tryIt, '1h'],
     ["mkfifo fifo; trap '' TERM; echo s3cret; while :; do read x < fifo; done", ...hangs],
     ['tail -f /dev/null &\necho $! > pid; wait', ...hangs],
-  ])('gives no token: %j', async (lines, why, hint, timeout) => {
+  ])('gives no token: %j (needs sh)', async (lines, why, hint, timeout) => {
     const team = new Team()
     const program = team.script(lines)
     expect(await team.takes(program).run(`${auth} --timeout ${timeout}`)).toEqual(failure(program, why, hint))
     if (team.has('pid')) team.background()
   })
 
-  test('has the time of its store', async () => {
+  test.skipIf(isWindows)('has the time of its store (needs tail)', async () => {
     const team = new Team().takes('tail -f /dev/null', undefined, { timeout: '200ms' })
     expect(await team.run(auth)).toEqual(failure('tail', hangs[0].replace('0.3', '0.2'), hangs[1]))
   })
@@ -80,7 +81,7 @@ describe('a token command is invalid', () => {
 })
 
 describe('a token command', () => {
-  test('is split at spaces, and no shell reads it', async () => {
+  test.skipIf(isWindows)('is split at spaces, and no shell reads it (needs sh)', async () => {
     const team = new Team()
     const program = team.script('printf "%s\\n" "$@" > words; echo s3cret', 'my words').replace(' ', '\\ ')
     const special = `$HOME \`id\` $(id) ; echo && rm -rf x | y > z < w & # q * ~ {a,b} a"b" c' caf\u00e9 \u{1f331}`
@@ -88,15 +89,15 @@ describe('a token command', () => {
     expect(team.read('words').trim().split('\n')).toEqual(['a', 'b', 'c', 'd e', ...special.split(' ')])
   })
 
-  test('may leave a process behind that holds its stdout open', async () => {
+  test.skipIf(isWindows)('may leave a process behind that holds its stdout open (needs sh)', async () => {
     const team = new Team()
     team.takes(team.script('tail -f /dev/null 2> /dev/null &\necho $! > pid; echo s3cret'))
     expect(await team.run(auth)).toEqual(printed('s3cret\n'))
     expect(process.kill(team.background(), 0)).toBe(true)
   })
 
-  test.each(['team', 'postgres://me:s3cret-of-a-database@127.0.0.1/plants'])(
-    'has the environment of the program, without its secrets, with PLANTS_STORE=%s',
+  test.skipIf(isWindows).each(['team', 'postgres://me:s3cret-of-a-database@127.0.0.1/plants'])(
+    'has the environment of the program, without its secrets, with PLANTS_STORE=%s (needs sh)',
     async (store) => {
       const team = new Team()
       team.takes(team.script('env > env.txt; echo s3cret'))
@@ -138,11 +139,11 @@ function prints(text: string): Team {
   return team.takes(`cat ${team.home}/printed`)
 }
 
-test.each([
+test.skipIf(isWindows).each([
   ['A token in blanks, after a byte order mark', '\ufeff\n\n \ts3cret \r\n\n', 's3cret'],
   ['The longest token', longest, longest],
   ['64 KiB', 's3cret'.padEnd(65_536, '\n'), 's3cret'],
-])('%s from a token command is taken', async (_, text, token) => {
+])('%s from a token command is taken (needs sh)', async (_, text, token) => {
   expect(await prints(text).run(auth)).toEqual(printed(`${token}\n`))
 })
 
@@ -150,15 +151,15 @@ const mustPrint = 'Try it in a shell: it must print a token, and nothing else on
 const notOne =
   'printed text that contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
 
-test.each([
+test.skipIf(isWindows).each([
   ['blanks', ' \r\n', 'printed nothing'],
   ['too long a token', `${longest}x`, 'printed text that is longer than 4096 characters'],
   ['JSON', '{"token":"s3cret"}', notOne],
-])('%s from a token command is no token, and is not repeated', async (_, text, why) => {
+])('%s from a token command is no token, and is not repeated (needs sh)', async (_, text, why) => {
   expect(await prints(text).run(auth)).toEqual(failure('cat', why, mustPrint))
 })
 
-test('no more than 64 KiB of a token command are read', async () => {
+test.skipIf(isWindows)('no more than 64 KiB of a token command are read (needs sh)', async () => {
   const failed = failure('yes', 'printed more than 64 KiB', mustPrint)
   expect(await new Team().takes('yes s3cret').run(auth)).toEqual(failed)
 })

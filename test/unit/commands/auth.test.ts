@@ -5,6 +5,7 @@ import { objectsOf } from '../../helpers/json-lines.js'
 import type { Result, RunOptions } from '../../helpers/run.js'
 import { modeOf } from '../../helpers/settings-file.js'
 import { settableTime } from '../../helpers/time.js'
+import { isWindows } from '../../helpers/windows.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
 // What these commands print without a service is in transcripts/auth.txt.
@@ -40,21 +41,24 @@ function read({ code, out, err }: Result, url = 'no url') {
 
 // Other fields of the file are kept: unit/config.
 describe('login saves a token', () => {
-  test('of 4096 characters between spaces, for its owner alone, and asks the service once', async () => {
-    const longest = 's3cret'.padEnd(4096, 'x')
-    const service = await accepting()
-    const address = `${service.url}/v1`
-    expect(read(await login(address, `\ufeff\n  ${longest}\t\r\n\r\n`))).toEqual({
-      code: 0,
-      out: [{ store: address, address, source: 'file', savedAt: aTime, checked: true }],
-      err: [],
-    })
-    expect(user.saved).toEqual({ version: 1, tokens: { [address]: { token: longest, savedAt: aTime } } })
-    expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
-    expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
-    const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
-    expect(service.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
-  })
+  test.skipIf(isWindows)(
+    'of 4096 characters between spaces, for its owner alone, and asks the service once (needs modes)',
+    async () => {
+      const longest = 's3cret'.padEnd(4096, 'x')
+      const service = await accepting()
+      const address = `${service.url}/v1`
+      expect(read(await login(address, `\ufeff\n  ${longest}\t\r\n\r\n`))).toEqual({
+        code: 0,
+        out: [{ store: address, address, source: 'file', savedAt: aTime, checked: true }],
+        err: [],
+      })
+      expect(user.saved).toEqual({ version: 1, tokens: { [address]: { token: longest, savedAt: aTime } } })
+      expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
+      expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
+      const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
+      expect(service.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
+    },
+  )
 
   test('for the address of a name, and says that PLANTS_TOKEN takes precedence', async () => {
     const service = await accepting()

@@ -7,6 +7,7 @@ import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
+import { isWindows } from '../../helpers/windows.js'
 import { answer, refusal, World } from '../../helpers/world.js'
 
 // The messages about files that are no backups are in transcripts/backup.txt.
@@ -77,7 +78,7 @@ test('a damaged store is neither backed up nor replaced', async () => {
 })
 
 describe('backup', () => {
-  test('copies all that is in a store into one file, for its owner alone', async () => {
+  test.skipIf(isWindows)('copies all that is in a store into one file, for its owner alone (needs modes)', async () => {
     await user.run('create --id=-9223372036854775808 --name Moss')
     await user.run('tokens create --note ci')
     const made = await user.run('backup plants.bak')
@@ -90,7 +91,7 @@ describe('backup', () => {
     expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
   })
 
-  test('replaces an older one, also through a link, and keeps its mode', async () => {
+  test.skipIf(isWindows)('replaces an older one, also through a link, and keeps its mode (needs links)', async () => {
     await user.run('backup plants.bak')
     fs.chmodSync(at('plants.bak'), 0o640)
     await user.run('create --id=-9223372036854775808 --name Moss')
@@ -100,7 +101,7 @@ describe('backup', () => {
     expect(fs.statSync(at('plants.bak')).mode & 0o777).toBe(0o640)
   })
 
-  test('does not replace the store itself, or another that is in use', async () => {
+  test.skipIf(isWindows)('does not replace the store itself, or another that is in use (needs links)', async () => {
     fs.symlinkSync(user.store, at('link'))
     fs.linkSync(user.store, at('name'))
     const err = expect.stringContaining('is the store itself')
@@ -133,7 +134,8 @@ describe('restore', () => {
     await user.run('create --id 2 --name Ivy')
     const before = await listOf('local')
     const { code, out, err } = await user.run('restore plants.bak --yes --output text')
-    const pattern = /^Restored 2 plants from .*\/plants.bak to .*\/plants.db; the previous contents are kept in (.*)\n$/
+    const pattern =
+      /^Restored 2 plants from .*[\\/]plants.bak to .*[\\/]plants.db; the previous contents are kept in (.*)\n$/
     const [, kept = ''] = pattern.exec(out) ?? []
     expect({ code, err }).toEqual({ code: 0, err: '' })
     expect(kept.replace(user.store, '')).toMatch(/^\.before-restore-\d{8}T\d{6}Z$/)

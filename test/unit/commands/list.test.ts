@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { RunOptions } from '../../helpers/run.js'
 import { printed, refusal, World } from '../../helpers/world.js'
@@ -71,7 +72,7 @@ describe('a store that is missing', () => {
       user.write('empty.db', '')
       for (const name of ['typo.db', 'empty.db'])
         expect(await user.run(line, { env: { PLANTS_STORE: `./${name}` } })).toEqual(
-          refusal(`There is no store at ${user.home}/${name}`, hint, 4),
+          refusal(`There is no store at ${join(user.home, name)}`, hint, 4),
         )
       expect([user.has('typo.db'), user.read('empty.db')]).toEqual([false, ''])
     },

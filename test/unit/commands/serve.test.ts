@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 import { chmodSync, chownSync, existsSync, readdirSync } from 'node:fs'
 import { type AddressInfo, connect, createServer } from 'node:net'
+import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import type { RunOptions } from '../../helpers/run.js'
+import { isWindows } from '../../helpers/windows.js'
 import { refusal, World } from '../../helpers/world.js'
 
 const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
@@ -56,7 +58,7 @@ describe('a store that does not exist', () => {
 
   test('is neither served nor created without a token', async () => {
     const options: RunOptions = { env: { NO_COLOR: '1' } }
-    const missing = refusal(`There is no store at ${user.home}/a.db`, `${hint} --store a.db`, 4)
+    const missing = refusal(`There is no store at ${join(user.home, 'a.db')}`, `${hint} --store a.db`, 4)
     expect(await serve(['--store', 'a.db'], options)).toEqual(missing)
     expect(await serve([], options)).toEqual(refusal(`There is no store at ${user.store}`, hint, 4))
     expect(readdirSync(user.home)).toEqual([])
@@ -79,12 +81,12 @@ describe('a service does not start', () => {
     expect(await failureOf([flag, `${port}`])).toEqual({ code: 4, error: 503, message, hint, retryable: true })
   })
 
-  test('at a socket that cannot be there', async () => {
+  test.skipIf(isWindows)('at a socket that cannot be there (needs Unix sockets)', async () => {
     const message = expect.stringContaining(`${user.home}/none`)
     expect(await failureOf(['--socket', `${user.home}/none/socket`])).toMatchObject({ code: 2, error: 400, message })
   })
 
-  test('in the place of a file', async () => {
+  test.skipIf(isWindows)('in the place of a file (needs Unix sockets)', async () => {
     const path = `${user.home}/${user.write('file', 'precious')}`
     const message = `${path} exists and is not a socket`
     expect(await failureOf(['--socket', path])).toMatchObject({ code: 2, message })
@@ -135,7 +137,7 @@ describe('a service does not start', () => {
   })
 })
 
-test('the address is escaped on a terminal', async () => {
+test.skipIf(isWindows)('the address is escaped on a terminal (needs Unix sockets)', async () => {
   const args = ['--socket', `${user.home}/s\x1b[31m\x9b\u202e`, '--output', 'text']
   expect(await serve(args, { terminals: ['stdout'] })).toMatchObject({
     code: 0,

@@ -1,14 +1,16 @@
+import { resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import type { RunOptions } from '../../helpers/run.js'
+import { isWindows } from '../../helpers/windows.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 // What these commands print is in transcripts/stores.txt and config.txt.
 
 const team = 'https://plants.example.com/v1'
-const garden = '/srv/garden.db'
+const garden = resolve('/srv/garden.db')
 const stores = { team: { address: team, timeout: '2m' }, garden: { address: garden } }
 const onTerminal: RunOptions = { terminals: ['stdout', 'stderr'], columns: 120 }
 
@@ -23,6 +25,12 @@ describe('an address', () => {
   const longer = expect.stringContaining('has a socket path that is longer')
   const nul = expect.stringContaining('contains U+0000')
 
+  const sockets: [why: unknown, text: string, hint: string][] = [
+    ['does not name a socket', 'unix:', 'For example: unix:/run/plants.sock'],
+    ['has a socket path that contains ":/", where a base path would begin', 'unix:sub/b.sock', 'Give it another path'],
+    [longer, `unix:/${'x'.repeat(200)}`, 'Sockets need shorter ones'],
+  ]
+
   test.each<[why: unknown, text: string, hint?: unknown]>([
     ['is empty', 'sqlite:'],
     ['does not name a store', 'gardener!secret'],
@@ -35,9 +43,7 @@ describe('an address', () => {
       'HTTPS://me:s3cret@plants.example.com',
       'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
     ],
-    ['does not name a socket', 'unix:', 'For example: unix:/run/plants.sock'],
-    ['has a socket path that contains ":/", where a base path would begin', 'unix:sub/b.sock', 'Give it another path'],
-    [longer, `unix:/${'x'.repeat(200)}`, 'Sockets need shorter ones'],
+    ...(isWindows ? [] : sockets),
     [nul, './\0', expect.any(String)],
   ])('that %s is rejected wherever it is given: %j', async (why, text, hint = addresses) => {
     const user = gardener()
@@ -62,9 +68,13 @@ describe('an address', () => {
 describe('the name of a store', () => {
   test.each(['1-2_b', 'x'.repeat(64), 'constructor'])('may be %s', async (name) => {
     const user = new World()
-    expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: '/mine.db' }))
+    expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: resolve('/mine.db') }))
     expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
-    expect(objectsOf((await user.run('stores list')).out)[1]).toEqual({ name, address: '/mine.db', inUse: true })
+    expect(objectsOf((await user.run('stores list')).out)[1]).toEqual({
+      name,
+      address: resolve('/mine.db'),
+      inUse: true,
+    })
     expect((await user.run(['stores', 'remove', name])).code).toBe(0)
     expect(user.saved).toEqual({ version: 1, stores: {} })
   })
@@ -82,7 +92,7 @@ describe('the name of a store', () => {
 
 test('stores set changes and removes what is saved with a store, and nothing else', async () => {
   const user = gardener({ output: 'json' })
-  const changed = { address: '/other.db', timeout: '1m' }
+  const changed = { address: resolve('/other.db'), timeout: '1m' }
   expect(await user.run('stores set garden --address /other.db --timeout 1m')).toEqual(
     answer({ name: 'garden', ...changed }),
   )
@@ -95,7 +105,7 @@ describe('stores list', () => {
     const user = gardener({ store: 'team' })
     await user.run(['stores', 'add', '10', team, '--allow-http', '--token-command', 'pass \u001b[31m'])
     const { out } = await user.run('stores list', onTerminal)
-    const local = `${user.home}/data/plants.db`
+    const local = user.store
     const cell = (text: string) => text.padEnd(Math.max(local.length, team.length))
     expect(stripVTControlCharacters(out)).toBe(`\
    NAME    ${cell('ADDRESS')}  SETTINGS
@@ -111,7 +121,7 @@ describe('stores list', () => {
     const user = new World()
     const saved = { 'my store': { address: garden }, '\u001b[2J': { address: garden }, local: { address: garden } }
     user.save({ stores: { ...saved, team: { address: team, name: 'x', inUse: true } } })
-    const local = { name: 'local', address: `${user.home}/data/plants.db`, inUse: true }
+    const local = { name: 'local', address: user.store, inUse: true }
     expect(await user.run('stores list')).toEqual(answer(local, { name: 'team', address: team, inUse: false }))
     for (const command of ['stores list', 'config list'])
       expect((await user.run(command, onTerminal)).out).not.toContain('\u001b[2J')

@@ -1,4 +1,4 @@
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
 import { defaultOf, type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
@@ -93,7 +93,7 @@ const invalid: Record<SettingName, [value: string, message: string]> = {
   store: ['nope', 'There is no store named "nope" (from PLACE)'],
   output: ['xml', 'PLACE must be one of text, json, ndjson, csv, tsv, but was "xml"'],
   timeout: ['soon', 'PLACE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
-  'ca-cert': ['/nonexistent/ca.pem', 'Could not read /nonexistent/ca.pem: there is no such file'],
+  'ca-cert': ['/nonexistent/ca.pem', `Could not read ${resolve('/nonexistent/ca.pem')}: there is no such file`],
   'allow-http': ['maybe', 'PLACE must be true or false, but was "maybe"'],
   'token-command': ['', 'PLACE is empty'],
 }

@@ -1,5 +1,5 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { join, posix } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import packageJson from '../../../package.json'
 import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
@@ -60,7 +60,7 @@ describe('the documentation', () => {
     const broken = [...pages].flatMap(([path, page]) =>
       [...page.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
         .filter(([, file = '', anchor]) => {
-          const target = file === '' ? path : join(dirname(path), file)
+          const target = file === '' ? path : posix.join(posix.dirname(path), file)
           return anchor === undefined ? !exists(target) : !anchorsOf(pages.get(target) ?? '').includes(anchor)
         })
         .map(([link]) => `${path}: ${link}`),

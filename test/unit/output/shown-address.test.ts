@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { linesOf } from '../../helpers/redacting.js'
+import { isWindows } from '../../helpers/windows.js'
 import { printed, World } from '../../helpers/world.js'
 
 // World.run itself fails when a password is shown: each holds "s3cret".
@@ -85,7 +86,7 @@ test.each([
   expect((await user.run('stores remove team')).out).toContain(`"address":"${shown}"`)
 })
 
-test('any other address is shown as it is', async () => {
+test.skipIf(isWindows)('any other address is shown as it is (needs paths with /)', async () => {
   const user = new World()
   for (const address of linesOf(`
     ./a:b@c.db

@@ -1,9 +1,11 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { forwardProxy } from '../../helpers/proxy.js'
 import { answer, connected, create, request, wire } from '../../helpers/traces.js'
+import { isWindows } from '../../helpers/windows.js'
 import { World } from '../../helpers/world.js'
 
 const posts = [json(200, { name: 'Fern' })]
@@ -22,7 +24,7 @@ describe('--verbose shows a request and its answer', () => {
     const { err, ...result } = await create(`${service.url}/v1`)
     expect(result).toEqual(created)
     expect(err.split('\n').slice(0, 8)).toEqual([
-      '* settings /nonexistent/config/settings.json',
+      `* settings ${join('/nonexistent/config', 'settings.json')}`,
       `* store ${service.url}/v1 (--store)`,
       expect.stringMatching(/^\* output (json|text on a terminal, else JSON) \(default\)$/),
       '* timeout 30s (default)',
@@ -75,7 +77,7 @@ describe('--verbose shows what is tried again', () => {
 })
 
 describe('--verbose shows', () => {
-  test('the source of a token, but not the token', async () => {
+  test.skipIf(isWindows)('the source of a token, but not the token (needs sh)', async () => {
     const service = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
     const user = new World()
     const { err: ofLogin } = await user.run(`auth login --with-token --verbose --store ${service.url}`, {

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { shellWord } from '../../../../src/platform/errors.js'
 import type { Change } from '../../../../src/stores/common/change.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
@@ -120,7 +121,7 @@ test.each([
 ])('an index on %s, which only another program can keep, is said to be the cause', async (expression, why) => {
   const rewritten = `UPDATE sqlite_schema SET sql = 'CREATE INDEX my_index ON plants (${expression})' WHERE name = 'my_index'`
   exec(`CREATE INDEX my_index ON plants (lower(name)); PRAGMA writable_schema = 1; ${rewritten}`, false)
-  const hint = `Look for an index that somebody added to it: sqlite3 ${user.store} '.schema plants'`
+  const hint = `Look for an index that somebody added to it: sqlite3 ${[user.store, '.schema plants'].map(shellWord).join(' ')}`
   const refused = refusal(`The store ${user.store} could not be used: ${why}`, hint, 4)
   for (const line of ['create --id 2 --name Moss', 'update 1 --name Ivy', 'delete 1 --yes'])
     expect(await user.run(line), line).toEqual(refused)
@@ -135,7 +136,7 @@ test('an index whose expression makes more than 64 MiB of a plant takes no memor
   expect(await user.run('create --id 2 --name Moss')).toEqual(refusal(rule, constraint, 1))
   const cause = `The store ${user.store} could not be used: string or blob too big`
   const why = 'Look for a plant of more than 64 MiB, or an index that makes such a text'
-  const hint = `${why}: sqlite3 ${user.store} '.schema plants'`
+  const hint = `${why}: sqlite3 ${[user.store, '.schema plants'].map(shellWord).join(' ')}`
   for (const line of ['backup other.bak', 'restore plants.bak --yes'])
     expect(await user.run(line), line).toEqual(refusal(cause, hint, 4))
   expect(await user.run('doctor')).toMatchObject({ code: 1, out: expect.stringContaining(cause) })

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
+import { shellWord } from '../../../../src/platform/errors.js'
 import { newPlant } from '../../../helpers/any-plant.js'
 import { check, fc } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
@@ -72,7 +73,7 @@ test.each<[string, message: string, hint: string, name?: string]>([
   [
     `${one}\n${other}`,
     several,
-    "For one on each line, with jq 1.7 or newer: jq -c . 'a b.json' | plants import -",
+    `For one on each line, with jq 1.7 or newer: jq -c . ${shellWord('a b.json')} | plants import -`,
     'a b.json',
   ],
 ])('the hint for %j is about its objects', async (input, message, hint, name = 'stdin') => {

@@ -11,6 +11,7 @@ import { Importer, plant } from '../../../helpers/imports.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { isLinux } from '../../../helpers/linux.js'
 import { query } from '../../../helpers/sqlite-file.js'
+import { isWindows } from '../../../helpers/windows.js'
 import { rows, workbook } from '../../../helpers/workbook.js'
 
 let user: Importer
@@ -69,7 +70,7 @@ describe('a rejects file', () => {
     expect(user.rejected('bad').map(({ line, record }) => [line, record])).toEqual([1, 2, 3].map((id) => [1, { id }]))
   })
 
-  test('is not kept if it is empty, and readable for its user alone', async () => {
+  test.skipIf(isWindows)('is not kept if it is empty, and readable for its user alone (needs modes)', async () => {
     user.write('plants', plant(2))
     expect(await user.import('plants --rejects bad')).toMatchObject({ code: 0 })
     expect(user.has('bad')).toBe(false)
