@@ -96,6 +96,10 @@ async function end({ child, ended }) {
 
 const token = 'a-token-that-is-long-enough'
 
+const hasOwnSqlite = /^(?:24\.(?:1[5-9]|[2-9]\d)|2[5-9])\./.test(process.versions.node)
+
+const leftIn = (journals) => readdirSync(journals).filter((name) => !name.endsWith('.lock'))
+
 /** What is left of a file that was being written. */
 const remains = (path = '.') => readdirSync(path).filter((name) => /^\.plants-|\.new$|\.tmp$/.test(name))
 
@@ -364,10 +368,8 @@ const checks = {
     } finally {
       await end(service)
     }
-    assert.deepEqual(
-      readdirSync(join(data, 'imports')).filter((name) => !name.endsWith('.lock')),
-      [],
-    )
+    // Before Node 24.15, the driver keeps the journal open until the process ends, so that it stays, empty.
+    if (hasOwnSqlite) assert.deepEqual(leftIn(join(data, 'imports')), [])
   },
   'a token command is run': async () => {
     const service = await serve(storeWith(1))

@@ -22,6 +22,7 @@ export function realPathOf(path: string): string {
  */
 export function makeFile(path: string, isInDefaultFolder: boolean): boolean {
   if (isInDefaultFolder) makeFolder(dirname(path))
+  if (isWindows && statSync(path, { throwIfNoEntry: false })?.isFile() === false) return false // `wx` opens NUL
   try {
     const fd = openSync(path, 'wx', 0o600)
     fchmodSync(fd, 0o600) // independent of the umask
