@@ -5,7 +5,7 @@
 // something is missing.
 import { spawn as spawnProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -75,13 +75,13 @@ async function onWine() {
     run('wineboot', '-i')
     // By default, wine is Windows 7, which Node refuses.
     run('reg', 'add', 'HKCU\\Software\\Wine', '/v', 'Version', '/d', 'win10', '/f')
-    mkdirSync(join(prefix, 'dosdevices/unc/localhost'), { recursive: true })
-    symlinkSync('../../../drive_c', join(prefix, 'dosdevices/unc/localhost/c$'))
     writeFileSync(join(prefix, 'ready'), '')
   }
-  const folder = join(prefix, 'drive_c/plants')
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder)
+  const [folder, share] = [join(prefix, 'drive_c/plants'), join(prefix, 'dosdevices/unc/localhost/share')]
+  for (const path of [folder, share]) {
+    rmSync(path, { recursive: true, force: true })
+    mkdirSync(path, { recursive: true })
+  }
   const path = (...parts) => ['C:\\plants', ...parts].join('\\')
   return { folder, path, env, command: ['wine'], nodeOf, end: () => spawnSync('wineserver', ['-k'], { env }) }
 

@@ -139,14 +139,15 @@ const checks = {
     assert.deepEqual(readdirSync(directory), ['50%25 #1.db'])
   },
   'a store has a UNC path': () => {
-    const unc = folder.replace(/^(.):/, '\\\\localhost\\$1$')
-    if (!existsSync(unc)) return 'there is no administrative share'
-    const store = join(unc, 'unc.db')
+    // A share of wine, or that of administrators.
+    const unc = ['\\\\localhost\\share', folder.replace(/^(.):/, '\\\\localhost\\$1$')].find(existsSync)
+    if (unc === undefined) return 'there is no share'
+    const store = join(unc, 'unc 1%.db')
+    rmSync(store, { force: true })
     ok(['create', '--store', store, '--id', '1', '--name', 'Fern'])
     ok(['create', '--store', store, '--id', '2', '--name', 'Moss'])
     ok(['backup', join(unc, 'unc.bak'), '--store', store])
     assert.equal(ok(['count', '--store', join(unc, 'unc.bak')]), '2\n')
-    assert.equal(ok('count --store .\\unc.db'), '2\n')
   },
   'the default store is in LOCALAPPDATA, and the settings are in APPDATA': () => {
     ok('create --id next --name Moss')
