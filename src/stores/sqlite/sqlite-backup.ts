@@ -10,7 +10,7 @@ import { checkIntegrity } from './sqlite-check.js'
 import { Connection, immutable, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
 import { explainFailure, isFull, nothingChanged, notOurs } from './sqlite-errors.js'
 import { tables } from './sqlite-format.js'
-import { isStore } from './sqlite-schema.js'
+import { flawOf, isStore } from './sqlite-schema.js'
 import { SqliteWriter } from './sqlite-writer.js'
 import {
   assertUnchanged,
@@ -29,7 +29,7 @@ export async function backUp(address: SqliteAddress, file: string, options: Sqli
   assertApart(path, target, anotherTarget)
   try {
     const store = await openToRead(path, options)
-    return await store?.use(async () => copyStore(store, target, replacedFile(target), options))
+    return await store?.use(async () => copyStore(store, target, replacedFile(store, target), options))
   } catch (error) {
     throw explainFailure(nothingChanged(error, options.clock.signal), path)
   }
@@ -42,7 +42,7 @@ function assertApart(store: string, file: string, hint: Hint): void {
 const anotherTarget = 'Choose another file for the backup'
 
 /** The file that a backup may replace: an empty one, or a backup of this user. Undefined if there is none. */
-function replacedFile(target: string): Stats | undefined {
+function replacedFile(store: Connection, target: string): Stats | undefined {
   const stats = statSync(target, { throwIfNoEntry: false })
   if (!stats) return undefined
   const what = `${target} cannot be replaced by a backup`
@@ -53,7 +53,14 @@ function replacedFile(target: string): Stats | undefined {
   if (changes !== undefined) throw malformed(`${what}: it has changes in ${changes}`, anotherTarget)
   if (!isStoreFile(target)) throw malformed(`${what}: it is not a backup`, anotherTarget)
   if (isInWalMode(target)) throw malformed(`${what}: it is a store in use`, anotherTarget) // a backup never is
-  return stats
+  try {
+    const flaw = attached(store, target, (database) => flawOf(store.prepare, database))
+    if (flaw === undefined) return stats
+    throw notOurs(target, `is not a store of plants: ${flaw}`)
+  } catch (error) {
+    const failure = explainFailure(error, target)
+    throw failure instanceof PlantsError ? malformed(`${what}: ${failure.message}`, anotherTarget, error) : failure
+  }
 }
 
 const notRestored: Hint = { code: 'nameBackup' }
@@ -90,7 +97,7 @@ async function copyStore(store: Connection, target: string, old: Stats | undefin
       store.db.prepare('VACUUM INTO ?').run(path)
     })
     await checkSignal(signal)
-    const plants = checkedCopy(store, path)
+    const plants = attached(store, path, (database) => checkedCount(store, database))
     await checkSignal(signal)
     store.checkUnchanged()
     const { size: bytes } = statSync(path)
@@ -109,17 +116,22 @@ async function copyStore(store: Connection, target: string, old: Stats | undefin
 }
 
 /**
- * Attaches the file, because it is renamed afterwards: DETACH closes it, but a connection of the packaged driver keeps
- * its file open until its statements are garbage-collected, and Windows renames no open file.
+ * Attaches a file that is then replaced or renamed. DETACH closes it; a connection of the packaged driver keeps its file
+ * open until its statements are garbage-collected, and Windows replaces no open file.
  */
-function checkedCopy({ db }: Connection, path: string): bigint {
+function attached<T>({ db }: Connection, path: string, action: (database: 'copy') => T): T {
   db.prepare('ATTACH ? AS copy').run(uriOf(path, immutable))
   try {
-    checkIntegrity(db, 'copy')
-    return (db.prepare('SELECT count(*) AS count FROM copy.plants').get() as { count: bigint }).count // has one row
+    return action('copy')
   } finally {
     db.exec('DETACH copy')
   }
+}
+
+function checkedCount({ db }: Connection, database: 'copy'): bigint {
+  checkIntegrity(db, database)
+  const { count } = db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get() as { count: bigint } // one row
+  return count
 }
 
 interface Backup {

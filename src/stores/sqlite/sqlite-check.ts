@@ -95,7 +95,7 @@ const selectTexts = `SELECT id, CAST(name AS BLOB) AS name, CAST(tag AS BLOB) AS
   FROM plants WHERE id BETWEEN ? AND ?`
 
 /** Checks pages, types and indexes. Throws `StoreDamageError`. */
-export function checkIntegrity(db: Database, schema: 'main' | 'copy' = 'main'): void {
-  const found = String(db.prepare(`PRAGMA ${schema}.integrity_check(1)`).get()?.['integrity_check'])
+export function checkIntegrity(db: Database, database: 'main' | 'copy' = 'main'): void {
+  const found = String(db.prepare(`PRAGMA ${database}.integrity_check(1)`).get()?.['integrity_check'])
   if (found !== 'ok') throw new StoreDamageError(found.split('\n').at(-1)) // after a line with the name of the database
 }

@@ -41,11 +41,11 @@ type Head = Record<'application_id' | 'user_version' | 'objects', bigint> & { en
  * Why the tables are not those of a store. SQLite also takes a crafted type for a trigger, such as a BLOB, or a text with
  * capitals or with more after U+0000, so that whatever is not exactly a table, an index or a view counts as one.
  */
-function flawOf(prepare: Opened['prepare']): string | undefined {
+export function flawOf(prepare: Opened['prepare'], database: 'main' | 'copy' = 'main'): string | undefined {
   const names = schema.map(({ name }) => name)
   const length = Math.max(...schema.map(({ sql }) => sql.length)) + 1 // a crafted one can be long
   const select = prepare(`SELECT type, CAST(substr(name, 1, 100) AS TEXT) AS name, substr(sql, 1, ${length}) AS sql
-    FROM sqlite_schema WHERE type NOT IN ('table', 'index', 'view') OR name IN (${names.map(() => '?').join()})
+    FROM ${database}.sqlite_schema WHERE type NOT IN ('table', 'index', 'view') OR name IN (${names.map(() => '?').join()})
     LIMIT ${names.length + 1}`)
   const found = select.all(...names)
   const trigger = found.find(({ type }) => type !== 'table' && type !== 'index' && type !== 'view')
