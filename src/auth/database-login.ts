@@ -1,6 +1,15 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isWindows, malformed, octal, PlantsError, shellOption, shellWord, systemCode } from '../platform/errors.js'
+import {
+  isWindows,
+  malformed,
+  octal,
+  PlantsError,
+  passwordFile,
+  shellOption,
+  shellWord,
+  systemCode,
+} from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
@@ -20,7 +29,7 @@ export async function findPassword(
 ): Promise<Password | undefined> {
   const { password, hosts, login, href } = address
   if (savedToken(file.saved, login)) {
-    const instead = 'Set PGPASSWORD, or write it to ~/.pgpass'
+    const instead = `Set PGPASSWORD, or write it to ${passwordFile}`
     const fix = `${instead}, and remove it with: plants auth logout${shellOption('store', login)}`
     await warn(`The saved password for ${login} is ignored. ${fix}`) // an earlier version saved it
   }

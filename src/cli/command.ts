@@ -1,7 +1,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import { outputFormats, parseChoice } from '../config/option-values.js'
 import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
-import { malformed, must, type PlantsError } from '../platform/errors.js'
+import { malformed, must, type PlantsError, passwordFile } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 
 /** Every command takes these, before or after its name. */
@@ -242,7 +242,7 @@ const insteadOf: Readonly<Record<string, string>> = {
 
 const inPlaceOf = {
   '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login',
-  '--password': 'Set PGPASSWORD, or write it to ~/.pgpass',
+  '--password': `Set PGPASSWORD, or write it to ${passwordFile}`,
 }
 
 function nameOf(command: Command): string {

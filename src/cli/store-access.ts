@@ -13,6 +13,7 @@ import type { EffectiveSettings } from '../config/resolve.js'
 import { waitingLine } from '../output/progress.js'
 import type { Reporter } from '../output/reporter.js'
 import { observerOf } from '../output/trace.js'
+import { passwordFile } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { proxyFor } from '../platform/urls.js'
 import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
@@ -108,7 +109,7 @@ export async function loginTo(address: PostgresAddress, context: AccessContext):
   const elsewhere = `The password is from ${found?.place}: set another one there`
   return {
     password: (host) => found?.of(host),
-    passwordHint: found ? elsewhere : 'Set PGPASSWORD, or write the password to ~/.pgpass',
+    passwordHint: found ? elsewhere : `Set PGPASSWORD, or write the password to ${passwordFile}`,
     ...(await readLoginCertificates(address, certificatesOf(settings, io), io)),
   }
 }

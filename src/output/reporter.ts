@@ -125,7 +125,10 @@ export class Reporter {
 function wrapped(text: string, output: Output, start: number): string {
   if (!output.isTerminal || start + text.length <= output.columns) return text
   const command = start === hintIndent ? /(?<=: )[a-z][\w-]* (?:'[^']*'|"[^"]*"|(?!\. [A-Z]).)*|/.source : ''
-  const word = RegExp(String.raw`(?:${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*| {2,}|[^ ])+`, 'g')
+  const word = RegExp(
+    String.raw`(?:${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*|(?:[A-Za-z]:|\\)\\(?:.*\\)?\S*| {2,}|[^ ])+`,
+    'g',
+  )
   const indent = `\n${' '.repeat(start)}`
   let line = ''
   let lines = ''

@@ -2,6 +2,9 @@ import type { Hint } from './advice.js'
 
 export const isWindows = process.platform === 'win32'
 
+/** As hints name it: libpq reads passwords from it (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
+export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'
+
 /** Each type has the `error` value and the exit code of the contract. */
 const errorTypes = {
   malformed: { error: 400, exitCode: 2 }, // wrong options, an unreadable file, a text that is not JSON

@@ -6,6 +6,7 @@ import { onTestFinished } from 'vitest'
 /** An empty folder that is gone when the test is over. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  // Windows removes no file before the stream that read it has closed it.
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }))
   return folder
 }

@@ -3,7 +3,7 @@ import { failureOf } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change-settings.js'
 import { type EffectiveSettings, namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded } from '../../output/output.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { malformed, PlantsError, passwordFile } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { type Address, type HttpAddress, isLoginAddress, loginAddress } from '../../stores/common/address.js'
@@ -136,7 +136,7 @@ function serviceOf({ address: store, settings }: CommandContext): HttpAddress {
   const [name] = namedStores(settings.file.saved).find(([, { address }]) => schemeOfText(address) === 'http') ?? []
   const hint =
     store.scheme === 'postgres'
-      ? 'If it requires a password: set PGPASSWORD, or write it to ~/.pgpass'
+      ? `If it requires a password: set PGPASSWORD, or write it to ${passwordFile}`
       : `Select a store: --store ${name ?? 'https://plants.example.com'}`
   throw malformed(`${store.name} is ${schemes[store.scheme].noun}, and uses no token`, hint)
 }

@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
+
 import type { Hint } from '../../platform/advice.js'
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { malformed, type PlantsError, passwordFile } from '../../platform/errors.js'
+
 import {
   type AddressContext,
   addressError,
@@ -108,7 +110,7 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     // If the rest of the address contains it, too, a `***` there would reveal which part it is.
     if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, source)).add(text)
     const why = 'contains a password, which other users could see in the list of processes'
-    if (isArgument) throw addressError(source, why, 'Remove it, and set PGPASSWORD, or write it to ~/.pgpass')
+    if (isArgument) throw addressError(source, why, `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`)
   }
   const servers = hosts.split(',').map((part) => /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(part)?.slice(1))
   if (servers.includes(undefined)) throw invalid(source)

@@ -1,14 +1,17 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
 import { accessSync, constants, createReadStream, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
 import { smallestId } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { checkSignal, maxTimer, within } from '../../platform/clock.js'
+
 import { isWindows, malformed, must, PlantsError, systemCode } from '../../platform/errors.js'
-import { isSameFile } from '../../platform/files.js'
+import { assertWritableDirectory, isSameFile } from '../../platform/files.js'
+
 import type { Io } from '../../platform/io.js'
 import { explainRead, readStdin } from '../../platform/text-files.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
@@ -65,7 +68,11 @@ export function assertReadable({ inputs, rules }: ImportPlan, rejects: string | 
 function isThere(rejects: string): boolean {
   try {
     lstatSync(rejects, { throwIfNoEntry: false }) // from Node 22 on, statSync ignores ENOTDIR
-    return statSync(rejects, { throwIfNoEntry: false }) !== undefined
+    const stats = statSync(rejects, { throwIfNoEntry: false })
+    // Windows opens a directory, and is content with a file as one.
+    if (stats?.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
+    if (stats === undefined) assertWritableDirectory(dirname(rejects))
+    return stats !== undefined
   } catch (error) {
     throw unwritable(`The rejects file ${rejects}`, error, { code: 'useAnotherRejectsFile' })
   }

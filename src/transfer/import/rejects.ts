@@ -11,7 +11,7 @@ import {
   unwritable,
 } from '../../platform/atomic-file.js'
 import { malformed, systemCode } from '../../platform/errors.js'
-import { assertWritableDirectory, syncFolder } from '../../platform/files.js'
+import { syncFolder } from '../../platform/files.js'
 import type { FormatReader } from '../formats/chunk.js'
 import type { Position } from './checkpoint.js'
 import { type RejectedRecord, rejectsHeader, rejectsRow } from './rejected-records.js'
@@ -75,7 +75,7 @@ export class Rejects {
     this.#oldDraft = replaced && this.#draftOf(replaced)
     if (!this.#isFile) this.#fd = given ?? this.#attempt(() => fs.openSync(path, 'a'))
     else if (stats || (!replaced && saved?.position.rejects)) this.#fd = this.#openExisting(stats, { saved, replaced })
-    else this.#attempt(() => assertWritableDirectory(dirname(this.#target)))
+    else this.#attempt(() => fs.accessSync(dirname(this.#target), fs.constants.W_OK))
   }
 
   #openExisting(stats: fs.Stats | undefined, { saved, replaced }: Owners): number {

@@ -55,11 +55,14 @@ test('what a constraint of the user refuses is not called a repeated id', async 
 })
 
 describe('a rejects file', () => {
-  test.each(['plants/x', 'x'.repeat(300)])('%s cannot be made, and nothing is created', async (path) => {
-    const { code, err } = await user.import(`${user.write('plants', plant(1))} --rejects ${path}`)
-    expect([code, err]).toEqual([74, expect.stringMatching(/The rejects file .* could not be written: /)])
-    expect(existsSync(user.store)).toBe(false)
-  })
+  test.each(isWindows ? ['plants/x'] : ['plants/x', 'x'.repeat(300)])(
+    '%s cannot be made, and nothing is created',
+    async (path) => {
+      const { code, err } = await user.import(`${user.write('plants', plant(1))} --rejects ${path}`)
+      expect([code, err]).toEqual([74, expect.stringMatching(/The rejects file .* could not be written: /)])
+      expect(existsSync(user.store)).toBe(false)
+    },
+  )
 
   const input = `${plant(1, 'A')}{"id":2}\n`
 

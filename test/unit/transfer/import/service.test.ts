@@ -156,7 +156,7 @@ test('plants are unknown whose responses a service without keys loses', async ()
   const lost = rows.toSorted((one, other) => one - other)
   const why = 'received the request, but did not answer: the connection was closed'
   const named = lost.map((row) => `plants: plants.ndjson:${row + 1}: ${service.url} ${why}\n`).join('')
-  const hint = `Check whether those in ${run.home}/rejects are in the store`
+  const hint = `Check whether those in ${join(run.home, 'rejects')} are in the store`
   const err = `${named}plants: Whether 10 plants are stored is unknown\n  ${hint}\n`
   expect(result).toEqual({ code: 5, counts: { ...allCreated(990), unknown: 10 }, err, journals: 0 })
   const records = lost.map((row) => ({ line: row + 1, record: JSON.parse(lines[row] ?? '') }))
