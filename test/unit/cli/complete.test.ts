@@ -109,3 +109,14 @@ test('PowerShell, which drops an empty word and two dashes, puts a dot before ea
   expect(await user.run('__complete . .stores .')).toEqual(await user.run(['__complete', '--', 'stores', '']))
   expect((await user.run('__complete . .create .-- .')).out).toBe('none\t\n')
 })
+
+test('the script for PowerShell registers a completion of plants, and closes what it opens', async () => {
+  const { out } = await new World().run('completion powershell')
+  expect(out).toContain('Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {')
+  const open = [...out.replaceAll(/'[^'\n]*'|"[^"\n]*"/g, '')]
+    .filter((character) => /[{}()[\]]/.test(character))
+    .join('')
+  let rest = open
+  for (let before = ''; rest !== before; ) [before, rest] = [rest, rest.replaceAll(/\{\}|\(\)|\[\]/g, '')]
+  expect(rest).toBe('')
+})
