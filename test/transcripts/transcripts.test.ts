@@ -7,7 +7,7 @@ import { World } from '../helpers/world.js'
 
 const names = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.txt'))
 
-const withPaths = ['auth.txt', 'config.txt', 'import.txt', 'stores.txt', 'usage.txt']
+const withPaths = ['auth.txt', 'config.txt', 'database.txt', 'import.txt', 'stores.txt', 'usage.txt']
 
 test.each(names.filter((name) => !withPaths.includes(name)))('%s is what its commands print', expectSame)
 

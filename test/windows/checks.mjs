@@ -10,7 +10,6 @@ import {
   readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   writeFileSync,
   writeSync,
 } from 'node:fs'
@@ -313,11 +312,11 @@ const checks = {
     ok('config unset timeout')
   },
   'an import that was killed goes on, also from a directory in another case': async () => {
-    const count = 60_000
+    const count = 150_000
     writeFileSync('many.csv', `${many(count)}x,no id\r\n`)
     const command = 'import many.csv --store .\\killed.db --rejects killed.csv'
     const first = start(command)
-    await until('a chunk', () => existsSync('killed.db-wal') && statSync('killed.db-wal').size > 300_000, first)
+    await until('a chunk', () => Number(plants('count --store .\\killed.db').out) > 0, first)
     first.child.kill()
     await first.ended
     const stored = Number(ok('count --store .\\killed.db'))

@@ -4,8 +4,10 @@ import { describe, expect, test } from 'vitest'
 import { readPasswordFile } from '../../../src/auth/database-login.js'
 import { CommandContext } from '../../../src/cli/command-context.js'
 import { loginTo } from '../../../src/cli/store-access.js'
-import { malformed } from '../../../src/platform/errors.js'
+
+import { malformed, passwordFile, shellWord } from '../../../src/platform/errors.js'
 import type { Login } from '../../../src/stores/postgres/postgres-options.js'
+
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { ioOf } from '../../helpers/run.js'
 import { isWindows } from '../../helpers/windows.js'
@@ -36,7 +38,7 @@ describe('the password for a database', () => {
     }
     const from = (place: string) => `The password is from ${place}: set another one there`
     const both = (password: string) => [password, password]
-    const none = 'Set PGPASSWORD, or write the password to ~/.pgpass'
+    const none = `Set PGPASSWORD, or write the password to ${passwordFile}`
     expect(await found()).toEqual([[undefined, undefined], none, []])
     user.write('.pgpass', 'h2:*:garden:ann:of-h2\n*:*:*:bob:of-bob\n')
     expect(await found()).toEqual([[undefined, 'of-h2'], from(`${user.home}/.pgpass`), ['of-h2']])
@@ -50,7 +52,8 @@ describe('the password for a database', () => {
     const settings = { version: 1, ...saved, stores: { db: { address: `${garden}?max=9` } } }
     const user = new World(settings)
     const run = (line: string) => user.run(`${line} --timeout 10ms --output text`, { env: { PGPASSWORD: 'of-env' } })
-    const fix = `Set PGPASSWORD, or write it to ~/.pgpass, and remove it with: plants auth logout --store ${garden}`
+    const logout = `plants auth logout --store ${shellWord(garden)}`
+    const fix = `Set PGPASSWORD, or write it to ${passwordFile}, and remove it with: ${logout}`
     const warning = `plants: The saved password for ${garden} is ignored. ${fix}\n`
     const { code, err } = await run('list --store db')
     expect([code, err.split(warning)]).toEqual([4, ['', expect.stringContaining('Could not reach')]])

@@ -1,4 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
+import { passwordFile } from '../../../src/platform/errors.js'
 import { refusal, World } from '../../helpers/world.js'
 
 // What commands print is in transcripts/database.txt.
@@ -23,7 +24,7 @@ test.each([
     expect(await user.run(`${line} ${address}`)).toEqual(
       refusal(
         `${place} contains a password, which other users could see in the list of processes`,
-        'Remove it, and set PGPASSWORD, or write it to ~/.pgpass',
+        `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`,
       ),
     )
   expect(user.saved).toEqual(saved)
