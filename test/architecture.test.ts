@@ -14,7 +14,7 @@ const doors: Record<string, RegExp> = {
   commander: /^src\/cli\//,
   conf: /^src\/config\//,
   'env-paths': /^src\/platform\/io\.ts$/,
-  execa: /^src\/auth\/token-command\.ts$/,
+  execa: /^src\/(auth\/token-command|cli\/pager)\.ts$/,
   hucre: /^src\/transfer\//,
   'https-proxy-agent': /^src\/stores\/http\/http-client\.ts$/,
   pg: /^src\/stores\/postgres\//,

@@ -77,9 +77,7 @@ export class SettingsContext {
 
   /** Whether a person sees what is shown once. */
   get isInteractive(): boolean {
-    const { env, stderr } = this.io
-    const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
-    return this.options.input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI') && stderr.isTerminal
+    return mayWaitForPerson(this.options, this.io) && this.io.stderr.isTerminal
   }
 
   get mayAsk(): boolean {
@@ -262,6 +260,11 @@ export class CommandContext extends SettingsContext {
       : 'List the stores with: plants stores list'
     return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
   }
+}
+
+export function mayWaitForPerson({ input }: GlobalOptions, { env }: Io): boolean {
+  const isUnset = (name: string) => ['', '0', 'false'].includes(env[name]?.toLowerCase() ?? '')
+  return input !== false && isUnset('PLANTS_NO_INPUT') && isUnset('CI')
 }
 
 /**

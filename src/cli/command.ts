@@ -173,7 +173,7 @@ export function globalOptions(): Option[] {
     ...ofSettings,
     new Option('-v, --verbose', 'log settings and their sources, requests and responses on stderr'),
     new Option('-q, --quiet', 'print only results and errors: no confirmations, warnings or progress'),
-    new Option('--no-input', 'never prompt; also PLANTS_NO_INPUT and CI'),
+    new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
     new Option('--no-color', 'no colours; also NO_COLOR'),
   ]
 }

@@ -56,6 +56,8 @@ interface Details {
   requestId?: string | undefined
   /** A service wants to be asked again after so many milliseconds. */
   retryAfter?: number | undefined
+  /** Whether the person knows of it, such as of Ctrl-C in a pager. */
+  isReported?: boolean
 }
 
 /**
@@ -71,9 +73,11 @@ export class PlantsError extends Error {
   readonly status: number | undefined
   readonly requestId: string | undefined
   readonly retryAfter: number | undefined
+  readonly isReported: boolean
 
   constructor(type: ErrorType, message: string, details: Details = {}) {
     const { hint, retryable = false, cause, error = errorTypes[type].error, status, requestId, retryAfter } = details
+    const { isReported = false } = details
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'PlantsError'
     this.type = type
@@ -83,6 +87,7 @@ export class PlantsError extends Error {
     this.status = status
     this.requestId = requestId
     this.retryAfter = retryAfter
+    this.isReported = isReported
   }
 
   get exitCode(): number {

@@ -30,6 +30,8 @@ export interface Io extends Clock {
   readonly secrets: Set<string>
   /** False when an argument is not UTF-8: Node has replaced bytes of it by U+FFFD. */
   argumentsAreExact(): boolean
+  /** While another program has the terminal, only the first signal counts. Returns what ends that. */
+  lendTerminal(): () => void
   /** The time of day, in milliseconds since 1970 (UTC). */
   time(): number
 }
@@ -57,6 +59,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     userName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
     argumentsAreExact,
+    lendTerminal: () => signals.lendTerminal(),
     get signal() {
       return signals.listen()
     },

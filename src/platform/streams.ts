@@ -207,6 +207,7 @@ export function endingSignals(system: { isWindows: boolean } = { isWindows }): N
 export class Signals {
   received = false
   #controller: AbortController | undefined
+  #isLent = false
 
   get areHandled(): boolean {
     return this.#controller !== undefined
@@ -215,6 +216,14 @@ export class Signals {
   listen(): AbortSignal {
     this.#controller ??= this.#handle()
     return this.#controller.signal
+  }
+
+  /** Until the returned function is called, a second signal is for the program that has the terminal. */
+  lendTerminal(): () => void {
+    this.#isLent = true
+    return () => {
+      this.#isLent = false
+    }
   }
 
   #handle(): AbortController {
@@ -226,7 +235,7 @@ export class Signals {
         receivedAt = process.uptime()
         const interrupted = new PlantsError('interrupted', 'Interrupted')
         controller.abort(name === 'SIGINT' ? interrupted : new PlantsError('terminated', 'Terminated'))
-      } else if (process.uptime() - receivedAt >= 0.1) {
+      } else if (!this.#isLent && process.uptime() - receivedAt >= 0.1) {
         // `timeout` and shells send one signal to the process and one to its group: both together count as one.
         for (const signal of endingSignals()) process.off(signal, receive)
         process.kill(process.pid, name === 'SIGINT' ? name : 'SIGTERM') // Windows can send no other

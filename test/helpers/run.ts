@@ -81,6 +81,7 @@ export function ioOf(
     userName: () => 'gardener',
     secrets: new Set(),
     argumentsAreExact: () => true,
+    lendTerminal: () => () => undefined,
     now,
     time: Date.now,
     random: Math.random,

@@ -28,6 +28,7 @@ export function terminal(args: string[], folder: string, env: Record<string, str
       PATH: process.env['PATH'] ?? '',
       HOME: folder,
       TERM: 'xterm-256color',
+      PAGER: 'cat',
       PLANTS_DATA_DIR: join(folder, 'data'),
       ...withoutCache,
       ...env,

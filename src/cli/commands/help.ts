@@ -3,7 +3,8 @@ import { terminalWidth, writeAnswer } from '../../output/output.js'
 import { type ExitCode, exitCodes, malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { loadCommand, type PlantsCommand } from '../command.js'
+import { type GlobalOptions, loadCommand, type PlantsCommand } from '../command.js'
+import { paged } from '../pager.js'
 
 interface Topic {
   summary: string
@@ -30,13 +31,13 @@ export function defineHelp(command: PlantsCommand, io: Io): void {
     .description(`Show the help of a command, or of a topic: ${Object.keys(topics).join(', ')}.`)
     .argument('[words...]', 'the name of a command or of a topic')
     .addExamples('plants help create', 'plants help stores add', 'plants help exit-codes')
-    .handler((_: object, words: string[]) => help(command, words, io))
+    .handler((options: GlobalOptions, words: string[]) => help(command, words, options, io))
 }
 
-async function help(command: PlantsCommand, words: string[], io: Io): Promise<void> {
+async function help(command: PlantsCommand, words: string[], options: GlobalOptions, io: Io): Promise<void> {
   const [word = ''] = words
   const topic = words.length === 1 && Object.hasOwn(topics, word) ? topics[word] : undefined
-  if (topic) return writeAnswer(io, topic.page(terminalWidth(io), command))
+  if (topic) return paged(options, io, (shown) => writeAnswer(shown, topic.page(terminalWidth(io), command)))
   let shown = command.parent ?? command
   for (const name of words) {
     const below = shown.commands.find((each) => each.name() === name || each.aliases().includes(name))
@@ -52,12 +53,13 @@ async function help(command: PlantsCommand, words: string[], io: Io): Promise<vo
 
 function optionsPage(width: number, command: PlantsCommand): string {
   const variables = new Map(settingNames.map((name) => [settingOf(name).flags, settingOf(name).variable]))
-  const { options } = command.parent ?? command
-  const items = options.map(({ flags, short, description }): Item => {
+  const items = (command.parent ?? command).options.map(({ flags, short, description }): Item => {
     const variable = variables.get(flags)
     return [short === undefined ? `    ${flags}` : flags, variable ? `${description}; also ${variable}` : description]
   })
-  return list('Options of every command, before or after its name', items, width, command)
+  const options = list('Options of every command, before or after its name', items, width, command)
+  const pager: Item = ['PAGER', 'the program that shows lists and help on a terminal; by default less, with cat none']
+  return `${options}\n${list('Variable', [pager], width, command)}`
 }
 
 const meanings: Record<ExitCode, string> = {

@@ -10,6 +10,7 @@ import type { Store } from '../../stores/common/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
+import { paged } from '../pager.js'
 
 export function defineList(command: PlantsCommand, io: Io): void {
   command.description('List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.')
@@ -19,7 +20,7 @@ export function defineList(command: PlantsCommand, io: Io): void {
       'plants list --desc --limit 10',
       'plants list --search fern --sort name --output csv',
     )
-    .handler((options: QueryOptions) => list(options, io))
+    .handler((options: QueryOptions) => paged(options, io, (shown) => list(options, shown)))
 }
 
 export async function list(options: QueryOptions, io: Io): Promise<void> {

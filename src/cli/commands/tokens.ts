@@ -7,6 +7,7 @@ import { defaultRights, type Right, type Token, type TokenStore } from '../../st
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'
+import { paged } from '../pager.js'
 
 export interface CreateTokenOptions extends GlobalOptions {
   note?: string
@@ -43,7 +44,7 @@ export function defineTokens(command: PlantsCommand, io: Io): void {
     .command('list')
     .alias('ls')
     .description('List the notes, rights and expiry dates of the tokens, but not the tokens themselves.')
-    .handler((options: GlobalOptions) => list(options, io))
+    .handler((options: GlobalOptions) => paged(options, io, (shown) => list(options, shown)))
   command
     .command('revoke')
     .aliases(['rm', 'delete', 'remove'])

@@ -6,6 +6,7 @@ import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseGlobalOptions } from '../command.js'
 import { chosenFormat } from '../command-context.js'
+import { paged } from '../pager.js'
 import { programOf, runCommand } from './program.js'
 
 /** Returns the exit code. Never throws. */
@@ -20,6 +21,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
     return 0
   } catch (error) {
     if (systemCode(error) === 'EPIPE') return 0
+    if (error instanceof PlantsError && error.isReported) return error.exitCode
     if (error instanceof PlantsError) return await report(error, argv, io)
     const message = `Internal error, a bug in plants: ${error instanceof Error ? error.message : String(error)}`
     const hint = 'Please report it, with this text, your command, and what this prints: plants version --output json'
@@ -40,7 +42,8 @@ async function runLine(argv: string[], io: Io): Promise<void> {
     return printCompletions(programOf(io), typed, io)
   }
   const page = await runCommand(argv.length > 0 ? argv : ['--help'], io)
-  if (page !== '') await writeAnswer(io, page)
+  if (page === `${version}\n`) await writeAnswer(io, page)
+  else if (page !== '') await paged(parseGlobalOptions(argv).options, io, (shown) => writeAnswer(shown, page))
 }
 
 /** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
