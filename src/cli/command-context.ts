@@ -172,16 +172,10 @@ export class CommandContext extends SettingsContext {
     super(parts)
     this.address = address
     const { timeout, io, reporter } = this
-    const warned = new Set<string>()
     this.sqliteOptions = {
       ...{ timeout, clock: io },
       onCreated: (path) => reporter.warn(`Created store ${path}`),
-      onExposed: async (message, hint) => {
-        const warning = `${message}. ${hint}`
-        if (warned.has(warning)) return
-        warned.add(warning)
-        await reporter.warn(warning, 'warning')
-      },
+      onExposed: (message, hint) => reporter.warn(`${message}. ${hint}`, 'warning'),
     }
   }
 

@@ -210,7 +210,7 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
         await context.postgresOptions(address),
       )
     const { check } = await import('../../stores/sqlite/sqlite-check.js')
-    return check(address, { ...context.sqliteOptions, onExposed: undefined }, { timeout, onProgress }) // it was reported
+    return check(address, context.sqliteOptions, { timeout, onProgress })
   }
   const report = await attempt(read).finally(progress.clear)
   if (report instanceof PlantsError) return failed('contents', report)

@@ -8,13 +8,16 @@ import type { Database } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { CheckReport } from '../common/store.js'
 import { countPlants, type IdRange, rangeThatFits } from './read.js'
-import { type Connection, openToRead, type SqliteOptions } from './sqlite-connection.js'
+import { type Connection, openToRead, type SqliteOptions, warnIfExposed } from './sqlite-connection.js'
 import { explained, explainFailure, isWritable, StoreDamageError } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
-/** Whether there is a store. */
+/** Whether there is a store. Warns if other users can change it. */
 export function inspect(address: SqliteAddress, options: SqliteOptions): Promise<boolean> {
-  return usingStore(address, options, 'immutable', async (store) => store !== undefined)
+  return usingStore(address, options, 'immutable', async (store) => {
+    if (store) await warnIfExposed(store.path, options)
+    return store !== undefined
+  })
 }
 
 /** Throws `unavailable` if this user cannot write to the store, or cannot create it. */

@@ -24,7 +24,7 @@ export interface SqliteOptions {
   onCommit?: ((created: number) => void) | undefined
   /** Not called for the default store. */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  /** Says how other users can change the store. */
+  /** Of a store that was created, or is inspected: how other users can change it. */
   onExposed?: ((warning: string, hint: string) => Promise<void>) | undefined
 }
 
@@ -113,6 +113,7 @@ export function openToWrite({ name, isDefault }: SqliteAddress, options: SqliteO
     const isNew = makeFile(path, isDefault)
     const connection = await open(path, 'rw', options, prepareStore)
     if (isNew && !isDefault) await options.onCreated?.(path)
+    if (isNew) await warnIfExposed(path, options)
     return connection
   })
 }
@@ -139,11 +140,14 @@ function readMode(path: string): OpenMode {
   return isWritable(path) ? 'rw' : 'ro'
 }
 
+export async function warnIfExposed(path: string, { onExposed }: SqliteOptions): Promise<void> {
+  const exposure = whyExposed(path)
+  if (exposure !== undefined) await onExposed?.(exposure, 'Move it to a directory that only you can write to')
+}
+
 async function open(path: string, mode: OpenMode, options: SqliteOptions, prepare: (opened: Connection) => void) {
   const connection = new Connection(path, mode, options)
   try {
-    const exposure = whyExposed(path)
-    if (exposure !== undefined) await options.onExposed?.(exposure, 'Move it to a directory that only you can write to')
     await connection.run(() => connection.db.exec(durable))
     await connection.run(() => prepare(connection))
     return connection

@@ -231,6 +231,7 @@ function warningsOf(err: string): string[] {
 
 describe.runIf(isRoot)('where other users can create files beside a store (needs root)', () => {
   const written = (mode: string) => `can be changed by others (mode ${mode})`
+  const stopped = { env: { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }, signal: AbortSignal.abort() }
   const theirs = 'belongs to another user (uid 1234)'
 
   test.each<[string, number, uid: number, gid: number, string?]>([
@@ -238,7 +239,7 @@ describe.runIf(isRoot)('where other users can create files beside a store (needs
     ['a folder of a group', 0o775, 0, 7777, written('775')],
     ['a folder of the group of its owner alone', 0o775, 0, 0],
     ['a folder of another user', 0o755, 1234, 1234, theirs],
-  ])('doctor and a create warn: %s', async (_, mode, uid, gid, reason) => {
+  ])('doctor and the create of the store warn, and no other command: %s', async (_, mode, uid, gid, reason) => {
     const user = new World()
     const folder = join(user.home, 'in')
     mkdirSync(folder)
@@ -249,6 +250,10 @@ describe.runIf(isRoot)('where other users can create files beside a store (needs
     const hint = 'Move it to a directory that only you can write to'
     const { code, err } = await user.run(`${createFern} --store ${path}`)
     expect([code, warningsOf(err)]).toEqual([0, reason ? [`plants: warning: ${exposed}. ${hint}`] : []])
+    for (const line of ['create --id 2 --name Moss', 'list', 'delete 2 --yes', 'serve --port 0'])
+      expect(
+        warningsOf((await user.run(`${line} --store ${path}`, line.startsWith('serve') ? stopped : {})).err),
+      ).toEqual([])
     const { code: result, out } = await user.run(`doctor --store ${path}`)
     const check = `store ${path}`
     const [finding = ''] = out.split('\n').filter((line) => line.includes(check))
