@@ -83,8 +83,8 @@ export class ImportReport implements ImportObserver {
     const style = await this.#context.style()
     const lines = shown.map(({ before, after }) => {
       if (isText) {
-        const what = before ? `update ${describeChange(before, after, style)}` : `create ${describePlant(after, style)}`
-        return `Would ${what}\n`
+        if (!before) return `Would create ${describePlant(after, style)}\n`
+        return `${describeChange('Would update', before, after, style)}\n`
       }
       const old = before && { before: plantOf(before) }
       return `${toJson({ dryRun: true, id: after.id, ...old, after: plantOf(after) })}\n`

@@ -1,5 +1,6 @@
 import { describePlant, type Style } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
+import { type Progress, progressLine } from '../output/progress.js'
 import type { Reporter } from '../output/reporter.js'
 import { isObject, parseJson } from '../plant/exact-json.js'
 import { grouped, idFromText, plantCount, type StoredPlant } from '../plant/plant.js'
@@ -29,18 +30,27 @@ interface Work<Target> {
   isDryRun?: boolean
   /** Whether the number of plants is reported at the end. */
   isCounted?: boolean
+  /** Whether the number of plants is printed at the end, in place of the plants. */
+  isSummed?: boolean
+}
+
+/** Whether a person reads the result, for whom a number is enough. */
+export function mayBeSummed({ output, io }: SettingsContext): boolean {
+  return output === 'text' && io.stdout.isTerminal
 }
 
 /** Prints the results, and each failure as it occurs. Throws the most severe one at the end. */
 export async function performAll<Target>(
   pages: AsyncIterable<Target[]> | Target[][],
   work: Work<Target>,
-  { reporter, io }: SettingsContext,
+  context: SettingsContext,
 ): Promise<void> {
-  const { action, printer, isDryRun = false, isCounted = false } = work
+  const { reporter, io } = context
+  const { action, printer, isDryRun = false } = work
   const words = action && actions[action]
   const changes = isDryRun ? undefined : words
-  const failures = new Failures(reporter)
+  const progress = progressLine(io, showsProgress(work, context))
+  const failures = new Failures(reporter, progress)
   let total = 0
   const done = () => (changes ? `${changes.past} ${plantCount(total)}` : 'Nothing was changed')
   try {
@@ -51,7 +61,9 @@ export async function performAll<Target>(
       total += plants.length
       if (plants.length > 0) await printer.rows(isDryRun ? asDryRun(plants) : plants, done())
       if (failures.isFinal) break
+      progress.show(() => ({ done: total, part: partOf(total, pages) }))
     }
+    await progress.clear()
     if (total > 0 || !failures.worst) await printer.end(done()) // no empty list for an error alone
   } catch (error) {
     await failures.add(changes ? explainClosed(error, `${done()}. No more were ${changes.passive}`) : error)
@@ -59,9 +71,27 @@ export async function performAll<Target>(
   const { worst } = failures
   if (worst?.isInterruption)
     throw interrupted(worst, io.signal, words && ` after ${words.participle} ${plantCount(isDryRun ? 0 : total)}`)
-  if (isCounted && action && (total > 0 || !worst))
-    await reporter.warn(`${pastOf(action, isDryRun)} ${plantCount(total)}`)
+  if (total > 0 || !worst) await printTotal(total, work, context)
   if (worst) throw worst
+}
+
+/** A line for each plant would overwrite it. */
+function showsProgress({ action, isSummed }: Work<never>, { reporter, io }: SettingsContext): boolean {
+  return action !== undefined && reporter.showsProgress && (isSummed === true || !io.stdout.isTerminal)
+}
+
+/** Undefined if the number of all is not known. */
+function partOf(done: number, pages: AsyncIterable<unknown> | unknown[][]): number | undefined {
+  const all = Array.isArray(pages) ? pages.reduce((sum, page) => sum + page.length, 0) : 0
+  return all > 0 ? done / all : undefined
+}
+
+async function printTotal(total: number, work: Work<never>, context: SettingsContext): Promise<void> {
+  const { action, isDryRun = false, isCounted, isSummed } = work
+  if (action === undefined) return
+  const sentence = `${pastOf(action, isDryRun)} ${plantCount(total)}`
+  if (isSummed) await context.print({}, sentence)
+  else if (isCounted) await context.reporter.warn(sentence)
 }
 
 function pastOf(action: Action, isDryRun: boolean): string {
@@ -84,15 +114,15 @@ async function settle<Target>(part: Target[], { perform }: Work<Target>) {
 /** Prints a sentence for each plant: without --quiet, or for a dry run. */
 export async function sentencePrinter(
   action: Action,
-  isDryRun: boolean,
+  { isDryRun, isSummed }: { isDryRun: boolean; isSummed: boolean },
   context: SettingsContext,
-  describe: (plant: StoredPlant, style: Style) => string = describePlant,
+  sentence = (verb: string, plant: StoredPlant, style: Style) => `${verb} ${describePlant(plant, style)}`,
 ): Promise<Printer<StoredPlant>> {
   const style = await context.style()
-  const past = pastOf(action, isDryRun)
-  const sentence = (plant: StoredPlant) => `${past} ${describe(plant, style)}\n`
-  const isSilent = context.reporter.isQuiet && !isDryRun
-  return context.printer({ text: (plants) => (isSilent ? '' : plants.map(sentence).join('')) })
+  const verb = pastOf(action, isDryRun)
+  const isSilent = isSummed || (context.reporter.isQuiet && !isDryRun)
+  const textOf = (plants: StoredPlant[]) => plants.map((plant) => `${sentence(verb, plant, style)}\n`).join('')
+  return context.printer({ text: (plants) => (isSilent ? '' : textOf(plants)) })
 }
 
 /** After the reader closed the output, only the error shows what was changed. */
@@ -110,9 +140,11 @@ function interrupted(cause: PlantsError, signal: AbortSignal, after = ''): Plant
 class Failures {
   worst: PlantsError | undefined
   readonly #reporter: Reporter
+  readonly #progress: Progress
 
-  constructor(reporter: Reporter) {
+  constructor(reporter: Reporter, progress: Progress) {
     this.#reporter = reporter
+    this.#progress = progress
   }
 
   /** The others would fail, too. */
@@ -122,6 +154,7 @@ class Failures {
 
   /** @throws what is not an error of ours */
   async add(failure: unknown): Promise<void> {
+    await this.#progress.clear()
     if (!(failure instanceof PlantsError)) throw failure
     const { worst } = this
     // Of several interruptions, one with a hint: what became of its plant is unknown.

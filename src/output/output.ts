@@ -45,13 +45,14 @@ export function describePlant({ id, name, tag }: StoredPlant, { strong, faint }:
   return `${strong(quoteIfNeeded(name))} ${faint(`(id ${id}${tagged})`)}`
 }
 
-/** Such as `Fern (id 1): tag "shade" → none`. */
-export function describeChange(before: StoredPlant, after: StoredPlant, style: Style): string {
+/** Such as `Updated Fern (id 1): tag "shade" → none`, with the verb, or `Fern (id 1) is unchanged`. */
+export function describeChange(verb: string, before: StoredPlant, after: StoredPlant, style: Style): string {
   const shown = (text: string | undefined) => (text === undefined ? 'none' : escapeControlChars(JSON.stringify(text)))
   const changes = (['name', 'tag'] as const)
     .filter((field) => before[field] !== after[field])
     .map((field) => `${field} ${shown(before[field])} → ${shown(after[field])}`)
-  return `${describePlant({ id: before.id, name: before.name }, style)}: ${changes.join(', ') || 'nothing'}`
+  const plant = describePlant({ id: before.id, name: before.name }, style)
+  return changes.length > 0 ? `${verb} ${plant}: ${changes.join(', ')}` : `${plant} is unchanged`
 }
 
 /** Escapes the text for a terminal, too. */

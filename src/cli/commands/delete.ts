@@ -11,7 +11,7 @@ import type { CountQuery } from '../../stores/common/query.js'
 import type { Store } from '../../stores/common/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { performAll, readIds, sentencePrinter } from '../many.js'
+import { mayBeSummed, performAll, readIds, sentencePrinter } from '../many.js'
 import { addFilters, type FilterOptions, idsArgument } from '../options.js'
 
 export interface DeleteOptions extends FilterOptions {
@@ -62,8 +62,10 @@ export async function deletePlants(args: readonly string[], options: DeleteOptio
       if (plant || (ignoreMissing && !only)) return plant
       throw only ? changed(id) : context.notFound(id, store)
     }
-    const printer = await sentencePrinter('delete', dryRun, context)
-    const work = { perform, printer, action: 'delete', isDryRun: dryRun, isCounted: filter !== undefined } as const
+    const isSummed = (filter !== undefined || args.includes('-')) && !dryRun && mayBeSummed(context)
+    const printer = await sentencePrinter('delete', { isDryRun: dryRun, isSummed }, context)
+    const counted = { isSummed, isCounted: filter !== undefined }
+    const work = { perform, printer, action: 'delete', isDryRun: dryRun, ...counted } as const
     await performAll(selection.pages, work, context)
   } finally {
     await store?.close()

@@ -9,7 +9,7 @@ import { planOf } from '../../stores/common/plan.js'
 import type { Store } from '../../stores/common/store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { performAll, readIds, sentencePrinter } from '../many.js'
+import { mayBeSummed, performAll, readIds, sentencePrinter } from '../many.js'
 import { idsArgument, singleId, warnOfEmptyTexts } from '../options.js'
 
 export interface UpdateOptions extends GlobalOptions {
@@ -45,28 +45,30 @@ export async function update(args: readonly string[], options: UpdateOptions, io
   await warnOfEmptyTexts(options, context.reporter)
   const store = await context.openStore(['update'])
   const { dryRun: isDryRun = false } = options
+  const isSummed = args.includes('-') && !isDryRun && mayBeSummed(context)
   /** The plants before the change. A service may not say. */
   const before = new Map<bigint, StoredPlant>()
   const perform = async (wanted: bigint) => {
     const changed = store && (await (isDryRun ? foresee : change)(store, { id: wanted, ...patch }))
     if (!changed) throw context.notFound(wanted, store)
-    if (context.output === 'text' && changed.before) before.set(wanted, changed.before)
+    if (context.output === 'text' && !isSummed && changed.before) before.set(wanted, changed.before)
     return changed.plant
   }
-  const describe = (plant: StoredPlant, style: Style) => {
+  const sentence = (verb: string, plant: StoredPlant, style: Style) => {
     const old = before.get(plant.id)
     before.delete(plant.id)
-    return old ? describeChange(old, plant, style) : describePlant(plant, style)
+    return old ? describeChange(verb, old, plant, style) : `${verb} ${describePlant(plant, style)}`
   }
   try {
     if (id === undefined) {
-      const printer = await sentencePrinter('update', isDryRun, context, describe)
-      return await performAll([ids], { perform, printer, action: 'update', isDryRun, isCounted: isDryRun }, context)
+      const printer = await sentencePrinter('update', { isDryRun, isSummed }, context, sentence)
+      const work = { perform, printer, action: 'update', isDryRun, isSummed, isCounted: isDryRun } as const
+      return await performAll([ids], work, context)
     }
     const plant = await perform(id)
-    const what = describe(plant, await context.style())
-    if (!isDryRun) return await context.print(plant, `Updated ${what}`, 'The plant was updated')
-    await context.printResult({ dryRun: true, ...plant }, `Would update ${what}`, 'Nothing was updated')
+    const text = sentence(isDryRun ? 'Would update' : 'Updated', plant, await context.style())
+    if (!isDryRun) return await context.print(plant, text, 'The plant was updated')
+    await context.printResult({ dryRun: true, ...plant }, text, 'Nothing was updated')
   } finally {
     await store?.close()
   }
