@@ -1,11 +1,11 @@
 import { outputFormats } from '../../config/option-values.js'
+import { quoteIfNeeded } from '../../output/output.js'
 import type { Printer } from '../../output/printer.js'
-import type { Reporter } from '../../output/reporter.js'
 import { fieldNames, grouped, plantCount, type StoredPlant } from '../../plant/plant.js'
-import { malformed, must } from '../../platform/errors.js'
+import { malformed, must, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/common/address.js'
-import type { ListQuery } from '../../stores/common/query.js'
+import { type ListQuery, maxSearch, pageRows } from '../../stores/common/query.js'
 import type { Store } from '../../stores/common/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -40,7 +40,7 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
       const share =
         context.address.scheme !== 'http' ? await shareOf(store, shown.count, options) : plantCount(shown.count)
       await context.warn(`Only ${share} shown. ${more}`)
-    } else if (isTable) await noteFound(shown.count, options, context.reporter)
+    } else if (isTable) await noteFound(shown.count, options, store, context)
   } finally {
     await store?.close()
   }
@@ -81,7 +81,27 @@ async function shareOf(store: Store, shown: number, { tag, search, after }: Quer
   return `${grouped(shown)} of ${plantCount(await store.count({ tag, search }))}`
 }
 
-async function noteFound(shown: number, options: QueryOptions, reporter: Reporter): Promise<void> {
-  if (isFiltered(options)) await reporter.warn(shown === 0 ? 'No plants match' : `Found ${plantCount(shown)}`)
-  else if (shown === 0) await reporter.warn('No plants')
+async function noteFound(shown: number, options: QueryOptions, store: Store, context: CommandContext): Promise<void> {
+  if (!isFiltered(options)) {
+    if (shown === 0) await context.warn('No plants')
+  } else if (shown > 0) await context.warn(`Found ${plantCount(shown)}`)
+  else await context.warn(`No plants match${await similarTags(options, store, context)}`)
+}
+
+/** Such as `. There is a tag Kräuter`, for `--tag kräuter`. A service gets one request, and may reject it. */
+async function similarTags({ tag }: QueryOptions, store: Store, { address }: CommandContext): Promise<string> {
+  if (!tag || Array.from(tag).length > maxSearch) return ''
+  const { compare } = new Intl.Collator('en', { sensitivity: 'base' }) // regardless of case and marks
+  const tags = new Set<string>()
+  try {
+    for await (const page of store.read({ search: tag, limit: pageRows, inPages: true })) {
+      for (const plant of page) if (plant.tag !== undefined && compare(plant.tag, tag) === 0) tags.add(plant.tag)
+      if (address.scheme === 'http') break
+    }
+  } catch (error) {
+    if (!(error instanceof PlantsError) || error.isInterruption) throw error
+  }
+  if (tags.size === 0 || tags.has(tag)) return ''
+  const names = [...tags].slice(0, 3).map(quoteIfNeeded)
+  return `. There ${names.length === 1 ? 'is a tag' : 'are the tags'} ${names.join(', ')}`
 }

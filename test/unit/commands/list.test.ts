@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { Hostile, json } from '../../helpers/hostile.js'
+import { token } from '../../helpers/http-store.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
@@ -125,4 +127,52 @@ test('delete takes thousands with a tag', async () => {
   await plant(...Array.from({ length: 2500 }, () => ({ name: 'Fern', tag: 'many' })))
   const { code, out, err } = await user.run('delete --tag many --yes')
   expect([code, out.split('\n').length - 1, err]).toEqual([0, 2500, 'plants: Deleted 2,500 plants\n'])
+})
+
+describe('a tag that no plant has', () => {
+  const garden = [
+    { tag: 'Kräuter' },
+    { tag: 'Kräuter' },
+    { tag: 'Kräuter im Topf' },
+    { name: 'kräuter' },
+    { tag: 'Maß' },
+  ]
+  const none = 'plants: No plants match'
+
+  beforeEach(() => plant(...garden.map((fields) => ({ name: 'Fern', ...fields }))))
+
+  test.each([
+    ['--tag kräuter', `${none}. There is a tag Kräuter\n`],
+    ['--tag KRAUTER --limit 3', `${none}. There is a tag Kräuter\n`],
+    ['--tag Topf', `${none}\n`],
+    ['--tag Kräuter --search xyz', `${none}\n`],
+    ['--tag=', `${none}\n`],
+    [`--tag ${'x'.repeat(201)}`, `${none}\n`],
+    ['--no-tag --search xyz', `${none}\n`],
+  ])('is looked for in another case: list %s', async (options, err) => {
+    expect(await user.run(`list --no-color ${options}`, { ...onTerminal, columns: 400 })).toEqual({
+      code: 0,
+      out: '',
+      err,
+    })
+  })
+
+  test('is looked for in one more request of a service, on a terminal alone', async () => {
+    const nothing = json(200, [])
+    const found = json(200, [{ id: 1, name: 'Fern', tag: 'Kräuter' }], { Link: '</plants?after=1>; rel="next"' })
+    const list = async (options: RunOptions, second = found) => {
+      const service = await Hostile.listen({ others: { 'GET /plants': [nothing, second] } })
+      const world = { ...options, env: { PLANTS_TOKEN: token } }
+      const { err } = await user.run(`list --tag kräuter --no-color --store ${service.url}`, world)
+      return { err, lines: service.lines }
+    }
+    const first = 'GET /plants?limit=1000&tag=kr%C3%A4uter'
+    expect(await list({})).toEqual({ err: '', lines: [first] })
+    expect(await list(onTerminal)).toEqual({
+      err: `${none}. There is a tag Kräuter\n`,
+      lines: [first, 'GET /plants?limit=1000&search=kr%C3%A4uter'],
+    })
+    const failed = await list(onTerminal, json(400, { error: 400, message: 'No search' }))
+    expect(failed.err).toBe(`${none}\n`)
+  })
 })
