@@ -23,7 +23,8 @@ export class World {
 
   /** Runs a command line in this process, without a terminal; a text is split at its spaces. */
   run(args: string | readonly string[], options: RunOptions = {}): Promise<Result> {
-    return runPlants(wordsOf(args), { cwd: this.home, ...options, env: { PAGER: 'cat', ...this.env, ...options.env } })
+    const pager = options.terminals?.includes('stdout') && { PAGER: 'cat' }
+    return runPlants(wordsOf(args), { cwd: this.home, ...options, env: { ...pager, ...this.env, ...options.env } })
   }
 
   /** Starts the built program as a process. */

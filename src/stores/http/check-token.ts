@@ -5,15 +5,27 @@ import { lacksRight, resultOf } from './failures.js'
 import { HttpClient, type HttpRequest } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
 import { errorIn, expectedPlant } from './plant-request.js'
+import { expectedPage } from './read.js'
 
 /** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
 type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }
 
-/** Sends an empty object, which by the specification a service that accepts the token must reject. Never retries. */
+/**
+ * Reads a plant, which is no error in the log of a service. If that does not settle it, sends an empty object, which by
+ * the specification a service that accepts the token must reject. Never retries.
+ */
 export async function verifyToken(address: HttpAddress, options: HttpOptions): Promise<CredentialCheck> {
   const { timeout, clock } = options
   const client = await HttpClient.open(address, options)
   try {
+    const reading = { method: 'GET', path: '/plants?limit=1', expected: expectedPage } as const
+    const read = await client.send(reading, timeout, clock.signal)
+    if ('cause' in read) clock.signal.throwIfAborted()
+    const page = resultOf(client, reading, read)
+    if (!(page instanceof PlantsError)) return { state: 'accepted' }
+    if ('cause' in read) return { state: 'unknown', error: page }
+    if (read.status === 403 && lacksRight(read)) return { state: 'accepted' }
+
     const request: HttpRequest<Plant> = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant }
     const response = await client.send(request, timeout, clock.signal)
     if ('cause' in response) clock.signal.throwIfAborted()

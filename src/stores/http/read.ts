@@ -53,7 +53,7 @@ interface Page {
   next: string | undefined
 }
 
-const expectedPage: Expected<Page> = {
+export const expectedPage: Expected<Page> = {
   what: 'list of plants',
   maxBody: maxRead,
   read(response) {

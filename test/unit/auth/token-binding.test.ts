@@ -43,7 +43,7 @@ describe('a saved token', () => {
     const { out } = await user.run(login, { stdin: token, env })
     expect(JSON.parse(out)).toMatchObject({ checked: true })
     expect(await user.createAt(store, env)).toBe(0)
-    expect(tokensIn(service, proxy)).toEqual([[token, token], []])
+    expect(tokensIn(service, proxy)).toEqual([[token, token, token], []])
     expect(proxy.lines).toEqual(Array(2).fill('CONNECT plants.example.com:443'))
     expect(proxy.bytes.toString('latin1')).not.toMatch(/bearer/i)
   })

@@ -42,7 +42,7 @@ function read({ code, out, err }: Result, url = 'no url') {
 // Other fields of the file are kept: unit/config.
 describe('login saves a token', () => {
   test.skipIf(isWindows)(
-    'of 4096 characters between spaces, for its owner alone, and asks the service once (needs modes)',
+    'of 4096 characters between spaces, for its owner alone, and asks the service (needs modes)',
     async () => {
       const longest = 's3cret'.padEnd(4096, 'x')
       const service = await accepting()
@@ -56,7 +56,10 @@ describe('login saves a token', () => {
       expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
       expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
       const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
-      expect(service.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
+      expect(service.requests).toEqual([
+        { line: 'GET /v1/plants?limit=1', headers, body: '' },
+        { line: 'POST /v1/plants', headers, body: '{}' },
+      ])
     },
   )
 
@@ -83,6 +86,17 @@ describe('login saves a token', () => {
     expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
   })
 
+  test.each<[string, Answer]>([
+    ['reads', json(200, [{ id: 1, name: 'Fern' }])],
+    ['may not read', json(403, { error: 403, message: 'Not you' }, insufficientScope)],
+  ])('that %s, with nothing but a read', async (_, page) => {
+    const service = await Hostile.listen({ others: { 'GET /plants': [page] } })
+    const { code, out, err } = read(await login(service.url), service.url)
+    expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
+    expect((await user.run(`doctor --store ${service.url} --quick`)).code).toBe(0)
+    expect(service.lines).toEqual(Array(2).fill('GET /plants?limit=1'))
+  })
+
   const unchecked = 'The token is saved, but could not be checked'
 
   // More answers: conformance/stores/http.
@@ -103,7 +117,7 @@ describe('login saves a token', () => {
     expect([code, out]).toEqual([0, [saved]])
     expect(err).toEqual([{ warning: expect.stringContaining(`${unchecked}: ${why}`) }])
     expect(user.saved).toMatchObject({ tokens: { [service.url]: { token } } })
-    expect(service.lines).toEqual(['POST /plants'])
+    expect(service.lines.at(-1)).toBe(why.endsWith('timed out') ? 'GET /plants?limit=1' : 'POST /plants')
   })
 })
 
