@@ -18,7 +18,8 @@ export class DatabaseFailure extends PlantsError {
   readonly reason: string
 
   constructor(code: string, reason: string, { address, login }: Account, cause?: unknown) {
-    const found = explanations.find((explanation) => explanation.code.test(code))
+    const source = cause instanceof pg.DatabaseError ? cause.routine : undefined
+    const found = explanations.find((each) => each.code.test(code) && (each.routine ?? source) === source)
     const explanation = found ?? (cause instanceof pg.DatabaseError ? reported : unreached)
     const { text, hint = login.passwordHint, type = 'unavailable', retryable = false } = explanation
     const words: Record<string, string> = { name: address.name, user: address.user, reason }
@@ -87,12 +88,19 @@ const unreached: Explanation = {
 
 const reported: Explanation = { text: '{name} reported an error: {reason}', hint: 'Look at the log of the database' }
 
-const explanations: (Explanation & { code: RegExp })[] = [
+const rejectedLogin: Explanation = { text: '{name} rejected the login of {user}: {reason}', type: 'unauthorized' }
+
+/** `routine` is that of the server's source code. */
+const explanations: (Explanation & { code: RegExp; routine?: string })[] = [
   {
-    code: /^(28|PASSWORD$)/,
-    text: '{name} rejected the login of {user}: {reason}',
-    type: 'unauthorized',
+    code: /^28000$/,
+    routine: 'InitializeSessionUserId',
+    ...rejectedLogin,
+    hint: 'Correct the user of the address, or let there be such a role: CREATE ROLE NAME LOGIN',
   },
+  // A rejected password has a code of its own.
+  { code: /^28000$/, ...rejectedLogin, hint: 'Correct the user of the address, or let it log in: see its pg_hba.conf' },
+  { code: /^(28|PASSWORD$)/, ...rejectedLogin },
   {
     code: /^LOGIN$/,
     text: 'Could not log in to {name}: {reason}',

@@ -10,6 +10,7 @@ import { ownServer } from '../../../helpers/postgres.js'
 import { addressOf, databaseOptions, openShared, settled } from '../../../helpers/shared-store.js'
 import { closedAfterTest, openOptions } from '../../../helpers/store.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
+import { World } from '../../../helpers/world.js'
 
 const env = { PGPASSWORD: 's3cret' }
 
@@ -236,4 +237,37 @@ describe('hangs up on a server that floods it after the login with', () => {
     expect(await openAt(join, 'sslmode=disable', time.now)).toMatch(/: its response is too large$/)
     expect(most).toBeLessThan(100 * 2 ** 20) // with what is in the buffers of the system
   })
+})
+
+test.each([
+  [
+    'a role that does not exist',
+    'nobody',
+    'role "nobody" does not exist',
+    'let there be such a role: CREATE ROLE NAME LOGIN',
+  ],
+  [
+    'a role that may not log in',
+    'group',
+    'role "group" is not permitted to log in',
+    'let there be such a role: CREATE ROLE NAME LOGIN',
+  ],
+  [
+    'a role that pg_hba.conf rejects',
+    'pest',
+    'pg_hba.conf rejects connection for host',
+    'let it log in: see its pg_hba.conf',
+  ],
+])('%s has a hint of its own', async (_, role, reason, hint) => {
+  const server = await ownServer({ access: ['host all pest all reject'] })
+  await server.admin('CREATE ROLE "group"')
+  const url = Object.assign(new URL(server.url), { username: role }).href
+  const { code, err } = await new World().run(['list', '--store', `${url}?sslmode=disable`, '--output', 'json'])
+  expect([code, JSON.parse(err)]).toEqual([
+    3,
+    expect.objectContaining({
+      message: expect.stringMatching(`rejected the login of ${role}: ${reason}`),
+      hint: `Correct the user of the address, or ${hint}`,
+    }),
+  ])
 })
