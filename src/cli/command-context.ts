@@ -2,7 +2,7 @@ import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } 
 import { EffectiveSettings, shownStore } from '../config/resolve.js'
 import { defaultOf, settingNames } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
-import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../output/output.js'
+import { mayColor, quoteIfNeeded, type Style, styleFor, wrapped, writeAnswer } from '../output/output.js'
 import { type Layout, Printer } from '../output/printer.js'
 import { Reporter } from '../output/reporter.js'
 import { toJson } from '../plant/exact-json.js'
@@ -101,7 +101,10 @@ export class SettingsContext {
 
   /** Prints what was asked for: fields for programs, or a text. The hint is for a failed write. */
   async printResult(fields: object, text: string, hint?: string, format = this.output): Promise<void> {
-    if (format === 'text') return writeAnswer(this.io, `${text}\n`, hint)
+    if (format === 'text') {
+      const shown = text.includes('\n') ? text : wrapped(text, this.io.stdout, { hasCommands: true })
+      return writeAnswer(this.io, `${shown}\n`, hint)
+    }
     if (isJson(format)) return writeAnswer(this.io, `${toJson(fields)}\n`, hint)
     const names = fieldNames.filter((name) => name !== 'id' || name in fields) // the specification's Plant has none
     await this.printer({ fields: names }).rows([fields], hint)

@@ -8,6 +8,41 @@ export function terminalWidth({ stdout, stderr }: Pick<Io, 'stdout' | 'stderr'>)
   return [stdout, stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
 }
 
+interface Wrapping {
+  /** Where the text begins, in columns; the lines after the first are indented so. */
+  indent?: number
+  /** Whether a command after a colon, which people copy, stays whole. What others say looks like no command. */
+  hasCommands?: boolean
+}
+
+/** On a terminal, at single spaces: but not between quotes or in a path. */
+export function wrapped(
+  text: string,
+  output: Pick<Output, 'isTerminal' | 'columns'>,
+  { indent = 0, hasCommands = false }: Wrapping = {},
+): string {
+  if (!output.isTerminal || indent + lengthOf(text) <= output.columns) return text
+  const command = hasCommands ? /(?<=: )[a-z][\w-]* (?:'[^']*'|"[^"]*"|(?!\. [A-Z]).)*|/.source : ''
+  const word = RegExp(
+    String.raw`(?:${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*|(?:[A-Za-z]:|\\)\\(?:.*\\)?\S*| {2,}|[^ ])+`,
+    'g',
+  )
+  let line = ''
+  let lines = ''
+  for (const [part] of text.matchAll(word)) {
+    if (line !== '' && indent + lengthOf(line) + 1 + lengthOf(part) > output.columns) {
+      lines += `${line}\n${' '.repeat(indent)}`
+      line = part
+    } else line += line === '' ? part : ` ${part}`
+  }
+  return lines + line
+}
+
+/** Without the escapes of a style. */
+function lengthOf(text: string): number {
+  return text.replace(/\u001b\[\d+m/g, '').length
+}
+
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
 /** Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */

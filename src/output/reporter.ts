@@ -1,8 +1,8 @@
 import { toJson } from '../plant/exact-json.js'
 import { type PlantsError, systemCode } from '../platform/errors.js'
 import { printable, redactFields } from '../platform/escape.js'
-import type { Io, Output } from '../platform/io.js'
-import { mayColor, type Style, styleFor } from './output.js'
+import type { Io } from '../platform/io.js'
+import { mayColor, type Style, styleFor, wrapped } from './output.js'
 
 interface ReportOptions {
   verbose?: boolean
@@ -81,8 +81,11 @@ export class Reporter {
     // 400 is the specification's status for every error.
     const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
     const shownStatus = isOmitted ? '' : ` (status ${status})`
-    const advice = hint === undefined ? [] : wrapped(this.#printable(hint), stderr, hintIndent).split('\n  ')
-    const text = wrapped(this.#printable(message) + shownStatus, stderr, 'plants: '.length)
+    const advice =
+      hint === undefined
+        ? []
+        : wrapped(this.#printable(hint), stderr, { indent: hintIndent, hasCommands: true }).split('\n  ')
+    const text = wrapped(this.#printable(message) + shownStatus, stderr, { indent: 'plants: '.length })
     const lines = [...stack.map((line) => this.#printable(line)), ...advice].map((line) => `  ${faint(line)}\n`)
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
   }
@@ -91,7 +94,8 @@ export class Reporter {
     if (this.isJson) return this.#jsonLine({ warning: text })
     const { strong } = await this.#style()
     const name = label === undefined ? '' : ` ${label}:`
-    return `plants:${strong(name)} ${wrapped(this.#printable(text), this.#io.stderr, `plants:${name} `.length)}\n`
+    const indent = `plants:${name} `.length
+    return `plants:${strong(name)} ${wrapped(this.#printable(text), this.#io.stderr, { indent })}\n`
   }
 
   #style(): Promise<Style> {
@@ -114,31 +118,6 @@ export class Reporter {
       if (systemCode(error) === undefined) throw error
     }
   }
-}
-
-/**
- * At single spaces, on a terminal: but not between quotes or in a path, and in a hint not in a command, which people
- * copy. What others say is in messages, so that it looks like no command.
- *
- * @param start where the text begins, in columns; the lines after the first are indented like those of a hint, or more
- */
-function wrapped(text: string, output: Output, start: number): string {
-  if (!output.isTerminal || start + text.length <= output.columns) return text
-  const command = start === hintIndent ? /(?<=: )[a-z][\w-]* (?:'[^']*'|"[^"]*"|(?!\. [A-Z]).)*|/.source : ''
-  const word = RegExp(
-    String.raw`(?:${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*|(?:[A-Za-z]:|\\)\\(?:.*\\)?\S*| {2,}|[^ ])+`,
-    'g',
-  )
-  const indent = `\n${' '.repeat(start)}`
-  let line = ''
-  let lines = ''
-  for (const [part] of text.matchAll(word)) {
-    if (line !== '' && start + line.length + 1 + part.length > output.columns) {
-      lines += line + indent
-      line = part
-    } else line += line === '' ? part : ` ${part}`
-  }
-  return lines + line
 }
 
 const hintIndent = 2

@@ -20,7 +20,7 @@ async function expectSame(name: string): Promise<void> {
 
 /**
  * Runs the commands of a transcript again, and returns it with what they print now. Each `# Title` begins a new world.
- * A command is a line after `$ `, or after `tty$ ` for one whose output is a terminal of 80 columns. Below it stands its
+ * A command is a line after `$ `, or after `tty$ ` for one whose output is a terminal of 200 columns. Below it stands its
  * stdout, then its stderr with `! ` before each line, then its exit code in brackets, unless that is 0.
  */
 async function rerun(text: string): Promise<string> {
@@ -43,7 +43,7 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
   const terminals: RunOptions['terminals'] = isTerminal ? ['stdout', 'stderr'] : []
   const { code, out, err } =
     words[0] === 'plants'
-      ? await world.run(words.slice(1), { env, terminals, ...(stdin !== undefined && { stdin }) })
+      ? await world.run(words.slice(1), { env, terminals, columns: 200, ...(stdin !== undefined && { stdin }) })
       : { code: 0, out: builtIn(words, world), err: '' }
   if (target !== undefined) world.write(target, out)
   const text = (target === undefined ? out : '') + err.replace(/^/gm, '! ').replace(/! $/, '')

@@ -3,7 +3,7 @@ import { version } from '../../../package.json'
 import { EffectiveSettings, namedStores } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
 import { readSettings, type SettingsFile, unknownIn } from '../../config/settings-file.js'
-import { mayColor, type Style, styleFor } from '../../output/output.js'
+import { mayColor, type Style, styleFor, wrapped } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { progressLine } from '../../output/progress.js'
 import type { Hint } from '../../platform/advice.js'
@@ -65,8 +65,12 @@ type ShownFinding = Finding & { hint: string | undefined }
 
 function lineOf({ check, state, message, hint }: ShownFinding, style: Style, io: Io): string {
   const styles = { ok: style.faint, warning: style.strong, failed: style.bad }
-  const advice = hint === undefined ? '' : `\n         ${style.faint(printable(hint, io))}`
-  return `${styles[state](state.padEnd(7))}  ${style.strong(printable(check, io))}: ${printable(message, io)}${advice}\n`
+  const indent = 9
+  const text = `${style.strong(printable(check, io))}: ${printable(message, io)}`
+  const finding = `${styles[state](state.padEnd(indent - 2))}  ${wrapped(text, io.stdout, { indent })}\n`
+  if (hint === undefined) return finding
+  const advice = wrapped(printable(hint, io), io.stdout, { indent, hasCommands: true })
+  return `${finding}${' '.repeat(indent)}${style.faint(advice)}\n`
 }
 
 /** Changes nothing, and yields each finding as soon as it is available. */

@@ -10,6 +10,7 @@ import {
   parseText,
   wholeNumber,
 } from '../../config/option-values.js'
+import { wrapped } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { type Clock, within } from '../../platform/clock.js'
 import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
@@ -101,14 +102,26 @@ export async function serve(options: ServeOptions, io: Io): Promise<void> {
   try {
     const { signal } = io // handled from here on: whoever reads the address may send one at once
     const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
-    // Like a log line: a slow or closed reader does not block the service.
-    void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
+    // On a terminal, the log has shown it. Like a log line: a slow or closed reader does not block the service.
+    const isShown = io.stdout.isTerminal && io.stderr.isTerminal && options.logLevel === 'info'
+    if (!isShown || context.reporter.isJson)
+      void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
+    if (context.isInteractive && !context.reporter.isQuiet && !context.reporter.isJson)
+      void io.stderr.log(`Try: ${tryIt(service.address, options, io)}\nCtrl-C stops the service\n`)
     if (!signal.aborted) await once(signal, 'abort')
   } finally {
     await service.drain(options.drainTimeout)
     // At most a second, because the reader of the log may have stalled.
     await within(1000, [], (signal) => Promise.race([io.stderr.log(''), once(signal, 'abort')]))
   }
+}
+
+/** A command that shows that the service answers. Its description needs no token. */
+function tryIt(address: string, { socket, basePath = '', allow }: ServeOptions, { env, resolvePath }: Io): string {
+  const mayRead = allow?.includes('read') ?? !env['PLANTS_SERVE_TOKEN']
+  const to = socket === undefined ? '' : `--unix-socket ${shellWord(escapeControlChars(resolvePath(socket)))} `
+  const url = socket === undefined ? address : `http://localhost${basePath}`
+  return `curl ${to}${mayRead ? `-H "Authorization: Bearer TOKEN" ${url}/plants` : `${url}/openapi.json`}`
 }
 
 async function serviceOptions(options: ServeOptions, context: CommandContext): Promise<ServiceOptions> {
@@ -222,6 +235,8 @@ async function createFirstToken(tokens: TokenStore, io: Io): Promise<void> {
     createdAt,
     expiresAt: undefined,
   })
+  const made = wrapped('The store had no tokens. This new token is not shown again:', io.stderr)
   const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login --store ADDRESS'
-  await io.stderr.write(`The store had no tokens. This new token is not shown again:\n\n  ${token}\n\n${use}\n`)
+  const shown = wrapped(use, io.stderr, { hasCommands: true })
+  await io.stderr.write(`${made}\n\n  ${token}\n\n${shown}\n`)
 }

@@ -92,7 +92,7 @@ async function addStore(name: string, place: string, options: StoreOptions, io: 
     throw malformed(`The store ${name} already exists: ${await shownStore(other.address, io)}`, hint)
   })
   await warnOfRisks(name, address, store, context.reporter)
-  const how = `Use it with --store ${name}, or make it the default: plants stores use ${name}`
+  const how = `Use it with: plants list --store ${name}. To make it the default: plants stores use ${name}`
   const text = `Saved the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
   await context.print(await fieldsOf(name, store, io), text)
 }

@@ -164,6 +164,31 @@ test('the log is text on a terminal, and otherwise JSON', async () => {
   expect(objectsOf((await serve()).err)).toContainEqual(line)
 })
 
+describe('on a terminal, the address is shown once, with what to try', () => {
+  const terminals: RunOptions['terminals'] = ['stdin', 'stdout', 'stderr']
+  const stop = 'Ctrl-C stops the service\n'
+  const shown = async (args: string[], options: RunOptions = {}) => {
+    const { out, err } = await serve([...args, '--no-color'], { terminals, ...options })
+    const lines = err.slice(err.search(/^(Try|Ctrl)/m)).replace(/^\d\d:.*\n/gm, '')
+    return { out, addresses: err.match(/address=/g), lines: lines.replace(/:\d+\//, ':PORT/') }
+  }
+
+  test.each<[string[], string]>([
+    [['--allow', 'read'], 'curl -H "Authorization: Bearer TOKEN" http://127.0.0.1:PORT/plants'],
+    [['--allow', 'create'], 'curl http://127.0.0.1:PORT/openapi.json'],
+    [[], 'curl http://127.0.0.1:PORT/openapi.json'],
+    [['--socket', 's', '--base-path', '/v1'], 'curl --unix-socket HOME/s http://localhost/v1/openapi.json'],
+  ])('with %j', async (args, command) => {
+    const lines = `Try: ${command.replace('HOME', user.home)}\n${stop}`
+    expect(await shown(args)).toEqual({ out: '', addresses: ['address='], lines })
+  })
+
+  test('on stdout if the log does not show it', async () => {
+    const { out, addresses } = await shown(['--log-level', 'warn'])
+    expect([out, addresses]).toEqual([expect.stringMatching(/^http:.*\n$/), null])
+  })
+})
+
 // What else these commands print is in transcripts/auth.txt.
 
 test('tokens create prints all about the token as JSON', async () => {

@@ -67,3 +67,15 @@ test('what a service says looks like no hint', async () => {
   ])
   expect(err).not.toMatch(/^ +curl/m)
 })
+
+test.each(['stores add garden ./a.db', 'doctor --quick', 'tokens create --note laptop'])(
+  'no line of plants %s is wider than a terminal of 40 columns, but for a path, a token and a command',
+  async (line) => {
+    const user = new World()
+    await user.run('create --id 1 --name Fern')
+    const { out, err } = await user.run(`${line} --no-color`, { terminals: ['stdout', 'stderr'], columns: 40 })
+    const unbreakable = /^ *(\S{25,}|plants \S.*)$/
+    const wide = `${out}${err}`.split('\n').filter((each) => each.length > 40 && !unbreakable.test(each))
+    expect(wide).toEqual([])
+  },
+)
