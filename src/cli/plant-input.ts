@@ -5,6 +5,7 @@ import { idFromText, type NewPlant, otherFieldsOf, parsePlant } from '../plant/p
 import { malformed, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
+import { idExists } from '../stores/common/change.js'
 import type { GlobalOptions } from './command.js'
 import type { CommandContext } from './command-context.js'
 import { nextIdIn } from './next-id.js'
@@ -64,11 +65,30 @@ async function ask(given: GivenFields, { dryRun, idempotencyKey }: PlantOptions,
   // Without a token this fails before the prompts.
   if (address.scheme === 'http' && !dryRun) await context.httpOptions(address)
   // An idempotency key belongs to one id, and a service may not let its greatest one be read.
-  const canPropose = address.scheme !== 'http' && given.id === undefined && idempotencyKey === undefined
+  const isOwn = address.scheme !== 'http'
+  const canPropose = isOwn && given.id === undefined && idempotencyKey === undefined
   const proposal = canPropose ? await nextIdIn(await context.opener()).catch(unlessNoneIsLeft) : undefined
+  // With a key, an id that exists may be that of the same plant.
+  const isTaken = async (id: bigint) => isOwn && idempotencyKey === undefined && (await hasId(id, context))
+  if (given.id !== undefined && (await isTaken(given.id))) {
+    const hint = `Look at it with: plants get ${given.id}${context.storeFlag}`
+    throw new PlantsError('conflict', idExists(given.id).message, { hint })
+  }
   const { askForPlant } = await import('./prompts.js')
-  const plant = await askForPlant(given, proposal, context.isColored(io.stderr), io)
+  const plant = await askForPlant(given, { proposal, isTaken, isColored: context.isColored(io.stderr) }, io)
   return { plant, isProposed: proposal !== undefined && plant.id === proposal }
+}
+
+/** Of a store that may not be read, the create says so. */
+async function hasId(id: bigint, context: CommandContext): Promise<boolean> {
+  try {
+    const store = await (await context.opener()).openExisting()
+    const plants = await store?.get([id]).finally(() => store.close())
+    return plants?.has(id) ?? false
+  } catch (error) {
+    if (error instanceof PlantsError && !error.isInterruption) return false
+    throw error
+  }
 }
 
 /** After the largest id, the user may still choose a smaller one. */

@@ -4,6 +4,7 @@ import { problemOf } from '../plant/plant-schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
+import { idExists } from '../stores/common/change.js'
 
 export interface GivenFields {
   id: bigint | undefined
@@ -11,14 +12,21 @@ export interface GivenFields {
   tag?: string
 }
 
+interface Asking {
+  /** Enter at once accepts it as the id. */
+  proposal: bigint | undefined
+  /** Whether another plant has the id. */
+  isTaken(id: bigint): Promise<boolean>
+  isColored: boolean
+}
+
 /**
- * Prompts on stderr for the missing fields, where Enter at once accepts the `proposal` of the id. Throws `interrupted`
+ * Prompts on stderr for the missing fields. Throws `interrupted`
  * on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
  */
 export async function askForPlant(
   given: GivenFields,
-  proposal: bigint | undefined,
-  isColored: boolean,
+  { proposal, isTaken, isColored }: Asking,
   io: Io,
 ): Promise<GivenFields> {
   const ask = (message: string, check: Check, preset?: bigint) => {
@@ -27,7 +35,11 @@ export async function askForPlant(
       input(preset === undefined ? options : { ...options, default: String(preset) }, context),
     )
   }
-  const checkId = (text: string) => (idFromText(text) === undefined ? problemOf('id', text) : undefined)
+  const checkId = async (text: string) => {
+    const id = idFromText(text)
+    if (id === undefined) return problemOf('id', text)
+    return (await isTaken(id)) ? idExists(id).message : undefined
+  }
   // An empty name is valid, but Enter at once is probably a mistake.
   const checkName = (text: string) =>
     text === '' ? 'Enter a name. For an empty one, use --name=' : problemOf('name', text)

@@ -41,6 +41,13 @@ test.each<[what: string, given: string[], command: string, turns: Record<string,
     [moss(41), { id: 42, name: 'Fern', tag: 'shade' }],
   ],
   [
+    'asks for another id where one exists',
+    ['create --id 41 --name Moss'],
+    'create --name Fern --tag=wet --no-color',
+    { '? id (42)': '41\r', 'A plant with id 41 already exists': '\x7f\x7f7\r' },
+    [{ id: 7, name: 'Fern', tag: 'wet' }, moss(41)],
+  ],
+  [
     'proposes no id with an idempotency key, which belongs to one',
     ['create --id 41 --name Moss'],
     'create --name Fern --tag shade --idempotency-key k --no-color',

@@ -92,3 +92,11 @@ test('any plant created by flags comes out as it was', async () => {
   }
   await fc.assert(fc.asyncProperty(newPlant(), trip), { numRuns: rounds(30) })
 })
+
+test('an id that exists is rejected before the prompts for the rest', async () => {
+  const user = new World()
+  await user.run('create --id 1 --name Fern')
+  expect(await user.run('create --id 1 --no-color', { terminals: ['stdin', 'stderr'] })).toEqual(
+    refusal('A plant with id 1 already exists', 'Look at it with: plants get 1', 1),
+  )
+})
