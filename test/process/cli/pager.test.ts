@@ -48,11 +48,21 @@ describe.skipIf(!isHere('less'))('in less (needs less)', () => {
     expect(lines(screen)).toEqual(['ID  NAME   TAG', '1  Plant', '2  Plant', 'plants: Found 2 plants'])
   })
 
+  const page = Array.from({ length: 300 }, (_, index) => ({ id: index + 1, name: 'Plant' }))
+  const firstPage = json(200, page, { Link: '</plants?after=300>; rel="next"' })
+
+  test('q ends a list whose next page does not come', async () => {
+    const service = await Hostile.listen({ others: { 'GET /plants': [firstPage, () => undefined] } })
+    const env = { ...less, PLANTS_TOKEN: token }
+    const session = new World().terminal(`list --timeout 1h --store ${service.url}`, env)
+    await session.answer([prompt, 'q'])
+    expect(await session.ended).toMatchObject({ code: 0, screen: expect.not.stringContaining('plants:') })
+    expect(service.lines).toEqual(['GET /plants?limit=1000', 'GET /plants?after=300'])
+  })
+
   test('a failure is reported after the plants before it', async () => {
-    const page = Array.from({ length: 300 }, (_, index) => ({ id: index + 1, name: 'Plant' }))
-    const first = json(200, page, { Link: '</plants?after=300>; rel="next"' })
     const failure = json(400, { error: 400, message: 'Too many pages' })
-    const service = await Hostile.listen({ others: { 'GET /plants': [first, failure] } })
+    const service = await Hostile.listen({ others: { 'GET /plants': [firstPage, failure] } })
     const session = new World().terminal(`list --store ${service.url}`, { ...less, PLANTS_TOKEN: token })
     await session.answer([prompt, 'G'], ['(END)', 'q'], ['Too many pages', ''])
     expect(await session.ended).toMatchObject({ code: 1 })
