@@ -34,7 +34,7 @@ export interface QueryOptions extends FilterOptions {
 }
 
 export function addQuery(command: PlantsCommand): PlantsCommand {
-  const sort = 'sort by a field, ignoring the case of A to Z; not at a service'
+  const sort = 'sort by a field, ignoring case and marks; not at a service'
   command
     .choice('--sort <field>', sort, fieldNames, 'id', (text) =>
       text.startsWith('-') ? 'For descending order: --desc' : undefined,

@@ -17,7 +17,7 @@ export interface ListQuery extends WaitOptions {
 }
 
 export interface ReadQuery extends ListQuery {
-  /** By default `id`. Texts regardless of the case of A to Z, then by id; plants without them last. */
+  /** By default `id`. By the folded text (`foldText`), then by its code points, then by id; plants without one last. */
   sort?: FieldName | undefined
   desc?: boolean | undefined
   /** In the order of ids, each page at a moment of its own: the first one comes sooner, and a service needs no more. */

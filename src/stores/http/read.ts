@@ -8,6 +8,7 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { wholeLines } from '../../platform/lines.js'
 import { urlOf } from '../../platform/urls.js'
 import { pageRows, queryText, type ReadQuery, type TextCount } from '../common/query.js'
+import { foldText } from '../common/search.js'
 import type { Expected, HttpClient } from './http-client.js'
 import { maxRead, readJson, storedPlantIn } from './plant-request.js'
 import { ask } from './requests.js'
@@ -146,9 +147,12 @@ export async function* countTexts(
       counts.set(text, count + 1)
     }
   }
-  const sorted = [...counts].map(([text, count]) => ({ text, count, bytes: Buffer.from(text ?? '') }))
+  const sorted = [...counts].map(([text, count]) => ({ text, count, key: Buffer.from(foldText(text ?? '')) }))
   const isAbsent = ({ text }: { text: string | undefined }) => Number(text === undefined)
-  sorted.sort((a, b) => b.count - a.count || isAbsent(a) - isAbsent(b) || a.bytes.compare(b.bytes))
+  const compareExactly = (a = '', b = '') => Buffer.from(a).compare(Buffer.from(b))
+  sorted.sort(
+    (a, b) => b.count - a.count || isAbsent(a) - isAbsent(b) || a.key.compare(b.key) || compareExactly(a.text, b.text),
+  )
   while (sorted.length > 0) yield sorted.splice(0, pageRows).map(({ text, count }) => ({ text, count: BigInt(count) }))
 }
 

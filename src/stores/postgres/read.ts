@@ -2,7 +2,8 @@ import { to as copyTo } from 'pg-copy-streams'
 import type { StoredPlant, TextName } from '../../plant/plant.js'
 import { wholeLines } from '../../platform/lines.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
-import { joiner, latinMarks, markRanges, partOfRun, type Sought, soughtText } from '../common/search.js'
+import { soughtText } from '../common/search.js'
+import { containsSql, findLowerCase, foldedSql } from './folding.js'
 import type { ConnectionPool } from './pool.js'
 import { type Connection, maxAnswer, responseTooLarge } from './postgres-connection.js'
 import { columns, idsOf, literal, plants, type Row, toBigInt, toPlant } from './sql.js'
@@ -12,9 +13,9 @@ export async function getPlants(connection: Connection, ids: readonly bigint[]):
   return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
 }
 
-/** Each page at a moment of its own, limited by rows and by bytes of text, but to at least one row. */
+/** In the order of ids, each page at a moment of its own, limited by rows and by bytes of text, but to at least one row. */
 export function readPages(pool: ConnectionPool, query: ReadQuery): AsyncIterable<StoredPlant[]> {
-  const order = orderOf(query)
+  const order = `id ${directionOf(query)}`
   const call = query.waited === undefined ? undefined : pool.newCall(query)
   const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
   return pagesOf(query, async (after, rows) => {
@@ -31,7 +32,8 @@ const pageBytes = 1_000_000
 /** One consistent snapshot, in arrays of about 64 KiB. */
 export async function* readSnapshot(pool: ConnectionPool, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
-  const statement = `SELECT ${columns} FROM ${plants} ${where(query)} ORDER BY ${orderOf(query)} ${limit}`
+  const order = await orderOf(pool, query)
+  const statement = `SELECT ${columns} FROM ${plants} ${where(query)} ORDER BY ${order} ${limit}`
   for await (const rows of copyRows(pool, statement, query)) yield rows.map(toPlant)
 }
 
@@ -41,16 +43,23 @@ export async function countPlants(pool: ConnectionPool, query: CountQuery): Prom
 }
 
 export async function* countTexts(pool: ConnectionPool, by: TextName, query: CountQuery): AsyncGenerator<TextCount[]> {
+  const order = `${by} IS NULL, ${foldedSql(by, await findLowerCase(pool))}, ${by} COLLATE "C"`
   const statement = `SELECT ${by}, count(*) FROM ${plants} ${where(query)} GROUP BY ${by}
-    ORDER BY count(*) DESC, ${by} IS NULL, ${by} COLLATE "C"`
+    ORDER BY count(*) DESC, ${order}`
   for await (const rows of copyRows(pool, statement))
     yield rows.map(([text, count]) => ({ text: text ?? undefined, count: toBigInt(count) }))
 }
 
-/** With the collation "C", only the letters A to Z have another case. */
-function orderOf({ sort = 'id', desc }: ReadQuery): string {
-  const direction = desc ? 'DESC' : 'ASC'
-  return sort === 'id' ? `id ${direction}` : `${sort} IS NULL, lower(${sort} COLLATE "C") ${direction}, id`
+async function orderOf(pool: ConnectionPool, query: ReadQuery): Promise<string> {
+  const { sort = 'id' } = query
+  const direction = directionOf(query)
+  if (sort === 'id') return `id ${direction}`
+  const folded = foldedSql(sort, await findLowerCase(pool))
+  return `${sort} IS NULL, ${folded} ${direction}, ${sort} COLLATE "C" ${direction}, id`
+}
+
+function directionOf({ desc }: ReadQuery): string {
+  return desc ? 'DESC' : 'ASC'
 }
 
 function where({ after, tag, search, sort = 'id', desc }: ReadQuery): string {
@@ -60,19 +69,9 @@ function where({ after, tag, search, sort = 'id', desc }: ReadQuery): string {
   else if (tag !== undefined) conditions.push(`tag = ${literal(tag)}`)
   if (search !== undefined) {
     const sought = soughtText(search)
-    conditions.push(`(${contains('name', sought)} OR ${contains('tag', sought)})`)
+    conditions.push(`(${containsSql('name', sought)} OR ${containsSql('tag', sought)})`)
   }
   return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
-}
-
-/** As `contains` of the search does, with a short way for ASCII. */
-function contains(column: string, { folded, pattern }: Sought): string {
-  const [part, joined] = [partOfRun(markRanges()), `\\&${joiner}`].map(literal)
-  const decomposed = `normalize(regexp_replace(${column}, ${part}, ${joined}, 'g'), NFD)`
-  const text = `normalize(regexp_replace(${decomposed}, ${literal(latinMarks)}, '', 'g'), NFC)`
-  const isAscii = `octet_length(${column}) = char_length(${column})`
-  const inAscii = `strpos(lower(${column} COLLATE "C"), ${literal(folded)}) > 0`
-  return `CASE WHEN ${isAscii} THEN ${inAscii} ELSE ${text} ~ ${literal(pattern)} END`
 }
 
 /** COPY is by far the fastest way: a line for each row, with escapes for the line feeds of its texts. */

@@ -12,7 +12,11 @@ import { must } from '../../../src/platform/errors.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
 import type { CheckpointChange } from '../../../src/stores/common/checkpoint-state.js'
 import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/common/query.js'
+import { foldText } from '../../../src/stores/common/search.js'
 import type { OwnStore, Store, Transaction } from '../../../src/stores/common/store.js'
+import { fc } from '../../helpers/fast-check.js'
+import { seed } from '../../helpers/random.js'
+import { rounds } from '../../helpers/rounds.js'
 import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
 
@@ -217,7 +221,8 @@ function describeReads(open: Open<Store>): void {
       ['ete', ['ETE\u0301']],
       ['ı', ['ı']],
       ['STRAẞE', ['Straße']],
-      ['strasse', []],
+      ['strasse', ['Straße']],
+      ['ras', ['Straße']],
       ['ſt', ['Straße', 'Ørsted']],
       ['orsted', []],
       ['δοσ', ['ΟΔΟΣ']],
@@ -587,7 +592,8 @@ function describeOrder(open: Open<OwnStore>): void {
     { id: BigInt(50 - index), name: text, ...(index % 3 > 0 && { tag: text }) },
     { id: BigInt(-index), name: 'Fern' },
   ])
-  const keyOf = (text = '') => Buffer.from(text.replace(/[A-Z]/g, (letter) => letter.toLowerCase()))
+  const compareTexts = (a = '', b = '') =>
+    Buffer.compare(Buffer.from(foldText(a)), Buffer.from(foldText(b))) || Buffer.compare(Buffer.from(a), Buffer.from(b))
 
   test.each<[FieldName, ReadQuery]>([
     ['name', {}],
@@ -607,7 +613,7 @@ function describeOrder(open: Open<OwnStore>): void {
       if (sort === 'id') return ids * sign
       const [a, b] = [one[sort], other[sort]]
       if ((a === undefined) !== (b === undefined)) return a === undefined ? 1 : -1
-      return Buffer.compare(keyOf(a), keyOf(b)) * sign || ids
+      return compareTexts(a, b) * sign || ids
     }
     const isAfter = ({ id }: NewPlant) => after === undefined || (desc && sort === 'id' ? id < after : id > after)
     const expected = plants
@@ -616,6 +622,40 @@ function describeOrder(open: Open<OwnStore>): void {
       .toSorted(compare)
       .slice(0, limit)
     expect(await gathered(store.read({ ...query, sort }))).toStrictEqual(expected)
+  })
+
+  test('by texts without their case and marks, then by code points', async () => {
+    const { store } = await open()
+    const sorted = `! 1 A a Ä ä ähre Ähren éclair Éclairs istanbul İstanbul Österreich Oz STRASSE strasse straße Strauß
+      Zinnie Ørsted Μάρτιος ΟΔΟΣ οδος οδοσ май мак 蕨 가 ﬆ \uffff 𐐀 𐐨 🌿`.split(/\s+/)
+    const shuffled = sorted.toReversed().map((name, index) => ({ id: BigInt(index), name }))
+    await store.write(shuffled.map((plant) => creation(plant)))
+    expect((await gathered(store.read({ sort: 'name' }))).map(({ name }) => name)).toEqual(sorted)
+    expect((await gathered(store.read({ sort: 'name', desc: true }))).map(({ name }) => name)).toEqual(
+      sorted.toReversed(),
+    )
+    expect((await gathered(store.countBy('name'))).map(({ text }) => text)).toEqual(sorted)
+  })
+
+  test('any texts alike in all stores, and counts them in the same order', async () => {
+    const { store } = await open()
+    const samples = fc.sample(anySortedText(), { numRuns: rounds(400), seed })
+    const many = plantsOf(samples.length, (index) => ({ name: samples[index] ?? '', tag: samples[index] ?? '' }))
+    await store.write(many.map((plant) => creation(plant)))
+    const keys = new Map(samples.map((text) => [text, Buffer.from(foldText(text))]))
+    const expected = many.toSorted(
+      ({ name, id }, other) =>
+        must(keys.get(name)).compare(must(keys.get(other.name))) ||
+        Buffer.from(name).compare(Buffer.from(other.name)) ||
+        Number(id - other.id),
+    )
+    const names = (found: NewPlant[]) => found.map(({ name, id }) => `${name.slice(0, 100)} ${id}`)
+    expect(names(await gathered(store.read({ sort: 'name' })))).toEqual(names(expected))
+    const counts = new Map<string, bigint>()
+    for (const { name } of expected) counts.set(name, (counts.get(name) ?? 0n) + 1n)
+    const byCount = [...counts].toSorted(([, one], [, other]) => Number(other - one))
+    const found = await gathered(store.countBy('tag'))
+    expect(found.map(({ text, count }) => [text, count])).toEqual(byCount)
   })
 
   test('many, in parts that stay small', async () => {
@@ -630,6 +670,17 @@ function describeOrder(open: Open<OwnStore>): void {
     expect(parts.flat().map(({ id }) => id)).toEqual(many.map(({ id }) => id).toReversed())
     expect(await idsOf(store, { desc: true })).toEqual(many.map(({ id }) => id).toReversed())
   })
+}
+
+/** Texts whose order may depend on a locale, or on a version of Unicode. */
+function anySortedText(): fc.Arbitrary<string> {
+  const letters =
+    'aAäÄzZßẞſsøØİIıiñ\u0301\u0308\u0316\u0345\u20dd\u034fµμςσΣΆάϐяЯйЙи\u0306ґԱաᲐაᎠꭰӀӏﬆﬅǅǆǄŉÅΩKά가\u1100\u1161\u11a8蕨か\u3099ด้\uffff\ufffd𐐀𐐨🌿👩\u200d🌾 \u0001'
+  return fc.oneof(
+    fc.string({ unit: fc.constantFrom(...letters), maxLength: 8 }),
+    fc.tuple(fc.constantFrom(...letters), fc.constantFrom(...letters)).map(([a, b]) => a + b.repeat(3000)),
+    fc.string({ unit: 'binary', maxLength: 6 }).map((text) => text.replaceAll('\0', '')),
+  )
 }
 
 function describeTransactions(open: Open<OwnStore>): void {
