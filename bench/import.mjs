@@ -1,5 +1,6 @@
-// Imports and exports beside the loaders of SQLite and PostgreSQL: npm run bench:import [-- FLAG...]
-//   --rows 500000  --rounds 3  --only sqlite,postgres
+// Imports and exports beside the loaders of SQLite and PostgreSQL, and what texts of several scripts take:
+// npm run bench:import [-- FLAG...]
+//   --rows 500000  --rounds 3  --only sqlite,postgres,texts
 //   --against DIR   another checkout, which is built, in turn with this one
 //   --folder PATH   where the temporary folder is made, and so which disk is written to
 //   --record        writes docs/benchmarks.md
@@ -13,9 +14,9 @@ import { parseArgs } from 'node:util'
 import { end, environmentIn, run, temporaryFolder } from './common.mjs'
 import { hasPsql, psqlArgs, startPostgres } from './postgres-server.mjs'
 import { machineOf, momentNow, ratioText, report, spread } from './report.mjs'
-import { writeRows } from './rows.mjs'
+import { scripts, writeNames, writeRows } from './rows.mjs'
 
-const parts = { sqlite: measureSqlite, postgres: measurePostgres }
+const parts = { sqlite: measureSqlite, postgres: measurePostgres, texts: measureTexts }
 const { values: flags } = parseArgs({
   options: {
     rows: { type: 'string', default: '500000' },
@@ -79,6 +80,44 @@ async function measurePostgres() {
   } finally {
     await server.remove()
   }
+}
+
+/** Each command on as many plants with English names and with names of other scripts, which are as long. */
+async function measureTexts() {
+  const store = (script) => join(folder, `${script}.db`)
+  const list =
+    (...options) =>
+    (script) => ['list', ...options, '--store', store(script)]
+  const out = (format) => (script) => ['export', join(folder, `names.${format}`), '--yes', '--store', store(script)]
+  const commands = {
+    'import, NDJSON': (script) => ['import', join(folder, `${script}.ndjson`), '--store', store(script)],
+    'list, a table': list('--output', 'text'),
+    'list --sort name': list('--sort', 'name'),
+    'list --search': list('--search', 'xyz'),
+    'export, CSV': out('csv'),
+    'export, workbook': out('xlsx'),
+  }
+  const names = Object.keys(scripts)
+  for (const script of names) await writeNames(join(folder, `${script}.ndjson`), rows, script)
+  const times = checkouts.flatMap(({ plants: program, suffix }) =>
+    Object.entries(commands).map(([title, argsOf]) => ({ title: `${title}${suffix}`, program, argsOf, taken: {} })),
+  )
+  for (let round = 0; round < rounds; round += 1)
+    for (const { program, argsOf, taken } of times)
+      for (const script of names) {
+        if (argsOf === commands['import, NDJSON'])
+          for (const suffix of ['', '-wal', '-shm']) rmSync(`${store(script)}${suffix}`, { force: true })
+        const seconds = await run([process.execPath, program, ...argsOf(script)], env)
+        taken[script] = [...(taken[script] ?? []), seconds]
+      }
+  const [first, ...others] = names
+  const heading = ['plants', `${first}, s`, ...others.map((script) => `${script}, × ${first}`)]
+  const lines = times.map(({ title, taken }) => [
+    title,
+    spread(taken[first]),
+    ...others.map((script) => ratioText(taken[script], taken[first])),
+  ])
+  report('texts', { machine, how, tables: [[heading, ...lines]], isRecorded: flags.record })
 }
 
 /**

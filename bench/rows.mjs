@@ -46,6 +46,27 @@ function* chunksOf(count, lineOf) {
   yield text
 }
 
+/** Words of several scripts. */
+export const scripts = {
+  English: ['Boston', 'fern', 'Alpine', 'rose', 'Meadow', 'yarrow', 'Summer'],
+  umlauts: ['Färnkräuter', 'Röse', 'Älpler', 'Wüste', 'Gärten', 'Süßholz', 'Öhrchen'],
+  Cyrillic: ['Папоротник', 'мох', 'Роза', 'дикий', 'Шалфей', 'луговой', 'Ёлка'],
+  Chinese: ['蕨类植物', '苔藓', '玫瑰花', '鼠尾草', '高山', '三叶草', '紫菀'],
+  emoji: ['🌿', '🌹', '👩‍🌾', '🌲', '🍀', '🌵', '🌼'],
+}
+
+/** Writes plants whose names are words of one script and a number, as NDJSON. */
+export async function writeNames(path, count, script) {
+  const words = scripts[script]
+  const lines = function* () {
+    for (let index = 0; index < count; index += 1) {
+      const [first, second] = [index, index * 3].map((step) => words[step % words.length])
+      yield formats.ndjson(index, `${first} ${second} ${(index * 7919) % 1_000_000}`)
+    }
+  }
+  await pipeline(Readable.from(lines()), createWriteStream(path))
+}
+
 function quoted(text) {
   return `"${text.replaceAll('"', '""')}"`
 }
