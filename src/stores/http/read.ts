@@ -8,7 +8,6 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { wholeLines } from '../../platform/lines.js'
 import { urlOf } from '../../platform/urls.js'
 import { pageRows, queryText, type ReadQuery, type TextCount } from '../common/query.js'
-import { foldText } from '../common/search.js'
 import type { Expected, HttpClient } from './http-client.js'
 import { maxRead, readJson, storedPlantIn } from './plant-request.js'
 import { ask } from './requests.js'
@@ -147,6 +146,7 @@ export async function* countTexts(
       counts.set(text, count + 1)
     }
   }
+  const { foldText } = await import('../common/search.js') // not for each command at a service
   const sorted = [...counts].map(([text, count]) => ({ text, count, key: Buffer.from(foldText(text ?? '')) }))
   const isAbsent = ({ text }: { text: string | undefined }) => Number(text === undefined)
   const compareExactly = (a = '', b = '') => Buffer.from(a).compare(Buffer.from(b))
