@@ -56,11 +56,14 @@ export class PlantsCommand extends Command {
     for (const each of [this, ...this.commands]) if (each instanceof PlantsCommand) each.#addCommonParts()
   }
 
-  /** The global options, which the help of a command does not repeat, and the end of its help. */
+  /** The global options, of which the help of a command has the most used ones, and the end of its help. */
   #addCommonParts(): void {
-    this.optionsGroup('')
-    for (const option of globalOptions())
-      if (!this.options.some(({ long }) => long === option.long)) this.addOption(option.hideHelp())
+    this.optionsGroup('Options:')
+    for (const option of globalOptions()) {
+      const { long = '' } = option
+      option.description = listedMeanings[long] ?? option.description
+      if (!this.options.some((each) => each.long === long)) this.addOption(option.hideHelp(!(long in listedMeanings)))
+    }
     const { notes, examples } = this
     const sections = examples.length > 0 ? [...notes, { title: 'Examples', lines: examples }] : notes
     const texts = sections.map(({ title, lines }) => `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}\n`)
@@ -154,6 +157,12 @@ export class PlantsCommand extends Command {
     const option = unknownOption(this)
     throw option === '--help' ? this.help() : optionError(this, option, partsOf(message).suggestion)
   }
+}
+
+/** The global options in the help of each command. */
+const listedMeanings: Readonly<Record<string, string>> = {
+  '--store': 'store: a saved name, a path or an address',
+  '--output': 'output format, such as json; for plants also csv or tsv',
 }
 
 export async function loadCommand(command: Command, io: Io): Promise<void> {

@@ -1,4 +1,4 @@
-import { CommanderError } from 'commander'
+import { CommanderError, Help } from 'commander'
 import { version } from '../../../package.json'
 import { terminalWidth } from '../../output/output.js'
 import { malformed } from '../../platform/errors.js'
@@ -41,6 +41,9 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
     .configureOutput({ writeOut: write, writeErr: write, getOutHelpWidth: width, getErrHelpWidth: width })
     .configureHelp({
       minWidthToWrap: 20,
+      // Commands have some of its choices.
+      optionDescription: (option) =>
+        option.long === '--output' ? option.description : new Help().optionDescription(option),
       optionTerm: ({ short, flags }) => (short === undefined ? `    ${flags}` : flags),
       subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
     })

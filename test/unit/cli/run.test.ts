@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { commandNames } from '../../helpers/helps.js'
+import { commandNames, program, treeOf } from '../../helpers/helps.js'
 import { type RunOptions, runPlants } from '../../helpers/run.js'
 import { printed, World } from '../../helpers/world.js'
 
@@ -17,6 +17,17 @@ describe('help', () => {
 
   test.each(['help create', 'create --help 1', '-h new'])('of a command: plants %s', async (line) => {
     expect((await plants(line)).out).toMatch(/^Usage: plants create\|new \[options\]\n/)
+  })
+
+  test('of each command lists --store and --output, and no other global option', async () => {
+    for (const command of treeOf(program).slice(1)) {
+      const longs = command
+        .createHelp()
+        .visibleOptions(command)
+        .map(({ long }) => long)
+      expect(longs).toEqual(expect.arrayContaining(['--store', '--output']))
+      expect(longs.filter((long) => /^--(verbose|quiet|no-input|no-color)$/.test(String(long)))).toEqual([])
+    }
   })
 
   test('of the program fits a terminal of 80 columns and 24 rows', async () => {
