@@ -1,8 +1,9 @@
 import { Command, CommanderError, Option } from 'commander'
 import { outputFormats, parseChoice } from '../config/option-values.js'
 import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
-import { malformed, must, type PlantsError, passwordFile } from '../platform/errors.js'
+import { malformed, type PlantsError, passwordFile } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { commandHint, missingHint, nameOf, optionHint, strayHint } from './guesses.js'
 
 /** Every command takes these, before or after its name. */
 export interface GlobalOptions {
@@ -110,7 +111,20 @@ export class PlantsCommand extends Command {
   handler<Options extends GlobalOptions, Args extends unknown[]>(
     run: (options: Options, ...args: Args) => Promise<void>,
   ): this {
-    return this.action(() => run(this.allOptions() as Options, ...(this.processedArgs as Args)))
+    return this.action(() => {
+      if (this.registeredArguments[0]?.name() === 'id' && this.#isHelpWord()) this.help()
+      return run(this.allOptions() as Options, ...(this.processedArgs as Args))
+    })
+  }
+
+  /** For `list help`, where the word can be no argument. */
+  #isHelpWord(): boolean {
+    return this.args.length === 1 && this.args[0] === 'help'
+  }
+
+  /** The options that arguments belong to which the command does not take; undefined if that is not known. */
+  hintFor(words: readonly string[]): string | undefined {
+    return strayHint(this, words, this.#line)
   }
 
   /** With the global options that stand before the name of the command. */
@@ -140,7 +154,8 @@ export class PlantsCommand extends Command {
       const flag = required ? text.split('=', 1)[0] : undefined
       if (required && this.options.some((each) => each.long === flag) && this.#line.includes(text))
         throw malformed(`${long} needs a value, but ${flag} follows`, `For such a value: ${long}=VALUE`)
-      const value = parseArg ? parseArg(text, before) : text
+      const own = required && this.#isJoined(option, text) ? text.slice(1) : text
+      const value = parseArg ? parseArg(own, before) : own
       const word = option.name().replace(/^no-/, '')
       if (this.#isGiven(name) && (before === false) !== negate)
         throw malformed(`--${word} cannot be used with --no-${word}`, 'Leave out one of them')
@@ -151,11 +166,34 @@ export class PlantsCommand extends Command {
     return super.addOption(option.argParser(parse))
   }
 
-  /** With a hint, which may be commander's own suggestion. */
+  /** Whether it is the value of `-o=json`, which commander takes for `=json`. */
+  #isJoined({ short }: Option, text: string): boolean {
+    return text.startsWith('=') && this.#line.some((word) => /^-\w/.test(word) && word.endsWith(`${short?.[1]}${text}`))
+  }
+
+  /** With a hint, and without commander's suggestion, which is too far from what was typed. */
   override error(message: string, { code }: { code?: string } = {}): never {
-    if (code !== 'commander.unknownOption') throw usageError(this, message, code)
-    const option = unknownOption(this)
-    throw option === '--help' ? this.help() : optionError(this, option, partsOf(message).suggestion)
+    const { args } = this
+    const taken = this.registeredArguments.length
+    if (code === 'commander.unknownOption') {
+      const { option, value } = unknownOption(this)
+      throw option === '--help' ? this.help() : optionError(this, option, value)
+    }
+    if (code === 'commander.unknownCommand') {
+      // Which may be a token, or have a password.
+      const isHidden = nameOf(this) === 'auth' || args[0]?.includes('://')
+      const what = isHidden ? 'Unknown command' : `Unknown command '${args[0]}'`
+      throw malformed(what, commandHint(this, argumentsOf(args)) ?? helpOf(this))
+    }
+    if (code === 'commander.excessArguments') {
+      if (taken === 0 && this.#isHelpWord()) this.help()
+      const count = taken === 0 ? 'no arguments' : taken === 1 ? 'one argument' : `${taken} arguments`
+      const what = `${nameOf(this)} takes ${count}, but got ${args.length}`
+      throw malformed(what, this.hintFor(args.slice(taken)) ?? usageOf(this))
+    }
+    const sentence = message.replace('error: ', '')
+    const what = sentence.charAt(0).toUpperCase() + sentence.slice(1)
+    throw malformed(what, code === 'commander.missingArgument' ? (missingHint(this) ?? usageOf(this)) : helpOf(this))
   }
 }
 
@@ -187,49 +225,39 @@ export function globalOptions(): Option[] {
   ]
 }
 
-/** The first one, without its value, which may be a secret. Commander leaves in `args` what it has not used. */
-function unknownOption({ args }: Command): string {
-  const [text = ''] = new Command().parseOptions([...args]).unknown
-  return text.startsWith('--') ? must(text.split('=', 1)[0]) : text.slice(0, 2)
+/** The first one, and its value, which may be a secret. Commander leaves in `args` what it has not used. */
+function unknownOption({ args }: Command): { option: string; value: string | undefined } {
+  const [text = '', next] = new Command().parseOptions([...args]).unknown
+  if (!text.startsWith('--')) return { option: text.slice(0, 2), value: undefined }
+  const [option = '', value = next] = text.split('=', 2)
+  return { option, value }
 }
 
-function optionError(command: Command, option: string, suggestion: string | undefined): PlantsError {
+function optionError(command: Command, option: string, value: string | undefined): PlantsError {
   if (option === '--token' || option === '--password') {
     const what = `A ${option.slice(2)} is not accepted on the command line, where other users can see it`
     return malformed(what, inPlaceOf[option])
   }
   if (command.options.some(({ long }) => long === option)) return malformed(`${option} takes no value`, 'Leave it out')
-  // Commander suggests what the help lists, which has no global options.
-  const guess = suggestion ?? partsOf(parseGlobalOptions([option]).message).suggestion
-  return malformed(`Unknown option ${option}`, insteadOf[`${nameOf(command)} ${option}`] ?? guess ?? helpOf(command))
+  return malformed(`Unknown option ${option}`, optionHint(command, option, value) ?? helpOf(command))
 }
 
-function usageError(command: Command, message: string, code: string | undefined): PlantsError {
-  const { sentence, suggestion } = partsOf(message)
-  const what = sentence.charAt(0).toUpperCase() + sentence.slice(1)
-  const isOfArguments = code === 'commander.missingArgument' || code === 'commander.excessArguments'
-  const usage = isOfArguments ? `Usage: plants ${nameOf(command)} ${command.usage()}. ` : ''
-  const isSafe = !risky.some((word) => suggestion?.includes(word))
-  return malformed(what, suggestion && isSafe ? suggestion : usage + helpOf(command))
+/** Up to the first option, because the value of an unknown one may be a secret. */
+function argumentsOf(args: readonly string[]): readonly string[] {
+  const end = args.findIndex((word) => word.startsWith('-'))
+  return end < 0 ? args : args.slice(0, end)
 }
 
-/** Commands that are not suggested to who mistyped another word. */
-const risky = ['remove', 'delete', 'revoke', 'unset', 'logout']
+function usageOf(command: Command): string {
+  return `Usage: plants ${nameOf(command)} ${command.usage()}. ${helpOf(command)}`
+}
 
 function helpOf(command: Command): string {
   return `See: plants ${`${nameOf(command)} --help`.trim()}`
 }
 
-/** The sentence of an error of commander, and the suggestion that it appends in parentheses, as a line. */
-function partsOf(message: string): { sentence: string; suggestion: string | undefined } {
-  const end = message.endsWith('?)') ? message.lastIndexOf('\n(') : message.length
-  const sentence = message.slice('error: '.length, end)
-  const suggestion = message.slice(end + 2, -1) || undefined
-  return { sentence: sentence.endsWith('.') ? sentence.slice(0, -1) : sentence, suggestion }
-}
-
-/** Parses them alone, also in an invalid command line. Returns commander's message for what it does not know, too. */
-export function parseGlobalOptions(argv: readonly string[]): { options: GlobalOptions; message: string } {
+/** Parses them alone, also in an invalid command line. */
+export function parseGlobalOptions(argv: readonly string[]): GlobalOptions {
   const command = new Command()
     .exitOverride()
     .helpOption(false)
@@ -237,23 +265,14 @@ export function parseGlobalOptions(argv: readonly string[]): { options: GlobalOp
   for (const option of globalOptions()) command.addOption(option)
   try {
     command.parse(argv, { from: 'user' })
-    return { options: command.opts(), message: '' }
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    return { options: command.opts(), message: error.message }
   }
-}
-
-/** What to write in place of an option of an earlier version. */
-const insteadOf: Readonly<Record<string, string>> = {
-  'export --out': 'The file is an argument: plants export FILE',
+  const options: GlobalOptions = command.opts()
+  return { ...options, ...(options.output !== undefined && { output: options.output.replace(/^=/, '') }) }
 }
 
 const inPlaceOf = {
   '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login',
   '--password': `Set PGPASSWORD, or write it to ${passwordFile}`,
-}
-
-function nameOf(command: Command): string {
-  return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : ''
 }

@@ -1,7 +1,8 @@
 import { duration, invalidValue, parseCount } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
-import { malformed } from '../platform/errors.js'
+import { malformed, must, shellWord } from '../platform/errors.js'
+import { shorten } from '../platform/escape.js'
 import type { Address } from '../stores/common/address.js'
 import { maxSearch } from '../stores/common/query.js'
 import { type Right, rights } from '../stores/common/token-store.js'
@@ -85,9 +86,10 @@ export function parseId(name: string, text: string): bigint {
   const id = idFromText(text)
   if (id !== undefined) return id
   const failure = invalidValue(name, idRuleFor(text), text, '1')
-  if (/^-?\d+(,-?\d+)+$/.test(text)) throw malformed(failure.message, 'Separate ids by spaces: 1 2 3')
+  if (/^-?\d+((,|-|\.\.)-?\d+)+$/.test(text)) throw malformed(failure.message, 'Separate ids by spaces: 1 2 3')
   const isName = name === 'id' && /^\p{L}/u.test(text)
-  throw isName ? malformed(failure.message, 'To find plants by their texts: plants list --search TEXT') : failure
+  const typed = shorten(text) === text ? shellWord(text) : 'TEXT'
+  throw isName ? malformed(failure.message, `To find plants by their texts: plants list --search ${typed}`) : failure
 }
 
 export const idsArgument = ['<id...>', 'ids of the plants; "-" for ids or plants on stdin, one on each line'] as const
@@ -95,4 +97,12 @@ export const idsArgument = ['<id...>', 'ids of the plants; "-" for ids or plants
 /** Undefined for several ids, and for `-`. */
 export function singleId([text = '-', ...others]: readonly string[]): bigint | undefined {
   return text === '-' || others.length > 0 ? undefined : parseId('id', text)
+}
+
+/** Throws `malformed` for a text among the ids that belongs to an option. */
+export function assertNoStrays(args: readonly string[], command: PlantsCommand): void {
+  const strays = args.filter((text) => text !== '-' && idFromText(text) === undefined)
+  const hint = strays.length > 0 ? command.hintFor(strays) : undefined
+  if (hint === undefined) return
+  throw malformed(`${command.name()} takes ids, but got ${JSON.stringify(shorten(must(strays[0])))}`, hint)
 }

@@ -12,7 +12,7 @@ import type { Store } from '../../stores/common/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { mayBeSummed, performAll, readIds, sentencePrinter } from '../many.js'
-import { addFilters, type FilterOptions, idsArgument } from '../options.js'
+import { addFilters, assertNoStrays, type FilterOptions, idsArgument, singleId } from '../options.js'
 
 export interface DeleteOptions extends FilterOptions {
   ignoreMissing?: true
@@ -29,7 +29,10 @@ export function defineDelete(command: PlantsCommand, io: Io): void {
     .option('--dry-run', 'print what would be deleted, but delete nothing')
     .option('-y, --yes', 'do not ask for confirmation')
     .addExamples('plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --search fern --dry-run')
-    .handler((options: DeleteOptions, ids: string[]) => deletePlants(ids, options, io))
+    .handler((options: DeleteOptions, ids: string[]) => {
+      assertNoStrays(ids, command)
+      return deletePlants(ids, options, io)
+    })
 }
 
 export async function deletePlants(args: readonly string[], options: DeleteOptions, io: Io): Promise<void> {
@@ -41,6 +44,7 @@ export async function deletePlants(args: readonly string[], options: DeleteOptio
   }
   if (search === '')
     throw malformed('--search is empty, and would match every plant', 'Give it a text, or leave it out')
+  singleId(args) // what is no id is not worth a question
   const context = await CommandContext.from(options, io, outputFormats)
   const asks = !dryRun && !yes
   if (asks && (args.includes('-') || !context.mayAsk))

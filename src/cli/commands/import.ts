@@ -2,7 +2,7 @@ import { Option } from 'commander'
 import { invalidValue, parseCount, parseText, wholeNumber } from '../../config/option-values.js'
 import { fieldNames } from '../../plant/plant.js'
 import { formatNames } from '../../plant/records.js'
-import { isWindows, malformed } from '../../platform/errors.js'
+import { isWindows, malformed, shellWord } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { existsPolicies } from '../../stores/common/change.js'
@@ -131,8 +131,17 @@ function parseMap(flag: string, text: string): FieldRules['map'] {
     const rule = 'must map a field of the input to id, name or tag'
     throw malformed(
       `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`,
-      `For example: ${flag} name=CommonName,tag=Family`,
+      reversedMap(flag, text) ?? `For example: ${flag} name=CommonName,tag=Family`,
     )
   }
   return Object.fromEntries(entries.map(([, field = '', source = '']) => [field, source]))
+}
+
+/** For `Nr=id,Art=name`, which has the fields last. */
+function reversedMap(flag: string, text: string): string | undefined {
+  const pairs = text.split(',').map((pair) => pair.split('=').map((word) => word.trim()))
+  const fields = pairs.map(([, field]) => field)
+  const areFields = fields.every((field) => fieldNames.some((name) => name === field))
+  if (!areFields || new Set(fields).size < fields.length || pairs.some((pair) => pair.length !== 2)) return undefined
+  return `Use: ${flag} ${shellWord(pairs.map(([source, field]) => `${field}=${source}`).join())}`
 }

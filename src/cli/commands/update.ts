@@ -1,8 +1,7 @@
 import { outputFormats } from '../../config/option-values.js'
 import { describeChange, describePlant, type Style } from '../../output/output.js'
-import { idFromText, invalidPlant, type PlantPatch, parsePatch, type StoredPlant } from '../../plant/plant.js'
+import { invalidPlant, type PlantPatch, parsePatch, type StoredPlant } from '../../plant/plant.js'
 import { malformed, must, PlantsError } from '../../platform/errors.js'
-import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { changedBy, type Outcome } from '../../stores/common/change.js'
 import { planOf } from '../../stores/common/plan.js'
@@ -10,7 +9,7 @@ import type { Store } from '../../stores/common/store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { mayBeSummed, performAll, readIds, sentencePrinter } from '../many.js'
-import { idsArgument, singleId, warnOfEmptyTexts } from '../options.js'
+import { assertNoStrays, idsArgument, singleId, warnOfEmptyTexts } from '../options.js'
 
 export interface UpdateOptions extends GlobalOptions {
   name?: string
@@ -28,16 +27,13 @@ export function defineUpdate(command: PlantsCommand, io: Io): void {
     .option('--no-tag', 'remove the tag')
     .option('--dry-run', 'print what would change, but change nothing')
     .addExamples('plants update 1 --name "Sword fern"', 'plants list --search moss | plants update - --no-tag')
-    .handler((options: UpdateOptions, ids: string[]) => update(ids, options, io))
+    .handler((options: UpdateOptions, ids: string[]) => {
+      assertNoStrays(ids, command)
+      return update(ids, options, io)
+    })
 }
 
 export async function update(args: readonly string[], options: UpdateOptions, io: Io): Promise<void> {
-  const stray = args.slice(1).find((text) => text !== '-' && idFromText(text) === undefined)
-  if (stray !== undefined)
-    throw malformed(
-      `update takes ids, but got ${JSON.stringify(shorten(stray))}`,
-      'What changes is an option, and a text with spaces is in quotes: plants update ID --name "TEXT"',
-    )
   const patch = await patchIn(options)
   const id = singleId(args)
   const context = await CommandContext.from(options, io, outputFormats)

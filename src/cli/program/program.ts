@@ -36,6 +36,7 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
   const program = new PlantsCommand('plants', line)
     .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
     .exitOverride()
+    .showSuggestionAfterError(false)
     .helpOption('-h, --help', 'show this help')
     .version(version, '-V, --version', 'show the version: of plants alone, without a command')
     .configureOutput({ writeOut: write, writeErr: write, getOutHelpWidth: width, getErrHelpWidth: width })

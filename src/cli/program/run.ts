@@ -49,7 +49,7 @@ async function runLine(argv: string[], io: Io): Promise<void> {
 /** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
   try {
-    const { options } = parseGlobalOptions(argv) // they say how the error is printed
+    const options = parseGlobalOptions(argv) // they say how the error is printed
     const format = await chosenFormat(options.output, io)
     const { hintText } = await import('../hints.js')
     await new Reporter(io, isJson(format), options).reportError(failure, hintText(failure.hint))

@@ -42,7 +42,7 @@ test.each([
 
 test.each([
   ['create -xSECRET', 'Unknown option -x', 'See: plants create --help'],
-  ["create --n'ame=SECRET", "Unknown option --n'ame", 'See: plants create --help'],
+  ["create --n'ame=SECRET", "Unknown option --n'ame", 'Did you mean --name?'],
   ['get -1 -qzSECRET', 'Unknown option -z', 'See: plants get --help'],
   ['--bad=SECRET list', 'Unknown option --bad', 'See: plants --help'],
   ['list --quit=SECRET', 'Unknown option --quit', 'Did you mean --quiet?'],

@@ -26,7 +26,8 @@ test.each([
 })
 
 test.each([
-  ['abc', 'To find plants by their texts: plants list --search TEXT'],
+  ['abc', 'To find plants by their texts: plants list --search abc'],
+  ['1..3', 'Separate ids by spaces: 1 2 3'],
   ['1,2', 'Separate ids by spaces: 1 2 3'],
   ['1.5', 'For example: 1'],
 ])('a hint says what may have been meant by the id %s', async (id, hint) => {

@@ -1,0 +1,259 @@
+import type { Command, Option } from 'commander'
+import { outputFormats } from '../config/option-values.js'
+import { settingsIn } from '../config/setting-table.js'
+import { idFromText } from '../plant/plant.js'
+import { must, shellOption, shellWord } from '../platform/errors.js'
+
+/** Words of other programs, twenty at most: a wrong suggestion is worse than none. */
+export const foreignWords: ReadonlyMap<string, string> = new Map([
+  ['search', 'list --search'],
+  ['find', 'list --search'],
+  ['status', 'doctor'],
+  ['login', 'auth login'],
+  ['edit', 'update'],
+  ['describe', 'get'],
+  ['start', 'serve'],
+  ['dump', 'export'],
+  ['load', 'import'],
+  ['--json', '--output json'],
+  ['--format', '--output json'],
+  ['--csv', '--output csv'],
+  ['--name', '--search'],
+  ['--page', '--after'],
+  ['--offset', '--after'],
+  ['--reverse', '--desc'],
+  ['--force', '--yes'],
+  ['--database', '--store'],
+  ['--db', '--store'],
+  ['--debug', '--verbose'],
+])
+
+/** Commands that are not suggested to who mistyped another word. */
+const risky = ['remove', 'delete', 'revoke', 'unset', 'logout']
+
+/** @param words what was typed in place of a command of this one, and after it */
+export function commandHint(command: Command, words: readonly string[]): string | undefined {
+  const [word = '', ...others] = words
+  const foreign = command.parent === null ? foreignWords.get(word) : undefined
+  if (foreign?.endsWith(' --search'))
+    return `Use: plants list${shellOption('search', others.length > 0 ? others.join(' ') : 'TEXT')}`
+  if (foreign !== undefined && !word.startsWith('-')) return `Did you mean ${foreign}?`
+  const safe = command.commands.filter((each) => !risky.includes(each.name()))
+  const near = nearest(
+    word,
+    safe.map((each) => [each.name(), ...each.aliases()]),
+  )
+  if (near !== undefined) return `Did you mean ${near}?`
+  const use = nameOf(command) === 'config' && words.length < 3 ? settingCommand(words) : undefined
+  return use && `Use: ${use}`
+}
+
+/** @param value of the unknown option, which is not repeated unless it is a word of ours */
+export function optionHint(command: Command, option: string, value: string | undefined): string | undefined {
+  const argument = argumentHint(command, option)
+  if (argument !== undefined) return argument
+  const longs = [...command.options.flatMap(({ long }) => long ?? []), '--help']
+  const foreign = foreignWords.get(option)
+  if (foreign === undefined || !longs.some((long) => long === foreign.split(' ')[0])) {
+    const near = nearest(
+      option,
+      longs.map((long) => [long]),
+    )
+    return near && `Did you mean ${near}?`
+  }
+  if (option !== '--format') return `Did you mean ${foreign}?`
+  const format = outputFormats.find((each) => each === value)
+  return `Did you mean --output${format === undefined ? '' : ` ${format}`}?`
+}
+
+/** Such as `--id 3` of get. */
+function argumentHint(command: Command, option: string): string | undefined {
+  const word = option === '--out' ? 'file' : option.slice(2)
+  const names = command.registeredArguments.map((argument) => argument.name())
+  const found = names.find((name) => name === word || name === `${word}s`)
+  if (found === undefined) return undefined
+  const words = names.map((name) => (name === found ? word : name).toUpperCase())
+  return `The ${word} is an argument: plants ${nameOf(command)} ${words.join(' ')}`
+}
+
+/**
+ * The options that arguments belong to which a command does not take.
+ *
+ * @param words these arguments
+ * @param line the whole command line
+ */
+export function strayHint(command: Command, words: readonly string[], line: readonly string[]): string | undefined {
+  const name = nameOf(command)
+  if (name in hintsWithoutWords) return hintsWithoutWords[name]
+  const isId = name === 'create' && words.length === 1 && command.opts()['id'] === undefined && isIdWord(words[0])
+  const text = isId ? undefined : (unquotedText(command, words, line) ?? unquotedArgument(command))
+  const use = text === undefined ? places[name]?.(words, command)?.trim() : undefined
+  const hint = text === undefined ? use && `Use: ${use}` : `A text with spaces is in quotes: ${text}`
+  return hint !== undefined && hint.length <= 200 ? hint : undefined
+}
+
+/** By command: what stands there may be a token, and is not repeated. */
+const hintsWithoutWords: Readonly<Record<string, string>> = {
+  'auth login': 'The service is --store ADDRESS. Its token is read from a prompt or, with --from-stdin, from stdin',
+  'auth logout': 'Use: --store ADDRESS',
+  'auth status': 'Use: --store ADDRESS',
+  'auth token': 'Use: --store ADDRESS',
+  'tokens create': 'Use: --note "TEXT"',
+}
+
+/** @param command got too few arguments */
+export function missingHint(command: Command): string | undefined {
+  const isJoined = nameOf(command) === 'config set' && command.args[0]?.includes('=')
+  const use = isJoined ? settingCommand(command.args) : undefined
+  return use && `Use: ${use}`
+}
+
+/** For `NAME`, `NAME VALUE` and `NAME=VALUE`. */
+function settingCommand(words: readonly string[]): string | undefined {
+  const [name = '', ...rest] = words.length === 1 ? must(words[0]).split('=') : words
+  if (!settingsIn('user').some((setting) => setting === name)) return undefined
+  return rest.length > 0 ? `plants config set ${name} ${placeWord(rest.join('='))}` : `plants config get ${name}`
+}
+
+/** By command, what its stray arguments are as options. */
+const places: Readonly<Record<string, (words: readonly string[], command: Command) => string | undefined>> = {
+  create: (words, command) => plantOptions(words, command.opts()),
+  update: (words, command) => {
+    const [first = ''] = command.args
+    if (first !== '-' && !isIdWord(first)) return undefined
+    return fieldOptions(words) ?? (command.opts()['name'] === undefined ? textOption('name', words) : undefined)
+  },
+  list: (words, command) => {
+    const isOfOthers = words.length === 1 && /^(stores|tokens|config|settings)$/.test(must(words[0]))
+    return isOfOthers ? `plants ${words[0]} list` : filterOptions(words, command.opts())
+  },
+  count: (words, command) => {
+    const field = words.length === 1 && /^(name|tag)s?$/.exec(must(words[0]))?.[1]
+    return field ? `--by ${field}` : filterOptions(words, command.opts())
+  },
+  serve: listenOptions,
+  doctor: ([word = '']) => storeOption(word),
+  restore: ([word = '']) => storeOption(word),
+  'config get': (_, { args }) => settingCommand(args),
+  'config list': settingCommand,
+}
+
+/** The words of one note or, with an ending at the last one, of one name of a file. */
+function unquotedArgument(command: Command): string | undefined {
+  const { args, registeredArguments } = command
+  const isFile = registeredArguments.some((argument) => argument.name() === 'file')
+  const isName = args.every((word, at) => word.includes('.') === (at === args.length - 1))
+  return nameOf(command) === 'tokens revoke' || (isFile && isName) ? shellWord(args.join(' ')) : undefined
+}
+
+type Given = Readonly<Record<string, unknown>>
+
+function plantOptions(words: readonly string[], given: Given): string | undefined {
+  const [first = ''] = words
+  if (words.length === 1) {
+    if (first === '-' || /\.json$/i.test(first)) return shellOption('file', first)
+    if (/\.(ndjson|csv|tsv|xlsx)$/i.test(first)) return `plants import ${shellWord(first)}`
+    if (first.startsWith('{')) return '--file PATH, or --file - for JSON on stdin'
+  }
+  const fields = fieldOptions(words)
+  if (fields !== undefined) return fields
+  const at = given['id'] === undefined ? words.findIndex(isIdWord) : -1
+  const texts = words.filter((_, index) => index !== at)
+  if (given['name'] !== undefined) return at >= 0 && texts.length === 0 ? shellOption('id', first) : undefined
+  const id = given['id'] === undefined ? (words[at] ?? 'next') : undefined
+  return shellOption('id', id) + textOption('name', texts.length > 0 ? texts : ['NAME'])
+}
+
+function isIdWord(word: string | undefined): boolean {
+  return word !== undefined && (word === 'next' || idFromText(word) !== undefined)
+}
+
+/** For `name=Fern`, each field once. */
+function fieldOptions(words: readonly string[]): string | undefined {
+  const fields = words.map((word) => /^(?<field>id|name|tag)=(?<text>.*)$/s.exec(word)?.groups)
+  if (new Set(fields.map((groups) => groups?.['field'])).size < words.length) return undefined
+  if (fields.includes(undefined)) return undefined
+  return fields.map((groups) => shellOption(groups?.['field'] ?? '', groups?.['text'])).join('')
+}
+
+function filterOptions(words: readonly string[], given: Given): string | undefined {
+  const [first = ''] = words
+  if (first === 'plants') return undefined
+  if (words.every(isIdWord)) return `plants get ${words.join(' ')}`
+  if (words.length === 1 && isStorePath(first)) return storeOption(first)
+  if (words.length === 1 && first.startsWith('tag=')) return shellOption('tag', first.slice(4))
+  return given['search'] === undefined ? textOption('search', words) : undefined
+}
+
+function listenOptions(words: readonly string[]): string | undefined {
+  const options = words.map((word) => {
+    const { host, port } = /^(?<host>[\w.-]+(?=:)|localhost|\d+(\.\d+){3})?:?(?<port>\d+)?$/.exec(word)?.groups ?? {}
+    const listen = shellOption('host', host) + shellOption('port', port)
+    return listen === '' ? storeOption(word) : listen
+  })
+  return new Set(options.map((option) => option?.split(' ')[1])).size < words.length ? undefined : options.join('')
+}
+
+function isStorePath(word: string): boolean {
+  return /[/\\]|\.(db|sqlite3?|bak)$/i.test(word)
+}
+
+function storeOption(word: string): string {
+  return ` --store ${placeWord(word)}`
+}
+
+/** An address may have a password, and is not repeated. */
+function placeWord(word: string): string {
+  return word.includes('://') ? 'ADDRESS' : shellWord(word)
+}
+
+function textOption(name: string, words: readonly string[]): string {
+  return shellOption(name, words.join(' '))
+}
+
+/** The option with a text whose other words stand after it, because it was not in quotes. */
+function unquotedText(command: Command, words: readonly string[], line: readonly string[]): string | undefined {
+  for (const option of command.options) {
+    const value: unknown = command.getOptionValue(option.attributeName())
+    if (!option.flags.endsWith(' <text>') || typeof value !== 'string') continue
+    const start = line.findIndex((word, at) => word === words[0] && isValueOf(option, value, line[at - 1]))
+    if (start < 0) continue
+    const rest = words.filter((word, at) => line[start + at] === word)
+    return shellOption(option.name(), [value, ...rest].join(' ')).trim()
+  }
+  return undefined
+}
+
+function isValueOf({ long, short }: Option, value: string, word: string | undefined): boolean {
+  return word === value || word === `${long}=${value}` || word === `${short}${value}`
+}
+
+/** The first word of the only group that is nearest: at most a third of its letters away, and two. */
+function nearest(word: string, groups: readonly (readonly string[])[]): string | undefined {
+  const typed = word.toLowerCase()
+  const most = Math.min(2, Math.floor(typed.replace(/^--/, '').length / 3))
+  for (let edits = 0; edits <= most; edits++) {
+    const near = groups.flatMap((group) => group.find((each) => isNear(typed, each, edits)) ?? [])
+    if (near.length > 0) return near.length === 1 ? near[0] : undefined
+  }
+  return undefined
+}
+
+/** Whether so many letters were at most added, left out, changed, or exchanged with their neighbours. */
+function isNear(a: string, b: string, edits: number): boolean {
+  if (a === b) return true
+  if (edits === 0 || Math.abs(a.length - b.length) > edits) return false
+  if (a[0] === b[0]) return isNear(a.slice(1), b.slice(1), edits)
+  const isExchanged = a[0] === b[1] && a[1] === b[0]
+  return (
+    isNear(a.slice(1), b, edits - 1) ||
+    isNear(a, b.slice(1), edits - 1) ||
+    isNear(a.slice(1), b.slice(1), edits - 1) ||
+    (isExchanged && isNear(a.slice(2), b.slice(2), edits - 1))
+  )
+}
+
+/** Such as `stores add`; empty for the program. */
+export function nameOf(command: Command): string {
+  return command.parent ? `${nameOf(command.parent)} ${command.name()}`.trim() : ''
+}

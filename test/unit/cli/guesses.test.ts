@@ -1,0 +1,208 @@
+import { describe, expect, test } from 'vitest'
+import { foreignWords } from '../../../src/cli/guesses.js'
+import { commandAt, program, treeOf } from '../../helpers/helps.js'
+import { World } from '../../helpers/world.js'
+
+/** The command, the words that it does not take, and the hint. */
+const strays: [command: string, words: string, hint: string][] = [
+  ['create', '8 Fern', 'Use: --id 8 --name Fern'],
+  ['create', 'Fern', 'Use: --id next --name Fern'],
+  ['create', 'Bleeding Heart', "Use: --id next --name 'Bleeding Heart'"],
+  ['create', 'id=9 name=Fern', 'Use: --id 9 --name Fern'],
+  ['create', 'fern.json', 'Use: --file fern.json'],
+  ['create', 'list.csv', 'Use: plants import list.csv'],
+  ['create --id 51', 'Moss', 'Use: --name Moss'],
+  ['create --name Fern', '10', 'Use: --id 10'],
+  ['list', 'Salbei', 'Use: --search Salbei'],
+  ['list', '3', 'Use: plants get 3'],
+  ['list', 'tag=shade', 'Use: --tag shade'],
+  ['list', './wide.db', 'Use: --store ./wide.db'],
+  ['list', 'tokens', 'Use: plants tokens list'],
+  ['list', 'stores', 'Use: plants stores list'],
+  ['count', 'Salbei', 'Use: --search Salbei'],
+  ['count', 'tags', 'Use: --by tag'],
+  ['update 3', "O'Neill's", String.raw`Use: --name 'O'\''Neill'\''s'`],
+  ['update 3', 'name=Moss tag=wet', 'Use: --name Moss --tag wet'],
+  ['get', 'Salbei', 'To find plants by their texts: plants list --search Salbei'],
+  ['delete', 'Salbei', 'To find plants by their texts: plants list --search Salbei'],
+  ['update', 'Salbei --tag wet', 'To find plants by their texts: plants list --search Salbei'],
+  ['serve', './wide.db 0', 'Use: --store ./wide.db --port 0'],
+  ['serve', '127.0.0.1:0', 'Use: --host 127.0.0.1 --port 0'],
+  ['doctor', './wide.db', 'Use: --store ./wide.db'],
+  ['restore --yes plants.bak', './new.db', 'Use: --store ./new.db'],
+  ['restore --yes', 'my plants.bak', "A text with spaces is in quotes: 'my plants.bak'"],
+  ['export', 'my list.csv', "A text with spaces is in quotes: 'my list.csv'"],
+  ['backup', 'my plants.bak', "A text with spaces is in quotes: 'my plants.bak'"],
+  ['tokens revoke', 'my laptop', "A text with spaces is in quotes: 'my laptop'"],
+  ['config', 'output json', 'Use: plants config set output json'],
+  ['config', 'timeout', 'Use: plants config get timeout'],
+  ['config set', 'output=json', 'Use: plants config set output json'],
+  ['config get', 'timeout 5m', 'Use: plants config set timeout 5m'],
+  ['config list', 'timeout', 'Use: plants config get timeout'],
+]
+
+describe('arguments that a command does not take', () => {
+  test.each(strays)(
+    'belong to options, and what is proposed is accepted: plants %s %s',
+    async (command, words, hint) => {
+      const user = await gardener()
+      const { code, err } = await user.run(`${command} ${words}`)
+      expect([code, err.split('\n').slice(1)]).toEqual([2, [`  ${hint}`, '']])
+      const proposed = hint.replace(/^.*?: /, '')
+      const line = proposed.startsWith('plants ') ? proposed.slice('plants '.length) : `${command} ${proposed}`
+      const signal = AbortSignal.timeout(command === 'serve' ? 500 : 60_000)
+      const env = { PLANTS_SERVE_TOKEN: 's3cret-of-a-service' }
+      expect((await user.run(wordsOf(line), { signal, env })).code).toBe(0)
+    },
+  )
+
+  test.each([
+    ['create --id 50 --name Bleeding Heart', "--name 'Bleeding Heart'"],
+    ['create --id 50 -nBleeding Heart of gold --tag wet', "--name 'Bleeding Heart of gold'"],
+    ['create --id 50 --name Fern --tag=deep shade', "--tag 'deep shade'"],
+    ['list --search canina rosa', "--search 'canina rosa'"],
+    ['update 3 --name Sword fern', "--name 'Sword fern'"],
+    ['delete --tag deep shade', "--tag 'deep shade'"],
+  ])('may be words of a text without quotes: plants %s', async (line, text) => {
+    const { code, err } = await new World().run(line)
+    expect([code, err.split('\n')[1]]).toEqual([2, `  A text with spaces is in quotes: ${text}`])
+  })
+
+  test.each([
+    ['list plants', 'Usage: plants list [options]. See: plants list --help'],
+    ['export a.csv b.csv', 'Usage: plants export [options] [file]. See: plants export --help'],
+    ['create 8', 'Use: --id 8 --name NAME'],
+    ['create {"id":8}', 'Use: --file PATH, or --file - for JSON on stdin'],
+    [`list ${'x'.repeat(250)}`, 'Usage: plants list [options]. See: plants list --help'],
+    ['config set output', 'Usage: plants config set [options] <setting> <value>. See: plants config set --help'],
+    ['tokens create laptop', 'Use: --note "TEXT"'],
+    ['tokens create --note my laptop', 'Use: --note "TEXT"'],
+    ['get 1-3', 'Separate ids by spaces: 1 2 3'],
+  ])('get a hint that is right: plants %s', async (line, hint) => {
+    expect((await new World().run(line)).err.split('\n')[1]).toBe(`  ${hint}`)
+  })
+
+  test.each([
+    'auth s3cret',
+    'auth login s3cret',
+    'auth status s3cret',
+    'tokens create s3cret',
+    'tokens create --note web s3cret',
+    'serve postgres://me:s3cret@db.example/plants',
+    'list https://me:s3cret@plants.example',
+    'doctor https://me:s3cret@plants.example',
+    'config set store=postgres://me:s3cret@db.example/plants',
+    'config store postgres://me:s3cret@db.example/plants',
+    'config store=postgres://me:s3cret@db.example/plants',
+    'search --token s3cret',
+    'find fern --password=s3cret',
+    'list --format s3cret',
+    'list --json=s3cret',
+    'get --id s3cret',
+  ])('are not repeated where they may be secret: plants %s', async (line) => {
+    expect((await new World().run(line)).code).toBe(2) // World fails by itself when it shows a token
+  })
+})
+
+test.each(['list', 'count', 'doctor', 'get', 'update', 'delete', 'tokens list', 'list --tag shade'])(
+  'plants %s help is help',
+  async (line) => {
+    const user = new World()
+    const words = line.replace(/ --.*/, '')
+    expect(await user.run(`${line} help`)).toEqual(await user.run(`${words} --help`))
+  },
+)
+
+test('a short option takes its value after an equals sign, too', async () => {
+  const world = new World()
+  await world.run(['create', '-i=1', '-n=Fern', '-t==x', '-qo=text', '-s=./x.db'])
+  expect((await world.run('list -s=./x.db -o=csv')).out).toBe('id,name,tag\n1,Fern,=x\n')
+  expect((await world.run('list -o=xml')).err).toContain('but was "xml"\n')
+  expect((await world.run('crate -o=json')).err).toMatch(/^{"error":400,/)
+  // Which is a value of its own
+  expect((await world.run('list -o =csv')).err).toContain('but was "=csv"\n')
+})
+
+test.each([
+  ['nr=id', 'id=nr'],
+  ['Nr=id,Art=name', 'id=Nr,name=Art'],
+  ['Art.-Nr.=id,Deutscher Name=name', "'id=Art.-Nr.,name=Deutscher Name'"],
+])('a map that names the fields last is turned round: %s', async (typed, proposed) => {
+  const world = new World()
+  world.write('a.csv', 'nr,Nr,Art,name,Art.-Nr.,Deutscher Name\n1,1,Fern,Fern,1,Fern\n')
+  expect((await world.run(['import', 'a.csv', '--map', typed])).err).toContain(`\n  Use: --map ${proposed}\n`)
+  expect((await world.run(['import', 'a.csv', '--map', ...wordsOf(proposed)])).code).toBe(0)
+})
+
+test.each(['nr=Nr', 'nr=id,id=nr', 'a=id,b=id', 'a=b=id'])('a map that cannot be turned round: %s', async (map) => {
+  expect((await new World().run(['import', 'a.csv', '--map', map])).err).toContain('\n  For example: --map name=')
+})
+
+describe('a suggestion', () => {
+  test.each([
+    ['search fern', 'Use: plants list --search fern'],
+    ['search', 'Use: plants list --search TEXT'],
+    ['find Bleeding Heart --limit 3', "Use: plants list --search 'Bleeding Heart'"],
+    ['help search', 'Use: plants list --search TEXT'],
+    ['status', 'Did you mean doctor?'],
+    ['List', 'Did you mean list?'],
+    ['GET 3', 'Did you mean get?'],
+    ['lsit', 'Did you mean list?'],
+    ['toknes', 'Did you mean tokens?'],
+    ['stores ad x y', 'See: plants stores --help'],
+    ['upgrade', 'See: plants --help'],
+    ['tokens rotate web', 'See: plants tokens --help'],
+    ['stores status', 'See: plants stores --help'],
+    ['list --json', 'Did you mean --output json?'],
+    ['list --json id,name', 'Did you mean --output json?'],
+    ['list --format json', 'Did you mean --output json?'],
+    ['list --format=csv', 'Did you mean --output csv?'],
+    ['list --format yaml', 'Did you mean --output?'],
+    ['list --page 2', 'Did you mean --after?'],
+    ['list --filter tag=x', 'See: plants list --help'],
+    ['list --watch', 'See: plants list --help'],
+    ['count --page 2', 'See: plants count --help'],
+    ['create --nmae=Fern', 'Did you mean --name?'],
+    ['list --lmiit 3', 'Did you mean --limit?'],
+    ['list --hlep', 'Did you mean --help?'],
+    ['list --qiuet', 'Did you mean --quiet?'],
+    ['list --x', 'See: plants list --help'],
+    ['get --id 3', 'The id is an argument: plants get ID'],
+    ['import --file list.csv', 'The file is an argument: plants import FILE'],
+    ['backup --out x.bak', 'The file is an argument: plants backup FILE'],
+    ['stores add --name g', 'The name is an argument: plants stores add NAME ADDRESS'],
+  ])('is right, or there is none: plants %s', async (line, hint) => {
+    const { code, err } = await new World().run(line)
+    expect([code, err.split('\n')[1]]).toEqual([2, `  ${hint}`])
+  })
+
+  test('for a word of other programs is from a table of twenty, and none for a word of this one', () => {
+    expect(foreignWords.size).toBeLessThanOrEqual(20)
+    const options = treeOf(program).flatMap(({ options }) => options.map(({ long }) => long))
+    for (const [word, suggestion] of foreignWords) {
+      const [first = '', ...others] = suggestion.split(' ')
+      expect(commandAt([word])).toBe(undefined)
+      const names = first.startsWith('--') ? [] : [first, ...others].filter((each) => !each.startsWith('--'))
+      if (names.length > 0) expect(commandAt(names)).toBeDefined()
+      for (const option of [first, ...others].filter((each) => each.startsWith('--'))) expect(options).toContain(option)
+    }
+  })
+})
+
+/** Somebody with plants, tokens and files. */
+async function gardener(): Promise<World> {
+  const user = new World({ timeout: '30s' })
+  for (const store of ['local', './wide.db', './new.db'])
+    await user.run(['create', '--id', '3', '--name', 'Salbei', '--tag', 'shade', '--store', store])
+  for (const name of ['plants.bak', 'my plants.bak']) await user.run(['backup', name])
+  await user.run(['tokens', 'create', '--note', 'my laptop'])
+  user.write('fern.json', '{"id":70,"name":"Fern"}')
+  user.write('list.csv', 'id,name\n71,Fern\n')
+  return user
+}
+
+/** As a shell reads them. */
+function wordsOf(line: string): string[] {
+  const words = line.match(/(?:'[^']*'|\\.|[^\s'\\])+/g) ?? []
+  return words.map((word) => word.replace(/'([^']*)'|\\(.)/g, '$1$2'))
+}
