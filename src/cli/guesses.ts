@@ -11,7 +11,7 @@ export const foreignWords: ReadonlyMap<string, string> = new Map([
   ['status', 'doctor'],
   ['login', 'auth login'],
   ['edit', 'update'],
-  ['describe', 'get'],
+  ['set', 'config set'],
   ['start', 'serve'],
   ['dump', 'export'],
   ['load', 'import'],
@@ -85,8 +85,8 @@ function argumentHint(command: Command, option: string): string | undefined {
 export function strayHint(command: Command, words: readonly string[], line: readonly string[]): string | undefined {
   const name = nameOf(command)
   if (name in hintsWithoutWords) return hintsWithoutWords[name]
-  const isId = name === 'create' && words.length === 1 && command.opts()['id'] === undefined && isIdWord(words[0])
-  const text = isId ? undefined : (unquotedText(command, words, line) ?? unquotedArgument(command))
+  const isIdOfPlant = name === 'create' && command.opts()['id'] === undefined && words.length === 1 && words.every(isId)
+  const text = isIdOfPlant ? undefined : (unquotedText(command, words, line) ?? unquotedArgument(command))
   const use = text === undefined ? places[name]?.(words, command)?.trim() : undefined
   const hint = text === undefined ? use && `Use: ${use}` : `A text with spaces is in quotes: ${text}`
   return hint !== undefined && hint.length <= 200 ? hint : undefined
@@ -111,7 +111,8 @@ export function missingHint(command: Command): string | undefined {
 /** For `NAME`, `NAME VALUE` and `NAME=VALUE`. */
 function settingCommand(words: readonly string[]): string | undefined {
   const [name = '', ...rest] = words.length === 1 ? must(words[0]).split('=') : words
-  if (!settingsIn('user').some((setting) => setting === name)) return undefined
+  const isSetting = (word: string) => settingsIn('user').some((setting) => setting === word)
+  if (!isSetting(name) || rest.some(isSetting)) return undefined
   return rest.length > 0 ? `plants config set ${name} ${placeWord(rest.join('='))}` : `plants config get ${name}`
 }
 
@@ -120,7 +121,7 @@ const places: Readonly<Record<string, (words: readonly string[], command: Comman
   create: (words, command) => plantOptions(words, command.opts()),
   update: (words, command) => {
     const [first = ''] = command.args
-    if (first !== '-' && !isIdWord(first)) return undefined
+    if ((first !== '-' && !isId(first)) || words.some((word) => word.startsWith('id='))) return undefined
     return fieldOptions(words) ?? (command.opts()['name'] === undefined ? textOption('name', words) : undefined)
   },
   list: (words, command) => {
@@ -157,15 +158,15 @@ function plantOptions(words: readonly string[], given: Given): string | undefine
   }
   const fields = fieldOptions(words)
   if (fields !== undefined) return fields
-  const at = given['id'] === undefined ? words.findIndex(isIdWord) : -1
+  const at = given['id'] === undefined ? words.findIndex((word) => word === 'next' || isId(word)) : -1
   const texts = words.filter((_, index) => index !== at)
   if (given['name'] !== undefined) return at >= 0 && texts.length === 0 ? shellOption('id', first) : undefined
   const id = given['id'] === undefined ? (words[at] ?? 'next') : undefined
   return shellOption('id', id) + textOption('name', texts.length > 0 ? texts : ['NAME'])
 }
 
-function isIdWord(word: string | undefined): boolean {
-  return word !== undefined && (word === 'next' || idFromText(word) !== undefined)
+function isId(word: string): boolean {
+  return idFromText(word) !== undefined
 }
 
 /** For `name=Fern`, each field once. */
@@ -179,9 +180,10 @@ function fieldOptions(words: readonly string[]): string | undefined {
 function filterOptions(words: readonly string[], given: Given): string | undefined {
   const [first = ''] = words
   if (first === 'plants') return undefined
-  if (words.every(isIdWord)) return `plants get ${words.join(' ')}`
+  if (words.every(isId)) return `plants get ${words.join(' ')}`
   if (words.length === 1 && isStorePath(first)) return storeOption(first)
-  if (words.length === 1 && first.startsWith('tag=')) return shellOption('tag', first.slice(4))
+  const { field, text } = /^(?<field>name|tag)=(?<text>.*)$/s.exec(first)?.groups ?? {}
+  if (field !== undefined) return words.length > 1 ? undefined : shellOption(field === 'tag' ? field : 'search', text)
   return given['search'] === undefined ? textOption('search', words) : undefined
 }
 
@@ -228,10 +230,11 @@ function isValueOf({ long, short }: Option, value: string, word: string | undefi
   return word === value || word === `${long}=${value}` || word === `${short}${value}`
 }
 
-/** The first word of the only group that is nearest: at most a third of its letters away, and two. */
+/** The first near word of the only group that is nearest: one letter away or, from six letters on, two. */
 function nearest(word: string, groups: readonly (readonly string[])[]): string | undefined {
   const typed = word.toLowerCase()
-  const most = Math.min(2, Math.floor(typed.replace(/^--/, '').length / 3))
+  const { length } = typed.replace(/^--/, '')
+  const most = length < 2 ? 0 : length < 6 ? 1 : 2
   for (let edits = 0; edits <= most; edits++) {
     const near = groups.flatMap((group) => group.find((each) => isNear(typed, each, edits)) ?? [])
     if (near.length > 0) return near.length === 1 ? near[0] : undefined

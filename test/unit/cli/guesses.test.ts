@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { foreignWords } from '../../../src/cli/guesses.js'
+import { shellWord } from '../../../src/platform/errors.js'
 import { commandAt, program, treeOf } from '../../helpers/helps.js'
 import { World } from '../../helpers/world.js'
 
@@ -7,7 +8,7 @@ import { World } from '../../helpers/world.js'
 const strays: [command: string, words: string, hint: string][] = [
   ['create', '8 Fern', 'Use: --id 8 --name Fern'],
   ['create', 'Fern', 'Use: --id next --name Fern'],
-  ['create', 'Bleeding Heart', "Use: --id next --name 'Bleeding Heart'"],
+  ['create', 'Bleeding Heart', `Use: --id next --name ${shellWord('Bleeding Heart')}`],
   ['create', 'id=9 name=Fern', 'Use: --id 9 --name Fern'],
   ['create', 'fern.json', 'Use: --file fern.json'],
   ['create', 'list.csv', 'Use: plants import list.csv'],
@@ -21,7 +22,7 @@ const strays: [command: string, words: string, hint: string][] = [
   ['list', 'stores', 'Use: plants stores list'],
   ['count', 'Salbei', 'Use: --search Salbei'],
   ['count', 'tags', 'Use: --by tag'],
-  ['update 3', "O'Neill's", String.raw`Use: --name 'O'\''Neill'\''s'`],
+  ['update 3', "O'Neill's", `Use: --name ${shellWord("O'Neill's")}`],
   ['update 3', 'name=Moss tag=wet', 'Use: --name Moss --tag wet'],
   ['get', 'Salbei', 'To find plants by their texts: plants list --search Salbei'],
   ['delete', 'Salbei', 'To find plants by their texts: plants list --search Salbei'],
@@ -30,10 +31,10 @@ const strays: [command: string, words: string, hint: string][] = [
   ['serve', '127.0.0.1:0', 'Use: --host 127.0.0.1 --port 0'],
   ['doctor', './wide.db', 'Use: --store ./wide.db'],
   ['restore --yes plants.bak', './new.db', 'Use: --store ./new.db'],
-  ['restore --yes', 'my plants.bak', "A text with spaces is in quotes: 'my plants.bak'"],
-  ['export', 'my list.csv', "A text with spaces is in quotes: 'my list.csv'"],
-  ['backup', 'my plants.bak', "A text with spaces is in quotes: 'my plants.bak'"],
-  ['tokens revoke', 'my laptop', "A text with spaces is in quotes: 'my laptop'"],
+  ['restore --yes', 'my plants.bak', `A text with spaces is in quotes: ${shellWord('my plants.bak')}`],
+  ['export', 'my list.csv', `A text with spaces is in quotes: ${shellWord('my list.csv')}`],
+  ['backup', 'my plants.bak', `A text with spaces is in quotes: ${shellWord('my plants.bak')}`],
+  ['tokens revoke', 'my laptop', `A text with spaces is in quotes: ${shellWord('my laptop')}`],
   ['config', 'output json', 'Use: plants config set output json'],
   ['config', 'timeout', 'Use: plants config get timeout'],
   ['config set', 'output=json', 'Use: plants config set output json'],
@@ -57,12 +58,12 @@ describe('arguments that a command does not take', () => {
   )
 
   test.each([
-    ['create --id 50 --name Bleeding Heart', "--name 'Bleeding Heart'"],
-    ['create --id 50 -nBleeding Heart of gold --tag wet', "--name 'Bleeding Heart of gold'"],
-    ['create --id 50 --name Fern --tag=deep shade', "--tag 'deep shade'"],
-    ['list --search canina rosa', "--search 'canina rosa'"],
-    ['update 3 --name Sword fern', "--name 'Sword fern'"],
-    ['delete --tag deep shade', "--tag 'deep shade'"],
+    ['create --id 50 --name Bleeding Heart', `--name ${shellWord('Bleeding Heart')}`],
+    ['create --id 50 -nBleeding Heart of gold --tag wet', `--name ${shellWord('Bleeding Heart of gold')}`],
+    ['create --id 50 --name Fern --tag=deep shade', `--tag ${shellWord('deep shade')}`],
+    ['list --search canina rosa', `--search ${shellWord('canina rosa')}`],
+    ['update 3 --name Sword fern', `--name ${shellWord('Sword fern')}`],
+    ['delete --tag deep shade', `--tag ${shellWord('deep shade')}`],
   ])('may be words of a text without quotes: plants %s', async (line, text) => {
     const { code, err } = await new World().run(line)
     expect([code, err.split('\n')[1]]).toEqual([2, `  A text with spaces is in quotes: ${text}`])
@@ -72,6 +73,12 @@ describe('arguments that a command does not take', () => {
     ['list plants', 'Usage: plants list [options]. See: plants list --help'],
     ['export a.csv b.csv', 'Usage: plants export [options] [file]. See: plants export --help'],
     ['create 8', 'Use: --id 8 --name NAME'],
+    ['list next', 'Use: --search next'],
+    ['list name=Fern', 'Use: --search Fern'],
+    ['list name=Fern tag=wet', 'Usage: plants list [options]. See: plants list --help'],
+    ['update 3 id=4 --name Moss', 'For example: 1'],
+    ['config get timeout output', 'Usage: plants config get [options] <setting>. See: plants config get --help'],
+    ['create -5 Fern', 'Use: --id=-5 --name Fern'],
     ['create {"id":8}', 'Use: --file PATH, or --file - for JSON on stdin'],
     [`list ${'x'.repeat(250)}`, 'Usage: plants list [options]. See: plants list --help'],
     ['config set output', 'Usage: plants config set [options] <setting> <value>. See: plants config set --help'],
@@ -126,7 +133,7 @@ test('a short option takes its value after an equals sign, too', async () => {
 test.each([
   ['nr=id', 'id=nr'],
   ['Nr=id,Art=name', 'id=Nr,name=Art'],
-  ['Art.-Nr.=id,Deutscher Name=name', "'id=Art.-Nr.,name=Deutscher Name'"],
+  ['Art.-Nr.=id,Deutscher Name=name', shellWord('id=Art.-Nr.,name=Deutscher Name')],
 ])('a map that names the fields last is turned round: %s', async (typed, proposed) => {
   const world = new World()
   world.write('a.csv', 'nr,Nr,Art,name,Art.-Nr.,Deutscher Name\n1,1,Fern,Fern,1,Fern\n')
@@ -142,14 +149,18 @@ describe('a suggestion', () => {
   test.each([
     ['search fern', 'Use: plants list --search fern'],
     ['search', 'Use: plants list --search TEXT'],
-    ['find Bleeding Heart --limit 3', "Use: plants list --search 'Bleeding Heart'"],
+    ['find Bleeding Heart --limit 3', `Use: plants list --search ${shellWord('Bleeding Heart')}`],
     ['help search', 'Use: plants list --search TEXT'],
     ['status', 'Did you mean doctor?'],
     ['List', 'Did you mean list?'],
     ['GET 3', 'Did you mean get?'],
     ['lsit', 'Did you mean list?'],
     ['toknes', 'Did you mean tokens?'],
-    ['stores ad x y', 'See: plants stores --help'],
+    ['stores ad x y', 'Did you mean add?'],
+    ['set output json', 'Did you mean config set?'],
+    ['emport', 'See: plants --help'],
+    ['l', 'See: plants --help'],
+    ['create --title Fern', 'See: plants create --help'],
     ['upgrade', 'See: plants --help'],
     ['tokens rotate web', 'See: plants tokens --help'],
     ['stores status', 'See: plants stores --help'],
@@ -203,6 +214,6 @@ async function gardener(): Promise<World> {
 
 /** As a shell reads them. */
 function wordsOf(line: string): string[] {
-  const words = line.match(/(?:'[^']*'|\\.|[^\s'\\])+/g) ?? []
-  return words.map((word) => word.replace(/'([^']*)'|\\(.)/g, '$1$2'))
+  const words = line.match(/(?:'[^']*'|"[^"]*"|\\'|[^\s'"\\]|\\(?!'))+/g) ?? []
+  return words.map((word) => word.replace(/'([^']*)'|"([^"]*)"|\\(?=')(')/g, '$1$2$3'))
 }
