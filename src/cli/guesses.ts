@@ -227,7 +227,7 @@ function unquotedText(command: Command, words: readonly string[], line: readonly
 }
 
 function isValueOf({ long, short }: Option, value: string, word: string | undefined): boolean {
-  return word === value || word === `${long}=${value}` || word === `${short}${value}`
+  return [value, `${long}=${value}`, `${short}${value}`, `${short}=${value}`].some((each) => each === word)
 }
 
 /** The first near word of the only group that is nearest: one letter away or, from six letters on, two. */

@@ -60,6 +60,7 @@ describe('arguments that a command does not take', () => {
   test.each([
     ['create --id 50 --name Bleeding Heart', `--name ${shellWord('Bleeding Heart')}`],
     ['create --id 50 -nBleeding Heart of gold --tag wet', `--name ${shellWord('Bleeding Heart of gold')}`],
+    ['create -i=50 -n=Bleeding Heart', `--name ${shellWord('Bleeding Heart')}`],
     ['create --id 50 --name Fern --tag=deep shade', `--tag ${shellWord('deep shade')}`],
     ['list --search canina rosa', `--search ${shellWord('canina rosa')}`],
     ['update 3 --name Sword fern', `--name ${shellWord('Sword fern')}`],
