@@ -43,7 +43,7 @@ async function runLine(argv: string[], io: Io): Promise<void> {
   }
   const page = await runCommand(argv.length > 0 ? argv : ['--help'], io)
   if (page === `${version}\n`) await writeAnswer(io, page)
-  else if (page !== '') await paged(parseGlobalOptions(argv).options, io, (shown) => writeAnswer(shown, page))
+  else if (page !== '') await paged(parseGlobalOptions(argv), io, (shown) => writeAnswer(shown, page))
 }
 
 /** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
