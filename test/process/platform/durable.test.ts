@@ -152,12 +152,15 @@ const callPattern = /^(?<name>\w+)\((?<fd>\d*)(?:<(?<open>.*?)>)?.*\) += \d+(?:<
 function followDisk(directory: string, log: string) {
   const existing = new Set(readdirSync(directory, { recursive: true }).map((name) => join(directory, String(name))))
   return {
-    tracer: ['-f', '-y', '-s', '0', '-o', log, '-e', `trace=${traced.join()}`],
+    tracer: ['-f', '-y', '-s', '0', '-o', log, '-e', `trace=${[...traced, 'fcntl'].join()}`],
     review: () => reviewCalls(callsOf(readFileSync(log, 'utf8'), directory), directory, existing),
   }
 }
 
 function callsOf(trace: string, directory: string): Call[] {
+  // Bun writes to a copy of the descriptor of stdout or stderr.
+  const opened = [...trace.matchAll(/\b\w+\((?<fd>[12])<(?<open>(?:socket|pipe):[^>]*)>/g)]
+  const streams = new Map(opened.map(({ groups }) => [groups?.['open'], groups?.['fd'] === '1' ? 'stdout' : 'stderr']))
   const unfinished = new Map<string, { text: string; begin: number }>()
   return trace.split('\n').flatMap((line, end) => {
     const { thread = '', call = '' } = /^(?<thread>\d+) +(?<call>.*)$/.exec(line)?.groups ?? {}
@@ -165,17 +168,23 @@ function callsOf(trace: string, directory: string): Call[] {
     if (started !== undefined) unfinished.set(thread, { text: started, begin: end })
     const { resumed } = /^<\.\.\. \w+ resumed>(?<resumed>.*)$/.exec(call)?.groups ?? {}
     const { text, begin } = (resumed !== undefined && unfinished.get(thread)) || { text: '', begin: end }
-    return started === undefined ? callOf(text + (resumed ?? call), directory, begin, end) : []
+    return started === undefined ? callOf(text + (resumed ?? call), directory, { streams, begin, end }) : []
   })
 }
 
-function callOf(text: string, directory: string, begin: number, end: number): Call[] {
+interface Place {
+  streams: ReadonlyMap<string | undefined, string>
+  begin: number
+  end: number
+}
+
+function callOf(text: string, directory: string, { streams, begin, end }: Place): Call[] {
   const { name, fd, open, opened } = callPattern.exec(text)?.groups ?? {}
   const what = kinds.find((kind) => names[kind].some((each) => each === name))
   if (what === undefined || (opened !== undefined && !/^creat|O_CREAT/.test(text))) return []
   const quoted = [...text.matchAll(/"(?<path>[^"]+)"/g)]
   const [first, target = ''] = quoted.map(({ groups }) => resolve(directory, groups?.['path'] ?? ''))
-  const stream = { 1: 'stdout', 2: 'stderr' }[fd ?? ''] ?? open?.replace(/^socket:.*/, 'socket')
+  const stream = { 1: 'stdout', 2: 'stderr' }[fd ?? ''] ?? streams.get(open) ?? open?.replace(/^socket:.*/, 'socket')
   const path = opened ?? (fd === '' ? first : stream)
   return path === undefined ? [] : [{ what, path, target, begin, end }]
 }
