@@ -3,7 +3,7 @@ import { outputFormats, parseChoice } from '../config/option-values.js'
 import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
 import { malformed, type PlantsError, passwordFile } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { commandHint, missingHint, nameOf, optionHint, strayHint } from './guesses.js'
+import { commandHint, mayHaveSecret, missingHint, nameOf, optionHint, strayHint } from './guesses.js'
 
 /** Every command takes these, before or after its name. */
 export interface GlobalOptions {
@@ -181,7 +181,7 @@ export class PlantsCommand extends Command {
     }
     if (code === 'commander.unknownCommand') {
       // Which may be a token, or have a password.
-      const isHidden = nameOf(this) === 'auth' || args[0]?.includes('://')
+      const isHidden = nameOf(this) === 'auth' || mayHaveSecret(args[0] ?? '')
       const what = isHidden ? 'Unknown command' : `Unknown command '${args[0]}'`
       throw malformed(what, commandHint(this, argumentsOf(args)) ?? helpOf(this))
     }
@@ -228,8 +228,8 @@ export function globalOptions(): Option[] {
 /** The first one, and its value, which may be a secret. Commander leaves in `args` what it has not used. */
 function unknownOption({ args }: Command): { option: string; value: string | undefined } {
   const [text = '', next] = new Command().parseOptions([...args]).unknown
-  if (!text.startsWith('--')) return { option: text.slice(0, 2), value: undefined }
-  const [option = '', value = next] = text.split('=', 2)
+  if (!text.startsWith('--')) return { option: Array.from(text).slice(0, 2).join(''), value: undefined }
+  const [option = '', value = next] = text.split(/[=:\s]/, 2)
   return { option, value }
 }
 

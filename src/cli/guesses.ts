@@ -144,7 +144,8 @@ function unquotedArgument(command: Command): string | undefined {
   const { args, registeredArguments } = command
   const isFile = registeredArguments.some((argument) => argument.name() === 'file')
   const isName = args.every((word, at) => word.includes('.') === (at === args.length - 1))
-  return nameOf(command) === 'tokens revoke' || (isFile && isName) ? shellWord(args.join(' ')) : undefined
+  const isNote = nameOf(command) === 'tokens revoke' && args.every((word) => /^\p{L}{1,20}$/u.test(word)) // no token
+  return isNote || (isFile && isName && !args.some(mayHaveSecret)) ? shellWord(args.join(' ')) : undefined
 }
 
 type Given = Readonly<Record<string, unknown>>
@@ -206,7 +207,12 @@ function storeOption(word: string): string {
 
 /** An address may have a password, and is not repeated. */
 function placeWord(word: string): string {
-  return word.includes('://') ? 'ADDRESS' : shellWord(word)
+  return mayHaveSecret(word) ? 'ADDRESS' : shellWord(word)
+}
+
+/** Whether it is more than a path: `user:password@host`, `postgres:…` or `host=… password=…`. */
+export function mayHaveSecret(word: string): boolean {
+  return /[@=]|^[\w+.-]{2,}:/.test(word)
 }
 
 function textOption(name: string, words: readonly string[]): string {

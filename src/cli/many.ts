@@ -52,6 +52,7 @@ export async function performAll<Target>(
   const progress = progressLine(io, showsProgress(work, context))
   const failures = new Failures(reporter, progress)
   let total = 0
+  let tried = 0
   const done = () => (changes ? `${changes.past} ${plantCount(total)}` : 'Nothing was changed')
   try {
     for await (const part of parts(pages)) {
@@ -59,8 +60,12 @@ export async function performAll<Target>(
       const { plants, reasons } = await settle(part, work)
       for (const reason of reasons) await failures.add(reason)
       total += plants.length
+      tried += part.length
       if (plants.length > 0) await printer.rows(isDryRun ? asDryRun(plants) : plants, done())
-      if (failures.isFinal) break
+      if (failures.isFinal) {
+        if (changes && partOf(tried, pages) !== 1) await reporter.warn(`No more were ${changes.passive}`)
+        break
+      }
       progress.show(() => ({ done: total, part: partOf(total, pages) }))
     }
     await progress.clear()

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
-import { isWindows, PlantsError } from '../platform/errors.js'
+import { isWindows, PlantsError, unlessSystemError } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import type { GlobalOptions } from './command.js'
 import { mayWaitForPerson } from './command-context.js'
@@ -102,8 +102,8 @@ class Pager implements Output {
   async #start(): Promise<void> {
     const { signal, lendTerminal } = this.#io
     const { execa } = await import('execa')
-    const child = start(execa, this.#command, this.#io)
-    if (child.pid === undefined) return
+    const child = unlessSystemError(() => start(execa, this.#command, this.#io)) // the current directory may be gone
+    if (child?.pid === undefined) return
     this.#child = child
     const takeBack = lendTerminal()
     this.stderr.hold()

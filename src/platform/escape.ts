@@ -32,23 +32,35 @@ export function printable(text: string, io: Io): string {
   return escapeControlChars(redact(text, io))
 }
 
-/** Replaces the secrets that the program has read, as they are, percent-encoded, or as JSON writes them. */
-export function redact(text: string, { secrets }: Pick<Io, 'secrets'>): string {
+/**
+ * Replaces the secrets that the program has read, as they are, percent-encoded, or as JSON writes them.
+ *
+ * @param syntax that of the text, which is kept: in JSON, a secret is only as JSON writes it
+ */
+export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, syntax: 'text' | 'json' = 'text'): string {
   // Shorter ones would match in every text.
   const long = [...secrets].filter(({ length }) => length > 3).toSorted((a, b) => b.length - a.length)
   let redacted = text
-  for (const form of long.flatMap(formsOf)) redacted = redacted.replaceAll(form, '***')
+  for (const form of long.flatMap((secret) => formsOf(secret, syntax))) redacted = redacted.replaceAll(form, '***')
   // A message may cut a secret after its first characters: those, and all token characters that follow.
-  for (const secret of long)
-    redacted = redacted.replace(RegExp(`${escapeRegExp(secret.slice(0, 8))}[\\w.~+/%=\\\\-]*`, 'g'), '***')
+  for (const secret of long) {
+    const start = syntax === 'json' ? inJson(secret.slice(0, 8)) : secret.slice(0, 8)
+    const rest = syntax === 'json' ? '[\\w.~+/%=-]*' : '[\\w.~+/%=\\\\-]*'
+    redacted = redacted.replace(RegExp(escapeRegExp(start) + rest, 'g'), '***')
+  }
   return redacted
 }
 
-function formsOf(secret: string): string[] {
-  const json = JSON.stringify(secret).slice(1, -1)
+function formsOf(secret: string, syntax: 'text' | 'json'): string[] {
+  const json = inJson(secret)
   const percent = encodeURIComponent(secret.toWellFormed())
   const lowerPercent = percent.replace(/%../g, (code) => code.toLowerCase())
-  return [secret, json, json.replaceAll('/', '\\/'), percent, lowerPercent]
+  const forms = [json, json.replaceAll('/', '\\/'), percent, lowerPercent]
+  return syntax === 'json' ? forms : [secret, ...forms]
+}
+
+function inJson(text: string): string {
+  return JSON.stringify(text).slice(1, -1)
 }
 
 function escapeRegExp(text: string): string {

@@ -171,7 +171,7 @@ async function serviceOptions(options: ServeOptions, context: CommandContext): P
       output: io.stderr,
       level: options.logLevel,
       delay: io.stderr.isTerminal ? 0 : 100,
-      redact: (lines) => redact(lines, io),
+      redact: (lines) => redact(lines, io, io.stderr.isTerminal ? 'text' : 'json'),
     },
     now: () => performance.now(), // cheaper per call than io.now
   }

@@ -4,15 +4,16 @@ import type { HttpAddress } from '../common/address.js'
 import { lacksRight, resultOf } from './failures.js'
 import { HttpClient, type HttpRequest } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
-import { errorIn, expectedPlant } from './plant-request.js'
+import { errorIn, expectedPlant, listsWithToken, requestToDescribe } from './plant-request.js'
 import { expectedPage } from './read.js'
 
 /** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
 type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }
 
 /**
- * Reads a plant, which is no error in the log of a service. If that does not settle it, sends an empty object, which by
- * the specification a service that accepts the token must reject. Never retries.
+ * Reads a plant, which is no error in the log of a service, and settles it where the service says that reading takes a
+ * token. If that does not settle it, sends an empty object, which by the specification a service that accepts the token
+ * must reject. Never retries.
  */
 export async function verifyToken(address: HttpAddress, options: HttpOptions): Promise<CredentialCheck> {
   const { timeout, clock } = options
@@ -22,9 +23,15 @@ export async function verifyToken(address: HttpAddress, options: HttpOptions): P
     const read = await client.send(reading, timeout, clock.signal)
     if ('cause' in read) clock.signal.throwIfAborted()
     const page = resultOf(client, reading, read)
-    if (!(page instanceof PlantsError)) return { state: 'accepted' }
-    if ('cause' in read) return { state: 'unknown', error: page }
-    if (read.status === 403 && lacksRight(read)) return { state: 'accepted' }
+    if (page instanceof PlantsError) {
+      if ('cause' in read) return { state: 'unknown', error: page }
+      if (read.status === 403 && lacksRight(read)) return { state: 'accepted' }
+    } else {
+      const described = await client.send(requestToDescribe, timeout, clock.signal)
+      if ('cause' in described) clock.signal.throwIfAborted()
+      const document = resultOf(client, requestToDescribe, described)
+      if (!(document instanceof PlantsError) && listsWithToken(document)) return { state: 'accepted' }
+    }
 
     const request: HttpRequest<Plant> = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant }
     const response = await client.send(request, timeout, clock.signal)

@@ -82,10 +82,16 @@ function responseError(client: HttpClient, request: HttpRequest<unknown>, respon
   if (status >= 500 && type === 'unusable') return lostError(request, type, text, details)
   const retryable = policy.statuses.includes(status)
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
+  const hintOf = () => {
+    if (type === 'unauthorized') return rightsHint(client, response)
+    // Another id, or a key, is for a create alone.
+    const known = type === 'conflict' && request.method !== 'POST' ? sourceHint : hint
+    return typeof known === 'function' ? known(name) : known
+  }
   return new PlantsError(type, text, {
     ...details,
     ...(status >= 400 && !retryable && { error }),
-    hint: type === 'unauthorized' ? rightsHint(client, response) : typeof hint === 'function' ? hint(name) : hint,
+    hint: hintOf(),
     retryable,
     retryAfter: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : undefined,
   })

@@ -59,7 +59,7 @@ export function excerpt(text: string): string {
   return characters.length > 200 ? `${characters.slice(0, 199).join('')}…` : characters.join('')
 }
 
-/** The answer is for `supportsKeys` and `unsupportedError`. */
+/** The answer is for `supportsKeys`, `listsWithToken` and `unsupportedError`. */
 export const requestToDescribe: HttpRequest<object> = {
   method: 'GET',
   path: '/openapi.json',
@@ -83,6 +83,12 @@ export function unsupportedError(document: object, { method, path }: HttpRequest
   if (items.some(([, item]) => isObject(item) && method.toLowerCase() in item)) return undefined
   const message = `This service does not offer this: its openapi.json lists no ${method} ${template}`
   return malformed(message, { code: 'runAtService' })
+}
+
+/** Whether the description says that plants are listed only with a token. */
+export function listsWithToken(document: object | undefined): boolean {
+  const security = at(document, 'paths', '/plants', 'get', 'security') ?? at(document, 'security')
+  return Array.isArray(security) && security.length > 0
 }
 
 /** Whether a parameter of creates, or its target (`$ref`), is the header of idempotency keys. */

@@ -1,5 +1,6 @@
 import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
+import { targetOf } from '../../platform/atomic-file.js'
 import { isWindows, shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
 import { isSameFile, isTrusted, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
 import { explainFailure, notOurs } from './sqlite-errors.js'
@@ -71,7 +72,9 @@ export function identityOf(path: string): string {
  * more names for a file.
  */
 export function isPartOf(store: string, path: string): boolean {
-  const [known, other] = [realPathOf(store), realPathOf(path)]
+  const known = realPathOf(store)
+  // Also of a link to a file that is not there yet.
+  const other = realPathOf(unlessSystemError(() => targetOf(path)) ?? path)
   if (['', ...sidecars].some((suffix) => known + suffix === other || isSameFile(known + suffix, other))) return true
   // A sidecar that does not exist yet.
   const base = other.replace(sidecarSuffix, '')

@@ -86,15 +86,18 @@ describe('login saves a token', () => {
     expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
   })
 
-  test.each<[string, Answer]>([
-    ['reads', json(200, [{ id: 1, name: 'Fern' }])],
-    ['may not read', json(403, { error: 403, message: 'Not you' }, insufficientScope)],
-  ])('that %s, with nothing but a read', async (_, page) => {
-    const service = await Hostile.listen({ others: { 'GET /plants': [page] } })
+  const page = json(200, [{ id: 1, name: 'Fern' }])
+
+  test.each<[string, Answer, string[]]>([
+    ['reads', page, ['GET /plants?limit=1', 'GET /openapi.json']],
+    ['may not read', json(403, { error: 403, message: 'Not you' }, insufficientScope), ['GET /plants?limit=1']],
+  ])('that %s, with nothing but a read', async (_, answer, lines) => {
+    const described = json(200, { security: [{ bearer: [] }], paths: {} })
+    const service = await Hostile.listen({ others: { 'GET /plants': [answer], 'GET /openapi.json': [described] } })
     const { code, out, err } = read(await login(service.url), service.url)
     expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
     expect((await user.run(`doctor --store ${service.url} --quick`)).code).toBe(0)
-    expect(service.lines).toEqual(Array(2).fill('GET /plants?limit=1'))
+    expect(service.lines).toEqual([...lines, ...lines])
   })
 
   const unchecked = 'The token is saved, but could not be checked'
@@ -122,6 +125,14 @@ describe('login saves a token', () => {
 })
 
 describe('login saves nothing', () => {
+  test('when anybody may read, and the service does not accept the token for a create', async () => {
+    const described = json(200, { security: [{ bearer: [] }], paths: { '/plants': { get: { security: [] } } } })
+    const others = { 'GET /plants': [json(200, [])], 'GET /openapi.json': [described] }
+    const service = await Hostile.listen({ posts: [json(400, { error: 401, message: 'No' })], others })
+    expect(read(await login(service.url))).toMatchObject({ code: 3, out: [] })
+    expect(user.saved).toBeUndefined()
+  })
+
   test.each<[string, Answer, Record<string, unknown>]>([
     ['403', json(403, { error: 403, message: 'No' }), { error: 403, message: 'No', status: 403 }],
     ['400 with the error 403', json(400, { error: 403, message: 'No' }), { error: 403, message: 'No', status: 400 }],

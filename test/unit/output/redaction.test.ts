@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { redact } from '../../../src/platform/escape.js'
 import { type Answer, Hostile, http, json } from '../../helpers/hostile.js'
 import { everyWay, long, savedAt, short } from '../../helpers/redacting.js'
 import { type RunOptions, runPlants } from '../../helpers/run.js'
@@ -233,4 +234,13 @@ test('an address of any length is answered at once', async () => {
   // Work that grew with the square of the length would take hours.
   const { err } = await new World().run(['list', `--store=${' '.repeat(3_000_000)}x`])
   expect(err).toMatch(/^plants: --store is longer than 4096 characters\n {2}A store is a saved name/)
+})
+
+test('a line of JSON stays one, wherever a secret begins and ends in it', () => {
+  const secrets = new Set(['plantsapp-1', '"quoted"', 'ends with \\', 'a"b\\c-secret'])
+  for (const secret of secrets)
+    for (const text of [secret, `role "${secret.slice(0, 9)}" is`, `${secret}"`, `"${secret}\\`]) {
+      const line = redact(JSON.stringify({ msg: text, 'x"y': [text] }), { secrets }, 'json')
+      expect(JSON.stringify(JSON.parse(line))).not.toContain(JSON.stringify(secret).slice(1, -1))
+    }
 })

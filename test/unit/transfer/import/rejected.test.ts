@@ -55,6 +55,16 @@ test('what a constraint of the user refuses is not called a repeated id', async 
 })
 
 describe('a rejects file', () => {
+  test.each(['', '-wal', '-journal'])('is no file of the store: its path with "%s"', async (suffix) => {
+    await user.run('create --id 1 --name Fern')
+    const path = `${user.store}${suffix}`
+    expect(await user.import(`- --rejects ${path}`, '{"id":1}\n')).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`${path} is the store itself, or belongs to it`),
+    })
+    expect((await user.run('count')).out).toBe('1\n')
+  })
+
   test.each(isWindows ? ['plants/x'] : ['plants/x', 'x'.repeat(300)])(
     '%s cannot be made, and nothing is created',
     async (path) => {
