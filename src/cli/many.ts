@@ -63,7 +63,7 @@ export async function performAll<Target>(
       tried += part.length
       if (plants.length > 0) await printer.rows(isDryRun ? asDryRun(plants) : plants, done())
       if (failures.isFinal) {
-        if (changes && partOf(tried, pages) !== 1) await reporter.warn(`No more were ${changes.passive}`)
+        await noteUntried(changes?.passive, partOf(tried, pages), reporter)
         break
       }
       progress.show(() => ({ done: total, part: partOf(total, pages) }))
@@ -78,6 +78,10 @@ export async function performAll<Target>(
     throw interrupted(worst, io.signal, words && ` after ${words.participle} ${plantCount(isDryRun ? 0 : total)}`)
   if (total > 0 || !worst) await printTotal(total, work, context)
   if (worst) throw worst
+}
+
+async function noteUntried(passive: string | undefined, part: number | undefined, reporter: Reporter): Promise<void> {
+  if (passive !== undefined && part !== 1) await reporter.warn(`No more were ${passive}`)
 }
 
 /** A line for each plant would overwrite it. */
