@@ -7,16 +7,13 @@ import {
   fsync,
   fsyncSync,
   linkSync,
-  lstatSync,
   openSync,
-  readlinkSync,
-  realpathSync,
   renameSync,
   rmSync,
   type Stats,
   statSync,
 } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 import type { Hint } from './advice.js'
 import { wait } from './clock.js'
@@ -68,7 +65,7 @@ export class AtomicFile {
   #isOpen = true
 
   /**
-   * @param target absolute; a symbolic link is replaced, not followed: see `targetOf`
+   * @param target absolute; a symbolic link is replaced, not followed: see `targetOf` in files.ts
    * @param options.followsUmask whether the mode is 0666 without the umask; otherwise it is 0600
    */
   constructor(target: string, { followsUmask = false } = {}) {
@@ -135,16 +132,6 @@ export function unwritable(what: string, cause: unknown, hint: Hint): unknown {
   return reason === undefined
     ? cause
     : new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
-}
-
-/** The file that a path resolves to, which need not exist. */
-export function targetOf(path: string): string {
-  let target = path
-  for (let links = 0; lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink(); links += 1) {
-    if (links === 40) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
-    target = resolve(realpathSync(dirname(target)), readlinkSync(target))
-  }
-  return target
 }
 
 /** Whether a path is written to as it is: a device, a pipe, or an open descriptor such as /dev/stdout. */

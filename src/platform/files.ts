@@ -5,14 +5,16 @@ import {
   constants,
   existsSync,
   fsyncSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   type Stats,
   statSync,
 } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { isWindows, octal, systemCode, unlessSystemError } from './errors.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
@@ -107,4 +109,14 @@ export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined
   if (!isTrusted(uid)) return `belongs to another user (uid ${uid})`
   const isWritable = (mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid)
   return isWritable ? `can be changed by others ${octal(mode)}` : undefined
+}
+
+/** The file that a path resolves to, which need not exist. */
+export function targetOf(path: string): string {
+  let target = path
+  for (let links = 0; lstatSync(target, { throwIfNoEntry: false })?.isSymbolicLink(); links += 1) {
+    if (links === 40) throw Object.assign(new Error('too many links'), { code: 'ELOOP' })
+    target = resolve(realpathSync(dirname(target)), readlinkSync(target))
+  }
+  return target
 }

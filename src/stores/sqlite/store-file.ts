@@ -1,8 +1,7 @@
 import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { targetOf } from '../../platform/atomic-file.js'
 import { isWindows, shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
-import { isSameFile, isTrusted, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
+import { isSameFile, isTrusted, makeFolder, syncFolder, targetOf, whyOthersCanWrite } from '../../platform/files.js'
 import { explainFailure, notOurs } from './sqlite-errors.js'
 
 /** The file need not exist. SQLite keeps the write-ahead log beside the target of a link. */

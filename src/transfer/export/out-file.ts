@@ -10,12 +10,12 @@ import {
   descriptorOf,
   isWrittenInPlace,
   openInPlace,
-  targetOf,
   unwritable,
 } from '../../platform/atomic-file.js'
 import { wait } from '../../platform/clock.js'
 import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
+import { targetOf } from '../../platform/files.js'
 
 export interface OutFile {
   /** Absolute. */

@@ -7,11 +7,10 @@ import {
   descriptorOf,
   isWrittenInPlace,
   openInPlace,
-  targetOf,
   unwritable,
 } from '../../platform/atomic-file.js'
 import { malformed, systemCode } from '../../platform/errors.js'
-import { syncFolder } from '../../platform/files.js'
+import { syncFolder, targetOf } from '../../platform/files.js'
 import type { FormatReader } from '../formats/chunk.js'
 import type { Position } from './checkpoint.js'
 import { type RejectedRecord, rejectsHeader, rejectsRow } from './rejected-records.js'
