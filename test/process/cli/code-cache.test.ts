@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
   chownSync,
@@ -14,7 +14,6 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
-import { Script } from 'node:vm'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
@@ -65,10 +64,10 @@ function sourceOf(file: string): string {
 function foreignCode(file: string): Buffer {
   const source = readFileSync(join(dist, sourceOf(file)), 'utf8')
   const { length } = `(function(exports,require,module,__filename,__dirname){${source}\n})`
-  // Code outside of functions, and a text of its own each time: V8 may drop what it has compiled of a function, and takes
-  // a text that it knows from its own cache.
-  const code = `process.stderr.write('foreign code');process.exit(99)//${randomUUID()}`
-  const data = new Script(code.padEnd(length)).createCachedData()
+  // Made by a process of its own: V8 rejects what was compiled with other flags, and a test may have set some in this one.
+  const code = "process.stderr.write('foreign code');process.exit(99)".padEnd(length)
+  const compile = 'process.stdout.write(new vm.Script(fs.readFileSync(0, "utf8")).createCachedData())'
+  const data = execFileSync(process.execPath, ['-e', compile], { input: code, maxBuffer: 2 ** 26 })
   return Buffer.concat([data, data])
 }
 
