@@ -172,10 +172,12 @@ function isId(word: string): boolean {
 
 /** For `name=Fern`, each field once. */
 function fieldOptions(words: readonly string[]): string | undefined {
-  const fields = words.map((word) => /^(?<field>id|name|tag)=(?<text>.*)$/s.exec(word)?.groups)
-  if (new Set(fields.map((groups) => groups?.['field'])).size < words.length) return undefined
-  if (fields.includes(undefined)) return undefined
-  return fields.map((groups) => shellOption(groups?.['field'] ?? '', groups?.['text'])).join('')
+  const fields = words.flatMap((word) => {
+    const { groups } = /^(?<field>id|name|tag)=(?<text>.*)$/s.exec(word) ?? {}
+    return groups ? [groups] : []
+  })
+  if (new Set(fields.map(({ field }) => field)).size < words.length) return undefined
+  return fields.map(({ field, text }) => shellOption(must(field), text)).join('')
 }
 
 function filterOptions(words: readonly string[], given: Given): string | undefined {
@@ -210,9 +212,9 @@ function placeWord(word: string): string {
   return mayHaveSecret(word) ? 'ADDRESS' : shellWord(word)
 }
 
-/** Whether it is more than a path: `user:password@host`, `postgres:…` or `host=… password=…`. */
+/** Whether it is more than a path: `user:password@host`, `postgres:…`, `host=… password=…`, or has an address in it. */
 export function mayHaveSecret(word: string): boolean {
-  return /[@=]|^[\w+.-]{2,}:/.test(word)
+  return /[@=]|:\/\/|^[\w+.-]{2,}:/.test(word)
 }
 
 function textOption(name: string, words: readonly string[]): string {

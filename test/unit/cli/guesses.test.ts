@@ -110,6 +110,7 @@ describe('arguments that a command does not take', () => {
     'backup postgres://me:s3cret@db/a c.db',
     'tokens revoke plants_s3cret web',
     'list --token:s3cret',
+    'doctor ./(https://me:s3cret-plants.example)',
     'search --token s3cret',
     'find fern --password=s3cret',
     'list --format s3cret',
