@@ -212,6 +212,12 @@ export class CommandContext extends SettingsContext {
     return postgresOpener(address, await this.postgresOptions(address))
   }
 
+  /** Whether it is the file of the store, or one that SQLite keeps beside it. */
+  async isStoreFile(path: string): Promise<boolean> {
+    const { address } = this
+    return address.scheme === 'sqlite' && (await import('../stores/sqlite/store-file.js')).isPartOf(address.name, path)
+  }
+
   /** @throws {PlantsError} `malformed` for a service */
   ownAddress(): OwnAddress {
     const { address } = this

@@ -141,7 +141,7 @@ function explainClosed(error: unknown, hint: string): unknown {
 }
 
 function interrupted(cause: PlantsError, signal: AbortSignal, after = ''): PlantsError {
-  const { type, message } = signal.reason as PlantsError // the signal is only aborted with a PlantsError
+  const { type, message } = signal.reason as PlantsError // no pager shows changes
   return new PlantsError(type, message + after, { hint: cause.hint, cause })
 }
 

@@ -1,7 +1,10 @@
 import { once } from 'node:events'
 
 export interface Clock {
-  /** Aborts when the program must stop: in `Io`, on SIGINT and SIGTERM, with a `PlantsError` as the reason. */
+  /**
+   * Aborts when the program must stop: in `Io`, on SIGINT and SIGTERM, with a `PlantsError` as the reason, and for what a
+   * pager shows, with EPIPE when that has ended.
+   */
   readonly signal: AbortSignal
   /** Milliseconds, monotonic. */
   now(): number

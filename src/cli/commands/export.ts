@@ -73,10 +73,8 @@ interface Target extends OutFile {
 
 /** Asks before an existing file is replaced, and throws without the consent. */
 async function targetNamed(name: string, { output, yes }: ExportOptions, context: CommandContext): Promise<Target> {
-  const { address, io } = context
-  const path = io.resolvePath(name)
-  if (address.scheme === 'sqlite' && (await import('../../stores/sqlite/store-file.js')).isPartOf(address.name, path))
-    throw malformed(`${path} is the store itself`, 'Choose another file')
+  const path = context.io.resolvePath(name)
+  if (await context.isStoreFile(path)) throw malformed(`${path} is the store itself`, 'Choose another file')
   const { encoderFor, formatOf, outFileAt } = await import('../../transfer/export/out-file.js')
   const file = outFileAt(path)
   const format = output === undefined ? formatOf(file, outputOf(context)) : outputOf(context)

@@ -76,18 +76,15 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
     throw malformed('Rejected records go to a file', isWindows ? 'Name a file' : 'For stdout: --rejects /dev/stdout')
   if (rejects !== undefined && /\.xlsx$/i.test(rejects))
     throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
-  if (rejects !== undefined && address.scheme === 'sqlite') {
-    const { isPartOf } = await import('../../stores/sqlite/store-file.js')
-    const path = io.resolvePath(rejects)
-    if (isPartOf(address.name, path))
-      throw malformed(`${path} is the store itself, or belongs to it`, 'Choose another file with --rejects')
-  }
+  const rejectsPath = rejects === undefined ? undefined : io.resolvePath(rejects)
+  if (rejectsPath !== undefined && (await context.isStoreFile(rejectsPath)))
+    throw malformed(`${rejectsPath} is the store itself, or belongs to it`, 'Choose another file with --rejects')
   const inputs = inputsOf(files, io)
   if (options.concurrency && address.scheme !== 'http')
     await reporter.warn(`--concurrency applies only to services, and has no effect on ${schemes[address.scheme].noun}`)
   await warnOfUselessRetry(options.retry, address, reporter)
   const { runImport } = await import('../import-run.js')
-  await runImport(inputs, { ...options, ...(rejects !== undefined && { rejects: io.resolvePath(rejects) }) }, context)
+  await runImport(inputs, { ...options, ...(rejectsPath !== undefined && { rejects: rejectsPath }) }, context)
 }
 
 function inputsOf(files: string[], io: Io): { path: string; name: string }[] {

@@ -6,6 +6,7 @@ import { malformed, must, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/common/address.js'
 import { type ListQuery, maxSearch, pageRows } from '../../stores/common/query.js'
+import { foldText } from '../../stores/common/search.js'
 import type { Store } from '../../stores/common/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -91,11 +92,11 @@ async function noteFound(shown: number, options: QueryOptions, store: Store, con
 /** Such as `. There is a tag Kräuter`, for `--tag kräuter`. A service gets one request, and may reject it. */
 async function similarTags({ tag }: QueryOptions, store: Store, { address }: CommandContext): Promise<string> {
   if (!tag || Array.from(tag).length > maxSearch) return ''
-  const { compare } = new Intl.Collator('en', { sensitivity: 'base' }) // regardless of case and marks
+  const folded = foldText(tag)
   const tags = new Set<string>()
   try {
     for await (const page of store.read({ search: tag, limit: pageRows, inPages: true })) {
-      for (const plant of page) if (plant.tag !== undefined && compare(plant.tag, tag) === 0) tags.add(plant.tag)
+      for (const plant of page) if (plant.tag !== undefined && foldText(plant.tag) === folded) tags.add(plant.tag)
       if (address.scheme === 'http') break
     }
   } catch (error) {

@@ -53,7 +53,7 @@ const changedByFolding = RegExp(`[${casedLetter}--[a-z]]`, 'gv')
 
 /**
  * Without the marks of Latin letters, composed (NFC), in lower case (Unicode's simple case folding), and with `ss` for
- * `ß`: equal for texts that a search does not tell apart.
+ * `ß`: equal for texts that are the same to a search.
  */
 export function foldText(text: string): string {
   if (!notPlain.test(text)) return foldPlain(text)

@@ -1,4 +1,3 @@
-import type { Plant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { HttpAddress } from '../common/address.js'
 import { lacksRight, resultOf } from './failures.js'
@@ -18,25 +17,27 @@ type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; 
 export async function verifyToken(address: HttpAddress, options: HttpOptions): Promise<CredentialCheck> {
   const { timeout, clock } = options
   const client = await HttpClient.open(address, options)
+  const ask = async <Result>(request: HttpRequest<Result>) => {
+    const response = await client.send(request, timeout, clock.signal)
+    if ('cause' in response) clock.signal.throwIfAborted()
+    return { response, result: resultOf(client, request, response) }
+  }
   try {
-    const reading = { method: 'GET', path: '/plants?limit=1', expected: expectedPage } as const
-    const read = await client.send(reading, timeout, clock.signal)
-    if ('cause' in read) clock.signal.throwIfAborted()
-    const page = resultOf(client, reading, read)
+    const { response: read, result: page } = await ask({
+      method: 'GET',
+      path: '/plants?limit=1',
+      expected: expectedPage,
+    })
     if (page instanceof PlantsError) {
       if ('cause' in read) return { state: 'unknown', error: page }
       if (read.status === 403 && lacksRight(read)) return { state: 'accepted' }
     } else {
-      const described = await client.send(requestToDescribe, timeout, clock.signal)
-      if ('cause' in described) clock.signal.throwIfAborted()
-      const document = resultOf(client, requestToDescribe, described)
+      const { result: document } = await ask(requestToDescribe)
       if (!(document instanceof PlantsError) && listsWithToken(document)) return { state: 'accepted' }
     }
 
-    const request: HttpRequest<Plant> = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant }
-    const response = await client.send(request, timeout, clock.signal)
-    if ('cause' in response) clock.signal.throwIfAborted()
-    const error = resultOf(client, request, response)
+    const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
+    const { response, result: error } = await ask(probe)
     if (!(error instanceof PlantsError)) {
       const message = `${address.name} answered 200 to an empty object`
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
