@@ -1,6 +1,7 @@
 // Imports and exports beside the loaders of SQLite and PostgreSQL, and what texts of several scripts take:
 // npm run bench:import [-- FLAG...]
 //   --rows 500000  --rounds 3  --only sqlite,postgres,texts
+//   --peers         DuckDB, which is fetched, and sqlite-utils besides
 //   --against DIR   another checkout, which is built, in turn with this one
 //   --folder PATH   where the temporary folder is made, and so which disk is written to
 //   --record        writes docs/benchmarks.md
@@ -12,8 +13,9 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { end, environmentIn, run, temporaryFolder } from './common.mjs'
+import { duckdbLoader } from './peers.mjs'
 import { hasPsql, psqlArgs, startPostgres } from './postgres-server.mjs'
-import { machineOf, momentNow, ratioText, report, spread } from './report.mjs'
+import { goalText, machineOf, momentNow, ratioText, report, spread } from './report.mjs'
 import { scripts, writeNames, writeRows } from './rows.mjs'
 
 const parts = { sqlite: measureSqlite, postgres: measurePostgres, texts: measureTexts }
@@ -22,6 +24,7 @@ const { values: flags } = parseArgs({
     rows: { type: 'string', default: '500000' },
     rounds: { type: 'string', default: '3' },
     only: { type: 'string', default: Object.keys(parts).join() },
+    peers: { type: 'boolean', default: false },
     against: { type: 'string' },
     folder: { type: 'string', default: tmpdir() },
     record: { type: 'boolean', default: false },
@@ -33,6 +36,7 @@ if (!areWhole || !names.every((name) => Object.hasOwn(parts, name)))
   end(2, `--rows and --rounds must be whole numbers from 1 up, --only some of ${Object.keys(parts).join()}`)
 if (names.includes('sqlite') && spawnSync('sqlite3', ['--version']).error)
   end(2, 'sqlite is compared with sqlite3: install it')
+if (flags.peers && spawnSync('sqlite-utils', ['--version']).error) end(2, '--peers needs sqlite-utils: install it')
 if (names.includes('postgres') && !hasPsql()) end(2, 'postgres is compared with psql: install it')
 
 const folder = temporaryFolder(flags.folder)
@@ -43,26 +47,45 @@ if (flags.against) checkouts.push({ suffix: ', before', plants: join(resolve(fla
 const input = Object.fromEntries(['ndjson', 'csv'].map((format) => [format, join(folder, `plants.${format}`)]))
 for (const [format, path] of Object.entries(input)) await writeRows(path, rows, format)
 
+/** At most so many times the time of English texts. */
+const mostOfTexts = {
+  'list, a table': { umlauts: 1.3, Cyrillic: 1.3, Chinese: 2, emoji: 4 },
+  'list --sort name': { umlauts: 1.5, Cyrillic: 1.5, Chinese: 1.5, emoji: 1.5 },
+  'list --search': { umlauts: 1.5, Cyrillic: 1.5, Chinese: 1.5, emoji: 1.5 },
+}
+
 const machine = machineOf(folder)
 const how = `${momentNow()}; ${rows.toLocaleString('en-US')} plants, ids in order; medians of ${rounds} rounds in turn, with their ranges`
 for (const name of names) await parts[name]()
 
 async function measureSqlite() {
-  const store = join(folder, 'store.db')
-  const makeStore = () => {
-    for (const suffix of ['', '-wal', '-shm']) rmSync(`${store}${suffix}`, { force: true })
-    return store
-  }
-  const table = 'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT'
-  const load = ['PRAGMA journal_mode=WAL', table, '.mode csv', `.import "${input.csv}" plants`]
+  const [store, other] = ['store.db', 'other.db'].map((name) => join(folder, name))
+  const makeStore = () => withoutFiles(store)
+  const schema = [
+    'PRAGMA journal_mode=WAL',
+    'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
+  ]
+  const ask = (file, ...statements) => execFileSync('sqlite3', [file, ...statements], { encoding: 'utf8' })
+  const count = (file) => ask(file, 'SELECT count(*) FROM plants')
+  const load = [...schema, '.mode csv', `.import "${input.csv}" plants`]
   const loader = { title: 'sqlite3 .import, CSV', argv: () => ['sqlite3', store, ...load] }
   const query = 'SELECT id, name, tag FROM plants ORDER BY id'
   const dumper = {
     title: 'sqlite3 .output, CSV',
     argv: (_, out) => ['sqlite3', '-csv', store, `.output ${out}`, query],
   }
-  const count = () => execFileSync('sqlite3', [store, 'SELECT count(*) FROM plants'], { encoding: 'utf8' })
-  await measure('sqlite', 'into a new file', { makeStore, count, loader, dumper })
+  const sqliteUtils = {
+    title: 'sqlite-utils, NDJSON',
+    argv: (file) => ['sqlite-utils', 'insert', file, 'plants', input.ndjson, '--nl'],
+    makeStore: () => {
+      ask(withoutFiles(other), ...schema)
+      return other
+    },
+  }
+  const duckdb = () => ({ title: 'DuckDB, CSV', ...duckdbLoader(input.csv, env), makeStore: () => withoutFiles(other) })
+  const peers = flags.peers ? [sqliteUtils, duckdb()] : []
+  const goals = { import: { least: 0.4 } }
+  await measure('sqlite', 'into a new file', { makeStore, count, loader, peers, dumper, goals })
 }
 
 async function measurePostgres() {
@@ -76,10 +99,17 @@ async function measurePostgres() {
   const count = (store) => server.ask(store, 'SELECT count(*) FROM plant_store.plants')
   try {
     const title = `into an empty database of PostgreSQL ${server.version}`
-    await measure('postgres', title, { makeStore: server.makeStore, count, loader, dumper })
+    const goals = { import: { least: 0.33 }, export: { least: 0.4 } }
+    await measure('postgres', title, { makeStore: server.makeStore, count, loader, dumper, goals })
   } finally {
     await server.remove()
   }
+}
+
+/** The path of a database, once its files are gone. */
+function withoutFiles(file) {
+  for (const suffix of ['', '-wal', '-shm', '.wal']) rmSync(`${file}${suffix}`, { force: true })
+  return file
 }
 
 /** Each command on as many plants with English names and with names of other scripts, which are as long. */
@@ -105,8 +135,7 @@ async function measureTexts() {
   for (let round = 0; round < rounds; round += 1)
     for (const { program, argsOf, taken } of times)
       for (const script of names) {
-        if (argsOf === commands['import, NDJSON'])
-          for (const suffix of ['', '-wal', '-shm']) rmSync(`${store(script)}${suffix}`, { force: true })
+        if (argsOf === commands['import, NDJSON']) withoutFiles(store(script))
         const seconds = await run([process.execPath, program, ...argsOf(script)], env)
         taken[script] = [...(taken[script] ?? []), seconds]
       }
@@ -115,7 +144,11 @@ async function measureTexts() {
   const lines = times.map(({ title, taken }) => [
     title,
     spread(taken[first]),
-    ...others.map((script) => ratioText(taken[script], taken[first])),
+    ...others.map((script) => {
+      const ratio = ratioText(taken[script], taken[first])
+      const most = mostOfTexts[title]?.[script]
+      return most === undefined ? ratio : `${ratio} (${goalText(ratio, { most })})`
+    }),
   ])
   report('texts', { machine, how, tables: [[heading, ...lines]], isRecorded: flags.record })
 }
@@ -124,17 +157,24 @@ async function measureTexts() {
  * Imports into new stores, and exports from the last one.
  *
  * @param loader what plants import is compared with, as plants export is with `dumper`
+ * @param peers other loaders, which may have a `makeStore` and `count` of their own
+ * @param goals what our ratios are to reach, for an import and for an export
  */
-async function measure(section, title, { makeStore, count, loader, dumper }) {
+async function measure(section, title, { makeStore, count, loader, dumper, goals, peers = [] }) {
   const out = join(folder, 'export')
-  const importers = [loader, ...ours('import', importArgs)].map((program) => ({ ...program, rates: [] }))
+  const importers = [loader, ...peers, ...ours('import', importArgs)].map((program) => ({
+    makeStore,
+    count,
+    ...program,
+    rates: [],
+  }))
   const exporters = [dumper, ...ours('export', exportArgs)].map((program) => ({ ...program, rates: [] }))
   for (let round = 0; round < rounds; round += 1) {
     let store
-    for (const { title: program, argv, rates } of importers) {
-      store = makeStore()
+    for (const { title: program, argv, rates, ...its } of importers) {
+      store = its.makeStore()
       rates.push(rows / (await run(argv(store), env)))
-      const stored = Number(count(store))
+      const stored = Number(its.count(store))
       if (stored !== rows) throw new Error(`${program}: there are ${stored} plants instead of ${rows}`)
     }
     for (const { argv, rates } of exporters) {
@@ -142,7 +182,7 @@ async function measure(section, title, { makeStore, count, loader, dumper }) {
       rmSync(out)
     }
   }
-  const tables = [tableOf(title, importers), tableOf('out again', exporters)]
+  const tables = [tableOf(title, importers, goals.import), tableOf('out again', exporters, goals.export)]
   report(section, { machine, how, tables, isRecorded: flags.record })
 }
 
@@ -164,8 +204,11 @@ function exportArgs(format, out) {
   return [out, '--output', format]
 }
 
-function tableOf(title, programs) {
+function tableOf(title, programs, goal) {
   const [first] = programs
-  const lines = programs.map(({ title: program, rates }) => [program, spread(rates), ratioText(rates, first.rates)])
-  return [[title, 'plants/s', `× ${first.title}`], ...lines]
+  const lines = programs.map(({ title: program, rates }) => {
+    const ratio = ratioText(rates, first.rates)
+    return [program, spread(rates), ratio, goalText(ratio, program.startsWith('plants ') ? goal : undefined)]
+  })
+  return [[title, 'plants/s', `× ${first.title}`, 'goal'], ...lines]
 }

@@ -60,7 +60,7 @@ function call() {
   const read = (size, buffer) => {
     answer += buffer.latin1Slice(0, size)
     if (!isComplete(answer)) return true
-    if (!answer.startsWith('HTTP/1.1 200 ')) finish(`It answered ${answer}`)
+    if (!/^HTTP\/1\.1 20[01] /.test(answer)) finish(`It answered ${answer}`)
     note(due)
     if (!isKept) socket.destroy()
     next()

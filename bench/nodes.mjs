@@ -1,6 +1,5 @@
-import { execFileSync } from 'node:child_process'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { fetchPackages } from './packages.mjs'
 
 /** The versions of Node that the program runs on, as npm names their ranges. */
 export const versions = ['20.19', '22', '24', '26']
@@ -28,22 +27,7 @@ export function fetchNode(version, platform = host) {
   const name = packages[platform]
   if (name === undefined)
     throw new Error(`The registry has no Node for ${platform}, only for ${Object.keys(packages).join(', ')}`)
-  const cache = join(import.meta.dirname, '../node_modules/.cache/nodes', `${version}-${platform}`)
-  const node = join(cache, 'node_modules', name, platform.startsWith('win32') ? 'bin/node.exe' : 'bin/node')
-  // else npm refuses another platform
-  if (!existsSync(node)) install([`${name}@${version}`, ...(platform === host ? [] : ['--force'])], cache)
-  return node
-}
-
-function install([spec, ...force], folder) {
-  const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel', 'error']
-  const shell = process.platform === 'win32' // where npm is no executable
-  try {
-    execFileSync('npm', ['install', '--prefix', folder, ...options, ...force, spec], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      shell,
-    })
-  } catch (cause) {
-    throw new Error(`${spec} could not be fetched from the registry. Is there a network?`, { cause })
-  }
+  const file = join(name, platform.startsWith('win32') ? 'bin/node.exe' : 'bin/node')
+  const options = platform === host ? [] : ['--force'] // else npm refuses another platform
+  return fetchPackages(`nodes/${version}-${platform}`, [`${name}@${version}`], file, { options })
 }

@@ -1,6 +1,6 @@
 // The service under load beside a bare echo, which has the same HTTP server and stores nothing:
 // npm run bench:serve [-- FLAG...]
-//   --only creates,open,reads   some of these; memory is measured only when it is named
+//   --only creates,open,reads   some of these; peers, which are fetched, and memory are measured only when they are named
 //   --connections 1,16,64,256,1000  --syncs 0,2,10  --seconds 3  --rounds 3
 //                     of creates: how many connections, and how many ms are added to each sync of the disk, by strace
 //   --creates 5000000 how many plants are created while memory is watched
@@ -11,15 +11,22 @@
 // plants are there that were acknowledged. New connections use up the ports of loopback: at most 28,000 a minute.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { rmSync } from 'node:fs'
+import { readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { end, environmentIn, temporaryFolder } from './common.mjs'
+import { peerServers } from './peers.mjs'
 import { goalText, machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
 import { load, start } from './server.mjs'
 
-const parts = { creates: measureCreates, open: measureOpenLoop, reads: measureReads, memory: measureMemory }
+const parts = {
+  creates: measureCreates,
+  open: measureOpenLoop,
+  reads: measureReads,
+  peers: measurePeers,
+  memory: measureMemory,
+}
 const { values: flags } = parseArgs({
   options: {
     only: { type: 'string', default: 'creates,open,reads' },
@@ -43,8 +50,8 @@ if (!(names.every((name) => Object.hasOwn(parts, name)) && [...counts, seconds, 
     `--connections, --seconds, --rounds and --creates must be above 0, --only some of ${Object.keys(parts).join()}`,
   )
 if (!syncs.every((ms) => ms >= 0)) end(2, '--syncs must be 0 or above')
-if (names.includes('memory') && process.platform !== 'linux')
-  end(2, 'The memory of a process is read from /proc of Linux')
+if ((names.includes('memory') || names.includes('peers')) && process.platform !== 'linux')
+  end(2, 'The memory and the processor time of a server are read from /proc of Linux')
 const isSlowed = (names.includes('creates') || names.includes('open')) && syncs.some((ms) => ms > 0)
 if (isSlowed && spawnSync('strace', ['--version']).error)
   end(2, 'A slow disk needs strace. Install it, or measure this disk alone: --syncs 0')
@@ -53,7 +60,7 @@ const folder = temporaryFolder(flags.folder)
 const env = { ...environmentIn(folder), PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
 const store = join(folder, 'store.db')
 const log = join(folder, 'server.log')
-const echo = { title: 'echo', argv: () => [process.execPath, join(import.meta.dirname, 'echo.mjs')] }
+const echo = { title: 'echo', argv: [process.execPath, join(import.meta.dirname, 'echo.mjs')], files: [] }
 const services = [serviceOf('plants serve', join(import.meta.dirname, '..'))]
 if (flags.against) services.push(serviceOf('plants serve, before', resolve(flags.against)))
 const reference = services.at(-1)
@@ -67,10 +74,10 @@ for (const name of names) await parts[name]()
 
 function serviceOf(title, root) {
   const plants = join(root, 'bin/plants.js')
-  const argv = () => [process.execPath, plants, 'serve', '--store', store, '--port', '0', '--allow', 'create,read']
   return {
     title,
-    argv,
+    argv: [process.execPath, plants, 'serve', '--store', store, '--port', '0', '--allow', 'create,read'],
+    files: [store],
     countPlants: () => Number(execFileSync(process.execPath, [plants, 'count', '--store', store], { env })),
   }
 }
@@ -128,19 +135,62 @@ async function measureReads() {
   const existing = 10_000
   const cells = [echo, ...services].map((server) => ({ server, turns: [] }))
   await take(reference, 0, { base, connections: 64, isKept: true, count: existing }, { isLast: false })
-  for (let round = 0; round < rounds; round += 1) {
-    for (const { server, turns } of cells) {
-      const orders = { base, existing, connections: 64, isKept: true, ...timing() }
-      turns.push(await take(server, 0, orders, { isLast: false, expected: existing }))
-    }
-  }
-  removeStore()
+  const orders = { base, existing, connections: 64, isKept: true }
+  await takeTurns(cells, () => orders, { isLast: false, expected: existing })
+  removeFiles(reference)
   const rows = cells.map(({ server, turns }) => {
     const goal = server === echo ? undefined : { least: 0.65 }
     return [server.title, ...figuresOf(turns, cells[0].turns, goal)]
   })
   const heading = ['64 kept connections', 'GET/s', '× echo', 'goal', 'p50, ms', 'p99, ms']
   report('reads', { machine, how, tables: [[heading, ...rows]], isRecorded })
+}
+
+/**
+ * Beside what people would use instead. The processor time of a request is compared, which other work on the machine
+ * disturbs least, of all threads of the server.
+ */
+async function measurePeers() {
+  const description = join(folder, 'openapi.json')
+  writeFileSync(description, execFileSync(services[0].argv[0], [services[0].argv[1], 'openapi'], { env }))
+  const [fastify, ...others] = peerServers(folder, description, env)
+  const creates = [1, 64].flatMap((connections) =>
+    [fastify, ...services, ...others].map((server) => ({ connections, server, turns: [] })),
+  )
+  await takeTurns(creates, ({ connections }) => ({ connections, isKept: true }))
+  const [base, existing] = [firstId(), 10_000]
+  const reads = [64, 256].flatMap((connections) =>
+    [fastify, ...services].map((server) => ({ connections, server, turns: [] })),
+  )
+  for (const server of new Set(reads.map((cell) => cell.server))) {
+    const orders = { base, connections: 64, isKept: true, count: existing }
+    if (server === fastify || server === reference) await take(server, 0, orders, { isLast: false })
+  }
+  const ordersOf = ({ connections }) => ({ base, existing, connections, isKept: true })
+  await takeTurns(reads, ordersOf, { isLast: false, expected: existing })
+  for (const server of [fastify, reference]) removeFiles(server)
+
+  const tableOf = (title, cells, goalOf) => {
+    const rows = cells.map(({ connections, server, turns }) => {
+      const first = cells.find((cell) => cell.connections === connections)
+      const [times, ofFirst] = [turns, first.turns].map((some) => series(some, 'processorTime'))
+      const ratio = ratioText(times, ofFirst)
+      const goal = services.includes(server) ? goalOf(connections) : undefined
+      const rate = spread(series(turns, 'rate'))
+      return [
+        `${connections} kept`,
+        server.title,
+        rate,
+        spread(times),
+        ratio,
+        goalText(ratio, goal),
+        ...latenciesOf(turns),
+      ]
+    })
+    return [[title, 'server', 'requests/s', 'µs of processor time', '× Fastify', 'goal', 'p50, ms', 'p99, ms'], ...rows]
+  }
+  const tables = [tableOf('creates', creates, () => ({ most: 1 })), tableOf('reads', reads, () => undefined)]
+  report('peers', { machine, how, tables, isRecorded })
 }
 
 /** Memory must not grow with the number of creates. */
@@ -153,11 +203,11 @@ async function measureMemory() {
   report('memory', { machine, how: speed, tables: [[['creates', 'MB'], ...rows]], isRecorded })
 }
 
-async function takeTurns(cells, ordersOf) {
+async function takeTurns(cells, ordersOf, how) {
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, cell] of cells.entries()) {
       if (process.stderr.isTTY) process.stderr.write(`\rround ${round + 1}, ${index + 1} of ${cells.length}\x1b[K\r`)
-      cell.turns.push(await take(cell.server, cell.sync, { ...ordersOf(cell), ...timing() }))
+      cell.turns.push(await take(cell.server, cell.sync ?? 0, { ...ordersOf(cell), ...timing() }, how))
     }
   }
 }
@@ -166,17 +216,21 @@ async function takeTurns(cells, ordersOf) {
  * Puts a server under load, from its start to its end.
  *
  * @param sync ms that are added to each sync
- * @param isLast whether the store is removed
+ * @param isLast whether the files of the server are removed
  * @param expected how many plants there must be, if not those that were acknowledged
+ * @returns what the load generator found, and the µs of processor time for each request, on Linux
  */
 async function take(server, sync, orders, { isLast = true, expected } = {}) {
-  const { url, pid, stop } = await start([...slowed(sync), ...server.argv()], { env, log })
-  const found = await load({ url, pid, base: firstId(), ...orders }, env)
+  const { argv, address } = (await server.prepare?.()) ?? server
+  const { url, pid, stop } = await start([...slowed(sync), ...argv], { env, log, address })
+  const before = processorTimeOf(pid)
+  const answers = await load({ url, pid, base: firstId(), ...orders }, env)
+  const found = { ...answers, processorTime: (processorTimeOf(pid) - before) / answers.acknowledged }
   await stop()
-  if (server === echo) return found
+  if (!server.countPlants) return found
   const [stored, due] = [server.countPlants(), expected ?? found.acknowledged]
   if (stored !== due) throw new Error(`${server.title}: there are ${stored} plants instead of ${due}`)
-  if (isLast) removeStore()
+  if (isLast) removeFiles(server)
   return found
 }
 
@@ -188,6 +242,13 @@ function slowed(sync) {
   return ['strace', '-D', '--seccomp-bpf', '-f', '-qq', '-o', '/dev/null', '-e', `trace=${calls}`, '-e', inject]
 }
 
+/** In µs, of all its threads, by proc(5), so on Linux alone; elsewhere NaN. */
+function processorTimeOf(pid) {
+  if (process.platform !== 'linux') return NaN
+  const [user, system] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ').slice(11, 13)
+  return (Number(user) + Number(system)) * 10_000 // 100 ticks a second
+}
+
 function timing() {
   return { warmUp: Math.min(1, seconds), seconds }
 }
@@ -197,8 +258,8 @@ function firstId() {
   return String((1n << 52n) + BigInt(`0x${randomBytes(6).toString('hex')}`))
 }
 
-function removeStore() {
-  for (const suffix of ['', '-wal', '-shm']) rmSync(`${store}${suffix}`, { force: true })
+function removeFiles({ files }) {
+  for (const file of files) for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
 }
 
 function series(turns, key) {

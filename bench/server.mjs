@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
+import { connect, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as wait } from 'node:timers/promises'
@@ -43,4 +44,28 @@ export async function load(orders, env) {
   const found = JSON.parse((await running).stdout)
   if (found.failure) throw new Error(found.failure)
   return found
+}
+
+/** A port of loopback for a program that cannot choose one and print it. */
+export async function freePort() {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address()
+  server.close()
+  await once(server, 'close')
+  return String(port)
+}
+
+/** The URL of a port, as soon as something accepts connections there. */
+export async function addressOnceListening(port) {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1')
+    const isUp = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+    socket.destroy()
+    if (isUp) return `http://127.0.0.1:${port}`
+    await wait(50)
+  }
 }

@@ -9,14 +9,14 @@
 // npm run build:binary has made, or that PLANTS_BIN names.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { end, environmentIn, print, temporaryFolder } from './common.mjs'
 import { findExecutable } from './executable.mjs'
 import { fetchNode, versions } from './nodes.mjs'
-import { goalText, machineOf, momentNow, ratioText, report, spread } from './report.mjs'
+import { goalText, machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
 import { start } from './server.mjs'
 
 const { values: flags } = parseArgs({
@@ -71,7 +71,9 @@ const rows = programs.map(({ title, times, beside, goal }) => {
   const ratio = other ? ratioText(times, other.times) : '-'
   return [title, spread(times), ratio, other ? beside : '-', goalText(ratio, goal)]
 })
-const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %`
+const executable = findExecutable()
+const size = executable ? `; the executable has ${numberText(statSync(executable).size / 1e6)} MB` : ''
+const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %${size}`
 const tables = [[['process', 'ms', '×', 'of', 'goal'], ...rows]]
 report('start', { machine, how, tables, isRecorded: flags.record })
 
@@ -134,9 +136,15 @@ function othersOf() {
     nextId += 1
     return ['curl', '-fsS', ...authorization, '--data', `{"id":${nextId},"name":"Fern"}`, `${server.url}/plants`]
   }
+  const insertByUtils = () => {
+    nextId += 1
+    return ['sqlite-utils', 'query', store, `INSERT INTO plants (id, name) VALUES (${nextId}, 'Fern')`]
+  }
   return [
     { title: 'sqlite3: INSERT', command: 'sqlite3', argv: insert, times: [] },
     { title: 'curl: POST', command: 'curl', argv: post, times: [] },
+    { title: 'gh --version', command: 'gh', argv: () => ['gh', '--version'], times: [] },
+    { title: 'sqlite-utils: INSERT', command: 'sqlite-utils', argv: insertByUtils, times: [] },
   ]
 }
 

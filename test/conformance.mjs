@@ -4,16 +4,16 @@
 // as a mock. It needs Java 17 or newer, and a network the first time, to fetch both.
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, request as send } from 'node:http'
-import { connect, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { DatabaseSync } from '@photostructure/sqlite'
-import { start } from '../bench/server.mjs'
+import { fetchPackages } from '../bench/packages.mjs'
+import { addressOnceListening, freePort, start } from '../bench/server.mjs'
 
+// Neither is a dependency: the tester alone is 90 MB.
 const tester = 'specmatic@2.55.1'
 const mock = '@stoplight/prism-cli@5.14.2'
 const root = join(import.meta.dirname, '..')
@@ -66,8 +66,8 @@ try {
 }
 
 async function judge() {
-  const jar = fetchProgram(tester, 'specmatic/specmatic.jar')
-  const prism = fetchProgram(mock, '.bin/prism')
+  const jar = fetchPackages(tester, [tester], 'specmatic/specmatic.jar')
+  const prism = fetchPackages(mock, [mock], '.bin/prism')
   const all = Object.keys(rights)
   return serve(async (address) => {
     const failures = []
@@ -130,38 +130,6 @@ async function runCommands(bin, mode, commands, address) {
   process.stdout.write(`prism ${mode}: ${commands.length - failures.length} of ${commands.length} commands\n`)
   await prism.stop()
   return failures
-}
-
-async function freePort() {
-  const server = createTcpServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address()
-  server.close()
-  await once(server, 'close')
-  return String(port)
-}
-
-async function addressOnceListening(port) {
-  for (;;) {
-    const socket = connect(port, '127.0.0.1')
-    const isUp = await once(socket, 'connect').then(
-      () => true,
-      () => false,
-    )
-    socket.destroy()
-    if (isUp) return `http://127.0.0.1:${port}`
-    await wait(50)
-  }
-}
-
-/** Neither program is a dependency: the tester alone is 90 MB. */
-function fetchProgram(spec, path) {
-  const cache = join(root, 'node_modules/.cache', spec)
-  const file = join(cache, 'node_modules', path)
-  const args = ['install', '--prefix', cache, '--no-save', '--no-audit', '--no-fund', '--ignore-scripts', spec]
-  if (!existsSync(file))
-    execFileSync('npm', args, { stdio: ['ignore', 'ignore', 'inherit'], shell: process.platform === 'win32' })
-  return file
 }
 
 async function describe(address, hide) {

@@ -26,10 +26,10 @@ test.each([
   ],
   ['bench/start.mjs --runs 0', '--runs must be a whole number from 1 up'],
   ['bench/start.mjs --node /nowhere/node', '--node /nowhere/node is no Node that can be started'],
-  ['bench/serve.mjs --only creates,updates', '--only some of creates,open,reads,memory'],
+  ['bench/serve.mjs --only creates,updates', '--only some of creates,open,reads,peers,memory'],
   [
     'bench/import.mjs --rows 1.5',
-    '--rows and --rounds must be whole numbers from 1 up, --only some of sqlite,postgres',
+    '--rows and --rounds must be whole numbers from 1 up, --only some of sqlite,postgres,texts',
   ],
   ['test/conformance.mjs', 'npm run conformance needs Java 17 or newer'],
   [

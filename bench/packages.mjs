@@ -1,0 +1,35 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+/**
+ * Brings packages into a folder of the cache, from where they go with the next `npm ci`: what is too large, or too
+ * special, for a dependency.
+ *
+ * @param name of the folder
+ * @param specs the packages, such as `fastify@5`
+ * @param file what is there once they are, below `node_modules` of the folder
+ * @param options of npm besides
+ * @param compiled the package whose script at the installation compiles it; otherwise no script runs
+ * @returns the path of the file
+ * @throws {Error} with a message for people
+ */
+export function fetchPackages(name, specs, file, { options = [], compiled } = {}) {
+  const folder = join(import.meta.dirname, '../node_modules/.cache', name)
+  const path = join(folder, 'node_modules', file)
+  if (existsSync(path)) return path
+  mkdirSync(folder, { recursive: true })
+  const manifest = { private: true, ...(compiled && { allowScripts: { [compiled]: true } }) }
+  writeFileSync(join(folder, 'package.json'), JSON.stringify(manifest))
+  const quiet = ['--no-save', '--no-audit', '--no-fund', '--loglevel', 'error']
+  const scripts = compiled === undefined ? ['--ignore-scripts'] : []
+  try {
+    execFileSync('npm', ['install', '--prefix', folder, ...quiet, ...scripts, ...options, ...specs], {
+      stdio: ['ignore', 'ignore', 'inherit'],
+      shell: process.platform === 'win32', // where npm is no executable
+    })
+  } catch (cause) {
+    throw new Error(`${specs.join(', ')} could not be fetched from the registry. Is there a network?`, { cause })
+  }
+  return path
+}
