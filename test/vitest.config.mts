@@ -21,7 +21,7 @@ export default defineConfig({
     isolate: false,
     hookTimeout: testTimeout,
     teardownTimeout: hang.wait,
-    expect: { poll: { timeout: hang.wait } },
+    expect: { poll: { timeout: hang.wait }, requireAssertions: true },
     ...(reports && { reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]] }),
     // What a developer's own shell says about stores and colours must not reach a test.
     env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },

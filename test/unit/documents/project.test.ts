@@ -117,10 +117,10 @@ test('package.json, the help and deploy/ have no address that leads nowhere', as
 
 test('only package.json has the addresses of the project', () => {
   const { homepage, bugs }: { name: string; homepage?: string; bugs?: { url: string } } = packageJson
-  for (const address of [homepage, bugs?.url].filter((url) => url !== undefined)) {
-    const files = execFileSync('git', ['grep', '--untracked', '-lF', address], { cwd: root, encoding: 'utf8' })
-    expect(files).toBe('package.json\n')
-  }
+  const addresses = [homepage, bugs?.url].filter((url) => url !== undefined)
+  const filesWith = (text: string) =>
+    execFileSync('git', ['grep', '--untracked', '-lF', text], { cwd: root, encoding: 'utf8' })
+  expect(addresses.map(filesWith)).toEqual(addresses.map(() => 'package.json\n'))
 })
 
 interface Workflow {

@@ -1,1 +1,0 @@
-export function promises(page?: string): { rule: string; tests: string[]; wrongKeys: string[] }[]
