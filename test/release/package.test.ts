@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
@@ -124,6 +124,19 @@ test('the recipe for CI installs the package, and imports with it at every push'
     { exitCode: 0, plant: '{"id":1,"name":"Fern"}' },
   ])
   expect(readdirSync(join(prefix, 'share/man/man1'))).toContain('plants-create.1')
+})
+
+test('the first command of the README works in a copy of the tree, in an empty home', async () => {
+  const [folder, home] = [temporaryFolder(), temporaryFolder()]
+  const list = ['ls-files', '-z', '--cached', '--others', '--exclude-standard']
+  const { stdout: listed } = await execa('git', list, { cwd: root })
+  for (const file of listed.split('\0'))
+    if (file !== '' && existsSync(join(root, file))) cpSync(join(root, file), join(folder, file))
+  const [first] = blocksOf(pages.get('README.md') ?? '')
+  const env = { ...(await registrySettings()), PATH: process.env['PATH'], HOME: home, CI: 'true' }
+  const options = { cwd: folder, env, extendEnv: false, reject: false }
+  const { exitCode, stdout } = await execa('bash', ['-e', '-c', first?.text ?? ''], options)
+  expect({ exitCode, plant: stdout.split('\n').at(-1) }).toEqual({ exitCode: 0, plant: '{"name":"Fern"}' })
 })
 
 /** Packs what is built; without `prepack`, which would build it under the feet of other tests. */

@@ -24,6 +24,8 @@ test('the benchmarks say rightly which goals are met', () => {
   expect(said.length).toBeGreaterThan(10)
 })
 
+const scripts: Readonly<Record<string, string>> = packageJson.scripts
+
 describe('the README', () => {
   test('begins with the two commands: one runs the main job, one the tests', () => {
     const [first, second] = blocksOf(readme)
@@ -88,8 +90,17 @@ describe('the documentation', () => {
 
   test('names the npm scripts that there are', () => {
     const named = new Set(found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g))
-    const scripts = Object.keys(packageJson.scripts).filter((script) => script !== 'prepack')
-    expect([...named].toSorted()).toEqual(scripts.toSorted())
+    const all = Object.keys(scripts).filter((script) => script !== 'prepack')
+    expect([...named].toSorted()).toEqual(all.toSorted())
+  })
+
+  test('gives the scripts flags that they declare', () => {
+    const lines = [...documentation.matchAll(/\bnpm run (?<script>[\w:]+) -- (?<flags>-.*?)[`\n]/g)]
+    const wrong = lines.flatMap(({ groups: { script = '', flags = '' } = {} }) => {
+      const file = /node (\S+)$/.exec(scripts[script] ?? '')?.[1]
+      return [...flagsIn(flags)].filter((flag) => !file || !RegExp(`\\b${flag.slice(2)}: \\{`).test(read(file)))
+    })
+    expect({ lines: lines.length > 4, wrong }).toEqual({ lines: true, wrong: [] })
   })
 
   test('lists every flag of every command, and no other', async () => {
