@@ -98,7 +98,13 @@ describe('the documentation', () => {
     const lines = [...documentation.matchAll(/\bnpm run (?<script>[\w:]+) -- (?<flags>-.*?)[`\n]/g)]
     const wrong = lines.flatMap(({ groups: { script = '', flags = '' } = {} }) => {
       const file = /node (\S+)$/.exec(scripts[script] ?? '')?.[1]
-      return [...flagsIn(flags)].filter((flag) => !file || !RegExp(`\\b${flag.slice(2)}: \\{`).test(read(file)))
+      return [...flagsIn(flags)].filter(
+        (flag) =>
+          !file ||
+          !read(file)
+            .replaceAll(/^\/\/.*/gm, '')
+            .includes(flag.slice(2)),
+      )
     })
     expect({ lines: lines.length > 4, wrong }).toEqual({ lines: true, wrong: [] })
   })
