@@ -1,5 +1,5 @@
-import { lstatSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { join } from 'node:path'
+import { lstatSync, mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { expect } from 'vitest'
 import { ownService } from './http-store.js'
 import type { ProcessResult } from './process.js'
@@ -16,8 +16,10 @@ interface Finding {
 /** A user with settings, and a plant in the store `local`. */
 export class Disk extends World {
   static async build(settings: Record<string, unknown> = {}): Promise<Disk> {
-    const disk = new Disk(settings)
-    await disk.spawn('create --id 1 --name Fern')
+    const [disk, other] = [new Disk(settings), new World()]
+    await other.run('create --id 1 --name Fern')
+    mkdirSync(dirname(disk.store), { mode: 0o700 })
+    await other.run(`backup ${disk.store}`) // which nothing has open, and nothing closes later
     return disk
   }
 
