@@ -68,7 +68,7 @@ interface Input {
   rejected?: { line: number; text: string; error: number }[]
 }
 
-const sorted = plantLines(isSoak ? 1_000_000 : 60_000)
+const sorted = plantLines(isSoak ? 1_000_000 : 40_000)
 
 /** Lines of every kind that is rejected, among others. */
 function withRejected(): Input {
@@ -99,7 +99,7 @@ function numbered(): Input {
 }
 
 /** A list in which some names come again later, and others at once, matched by name. A part of a file is 1 MiB. */
-function named(flags: string, count = isSoak ? 500_000 : 30_000, length = 107): Input {
+function named(flags: string, count = isSoak ? 500_000 : 20_000, length = 107): Input {
   const names = Array.from({ length: count }, (_, index) => `Fern ${index}`.padEnd(length, '.'))
   const again = names.flatMap((name, index) => {
     const earlier = index % 7 === 0 ? [names[(index * 31) % (index + 1)] ?? ''] : []
