@@ -1,4 +1,11 @@
-import { commonFormats, isJson, type OutputFormat, outputFormats, parseOutput } from '../config/option-values.js'
+import {
+  choiceIn,
+  commonFormats,
+  isJson,
+  type OutputFormat,
+  outputFormats,
+  parseOutput,
+} from '../config/option-values.js'
 import { EffectiveSettings, shownStore } from '../config/resolve.js'
 import { defaultOf, settingNames } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
@@ -291,6 +298,6 @@ export async function chosenFormat(given: string | undefined, io: Io): Promise<O
     return new EffectiveSettings({ options: { output: given }, io, file: await readSettings(io) }).value('output')
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
-    return outputFormats.find((format) => format === given)
+    return choiceIn(outputFormats, given)
   }
 }

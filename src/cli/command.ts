@@ -1,9 +1,10 @@
-import { Command, CommanderError, Option } from 'commander'
-import { outputFormats, parseChoice } from '../config/option-values.js'
-import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
-import { malformed, type PlantsError, passwordFile } from '../platform/errors.js'
+import { existsSync } from 'node:fs'
+import { Command, CommanderError, type HelpContext, Option } from 'commander'
+import { choiceIn, outputFormats, parseChoice } from '../config/option-values.js'
+import { defaultOf, settingNames, settingOf, settingsIn } from '../config/setting-table.js'
+import { type ColorChoice, colorChoices } from '../output/output.js'
+import { malformed } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { commandHint, mayHaveSecret, missingHint, nameOf, optionHint, strayHint } from './guesses.js'
 
 /** Every command takes these, before or after its name. */
 export interface GlobalOptions {
@@ -15,7 +16,7 @@ export interface GlobalOptions {
   verbose?: boolean
   quiet?: boolean
   input?: boolean
-  color?: boolean
+  color?: ColorChoice | false
 }
 
 /** Declares the options and the handler of a command. */
@@ -29,16 +30,17 @@ export class PlantsCommand extends Command {
   notes: readonly { title: string; lines: readonly string[] }[] = []
 
   /** The whole command line. */
-  readonly #line: readonly string[]
+  readonly line: readonly string[]
   #load: (() => Promise<Define>) | undefined
+  #io: Io | undefined
 
   constructor(name?: string, line: readonly string[] = []) {
     super(name)
-    this.#line = line
+    this.line = line
   }
 
   override createCommand(name?: string): PlantsCommand {
-    return new PlantsCommand(name, this.#line)
+    return new PlantsCommand(name, this.line)
   }
 
   /** The command is defined when it is needed. */
@@ -52,6 +54,7 @@ export class PlantsCommand extends Command {
     if (!define) return
     this.#load = undefined
     define(this, io)
+    for (const each of [this, ...this.commands]) if (each instanceof PlantsCommand) each.#io = io
     if (this.commands.length > 0)
       this.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
     for (const each of [this, ...this.commands]) if (each instanceof PlantsCommand) each.#addCommonParts()
@@ -107,24 +110,34 @@ export class PlantsCommand extends Command {
     return this.addOption(option.argParser((text) => parseChoice(option.long ?? flags, text, words, hintFor(text))))
   }
 
+  /** An option that has another short flag, too, which help does not list. */
+  alsoAs(short: string, long: string): this {
+    const option = this.options.find((each) => each.long === long)
+    return option ? this.addOption(new SecondFlag(short, option)) : this
+  }
+
   /** @param run reads the options by the names that commander makes of their flags */
   handler<Options extends GlobalOptions, Args extends unknown[]>(
     run: (options: Options, ...args: Args) => Promise<void>,
   ): this {
     return this.action(() => {
-      if (this.registeredArguments[0]?.name() === 'id' && this.#isHelpWord()) this.help()
+      if (this.isHelpWord()) this.help()
       return run(this.allOptions() as Options, ...(this.processedArgs as Args))
     })
   }
 
-  /** For `list help`, where the word can be no argument. */
-  #isHelpWord(): boolean {
-    return this.args.length === 1 && this.args[0] === 'help'
+  /** For `list help`, unless the word is an argument: a file that exists, or a name that people choose. */
+  isHelpWord(): boolean {
+    if (this.args.length !== 1 || this.args[0] !== 'help') return false
+    const [argument] = this.registeredArguments
+    const name = argument?.name() ?? ''
+    if (name === 'file' || name === 'files') return !existsSync(this.#io?.resolvePath('help') ?? 'help')
+    return argument === undefined || name === 'id' || name === 'setting'
   }
 
-  /** The options that arguments belong to which the command does not take; undefined if that is not known. */
-  hintFor(words: readonly string[]): string | undefined {
-    return strayHint(this, words, this.#line)
+  /** Of all stores. Hints ask here, so that they need no other file for it. */
+  isSetting(word: string): boolean {
+    return settingsIn('user').some((name) => name === word)
   }
 
   /** With the global options that stand before the name of the command. */
@@ -148,11 +161,12 @@ export class PlantsCommand extends Command {
    * which an empty variable of a shell leaves there.
    */
   override addOption(option: Option): this {
-    const { long, negate, parseArg, required, variadic } = option
+    const { negate, parseArg, required, variadic } = option
     const name = option.attributeName()
+    const long = option.long ?? `--${name}`
     const parse = (text: string, before: unknown) => {
       const flag = required ? text.split('=', 1)[0] : undefined
-      if (required && this.options.some((each) => each.long === flag) && this.#line.includes(text))
+      if (required && this.options.some((each) => each.long === flag) && this.line.includes(text))
         throw malformed(`${long} needs a value, but ${flag} follows`, `For such a value: ${long}=VALUE`)
       const own = required && this.#isJoined(option, text) ? text.slice(1) : text
       const value = parseArg ? parseArg(own, before) : own
@@ -168,33 +182,54 @@ export class PlantsCommand extends Command {
 
   /** Whether it is the value of `-o=json`, which commander takes for `=json`. */
   #isJoined({ short }: Option, text: string): boolean {
-    return text.startsWith('=') && this.#line.some((word) => /^-\w/.test(word) && word.endsWith(`${short?.[1]}${text}`))
+    return text.startsWith('=') && this.line.some((word) => /^-\w/.test(word) && word.endsWith(`${short?.[1]}${text}`))
   }
 
-  /** With a hint, and without commander's suggestion, which is too far from what was typed. */
-  override error(message: string, { code }: { code?: string } = {}): never {
-    const { args } = this
-    const taken = this.registeredArguments.length
-    if (code === 'commander.unknownOption') {
-      const { option, value } = unknownOption(this)
-      throw option === '--help' ? this.help() : optionError(this, option, value)
-    }
-    if (code === 'commander.unknownCommand') {
-      // Which may be a token, or have a password.
-      const isHidden = nameOf(this) === 'auth' || mayHaveSecret(args[0] ?? '')
-      const what = isHidden ? 'Unknown command' : `Unknown command '${args[0]}'`
-      throw malformed(what, commandHint(this, argumentsOf(args)) ?? helpOf(this))
-    }
-    if (code === 'commander.excessArguments') {
-      if (taken === 0 && this.#isHelpWord()) this.help()
-      const count = taken === 0 ? 'no arguments' : taken === 1 ? 'one argument' : `${taken} arguments`
-      const what = `${nameOf(this)} takes ${count}, but got ${args.length}`
-      throw malformed(what, this.hintFor(args.slice(taken)) ?? usageOf(this))
-    }
-    const sentence = message.replace('error: ', '')
-    const what = sentence.charAt(0).toUpperCase() + sentence.slice(1)
-    throw malformed(what, code === 'commander.missingArgument' ? (missingHint(this) ?? usageOf(this)) : helpOf(this))
+  /** Throws for an unknown command, whose help would be that of the commands above. */
+  override helpInformation(context?: HelpContext): string {
+    const [word = '-'] = this.args[0] === 'help' ? this.args.slice(1) : this.args // for `stores help add`
+    const isKnown = word.startsWith('-') || this.commands.some((each) => isNamed(each, word))
+    if (this.commands.length > 0 && !isKnown) this.error('', { code: 'commander.unknownCommand' })
+    return super.helpInformation(context)
   }
+
+  /** Without commander's suggestion, which is too far from what was typed. */
+  override error(message: string, { code }: { code?: string } = {}): never {
+    throw new RejectedLine(this, code, message)
+  }
+}
+
+/** A command line that commander does not accept. Its message is loaded with `usageError`. */
+export class RejectedLine extends Error {
+  readonly command: PlantsCommand
+  readonly code: string | undefined
+
+  constructor(command: PlantsCommand, code: string | undefined, message: string) {
+    super(message)
+    this.command = command
+    this.code = code
+  }
+}
+
+/** Sets the value of another option. */
+class SecondFlag extends Option {
+  readonly #of: Option
+
+  constructor(flag: string, of: Option) {
+    super(of.flags.replace(/^.*(?= <)/, flag), of.description)
+    this.#of = of
+    if (of.parseArg) this.argParser(of.parseArg)
+    this.hideHelp()
+  }
+
+  override attributeName(): string {
+    return this.#of.attributeName()
+  }
+}
+
+/** By its name, or by another one. */
+export function isNamed(command: Command, word: string): boolean {
+  return command.name() === word || command.aliases().includes(word)
 }
 
 /** The global options in the help of each command. */
@@ -214,46 +249,20 @@ export function globalOptions(): Option[] {
     const isSwitch = !flags.includes('<')
     const option = new Option(flags, isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`)
     // For shells. It is parsed with the settings.
-    return name === 'output' ? option.choices(outputFormats).argParser(String) : option
+    return name === 'output'
+      ? option.choices(outputFormats).argParser((text) => choiceIn(outputFormats, text) ?? text)
+      : option
   })
   return [
     ...ofSettings,
     new Option('-v, --verbose', 'log settings and their sources, requests and responses on stderr'),
     new Option('-q, --quiet', 'print only results and errors: no confirmations, warnings or progress'),
     new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
+    new Option('--color <when>', 'colours; by default auto; also FORCE_COLOR and CLICOLOR_FORCE')
+      .choices(colorChoices)
+      .argParser((text) => parseChoice('--color', text, colorChoices)),
     new Option('--no-color', 'no colours; also NO_COLOR'),
   ]
-}
-
-/** The first one, and its value, which may be a secret. Commander leaves in `args` what it has not used. */
-function unknownOption({ args }: Command): { option: string; value: string | undefined } {
-  const [text = '', next] = new Command().parseOptions([...args]).unknown
-  if (!text.startsWith('--')) return { option: Array.from(text).slice(0, 2).join(''), value: undefined }
-  const [option = '', value = next] = text.split(/[=:\s]/, 2)
-  return { option, value }
-}
-
-function optionError(command: Command, option: string, value: string | undefined): PlantsError {
-  if (option === '--token' || option === '--password') {
-    const what = `A ${option.slice(2)} is not accepted on the command line, where other users can see it`
-    return malformed(what, inPlaceOf[option])
-  }
-  if (command.options.some(({ long }) => long === option)) return malformed(`${option} takes no value`, 'Leave it out')
-  return malformed(`Unknown option ${option}`, optionHint(command, option, value) ?? helpOf(command))
-}
-
-/** Up to the first option, because the value of an unknown one may be a secret. */
-function argumentsOf(args: readonly string[]): readonly string[] {
-  const end = args.findIndex((word) => word.startsWith('-'))
-  return end < 0 ? args : args.slice(0, end)
-}
-
-function usageOf(command: Command): string {
-  return `Usage: plants ${nameOf(command)} ${command.usage()}. ${helpOf(command)}`
-}
-
-function helpOf(command: Command): string {
-  return `See: plants ${`${nameOf(command)} --help`.trim()}`
 }
 
 /** Parses them alone, also in an invalid command line. */
@@ -262,7 +271,7 @@ export function parseGlobalOptions(argv: readonly string[]): GlobalOptions {
     .exitOverride()
     .helpOption(false)
     .configureOutput({ outputError: () => undefined })
-  for (const option of globalOptions()) command.addOption(option)
+  for (const option of globalOptions()) command.addOption(option.required ? option.argParser(String) : option)
   try {
     command.parse(argv, { from: 'user' })
   } catch (error) {
@@ -270,9 +279,4 @@ export function parseGlobalOptions(argv: readonly string[]): GlobalOptions {
   }
   const options: GlobalOptions = command.opts()
   return { ...options, ...(options.output !== undefined && { output: options.output.replace(/^=/, '') }) }
-}
-
-const inPlaceOf = {
-  '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login',
-  '--password': `Set PGPASSWORD, or write it to ${passwordFile}`,
 }

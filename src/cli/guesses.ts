@@ -1,79 +1,140 @@
 import type { Command, Option } from 'commander'
-import { outputFormats } from '../config/option-values.js'
-import { settingsIn } from '../config/setting-table.js'
-import { idFromText } from '../plant/plant.js'
+import { choiceIn, outputFormats } from '../config/option-values.js'
+import { fieldNames, idFromText } from '../plant/plant.js'
 import { must, shellOption, shellWord } from '../platform/errors.js'
+import type { PlantsCommand } from './command.js'
 
 /** Words of other programs, twenty at most: a wrong suggestion is worse than none. */
 export const foreignWords: ReadonlyMap<string, string> = new Map([
   ['search', 'list --search'],
   ['find', 'list --search'],
+  ['query', 'list --search'],
+  ['tags', 'count --by tag'],
+  ['apply', 'import --if-exists update'],
+  ['start', 'serve'],
   ['status', 'doctor'],
   ['login', 'auth login'],
-  ['edit', 'update'],
-  ['set', 'config set'],
-  ['start', 'serve'],
-  ['dump', 'export'],
-  ['load', 'import'],
-  ['--json', '--output json'],
+  ['logout', 'auth logout'],
+  ['whoami', 'auth status'],
+  ['use-context', 'stores use'],
   ['--format', '--output json'],
-  ['--csv', '--output csv'],
+  ['--no-headers', '--output ndjson'],
   ['--name', '--search'],
   ['--page', '--after'],
-  ['--offset', '--after'],
   ['--reverse', '--desc'],
   ['--force', '--yes'],
-  ['--database', '--store'],
+  ['--if-exists', 'import --if-exists'],
   ['--db', '--store'],
   ['--debug', '--verbose'],
 ])
 
-/** Commands that are not suggested to who mistyped another word. */
-const risky = ['remove', 'delete', 'revoke', 'unset', 'logout']
+/** Suggested for their own letters alone, as short words are: `remote` is not `remove`, and `set` is not `get`. */
+const risky = ['remove', 'rm', 'delete', 'revoke', 'unset', 'logout']
 
 /** @param words what was typed in place of a command of this one, and after it */
-export function commandHint(command: Command, words: readonly string[]): string | undefined {
+export function commandHint(command: PlantsCommand, words: readonly string[]): string | undefined {
   const [word = '', ...others] = words
-  const foreign = command.parent === null ? foreignWords.get(word) : undefined
+  const isTop = command.parent === null
+  const names = command.commands.map((each) => [each.name(), ...each.aliases()])
+  const begins = names.map(([name = '', ...aliases]) => [name, ...aliases.filter((alias) => risky.includes(alias))])
+  const near = isTop && foreignWords.has(word) ? undefined : (begun(word, begins) ?? nearest(word, names))
+  const isOther = near !== undefined && (word.length < 4 || risky.includes(near)) && hasOtherLetters(word, near)
+  if (near !== undefined && !isOther) return `Did you mean ${near}?`
+  const foreign = isTop || nameOf(command) === 'config' ? foreignCommand(word) : undefined
   if (foreign?.endsWith(' --search'))
     return `Use: plants list${shellOption('search', others.length > 0 ? others.join(' ') : 'TEXT')}`
-  if (foreign !== undefined && !word.startsWith('-')) return `Did you mean ${foreign}?`
-  const safe = command.commands.filter((each) => !risky.includes(each.name()))
-  const near = nearest(
-    word,
-    safe.map((each) => [each.name(), ...each.aliases()]),
-  )
-  if (near !== undefined) return `Did you mean ${near}?`
-  const use = nameOf(command) === 'config' && words.length < 3 ? settingCommand(words) : undefined
+  if (foreign !== undefined) return `Did you mean ${foreign}?`
+  const use =
+    isTop || nameOf(command) === 'config' ? settingCommand(word === 'set' ? others : words, command) : undefined
   return use && `Use: ${use}`
 }
 
-/** @param value of the unknown option, which is not repeated unless it is a word of ours */
+/** Of a long word, one letter may be wrong. */
+function foreignCommand(word: string): string | undefined {
+  const names = [...foreignWords.keys()].filter((name) => !name.startsWith('-'))
+  const near = names.find((name) => isNear(word.toLowerCase(), name, word.length < 6 ? 0 : 1))
+  return near && foreignWords.get(near)
+}
+
+/** @param value of the unknown option, which is not repeated unless it is a word of ours, or a filter */
 export function optionHint(command: Command, option: string, value: string | undefined): string | undefined {
-  const argument = argumentHint(command, option)
+  if (option === '-f') return optionHint(command, meaningOfF(command, value), value)
+  const argument = argumentHint(command, option, value)
   if (argument !== undefined) return argument
   const longs = [...command.options.flatMap(({ long }) => long ?? []), '--help']
-  const foreign = foreignWords.get(option)
-  if (foreign === undefined || !longs.some((long) => long === foreign.split(' ')[0])) {
-    const near = nearest(
+  const use = longs.includes('--search') ? filterValue(option, value) : undefined
+  if (use !== undefined) return `Use: ${use.trim()}`
+  if (option === '--out' && /[./]/.test(value ?? '')) return 'For a file: plants export FILE'
+  const meant =
+    orderOption(option, value, longs) ??
+    formatOption(option, value, longs) ??
+    foreignOption(command, option, longs) ??
+    (/\.(db|sqlite3?)$|^postgres(ql)?:/.test(value ?? '') ? '--store' : undefined) ??
+    begun(
+      option,
+      longs.map((long) => [long]),
+    ) ??
+    nearest(
       option,
       longs.map((long) => [long]),
     )
-    return near && `Did you mean ${near}?`
-  }
-  if (option !== '--format') return `Did you mean ${foreign}?`
-  const format = outputFormats.find((each) => each === value)
-  return `Did you mean --output${format === undefined ? '' : ` ${format}`}?`
+  return meant && `Did you mean ${meant}?`
+}
+
+/** Other programs have it for a file, a format and --force. */
+function meaningOfF(command: Command, value: string | undefined): string {
+  if (formatIn(value) !== undefined) return '--format'
+  const takesFile = command.registeredArguments.some((argument) => /^files?$/.test(argument.name()))
+  return takesFile && value !== undefined ? '--file' : '--force'
+}
+
+/** For the value of `--filter tag=shade`, and for that of `--ids 1,2`. */
+function filterValue(option: string, value = ''): string | undefined {
+  if (/^(id|name|tag)=/.test(value)) return filterOptions([value], {})
+  const ids = /^--ids?$/.test(option) ? value.split(',') : []
+  return ids.length > 0 && ids.every(isId) ? filterOptions(ids, {}) : undefined
+}
+
+/** For `--order desc` and `--order-by name`. */
+function orderOption(option: string, value: string | undefined, longs: readonly string[]): string | undefined {
+  if (!/order|sort/.test(option) || !longs.includes('--sort')) return undefined
+  const field = choiceIn(fieldNames, value)
+  if (field !== undefined) return `--sort ${field}`
+  return /^desc/i.test(value ?? '') ? '--desc' : undefined
+}
+
+/** For `--format csv` and `--csv`. */
+function formatOption(option: string, value: string | undefined, longs: readonly string[]): string | undefined {
+  const named = formatIn(option.slice(2))
+  const isOfInput = longs.includes('--format') && (named === undefined || named === 'csv' || named === 'tsv')
+  const format = named ?? formatIn(value)
+  return format && `${isOfInput ? '--format' : '--output'} ${format}`
+}
+
+function formatIn(text: string | undefined): string | undefined {
+  return /^jsonl$/i.test(text ?? '') ? 'ndjson' : choiceIn(outputFormats, text)
+}
+
+/** Whose suggestion is an option of this command, or of another one for those that write single plants. */
+function foreignOption(command: Command, option: string, longs: readonly string[]): string | undefined {
+  const foreign = option.startsWith('--') ? foreignWords.get(option) : undefined
+  const [first = ''] = foreign?.split(' ') ?? []
+  const isOurs = first.startsWith('-') ? longs.includes(first) : ['create', 'update'].includes(command.name())
+  if (!isOurs) return undefined
+  return option === '--format' ? '--output' : foreign
 }
 
 /** Such as `--id 3` of get. */
-function argumentHint(command: Command, option: string): string | undefined {
+function argumentHint(command: Command, option: string, value: string | undefined): string | undefined {
   const word = option === '--out' ? 'file' : option.slice(2)
   const names = command.registeredArguments.map((argument) => argument.name())
-  const found = names.find((name) => name === word || name === `${word}s`)
+  const found = names.find((name) => name === word || name === `${word}s` || `${name}s` === word)
   if (found === undefined) return undefined
-  const words = names.map((name) => (name === found ? word : name).toUpperCase())
-  return `The ${word} is an argument: plants ${nameOf(command)} ${words.join(' ')}`
+  const singular = found.replace(/s$/, '')
+  const words = names.map((name) =>
+    name !== found ? name.toUpperCase() : value === '-' ? '-' : singular.toUpperCase(),
+  )
+  return `The ${singular} is an argument: plants ${nameOf(command)} ${words.join(' ')}`
 }
 
 /**
@@ -82,7 +143,11 @@ function argumentHint(command: Command, option: string): string | undefined {
  * @param words these arguments
  * @param line the whole command line
  */
-export function strayHint(command: Command, words: readonly string[], line: readonly string[]): string | undefined {
+export function strayHint(
+  command: PlantsCommand,
+  words: readonly string[],
+  line: readonly string[],
+): string | undefined {
   const name = nameOf(command)
   if (name in hintsWithoutWords) return hintsWithoutWords[name]
   const isIdOfPlant = name === 'create' && command.opts()['id'] === undefined && words.length === 1 && words.every(isId)
@@ -102,22 +167,21 @@ const hintsWithoutWords: Readonly<Record<string, string>> = {
 }
 
 /** @param command got too few arguments */
-export function missingHint(command: Command): string | undefined {
+export function missingHint(command: PlantsCommand): string | undefined {
   const isJoined = nameOf(command) === 'config set' && command.args[0]?.includes('=')
-  const use = isJoined ? settingCommand(command.args) : undefined
+  const use = isJoined ? settingCommand(command.args, command) : undefined
   return use && `Use: ${use}`
 }
 
 /** For `NAME`, `NAME VALUE` and `NAME=VALUE`. */
-function settingCommand(words: readonly string[]): string | undefined {
+function settingCommand(words: readonly string[], command: PlantsCommand): string | undefined {
   const [name = '', ...rest] = words.length === 1 ? must(words[0]).split('=') : words
-  const isSetting = (word: string) => settingsIn('user').some((setting) => setting === word)
-  if (!isSetting(name) || rest.some(isSetting)) return undefined
+  if (!command.isSetting(name) || rest.some((word) => command.isSetting(word))) return undefined
   return rest.length > 0 ? `plants config set ${name} ${placeWord(rest.join('='))}` : `plants config get ${name}`
 }
 
 /** By command, what its stray arguments are as options. */
-const places: Readonly<Record<string, (words: readonly string[], command: Command) => string | undefined>> = {
+const places: Readonly<Record<string, (words: readonly string[], command: PlantsCommand) => string | undefined>> = {
   create: (words, command) => plantOptions(words, command.opts()),
   update: (words, command) => {
     const [first = ''] = command.args
@@ -125,8 +189,11 @@ const places: Readonly<Record<string, (words: readonly string[], command: Comman
     return fieldOptions(words) ?? (command.opts()['name'] === undefined ? textOption('name', words) : undefined)
   },
   list: (words, command) => {
-    const isOfOthers = words.length === 1 && /^(stores|tokens|config|settings)$/.test(must(words[0]))
-    return isOfOthers ? `plants ${words[0]} list` : filterOptions(words, command.opts())
+    const [word = ''] = words.length === 1 ? words : []
+    const field = /^(name|tag)s$/.exec(word)?.[1]
+    if (field !== undefined) return `plants count --by ${field}`
+    const isOfOthers = /^(stores|tokens|config|settings)$/.test(word)
+    return isOfOthers ? `plants ${word} list` : filterOptions(words, command.opts())
   },
   count: (words, command) => {
     const field = words.length === 1 && /^(name|tag)s?$/.exec(must(words[0]))?.[1]
@@ -135,7 +202,7 @@ const places: Readonly<Record<string, (words: readonly string[], command: Comman
   serve: listenOptions,
   doctor: ([word = '']) => storeOption(word),
   restore: ([word = '']) => storeOption(word),
-  'config get': (_, { args }) => settingCommand(args),
+  'config get': (_, command) => settingCommand(command.args, command),
   'config list': settingCommand,
 }
 
@@ -154,7 +221,8 @@ function plantOptions(words: readonly string[], given: Given): string | undefine
   const [first = ''] = words
   if (words.length === 1) {
     if (first === '-' || /\.json$/i.test(first)) return shellOption('file', first)
-    if (/\.(ndjson|csv|tsv|xlsx)$/i.test(first)) return `plants import ${shellWord(first)}`
+    if (/\.(ndjson|jsonl|csv|tsv|xlsx)(\.gz)?$/i.test(first))
+      return `plants import ${shellWord(first.replace(/^-/, './-'))}`
     if (first.startsWith('{')) return '--file PATH, or --file - for JSON on stdin'
   }
   const fields = fieldOptions(words)
@@ -182,10 +250,11 @@ function fieldOptions(words: readonly string[]): string | undefined {
 
 function filterOptions(words: readonly string[], given: Given): string | undefined {
   const [first = ''] = words
-  if (first === 'plants') return undefined
+  if (first === 'plants' || (first === 'all' && words.length === 1)) return undefined
   if (words.every(isId)) return `plants get ${words.join(' ')}`
   if (words.length === 1 && isStorePath(first)) return storeOption(first)
-  const { field, text } = /^(?<field>name|tag)=(?<text>.*)$/s.exec(first)?.groups ?? {}
+  const { field, text = '' } = /^(?<field>id|name|tag)=(?<text>.*)$/s.exec(first)?.groups ?? {}
+  if (field === 'id') return words.length === 1 && isId(text) ? `plants get ${text}` : undefined
   if (field !== undefined) return words.length > 1 ? undefined : shellOption(field === 'tag' ? field : 'search', text)
   return given['search'] === undefined ? textOption('search', words) : undefined
 }
@@ -193,10 +262,13 @@ function filterOptions(words: readonly string[], given: Given): string | undefin
 function listenOptions(words: readonly string[]): string | undefined {
   const options = words.map((word) => {
     const { host, port } = /^(?<host>[\w.-]+(?=:)|localhost|\d+(\.\d+){3})?:?(?<port>\d+)?$/.exec(word)?.groups ?? {}
+    if (Number(port ?? 0) > 65_535) return undefined
     const listen = shellOption('host', host) + shellOption('port', port)
     return listen === '' ? storeOption(word) : listen
   })
-  return new Set(options.map((option) => option?.split(' ')[1])).size < words.length ? undefined : options.join('')
+  const areOptions = !options.includes(undefined)
+  const areDifferent = new Set(options.map((option) => option?.split(' ')[1])).size === words.length
+  return areOptions && areDifferent ? options.join('') : undefined
 }
 
 function isStorePath(word: string): boolean {
@@ -236,6 +308,20 @@ function unquotedText(command: Command, words: readonly string[], line: readonly
 
 function isValueOf({ long, short }: Option, value: string, word: string | undefined): boolean {
   return [value, `${long}=${value}`, `${short}${value}`, `${short}=${value}`].some((each) => each === word)
+}
+
+/** The word that begins with what was typed, if that is of the only group with such a word. */
+function begun(word: string, groups: readonly (readonly string[])[]): string | undefined {
+  const typed = word.toLowerCase()
+  if (typed.replace(/^--?/, '') === '') return undefined
+  const found = groups.flatMap((group) => group.find((each) => each.startsWith(typed)) ?? [])
+  return found.length === 1 || found.includes(typed) ? (found.find((each) => each === typed) ?? found[0]) : undefined
+}
+
+/** Whether more is wrong than a letter that is missing, too many, or exchanged with its neighbour. */
+function hasOtherLetters(word: string, name: string): boolean {
+  const [a, b] = [word, name].map((text) => Array.from(text.toLowerCase()).toSorted().join(''))
+  return !name.startsWith(word) && (!isNear(word.toLowerCase(), name, 1) || (word.length === name.length && a !== b))
 }
 
 /** The first near word of the only group that is nearest: one letter away or, from six letters on, two. */

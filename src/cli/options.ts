@@ -1,4 +1,4 @@
-import { duration, invalidValue, parseCount } from '../config/option-values.js'
+import { choiceIn, duration, invalidValue, parseCount } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
 import { malformed, must, shellWord } from '../platform/errors.js'
@@ -41,7 +41,8 @@ export function addQuery(command: PlantsCommand): PlantsCommand {
       text.startsWith('-') ? 'For descending order: --desc' : undefined,
     )
     .option('--desc', 'sort in descending order')
-    .value('--limit <count>', 'at most this many plants', parseCount)
+    .value('-n, --limit <count>', 'at most this many plants', parseCount)
+    .alsoAs('-L', '--limit')
     .value('--after <int64>', 'only ids greater than this one, or with --desc less', parseId)
   return addFilters(command)
 }
@@ -76,8 +77,8 @@ export const rightsRule = `separated by commas: ${rights.join(', ')}`
 
 export function parseRights(flag: string, text: string): readonly Right[] {
   const words = text.split(',').map((word) => word.trim())
-  if (words.every((word) => rights.some((right) => right === word)))
-    return rights.filter((right) => words.includes(right))
+  const chosen = words.map((word) => choiceIn(rights, word))
+  if (!chosen.includes(undefined)) return rights.filter((right) => chosen.includes(right))
   throw invalidValue(flag, `one or more of ${rights.join(', ')}, separated by commas`, text, 'create,read')
 }
 
@@ -100,9 +101,11 @@ export function singleId([text = '-', ...others]: readonly string[]): bigint | u
 }
 
 /** Throws `malformed` for a text among the ids that belongs to an option. */
-export function assertNoStrays(args: readonly string[], command: PlantsCommand): void {
+export async function assertNoStrays(args: readonly string[], command: PlantsCommand): Promise<void> {
   const strays = args.filter((text) => text !== '-' && idFromText(text) === undefined)
-  const hint = strays.length > 0 ? command.hintFor(strays) : undefined
+  if (strays.length === 0) return
+  const { strayHint } = await import('./guesses.js')
+  const hint = strayHint(command, strays, command.line)
   if (hint === undefined) return
   throw malformed(`${command.name()} takes ids, but got ${JSON.stringify(shorten(must(strays[0])))}`, hint)
 }

@@ -50,9 +50,12 @@ export async function readPlant(
     const { plant, isProposed } = await ask(known, options, context)
     return { plant: await accept(plant, '', 'Correct the options', reporter), isNext: isNext || isProposed }
   }
-  const missing = [number === undefined ? '--id' : '', name === undefined ? '--name' : ''].filter(Boolean)
+  // With an idempotency key, the user chooses the id.
+  const newId = options.idempotencyKey === undefined ? '--id next' : '--id'
+  const missing = [number === undefined ? newId : '', name === undefined ? '--name' : ''].filter(Boolean)
   const unread = io.stdin.isPiped ? '. Stdin is read only without --id, --name and --tag' : ''
-  const hint = (missing.length > 0 ? `Add ${missing.join(' and ')}` : 'Correct the options') + unread
+  const correct = typeof number === 'string' ? 'For example: --id 1' : 'Correct the options'
+  const hint = (missing.length > 0 ? `Add ${missing.join(' and ')}` : correct) + unread
   return { plant: await accept(given, '', hint, reporter), isNext }
 }
 

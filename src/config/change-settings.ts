@@ -138,6 +138,7 @@ export async function savedValue(name: SettingName, source: string, text: string
   const { parse, isSwitch } = settingOf(name)
   const value = parse(source, text)
   if (isSwitch) return value === true
+  if (name === 'output') return String(value) // in its own letter case
   if (name !== 'ca-cert') return text
   const path = io.resolvePath(text)
   const { readCertificates } = await import('../platform/certificates.js')

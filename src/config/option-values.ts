@@ -66,9 +66,17 @@ export function parseBasePath(flag: string, text = ''): string {
 }
 
 export function parseChoice<W extends string>(flag: string, text: string, words: readonly W[], hint?: string): W {
-  const word = words.find((candidate) => candidate === text)
-  if (word === undefined) throw malformed(invalidValue(flag, `one of ${words.join(', ')}`, text).message, hint)
-  return word
+  const word = choiceIn(words, text)
+  if (word !== undefined) return word
+  const isLines = /^(jsonl|ldjson)$/i.test(text) && choiceIn(words, 'ndjson') !== undefined
+  const message = invalidValue(flag, `one of ${words.join(', ')}`, text).message
+  throw malformed(message, isLines ? 'Did you mean ndjson?' : hint)
+}
+
+/** In any letter case. */
+export function choiceIn<W extends string>(words: readonly W[], text: string | undefined): W | undefined {
+  const typed = text?.toLowerCase()
+  return words.find((word) => word === typed)
 }
 
 /** @param example needed unless the rule lists all values. */

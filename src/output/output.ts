@@ -58,11 +58,20 @@ export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): 
   }
 }
 
-/** Precedence: the flag, FORCE_COLOR, NO_COLOR, the terminal. See https://no-color.org and https://force-color.org. */
-export function mayColor(stream: Output, { color }: { color?: boolean }, { env }: Io): boolean {
-  if (color === false) return false
+export const colorChoices = ['auto', 'always', 'never'] as const
+export type ColorChoice = (typeof colorChoices)[number]
+
+/**
+ * Precedence: the flag, FORCE_COLOR, NO_COLOR, CLICOLOR_FORCE, the terminal. See https://no-color.org,
+ * https://force-color.org and https://bixense.com/clicolors.
+ */
+export function mayColor(stream: Output, { color }: { color?: ColorChoice | false }, { env }: Io): boolean {
+  if (color === false || color === 'never') return false
+  if (color === 'always') return true
   if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
-  return !env['NO_COLOR'] && env['TERM'] !== 'dumb' && stream.isTerminal
+  if (env['NO_COLOR']) return false
+  const isForced = ![undefined, '', '0'].includes(env['CLICOLOR_FORCE'])
+  return isForced || (env['TERM'] !== 'dumb' && stream.isTerminal)
 }
 
 /** @param of ` of 2 plants`, or nothing */

@@ -2,12 +2,12 @@ import { toJson } from '../plant/exact-json.js'
 import { type PlantsError, systemCode } from '../platform/errors.js'
 import { printable, redactFields } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { mayColor, type Style, styleFor, wrapped } from './output.js'
+import { type ColorChoice, mayColor, type Style, styleFor, wrapped } from './output.js'
 
 interface ReportOptions {
   verbose?: boolean
   quiet?: boolean
-  color?: boolean
+  color?: ColorChoice | false
 }
 
 /** The `element` is the index in a JSON array. */

@@ -6,7 +6,7 @@ import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { printable, shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { loadCommand, type PlantsCommand } from '../command.js'
+import { isNamed, loadCommand, type PlantsCommand } from '../command.js'
 import { topics } from './help.js'
 
 /**
@@ -209,7 +209,7 @@ async function complete(program: Command, before: string[], text: string, io: Io
   /** The option whose value is missing. */
   let pending: Option | undefined
   for (const word of before) {
-    const below = command.commands.find((each) => each.name() === word || each.aliases().includes(word))
+    const below = command.commands.find((each) => isNamed(each, word))
     if (word === '--') return { candidates: [] }
     if (pending) pending = undefined
     else if (word.startsWith('-')) pending = takerOf(command, word)

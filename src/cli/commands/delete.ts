@@ -29,8 +29,8 @@ export function defineDelete(command: PlantsCommand, io: Io): void {
     .option('--dry-run', 'print what would be deleted, but delete nothing')
     .option('-y, --yes', 'do not ask for confirmation')
     .addExamples('plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --search fern --dry-run')
-    .handler((options: DeleteOptions, ids: string[]) => {
-      assertNoStrays(ids, command)
+    .handler(async (options: DeleteOptions, ids: string[]) => {
+      await assertNoStrays(ids, command)
       return deletePlants(ids, options, io)
     })
 }

@@ -1,9 +1,9 @@
 import { settingNames, settingOf } from '../../config/setting-table.js'
-import { terminalWidth, writeAnswer } from '../../output/output.js'
+import { terminalWidth, wrapped, writeAnswer } from '../../output/output.js'
 import { type ExitCode, exitCodes, malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { type GlobalOptions, loadCommand, type PlantsCommand } from '../command.js'
+import { type GlobalOptions, isNamed, loadCommand, type PlantsCommand } from '../command.js'
 import { paged } from '../pager.js'
 
 interface Topic {
@@ -40,7 +40,7 @@ async function help(command: PlantsCommand, words: string[], options: GlobalOpti
   if (topic) return paged(options, io, (shown) => writeAnswer(shown, topic.page(terminalWidth(io), command)))
   let shown = command.parent ?? command
   for (const name of words) {
-    const below = shown.commands.find((each) => each.name() === name || each.aliases().includes(name))
+    const below = shown.commands.find((each) => isNamed(each, name))
     if (!below) {
       if (shown.commands.length > 0) await shown.parseAsync([name], { from: 'user' }) // its error has a suggestion
       throw malformed(`${shown.name()} has no command ${JSON.stringify(shorten(name))}`, 'See: plants help topics')
@@ -91,5 +91,6 @@ function list(title: string, items: Item[], helpWidth: number, command: PlantsCo
   help.prepareContext({ helpWidth })
   const termWidth = Math.max(...items.map(([term]) => term.length))
   const lines = items.map(([term, meaning]) => help.formatItem(term, termWidth, meaning, help))
-  return `${title}:\n${lines.join('\n')}\n`
+  const heading = wrapped(`${title}:`, { isTerminal: true, columns: helpWidth })
+  return `${heading}\n${lines.join('\n')}\n`
 }

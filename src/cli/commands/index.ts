@@ -1,3 +1,4 @@
+import { wrapped } from '../../output/output.js'
 import type { Define } from '../command.js'
 
 type ListedCommand = readonly [summary: string, load: () => Promise<Define>, ...aliases: string[]]
@@ -6,15 +7,15 @@ type ListedCommand = readonly [summary: string, load: () => Promise<Define>, ...
 const groups: Readonly<Record<string, Readonly<Record<string, ListedCommand>>>> = {
   Plants: {
     create: ['create a plant', async () => (await import('./create.js')).defineCreate, 'new', 'add'],
-    get: ['show plants by id', async () => (await import('./get.js')).defineGet, 'show'],
+    get: ['show plants by id', async () => (await import('./get.js')).defineGet, 'show', 'view', 'describe'],
     list: ['list or search plants', async () => (await import('./list.js')).defineList, 'ls'],
     count: ['count plants', async () => (await import('./count.js')).defineCount],
-    update: ['change plants', async () => (await import('./update.js')).defineUpdate],
+    update: ['change plants', async () => (await import('./update.js')).defineUpdate, 'edit', 'rename'],
     delete: ['delete plants', async () => (await import('./delete.js')).defineDelete, 'rm', 'remove'],
   },
   Files: {
-    import: ['create many plants', async () => (await import('./import.js')).defineImport],
-    export: ['write plants to a file', async () => (await import('./export.js')).defineExport],
+    import: ['create many plants', async () => (await import('./import.js')).defineImport, 'load'],
+    export: ['write plants to a file', async () => (await import('./export.js')).defineExport, 'dump'],
     backup: ['copy the store to a file', async () => (await import('./backup.js')).defineBackup],
     restore: ['restore a backup', async () => (await import('./restore.js')).defineRestore],
   },
@@ -49,13 +50,16 @@ export function programPage(width: number): string {
   const rows = Array.from({ length: Math.max(left.length, right.length) }, (_, at) =>
     `${(left[at] ?? '').padEnd(40)}${right[at] ?? ''}`.trimEnd(),
   )
+  const more = [
+    'Global options: -s, -o, -q, -v and others: plants help options',
+    'More help: plants help <command> or topics',
+    'Manual: man plants, with the npm package',
+  ]
+  const wrap = (line: string) => wrapped(line, { isTerminal: true, columns: width }, { hasCommands: true })
   return `Usage: plants <command> [options]
 
 Examples:
 ${examples.map((line) => `  ${line}\n`).join('')}
 ${rows.join('\n')}
-Global options: -s, -o, -q, -v and others: plants help options
-More help: plants help <command>, plants help topics
-Manual: man plants, with the npm package
-`
+${more.map((line) => `${wrap(line)}\n`).join('')}`
 }

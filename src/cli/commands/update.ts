@@ -27,8 +27,8 @@ export function defineUpdate(command: PlantsCommand, io: Io): void {
     .option('--no-tag', 'remove the tag')
     .option('--dry-run', 'print what would change, but change nothing')
     .addExamples('plants update 1 --name "Sword fern"', 'plants list --search moss | plants update - --no-tag')
-    .handler((options: UpdateOptions, ids: string[]) => {
-      assertNoStrays(ids, command)
+    .handler(async (options: UpdateOptions, ids: string[]) => {
+      await assertNoStrays(ids, command)
       return update(ids, options, io)
     })
 }

@@ -3,7 +3,7 @@ import { version } from '../../../package.json'
 import { terminalWidth } from '../../output/output.js'
 import { malformed } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { globalOptions, loadCommand, PlantsCommand } from '../command.js'
+import { globalOptions, loadCommand, PlantsCommand, RejectedLine } from '../command.js'
 import { listed, programPage } from '../commands/index.js'
 
 /** Runs a command line, and returns the help or the version that it asks for. Throws `malformed` for an invalid one. */
@@ -18,13 +18,17 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
   // Before a command, it is for the help of that.
   const isHelp = words.length > 0 && /^(-h|--help)$/.test(first)
   try {
-    await program.parseAsync(isHelp ? ['help', ...words] : argv, { from: 'user' })
+    await program.parseAsync(isHelp ? ['help', ...words] : argv, { from: 'user' }).catch(explainRejected)
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error // after the help or the version
     // Commander's answer is the help, as an error.
     if (error.exitCode !== 0 && program.args.length === 0) throw malformed('No command was given', 'See: plants --help')
   }
   return page
+}
+
+async function explainRejected(error: unknown): Promise<never> {
+  throw error instanceof RejectedLine ? (await import('../usage-errors.js')).usageError(error) : error
 }
 
 /**
@@ -38,7 +42,7 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
     .exitOverride()
     .showSuggestionAfterError(false)
     .helpOption('-h, --help', 'show this help')
-    .version(version, '-V, --version', 'show the version: of plants alone, without a command')
+    .version(version, '-V, --version', 'show the version')
     .configureOutput({ writeOut: write, writeErr: write, getOutHelpWidth: width, getErrHelpWidth: width })
     .configureHelp({
       minWidthToWrap: 20,
@@ -46,6 +50,12 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
       optionDescription: (option) =>
         option.long === '--output' ? option.description : new Help().optionDescription(option),
       optionTerm: ({ short, flags }) => (short === undefined ? `    ${flags}` : flags),
+      // Beside long terms, a narrow terminal has no room for the meanings.
+      formatItem: (term, termWidth, meaning, help) => {
+        const width = help.helpWidth ?? 80
+        if (width - termWidth >= 24) return Help.prototype.formatItem.call(help, term, termWidth, meaning, help)
+        return `  ${term}\n        ${help.boxWrap(meaning, width - 8).replaceAll('\n', '\n        ')}`
+      },
       subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
     })
     .hook('preSubcommand', (_, command) => loadCommand(command, io))

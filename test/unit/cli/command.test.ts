@@ -33,8 +33,13 @@ test.each(['list --no-tag --tag a', 'stores set team --timeout 1s --no-timeout']
 test.each([
   ['udpate 1', 'Did you mean update?'],
   ['list --limt 1', 'Did you mean --limit?'],
-  // What removes something is not for who mistyped another word
-  ['dele 1', 'See: plants --help'],
+  // What removes something is for who mistyped its own letters
+  ['dele 1', 'Did you mean delete?'],
+  ['delte 1', 'Did you mean delete?'],
+  ['remvoe 1', 'Did you mean remove?'],
+  ['tokens revoek 1', 'Did you mean revoke?'],
+  ['remote 1', 'See: plants --help'],
+  ['config reset timeout', 'See: plants config --help'],
 ])('plants %s: %s', async (line, hint) => {
   const { code, err } = await new World().run(line)
   expect([code, err.split('\n')[1]]).toEqual([2, `  ${hint}`])

@@ -21,13 +21,13 @@ const wordsOf = async (line: string, user?: World) => (await complete(line, user
 
 const globalFlags = [
   ...['--store', '--output', '--timeout', '--ca-cert', '--allow-http'],
-  ...['--verbose', '--quiet', '--no-input', '--no-color'],
+  ...['--verbose', '--quiet', '--no-input', '--color', '--no-color'],
 ]
 
 test('every command is completed with its subcommands and options', async () => {
   for (const command of treeOf(program).filter((each) => each.name() !== 'help')) {
     const start = `${namesOf(command).join(' ')} `.trimStart()
-    const own = command.options.map(({ long = '' }) => long)
+    const own = command.options.flatMap(({ long }) => long ?? [])
     expect(own).toEqual(expect.arrayContaining(globalFlags))
     expect(await wordsOf(`${start}-`)).toEqual([...own, '--help'])
     const below = command.commands.map((each) => each.name())
