@@ -260,7 +260,7 @@ export function globalOptions(): Option[] {
     new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
     new Option('--color <when>', 'colours; by default auto; also FORCE_COLOR and CLICOLOR_FORCE')
       .choices(colorChoices)
-      .argParser((text) => parseChoice('--color', text, colorChoices)),
+      .argParser((text) => parseChoice('--color', text, colorChoices, 'For example: --color always')),
     new Option('--no-color', 'no colours; also NO_COLOR'),
   ]
 }

@@ -49,10 +49,13 @@ export function commandHint(command: PlantsCommand, words: readonly string[]): s
   return use && `Use: ${use}`
 }
 
-/** Of a long word, one letter may be wrong. */
+/** Two letters may be exchanged, and of a long word one may be wrong. */
 function foreignCommand(word: string): string | undefined {
+  const typed = word.toLowerCase()
   const names = [...foreignWords.keys()].filter((name) => !name.startsWith('-'))
-  const near = names.find((name) => isNear(word.toLowerCase(), name, word.length < 6 ? 0 : 1))
+  const near = names.find((name) =>
+    isNear(typed, name, word.length >= 6 || sortedLetters(typed) === sortedLetters(name) ? 1 : 0),
+  )
   return near && foreignWords.get(near)
 }
 
@@ -62,7 +65,8 @@ export function optionHint(command: Command, option: string, value: string | und
   const argument = argumentHint(command, option, value)
   if (argument !== undefined) return argument
   const longs = [...command.options.flatMap(({ long }) => long ?? []), '--help']
-  const use = longs.includes('--search') ? filterValue(option, value) : undefined
+  const listed = command.options.flatMap(({ long, hidden }) => (long === undefined || hidden ? [] : [[long]]))
+  const use = longs.includes('--search') ? filterValue(command, option, value) : undefined
   if (use !== undefined) return `Use: ${use.trim()}`
   if (option === '--out' && /[./]/.test(value ?? '')) return 'For a file: plants export FILE'
   const meant =
@@ -70,10 +74,7 @@ export function optionHint(command: Command, option: string, value: string | und
     formatOption(option, value, longs) ??
     foreignOption(command, option, longs) ??
     (/\.(db|sqlite3?)$|^postgres(ql)?:/.test(value ?? '') ? '--store' : undefined) ??
-    begun(
-      option,
-      longs.map((long) => [long]),
-    ) ??
+    begun(option, listed) ??
     nearest(
       option,
       longs.map((long) => [long]),
@@ -89,25 +90,30 @@ function meaningOfF(command: Command, value: string | undefined): string {
 }
 
 /** For the value of `--filter tag=shade`, and for that of `--ids 1,2`. */
-function filterValue(option: string, value = ''): string | undefined {
-  if (/^(id|name|tag)=/.test(value)) return filterOptions([value], {})
+function filterValue({ registeredArguments }: Command, option: string, value = ''): string | undefined {
+  if (/^(name|tag)=/.test(value)) return filterOptions([value], {})
+  if (registeredArguments.some((argument) => argument.name() === 'id')) return undefined
+  if (value.startsWith('id=')) return filterOptions([value], {})
   const ids = /^--ids?$/.test(option) ? value.split(',') : []
   return ids.length > 0 && ids.every(isId) ? filterOptions(ids, {}) : undefined
 }
 
-/** For `--order desc` and `--order-by name`. */
+/** For `--order desc`, `--order-by name` and `--group-by tag`. */
 function orderOption(option: string, value: string | undefined, longs: readonly string[]): string | undefined {
-  if (!/order|sort/.test(option) || !longs.includes('--sort')) return undefined
+  const [, word] = /(order|sort|group)/.exec(option) ?? []
+  const long = word === 'group' ? '--by' : '--sort'
+  if (word === undefined || !longs.includes(long)) return undefined
   const field = choiceIn(fieldNames, value)
-  if (field !== undefined) return `--sort ${field}`
-  return /^desc/i.test(value ?? '') ? '--desc' : undefined
+  if (field !== undefined) return `${long} ${field}`
+  return long === '--sort' && /^desc/i.test(value ?? '') ? '--desc' : undefined
 }
 
 /** For `--format csv` and `--csv`. */
 function formatOption(option: string, value: string | undefined, longs: readonly string[]): string | undefined {
   const named = formatIn(option.slice(2))
   const isOfInput = longs.includes('--format') && (named === undefined || named === 'csv' || named === 'tsv')
-  const format = named ?? formatIn(value)
+  const isFormat = value?.toLowerCase() !== 'text' || /format|out/.test(option)
+  const format = named ?? (isFormat ? formatIn(value) : undefined)
   return format && `${isOfInput ? '--format' : '--output'} ${format}`
 }
 
@@ -196,7 +202,7 @@ const places: Readonly<Record<string, (words: readonly string[], command: Plants
     return isOfOthers ? `plants ${word} list` : filterOptions(words, command.opts())
   },
   count: (words, command) => {
-    const field = words.length === 1 && /^(name|tag)s?$/.exec(must(words[0]))?.[1]
+    const field = /^(?:by )?(name|tag)s?$/.exec(words.join(' '))?.[1]
     return field ? `--by ${field}` : filterOptions(words, command.opts())
   },
   serve: listenOptions,
@@ -320,8 +326,13 @@ function begun(word: string, groups: readonly (readonly string[])[]): string | u
 
 /** Whether more is wrong than a letter that is missing, too many, or exchanged with its neighbour. */
 function hasOtherLetters(word: string, name: string): boolean {
-  const [a, b] = [word, name].map((text) => Array.from(text.toLowerCase()).toSorted().join(''))
-  return !name.startsWith(word) && (!isNear(word.toLowerCase(), name, 1) || (word.length === name.length && a !== b))
+  const typed = word.toLowerCase()
+  const isChanged = typed.length === name.length && sortedLetters(typed) !== sortedLetters(name)
+  return !name.startsWith(typed) && (isChanged || !isNear(typed, name, 1))
+}
+
+function sortedLetters(word: string): string {
+  return Array.from(word).toSorted().join('')
 }
 
 /** The first near word of the only group that is nearest: one letter away or, from six letters on, two. */

@@ -68,7 +68,7 @@ export function defineServe(command: PlantsCommand, io: Io): void {
     .description('Serve a store over HTTP. Prints its address on stdout, and its log on stderr.')
     .value('--host <host>', 'address to listen on; 0.0.0.0 for all', parseText, loopback)
     .addOption(
-      new Option('--port <port>', `port to listen on: ${defaultPort} (default); 0 for any free one`)
+      new Option('-p, --port <port>', `port to listen on: ${defaultPort} (default); 0 for any free one`)
         .argParser((text) => parsePort('--port', text))
         .conflicts('socket'),
     )
