@@ -258,8 +258,9 @@ export function globalOptions(): Option[] {
     new Option('-v, --verbose', 'log settings and their sources, requests and responses on stderr'),
     new Option('-q, --quiet', 'print only results and errors: no confirmations, warnings or progress'),
     new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
-    new Option('--color <when>', 'colours; by default auto; also FORCE_COLOR and CLICOLOR_FORCE')
+    new Option('--color [when]', 'colours: by default auto, without a value always; also FORCE_COLOR, CLICOLOR_FORCE')
       .choices(colorChoices)
+      .preset('always')
       .argParser((text) => parseChoice('--color', text, colorChoices, 'For example: --color always')),
     new Option('--no-color', 'no colours; also NO_COLOR'),
   ]
@@ -271,7 +272,8 @@ export function parseGlobalOptions(argv: readonly string[]): GlobalOptions {
     .exitOverride()
     .helpOption(false)
     .configureOutput({ outputError: () => undefined })
-  for (const option of globalOptions()) command.addOption(option.required ? option.argParser(String) : option)
+  for (const option of globalOptions())
+    command.addOption(option.required || option.optional ? option.argParser(String) : option)
   try {
     command.parse(argv, { from: 'user' })
   } catch (error) {
