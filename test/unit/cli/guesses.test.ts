@@ -129,6 +129,10 @@ describe('arguments that a command does not take', () => {
     'list --json=s3cret',
     'get --id s3cret',
     'list --filter s3cret/k.db',
+    'set store postgres://me:s3cret@db/plants',
+    'set store=postgres://me:s3cret@db/plants',
+    'store=postgres://me:s3cret@db/plants --help',
+    'list -ps3cret/k.db',
     'list -f s3cret',
     'list --db postgres://me:s3cret@db/plants',
   ])('are not repeated where they may be secret: plants %s', async (line) => {
