@@ -11,6 +11,8 @@ export const foreignWords: ReadonlyMap<string, string> = new Map([
   ['query', 'list --search'],
   ['tags', 'count --by tag'],
   ['apply', 'import --if-exists update'],
+  ['edit', 'update'],
+  ['view', 'get'],
   ['start', 'serve'],
   ['status', 'doctor'],
   ['login', 'auth login'],
@@ -18,13 +20,11 @@ export const foreignWords: ReadonlyMap<string, string> = new Map([
   ['whoami', 'auth status'],
   ['use-context', 'stores use'],
   ['--format', '--output json'],
-  ['--no-headers', '--output ndjson'],
   ['--name', '--search'],
   ['--page', '--after'],
   ['--reverse', '--desc'],
   ['--force', '--yes'],
   ['--if-exists', 'import --if-exists'],
-  ['--db', '--store'],
   ['--debug', '--verbose'],
 ])
 
@@ -316,11 +316,13 @@ function isValueOf({ long, short }: Option, value: string, word: string | undefi
   return [value, `${long}=${value}`, `${short}${value}`, `${short}=${value}`].some((each) => each === word)
 }
 
-/** The word that begins with what was typed, if that is of the only group with such a word. */
+/** The word of which at most two letters are missing at its end, if that is of the only group with such a word. */
 function begun(word: string, groups: readonly (readonly string[])[]): string | undefined {
   const typed = word.toLowerCase()
   if (typed.replace(/^--?/, '') === '') return undefined
-  const found = groups.flatMap((group) => group.find((each) => each.startsWith(typed)) ?? [])
+  const found = groups.flatMap(
+    (group) => group.find((each) => each.startsWith(typed) && each.length - typed.length <= 2) ?? [],
+  )
   return found.length === 1 || found.includes(typed) ? (found.find((each) => each === typed) ?? found[0]) : undefined
 }
 

@@ -42,7 +42,6 @@ export function defineAuth(command: PlantsCommand, io: Io): void {
     .handler((options: GlobalOptions) => logout(options, io))
   command
     .command('status')
-    .aliases(['list', 'ls'])
     .description(
       'Show the source of the token of the store and, without --store, what else is saved, but not the secrets. The exit code is 3 if there is none.',
     )

@@ -7,15 +7,15 @@ type ListedCommand = readonly [summary: string, load: () => Promise<Define>, ...
 const groups: Readonly<Record<string, Readonly<Record<string, ListedCommand>>>> = {
   Plants: {
     create: ['create a plant', async () => (await import('./create.js')).defineCreate, 'new', 'add'],
-    get: ['show plants by id', async () => (await import('./get.js')).defineGet, 'show', 'view', 'describe'],
+    get: ['show plants by id', async () => (await import('./get.js')).defineGet, 'show'],
     list: ['list or search plants', async () => (await import('./list.js')).defineList, 'ls'],
     count: ['count plants', async () => (await import('./count.js')).defineCount],
-    update: ['change plants', async () => (await import('./update.js')).defineUpdate, 'edit', 'rename'],
+    update: ['change plants', async () => (await import('./update.js')).defineUpdate],
     delete: ['delete plants', async () => (await import('./delete.js')).defineDelete, 'rm', 'remove'],
   },
   Files: {
-    import: ['create many plants', async () => (await import('./import.js')).defineImport, 'load'],
-    export: ['write plants to a file', async () => (await import('./export.js')).defineExport, 'dump'],
+    import: ['create many plants', async () => (await import('./import.js')).defineImport],
+    export: ['write plants to a file', async () => (await import('./export.js')).defineExport],
     backup: ['copy the store to a file', async () => (await import('./backup.js')).defineBackup],
     restore: ['restore a backup', async () => (await import('./restore.js')).defineRestore],
   },

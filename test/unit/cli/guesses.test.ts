@@ -27,7 +27,6 @@ const strays: [command: string, words: string, hint: string][] = [
   ['count', 'tags', 'Use: --by tag'],
   ['update 3', "O'Neill's", `Use: --name ${shellWord("O'Neill's")}`],
   ['update 3', 'name=Moss tag=wet', 'Use: --name Moss --tag wet'],
-  ['rename 3', 'Moss', 'Use: --name Moss'],
   ['get', 'Salbei', 'To find plants by their texts: plants list --search Salbei'],
   ['delete', 'Salbei', 'To find plants by their texts: plants list --search Salbei'],
   ['update', 'Salbei --tag wet', 'To find plants by their texts: plants list --search Salbei'],
@@ -164,12 +163,6 @@ test.each([
   ['list --sort Name -o Json', 'list --sort name --output json'],
   ['count --by TAG', 'count --by tag'],
   ['import --format NDJSON --if-exists Skip a.ndjson', 'import --format ndjson --if-exists skip a.ndjson'],
-  ['view 3', 'get 3'],
-  ['describe 3', 'get 3'],
-  ['edit 3 --tag wet', 'update 3 --tag wet'],
-  ['dump', 'export'],
-  ['load a.ndjson --if-exists skip', 'import a.ndjson --if-exists skip'],
-  ['auth list', 'auth status'],
   ['list --version', '--version'],
   ['tokens create -V', '--version'],
 ])('plants %s is plants %s', async (typed, meant) => {
@@ -182,7 +175,7 @@ test.each([
     ...second,
     out: second.out.replaceAll(seconds, ''),
   })
-  expect([first.code, first.out === '']).toEqual(typed === 'auth list' ? [3, true] : [0, false])
+  expect([first.code, first.out === '']).toEqual([0, false])
 })
 
 test('a format that is saved has its own letters', async () => {
@@ -240,6 +233,9 @@ describe('a suggestion', () => {
     ['serach fern', 'Use: plants list --search fern'],
     ['serach --help', 'Use: plants list --search TEXT'],
     ['tags', 'Did you mean count --by tag?'],
+    ['edit 3', 'Did you mean update?'],
+    ['view 3', 'Did you mean get?'],
+    ['auth list', 'See: plants auth --help'],
     ['apply -f list.csv', 'Did you mean import --if-exists update?'],
     ['logout', 'Did you mean auth logout?'],
     ['lgoin', 'Did you mean auth login?'],
@@ -253,14 +249,16 @@ describe('a suggestion', () => {
     ['nope --help', 'See: plants --help'],
     ['stores nope -h', 'See: plants stores --help'],
     ['stores help nope', 'See: plants stores --help'],
-    // What begins one command alone
-    ['l', 'Did you mean list?'],
-    ['cr', 'Did you mean create?'],
-    ['imp', 'Did you mean import?'],
-    ['del 3', 'Did you mean delete?'],
+    // What begins one command alone, of which two letters are missing at most
+    ['li', 'Did you mean list?'],
+    ['crea', 'Did you mean create?'],
+    ['impo', 'Did you mean import?'],
+    ['dele 3', 'Did you mean delete?'],
+    ['l', 'See: plants --help'],
     ['c', 'See: plants --help'],
     ['re', 'See: plants --help'],
-    ['tokens rev', 'Did you mean revoke?'],
+    ['tokens revo', 'Did you mean revoke?'],
+    ['tokens rev', 'See: plants tokens --help'],
     ['list --lim 2', 'Did you mean --limit?'],
     ['list --s x', 'See: plants list --help'],
     ['create --title Fern', 'See: plants create --help'],
@@ -287,7 +285,6 @@ describe('a suggestion', () => {
     ['list -o jsonl', 'Did you mean ndjson?'],
     ['list --out json', 'Did you mean --output json?'],
     ['list --out list.csv', 'For a file: plants export FILE'],
-    ['list --no-headers', 'Did you mean --output ndjson?'],
     ['list --order desc', 'Did you mean --desc?'],
     ['list --order-by Tag', 'Did you mean --sort tag?'],
     ['list --order asc', 'See: plants list --help'],
