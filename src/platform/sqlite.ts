@@ -28,6 +28,19 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
   return db
 }
 
+/** Throws with SQLite's text for the code (`sqlite3_errstr`): the message of a failed ATTACH has the URI. */
+export function attach(db: Database, uri: string, name: string): void {
+  try {
+    db.prepare(`ATTACH ? AS ${name}`).run(uri)
+  } catch (error) {
+    if (!isSqliteError(error) || !('errstr' in error)) throw error
+    throw Object.assign(new Error(String(error.errstr), { cause: error }), {
+      code: systemCode(error),
+      errcode: 'errcode' in error ? error.errcode : undefined,
+    })
+  }
+}
+
 export function describeDriver(): { version: string; driver: string } {
   const { DatabaseSync } = loadDriver()
   const db = new DatabaseSync(':memory:')

@@ -7,14 +7,19 @@ import type { SqliteAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 
+export interface BackupOptions extends GlobalOptions {
+  yes?: true
+}
+
 export function defineBackup(command: PlantsCommand, io: Io): void {
   command
     .description(
       'Copy a consistent snapshot of the store to a file. The copy is verified before it replaces an older backup. Others can use the store in the meantime.',
     )
-    .argument('<file>', 'file to write; an older backup is replaced', parseBackupPath)
+    .argument('<file>', 'file to write; an older backup of the same store is replaced', parseBackupPath)
+    .option('-y, --yes', 'replace a backup of another store')
     .addExamples('plants backup plants.bak', 'plants backup "plants-$(date +%F).bak" --store ./garden.db')
-    .handler((options: GlobalOptions, file: string) => backup(file, options, io))
+    .handler((options: BackupOptions, file: string) => backup(file, options, io))
 }
 
 export function parseBackupPath(text: string): string {
@@ -29,14 +34,22 @@ export function fileOf(context: CommandContext, instead: string): SqliteAddress 
   throw malformed(`${address.name} is a database, which has backups of its own`, instead)
 }
 
-export async function backup(path: string, options: GlobalOptions, io: Io): Promise<void> {
+export async function backup(path: string, options: BackupOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const address = fileOf(context, 'Use pg_dump, or write its plants to a file: plants export FILE')
   const file = io.resolvePath(path)
   const { backUp } = await import('../../stores/sqlite/sqlite-backup.js')
-  const copy = await backUp(address, file, context.sqliteOptions)
+  const onOther = async (message: string) => {
+    if (!options.yes) await confirmReplacement(message, context)
+  }
+  const copy = await backUp(address, file, { ...context.sqliteOptions, onOther })
   if (!copy) throw context.noStore()
   const { plants, bytes } = copy
   const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
   await context.print({ file, plants, bytes }, sentence)
+}
+
+async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
+  if (!context.mayAsk) throw malformed(message, 'To replace it, add --yes')
+  await context.confirm(`${escapeControlChars(message)}. Replace it?`, 'Nothing was backed up')
 }

@@ -3,7 +3,7 @@ import type { Hint } from '../../platform/advice.js'
 import { AtomicFile, assertOwnFile, unwritable } from '../../platform/atomic-file.js'
 import { checkSignal } from '../../platform/clock.js'
 import { malformed, PlantsError } from '../../platform/errors.js'
-import { isSqliteError, uriOf } from '../../platform/sqlite.js'
+import { attach, isBusy, isSqliteError, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { countPlants } from './read.js'
 import { checkIntegrity } from './sqlite-check.js'
@@ -22,14 +22,27 @@ import {
   unmergedChanges,
 } from './store-file.js'
 
+interface BackupOptions extends SqliteOptions {
+  /** Called before a backup of another store is replaced. Throws if it must stay. */
+  onOther(message: string): Promise<void>
+}
+
 /** Copies a snapshot into a file that is a store itself, as a whole or not at all. Undefined if there is no store. */
-export async function backUp(address: SqliteAddress, file: string, options: SqliteOptions) {
+export async function backUp(address: SqliteAddress, file: string, { onOther, ...options }: BackupOptions) {
   const path = realPathOf(address.name)
   const target = realPathOf(file)
   assertApart(path, target, anotherTarget)
   try {
     const store = await openToRead(path, options)
-    return await store?.use(async () => copyStore(store, target, replacedFile(store, target), options))
+    return await store?.use(async () => {
+      const old = await store.retry(() => replacedFile(store, target))
+      if (old?.isOther) {
+        const version = fileVersion(target)
+        await onOther(`${target} is a backup of another store: most of it is not in ${path}`)
+        assertUnchanged(target, version)
+      }
+      return copyStore(store, target, old?.stats, options)
+    })
   } catch (error) {
     throw explainFailure(nothingChanged(error, options.clock.signal), path)
   }
@@ -41,26 +54,49 @@ function assertApart(store: string, file: string, hint: Hint): void {
 
 const anotherTarget = 'Choose another file for the backup'
 
+interface ReplacedFile {
+  stats: Stats
+  /** Whether it is a backup of another store. */
+  isOther: boolean
+}
+
 /** The file that a backup may replace: an empty one, or a backup of this user. Undefined if there is none. */
-function replacedFile(store: Connection, target: string): Stats | undefined {
+function replacedFile(store: Connection, target: string): ReplacedFile | undefined {
   const stats = statSync(target, { throwIfNoEntry: false })
   if (!stats) return undefined
   const what = `${target} cannot be replaced by a backup`
   if (!stats.isFile()) throw malformed(`${what}: it is not a regular file`, anotherTarget)
   assertOwnFile(target, stats, anotherTarget)
-  if (stats.size === 0) return stats
+  if (stats.size === 0) return { stats, isOther: false }
   const changes = unmergedChanges(target)
   if (changes !== undefined) throw malformed(`${what}: it has changes in ${changes}`, anotherTarget)
   if (!isStoreFile(target)) throw malformed(`${what}: it is not a backup`, anotherTarget)
   if (isInWalMode(target)) throw malformed(`${what}: it is a store in use`, anotherTarget) // a backup never is
   try {
-    const flaw = attached(store, target, (database) => flawOf(store.prepare, database))
-    if (flaw === undefined) return stats
-    throw notOurs(target, `is not a store of plants: ${flaw}`)
+    return attached(store, target, (database) => {
+      const flaw = flawOf(store.prepare, database)
+      if (flaw !== undefined) throw notOurs(target, `is not a store of plants: ${flaw}`)
+      return { stats, isOther: !sharesMost(store, database) }
+    })
   } catch (error) {
+    if (isBusy(error)) throw error
+    if (isSqliteError(error)) checkIntegrity(store.db) // SQLite does not say which of the two files it is about
     const failure = explainFailure(error, target)
     throw failure instanceof PlantsError ? malformed(`${what}: ${failure.message}`, anotherTarget, error) : failure
   }
+}
+
+/**
+ * Whether the store has most of the plants, by id and name, and tokens of a copy. A store has no identity that a copy could
+ * keep, and a backup of yesterday differs from it by a day's changes.
+ */
+function sharesMost({ prepare }: Connection, database: 'copy'): boolean {
+  const shared = `SELECT count(*) AS total, count(now.id) AS shared FROM ${database}.plants AS old
+    LEFT JOIN main.plants AS now ON now.id = old.id AND now.name = old.name UNION ALL
+    SELECT count(*), count(now.id) FROM ${database}.tokens AS old
+    LEFT JOIN main.tokens AS now ON now.id = old.id AND now.digest = old.digest`
+  const sql = `SELECT 2 * sum(shared) >= sum(total) AS isMost FROM (${shared})`
+  return prepare(sql).get()?.['isMost'] === 1n
 }
 
 const notRestored: Hint = { code: 'nameBackup' }
@@ -120,7 +156,7 @@ async function copyStore(store: Connection, target: string, old: Stats | undefin
  * open until its statements are garbage-collected, and Windows replaces no open file.
  */
 function attached<T>({ db }: Connection, path: string, action: (database: 'copy') => T): T {
-  db.prepare('ATTACH ? AS copy').run(uriOf(path, immutable))
+  attach(db, uriOf(path, immutable), 'copy')
   try {
     return action('copy')
   } finally {
@@ -173,7 +209,7 @@ export async function restoreStore(
   try {
     const store = await openToWrite(address, { ...options, onCreated: undefined })
     await store.use(async () => {
-      store.db.prepare('ATTACH ? AS backup').run(uriOf(backup.path, immutable))
+      attach(store.db, uriOf(backup.path, immutable), 'backup')
       await new SqliteWriter(store, options).transact(() => replaceRows(store))
     })
     return kept

@@ -92,9 +92,12 @@ export function assertUnchanged(path: string, version: string): void {
   if (fileVersion(path) !== version) throw notOurs(path, 'was changed while it was read', 'Try again', true)
 }
 
+/** With the time of its last change, which nobody can set. */
 export function fileVersion(path: string): string {
   const versions = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
-  return versions.map((stats) => stats && `${stats.dev}:${stats.ino}:${stats.size}:${stats.mtimeNs}`).join(' ')
+  return versions
+    .map((stats) => stats && [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(':'))
+    .join(' ')
 }
 
 /** By the header alone (https://sqlite.org/fileformat2.html, 1.3): the file is not opened as a database. */

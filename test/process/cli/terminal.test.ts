@@ -164,6 +164,18 @@ test.each([
   expect(user.read('my list.csv')).toBe(content)
 })
 
+test.each([
+  ['y\r', 0, { id: 1, name: 'Fern' }],
+  ['\r', 130, { id: 2, name: 'Moss' }],
+])("a backup over another store's asks first; after %j the exit code is %i", async (key, code, plant) => {
+  const user = await after(fern, 'create --id 2 --name Moss -s ./o.db', 'backup plants.bak -s ./o.db')
+  const session = user.terminal('backup plants.bak --no-color')
+  await session.answer(['(y/N)', key])
+  const screen = expect.stringMatching(/is\s+a\s+backup\s+of\s+another\s+store.*\.\s+Replace\s+it\?/s)
+  expect(await session.ended).toEqual({ code, screen })
+  expect(await user.run('list --store ./plants.bak')).toEqual(answer(plant))
+})
+
 /** A shell with job control, on a terminal. */
 function shellOf(user: World): Terminal {
   const env = { ...user.env, ...withoutCache, PATH: process.env['PATH'] ?? '', HOME: user.home, PS1: 'shell> ' }

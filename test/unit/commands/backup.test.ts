@@ -4,6 +4,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { checkBackup, restoreStore } from '../../../src/stores/sqlite/sqlite-backup.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { fileVersion } from '../../../src/stores/sqlite/store-file.js'
 import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
@@ -115,6 +116,36 @@ describe('backup', () => {
     expect([await listOf('local'), await listOf('./other.db')]).toEqual([fern, '{"id":2,"name":"Ivy"}\n'])
   })
 
+  test('replaces the backup of another store only with --yes, and one of the same store without', async () => {
+    await user.run('backup plants.bak')
+    await user.run('create --id 2 --name Moss --store ./other.db')
+    await user.run('tokens create --note ci --store ./empty.db')
+    const elsewhere = (store: string) =>
+      refusal(
+        `${at('plants.bak')} is a backup of another store: most of it is not in ${at(store)}`,
+        'To replace it, add --yes',
+      )
+    expect(await user.run('backup plants.bak --store ./other.db')).toEqual(elsewhere('other.db'))
+    expect(await user.run('backup plants.bak --store ./empty.db')).toEqual(elsewhere('empty.db'))
+    expect(await listOf('./plants.bak')).toBe(fern)
+
+    for (const line of ['update 1 --tag sun', 'create --id 3 --name Ivy', 'backup plants.bak', 'delete 3 --yes'])
+      expect(await user.run(line), line).toMatchObject({ code: 0 })
+    expect(await user.run('backup plants.bak')).toMatchObject({ code: 0, err: '' })
+    expect(await user.run('backup plants.bak --store ./other.db --yes')).toMatchObject({ code: 0, err: '' })
+    expect(await listOf('./plants.bak')).toBe('{"id":2,"name":"Moss"}\n')
+  })
+
+  test('replaces no damaged file, and names it as the user knows it', async () => {
+    await user.run('backup plants.bak')
+    const bytes = fs.readFileSync(at('plants.bak'))
+    fs.writeFileSync(at('plants.bak'), bytes.fill(0x78, 100, 120))
+    const why = `The store ${at('plants.bak')} is damaged: database disk image is malformed`
+    expect(await user.run('backup plants.bak --yes')).toEqual(
+      refusal(`${at('plants.bak')} cannot be replaced by a backup: ${why}`, 'Choose another file for the backup'),
+    )
+  })
+
   test.runIf(isRoot)('never replaces a file of another user (needs root)', async () => {
     user.write('empty', '')
     fs.chownSync(at('empty'), 65_534, 65_534)
@@ -176,6 +207,16 @@ describe('restore', () => {
     await expect(restored).rejects.toMatchObject({ type: 'unavailable', message })
     expect(await listOf('local')).toBe(moss + fern)
     expect(names().filter((name) => name.includes('before-restore'))).toEqual([])
+  })
+
+  test.skipIf(isWindows)('notices a change of a backup that keeps its time (needs times of changes)', async () => {
+    const backup = at('plants.bak')
+    const time = new Date(1_000_000)
+    fs.utimesSync(backup, time, time)
+    const { version } = await checkBackup(fileAddress(user.store), backup, openOptions())
+    fs.writeFileSync(backup, fs.readFileSync(backup))
+    fs.utimesSync(backup, time, time)
+    expect(fileVersion(backup)).not.toBe(version)
   })
 
   test('takes no store with changes beside its file', async () => {
