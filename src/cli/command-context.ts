@@ -19,10 +19,12 @@ import { malformed, PlantsError, shellOption } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
 import {
   type Address,
+  endsWithPlants,
   type HttpAddress,
   isDefaultStore,
   type OwnAddress,
   type PostgresAddress,
+  wrongAddressHint,
 } from '../stores/common/address.js'
 import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Store } from '../stores/common/store.js'
@@ -265,9 +267,10 @@ export class CommandContext extends SettingsContext {
   notFound(id: bigint, store: object | undefined): PlantsError {
     const { name } = this.address
     const place = store ? `in ${name}` : `because there is no store at ${name} yet`
-    const hint = store
+    const listing = store
       ? `List the plants with: plants list${this.storeFlag}`
       : 'List the stores with: plants stores list'
+    const hint = endsWithPlants(this.address) ? wrongAddressHint : listing
     return new PlantsError('notFound', `No plant has id ${id} ${place}`, { hint })
   }
 }

@@ -63,6 +63,13 @@ export function isDefaultStore(address: Address): boolean {
   return address.scheme === 'sqlite' && address.isDefault
 }
 
+export const wrongAddressHint = 'Is the address right? It is the base URL: the part before /plants'
+
+/** Whether it may be the address of the plants instead of the base URL before them. */
+export function endsWithPlants(address: Address): boolean {
+  return address.scheme === 'http' && /\/plants$/.test(address.url.pathname)
+}
+
 /** What a credential is saved under. */
 export function loginAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.login : address.name

@@ -1,6 +1,7 @@
 import type { Hint } from '../../platform/advice.js'
 import { isTimeout } from '../../platform/clock.js'
 import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { wrongAddressHint } from '../common/address.js'
 import { defaultRights, rights } from '../common/token-store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
@@ -44,7 +45,6 @@ type Meaning = [type: ErrorType, hint?: Hint | ((name: string) => string)]
 
 const sourceHint = (name: string) => `This message is from ${name}`
 const moved: Meaning = ['unavailable', { code: 'useNewAddress' }]
-export const wrongAddressHint = 'Is the address right? It is the base URL: the part before /plants'
 const wrongAddress: Meaning = ['rejected', wrongAddressHint]
 const later: Meaning = ['unavailable', 'Nothing was stored. Try again later']
 

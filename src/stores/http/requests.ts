@@ -1,7 +1,8 @@
 import { retrying } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
+import { endsWithPlants, wrongAddressHint } from '../common/address.js'
 import { nextPause, patienceOf, tryingAgain } from '../common/retry-policy.js'
-import { isLost, policy, resultOf, wrongAddressHint } from './failures.js'
+import { isLost, policy, resultOf } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe, supportsKeys, unsupportedError } from './plant-request.js'
 
@@ -80,11 +81,18 @@ export class Requests {
     return method !== 'POST' || supportsKeys(await this.#describe(start))
   }
 
-  /** A service that answers 404 or 405 may not have the operation at all, or not be at this address. */
+  /**
+   * A service that answers 404 or 405 may not have the operation at all, or not be at this address. Below /plants, what
+   * it answers with 400 is about another operation.
+   */
   async #explained(request: HttpRequest<unknown>, error: unknown, start: number): Promise<PlantsError | undefined> {
-    const isMissing = error instanceof PlantsError && (error.status === 404 || error.status === 405)
-    if (!isMissing || request.method === 'POST' || request.isPublic) return undefined
+    if (!(error instanceof PlantsError) || request.method === 'POST' || request.isPublic) return undefined
+    const isMissing = error.status === 404 || error.status === 405
+    const isOther = error.status === 400 && error.type === 'rejected' && endsWithPlants(this.client.address)
+    if (!isMissing && !isOther) return undefined
     const document = await this.#describe(start)
+    if (isOther)
+      return document ? undefined : new PlantsError(error.type, error.message, { ...error, hint: wrongAddressHint })
     if (!document && request.isOfOnePlant && !this.signal.aborted)
       await this.client.warnOnce('address', `${this.client.address.name} has no openapi.json. ${wrongAddressHint}`)
     return document && unsupportedError(document, request)

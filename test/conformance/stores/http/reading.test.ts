@@ -114,6 +114,22 @@ describe('a service that can be read', () => {
     ).toMatchObject({ code: 1, hint: isRight })
   })
 
+  test.each(['list', 'count', 'export', 'create --id next --name Fern', 'get 1', 'update 1 --tag x', 'delete 1 --yes'])(
+    'is asked at its base URL, not at its plants: %s',
+    async (line) => {
+      const unlike = json(400, { error: 400, message: 'There is no parameter "limit"' })
+      const [lists, at] = ['/v1/plants/plants', '/v1/plants/plants/1']
+      const answers = { [`GET ${lists}`]: [unlike], [`GET ${at}`]: [missing], [`PATCH ${at}`]: [missing] }
+      const wrong = { base: '/v1/plants', description: http(404) }
+      const { code, hint } = await runAt(line, { ...answers, [`DELETE ${at}`]: [missing] }, wrong)
+      expect({ code, hint }).toEqual({ code: 1, hint: isRight })
+      const own = { 'GET /v1/plants/plants': [unlike] }
+      expect(await runAt('list', own, { base: '/v1/plants' })).toMatchObject({
+        hint: 'This message is from URL/v1/plants',
+      })
+    },
+  )
+
   const desc = 'GET /plants?limit=2&order=desc'
   const above = 'GET /plants?limit=1&after=1'
 
