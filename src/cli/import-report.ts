@@ -171,12 +171,18 @@ export class ImportReport implements ImportObserver {
   }
 
   #hintOfRejected(importing: Importer): string {
-    const { dryRun, atomic, idFrom, rejects } = this.#options
+    const { dryRun, atomic, idFrom, rejects, match } = this.#options
     const another = rejects === undefined || dryRun ? '' : ' and another --rejects'
     if (importing.hasUnknownNames) return `To create plants with new names, add --id-from next${another}`
-    const conflict = this.#hintOfConflict(importing, another)
+    const areTwins = importing.twins > 0 && importing.twins === rejectedIn(importing.position.counts)
+    const conflict = areTwins ? undefined : this.#hintOfConflict(importing, another)
     if (conflict !== undefined) return conflict
-    if (dryRun || atomic) return 'Correct the input: nothing was changed'
+    const what = areTwins ? `the ${match ? 'names' : 'ids'} in the input` : 'the input'
+    if (dryRun || atomic) return `Correct ${what}: nothing was changed`
+    if (rejects === undefined && areTwins) {
+      const repeated = hasStored(importing, this.#options) ? this.#repetition(importing.firstId) : ''
+      return `Correct ${what}, and import it again${repeated && ` with${repeated}`}`
+    }
     if (rejects === undefined) {
       const isStored = hasStored(importing, this.#options)
       return `To keep the rejected records in a file, ${isStored ? this.#repeat(importing) : 'add'} --rejects FILE`

@@ -47,7 +47,11 @@ export type Outcome =
   | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
 
 /** An error without a stack, which would take a kilobyte for each of millions of records. */
-export type Problem = Pick<PlantsError, 'type' | 'error' | 'message'> & { hint?: Hint | undefined }
+export type Problem = Pick<PlantsError, 'type' | 'error' | 'message'> & {
+  hint?: Hint | undefined
+  /** Of an import: whether the id or the name is in the input twice. */
+  isTwin?: boolean
+}
 
 export function problem(type: ErrorType, message: string, hint?: Hint): Problem {
   return { type, error: errorValue(type), message, hint }

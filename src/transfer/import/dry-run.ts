@@ -52,7 +52,7 @@ export function dryRunOf(
       const id = idOf(change)
       if (outcome.type === 'created' || outcome.type === 'updated') seen.add(id)
       if (outcome.type !== 'rejected' || change.type !== 'create' || !seen.has(id)) return outcome
-      return rejected(problem('conflict', `${twin(change)} is in the input twice`))
+      return rejected({ ...problem('conflict', `${twin(change)} is in the input twice`), isTwin: true })
     })
   }
 

@@ -65,6 +65,8 @@ export class Importer {
   mayHaveStored: boolean
   /** Records of this run, including those whose outcome is unknown. */
   rejected = 0
+  /** Those of them whose id or name is in the input twice. */
+  twins = 0
   /** Numbers of records of this run by unknown field. */
   readonly otherFields = new Map<string, number>()
 
@@ -214,6 +216,7 @@ export class Importer {
     if (position.records > this.position.records) this.mayHaveStored = true
     this.position = position
     this.rejected += rejected.length
+    this.twins += rejected.filter(({ isTwin }) => isTwin).length
     this.#observer.onProgress(this)
     await this.#observer.onRejected(rejected, must(this.#plan.inputs[position.input]).name)
     if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
@@ -289,6 +292,7 @@ export class Importer {
         message: createdLine
           ? `${twin(change)} is in the input twice, also in line ${createdLine}`
           : outcome.error.message,
+        isTwin: createdLine !== undefined || outcome.error.isTwin === true,
       })
     }
     const files = this.#filesUntil(reader)

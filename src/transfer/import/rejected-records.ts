@@ -11,6 +11,8 @@ export interface RejectedRecord {
   raw: RawRecord
   error: number
   message: string
+  /** Whether its id or name is in the input twice. */
+  isTwin?: boolean
 }
 
 /** Throws `malformed` if the rejected records of both inputs cannot be in one file. */
