@@ -19,7 +19,7 @@ export function defineConfig(command: PlantsCommand, io: Io): void {
   command
     .command('get')
     .description('Print the effective value of a setting.')
-    .addArgument(settingArgument(command))
+    .addArgument(settingArgument(command, settingNames))
     .handler((options: GlobalOptions, name: string) => get(name, options, io))
   command
     .command('set')
@@ -44,10 +44,10 @@ export function defineConfig(command: PlantsCommand, io: Io): void {
     .handler((options: GlobalOptions) => path(options, io))
 }
 
-function settingArgument(command: PlantsCommand) {
+function settingArgument(command: PlantsCommand, names: readonly SettingName[] = saved) {
   return command
-    .createArgument('<setting>', `one of ${saved.join(', ')}`)
-    .choices(saved)
+    .createArgument('<setting>', `one of ${names.join(', ')}`)
+    .choices(names)
     .argParser(String)
 }
 
@@ -58,8 +58,10 @@ function nameOf(text: string, names: readonly SettingName[] = saved): SettingNam
   const ofStore = settingNames.find((name) => name === text || text.endsWith(`.${name}`))
   const option = ofStore ? (settingOf(ofStore).flags ?? `--${ofStore} <command>`) : '--address <address>'
   const isOfStore = ofStore !== undefined || text.endsWith('.address')
-  const hint = isOfStore ? `For one store: plants stores set NAME ${option}` : `The settings are: ${saved.join(', ')}`
-  throw malformed(`There is no setting ${JSON.stringify(text)}`, hint)
+  const hint = isOfStore ? `For one store: plants stores set NAME ${option}` : `The settings are: ${names.join(', ')}`
+  const message =
+    ofStore === text ? `The setting ${text} is not for all stores` : `There is no setting ${JSON.stringify(text)}`
+  throw malformed(message, hint)
 }
 
 async function get(text: string, options: GlobalOptions, io: Io): Promise<void> {

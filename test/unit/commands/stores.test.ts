@@ -143,9 +143,10 @@ test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', a
 
 test.each(['colour', '__proto__', 'stores.team'])('%j is no setting for all stores, for each command', async (name) => {
   const user = gardener()
-  const rejected = refusal(`There is no setting "${name}"`, 'The settings are: store, output, timeout, ca-cert')
-  for (const line of [`get ${name}`, `set ${name} 1m`, `unset ${name}`])
-    expect(await user.run(`config ${line}`)).toEqual(rejected)
+  const rejected = (rest = '') =>
+    refusal(`There is no setting "${name}"`, `The settings are: store, output, timeout, ca-cert${rest}`)
+  expect(await user.run(`config get ${name}`)).toEqual(rejected(', allow-http, token-command'))
+  for (const line of [`set ${name} 1m`, `unset ${name}`]) expect(await user.run(`config ${line}`)).toEqual(rejected())
   expect(user.saved).toEqual({ version: 1, stores })
 })
 
