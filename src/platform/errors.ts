@@ -145,6 +145,7 @@ export const systemReasons: Readonly<Record<string, string>> = {
   ENXIO: 'no such device or address',
   EROFS: 'the disk is read-only',
   ENOSPC: 'no space left on the disk',
+  EFBIG: 'the limit of the size of a file is reached',
   EDQUOT: "this user's disk quota is exceeded",
   EIO: 'the disk or the terminal failed',
   EINVAL: 'it cannot be read',

@@ -43,6 +43,28 @@ export function assertWritableDirectory(folder: string): void {
   accessSync(folder, constants.W_OK | constants.X_OK) // on Windows, also for a file
 }
 
+/** Whether one of the files has become as large as this process may make a file, less what is written at once. */
+export function isAtSizeLimit(paths: readonly string[]): boolean {
+  maxFileSize ??= readMaxFileSize()
+  const sizes = paths.map((path) => statSync(path, { throwIfNoEntry: false })?.size ?? 0)
+  return Math.max(...sizes) > maxFileSize - 65_536
+}
+
+let maxFileSize: number | undefined
+
+/** Of https://nodejs.org/api/report.html */
+interface Limits {
+  userLimits?: { file_size_blocks?: { soft: number | 'unlimited' } }
+}
+
+/** In bytes: RLIMIT_FSIZE, which Windows does not have. */
+function readMaxFileSize(): number {
+  Object.assign(process.report, { excludeNetwork: true }) // otherwise Node looks up the names of connected hosts
+  const { userLimits } = process.report.getReport() as Limits
+  const limit = userLimits?.file_size_blocks?.soft
+  return typeof limit === 'number' ? limit : Infinity
+}
+
 /** Makes the entries of a folder durable, where the file system can. */
 export function syncFolder(folder: string): void {
   let fd: number | undefined

@@ -10,6 +10,7 @@ import {
   systemReasons,
   unlessSystemError,
 } from '../../platform/errors.js'
+import { isAtSizeLimit } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../common/change.js'
 import { headerSql } from './sqlite-format.js'
@@ -65,6 +66,7 @@ const elsewhere: Hint = { code: 'useAnotherStore' }
 function explanationOf(code: number | string, path: string): Cause | undefined {
   if ((code === 14 || code === 'ENOENT') && !existsSync(dirname(path))) return noFolder
   if ((code === 8 || code === 14) && !(isReadable(path) && isWritable(path))) return forbidden
+  if ((code === 10 || code === 13) && isLimited(path)) return limited
   if ((code === 8 || code === 10) && isFull(path)) return full // no space for the wal-index is an I/O error, too
   return explanations[code] ?? (code in systemReasons ? unopened : undefined)
 }
@@ -84,6 +86,11 @@ const full: Cause = {
   sentence: (path) => `No space left on the disk of ${path}`,
   hint: 'Free some space, then try again',
   retryable: true,
+}
+
+const limited: Cause = {
+  sentence: (path) => `The store ${path} could not be used: ${systemReasons['EFBIG']}`,
+  hint: 'Raise the limit, then try again: ulimit -f unlimited',
 }
 
 const unopened: Cause = {
@@ -150,9 +157,19 @@ export function isFull(path: string): boolean {
   return stats !== undefined && stats.bavail * stats.bsize < 1_048_576
 }
 
+/** Whether a file of the store is as large as this process may make one. */
+export function isLimited(path: string): boolean {
+  return isAtSizeLimit(filesOf(path))
+}
+
+/** Those that a store in use has. */
+function filesOf(path: string): string[] {
+  return ['', '-wal', '-shm'].map((suffix) => path + suffix)
+}
+
 /** Also true for a store that does not exist yet. */
 function isReadable(path: string): boolean {
-  return ['', '-wal', '-shm'].every((suffix) => mayAccess(path + suffix, constants.R_OK))
+  return filesOf(path).every((file) => mayAccess(file, constants.R_OK))
 }
 
 /** Also true for a store that can be created. */

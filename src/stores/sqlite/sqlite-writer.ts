@@ -3,7 +3,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
 import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { Connection, SqliteOptions } from './sqlite-connection.js'
-import { explainFailure, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
+import { explainFailure, isLimited, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
 import { isStore, schemaStamp } from './sqlite-schema.js'
 import { fileHasContent, identityOf } from './store-file.js'
 
@@ -136,7 +136,7 @@ export class SqliteWriter {
     } catch (error) {
       this.#rollBack()
       // On an I/O error, such as of a sync, the commit may be in the log, from where a crash would bring it back.
-      throw isDone && primaryCode(error) === 10 ? outcomeUnknown(`The disk failed under ${path}`, error) : error
+      throw isDone && primaryCode(error) === 10 ? outcomeUnknown(failureOf(path), error) : error
     }
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
@@ -169,6 +169,10 @@ export class SqliteWriter {
       if (!isSqliteError(error)) throw error
     }
   }
+}
+
+function failureOf(path: string): string {
+  return isLimited(path) ? `A file of ${path} reached the size limit (ulimit -f)` : `The disk failed under ${path}`
 }
 
 function outcomeUnknown(why: string, cause?: unknown): PlantsError {

@@ -2,11 +2,13 @@ import { once } from 'node:events'
 import { chmodSync, copyFileSync, linkSync, readdirSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import { bash } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { resultOf } from '../../helpers/process.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
+import { isWindows } from '../../helpers/windows.js'
 import { answer, refusal, World } from '../../helpers/world.js'
 
 const isRoot = process.getuid?.() === 0
@@ -50,6 +52,24 @@ test('a store with a second name is rejected', async () => {
 const permissions = 'Change the permissions of the file and its directory, or choose another file with --store PATH'
 const unwritable = (path: string) => refusal(`The store ${path} cannot be written by this user`, permissions, 4)
 const unreadable = (path: string) => refusal(`The store ${path} cannot be read by this user`, permissions, 4)
+
+test.skipIf(isWindows)('a store that reaches the limit of the size of a file says so (needs ulimit)', async () => {
+  const user = new World()
+  const lines = Array.from({ length: 20_000 }, (_, id) => `{"id":${id},"name":"Fern"}\n`)
+  user.write('many.ndjson', lines.join(''))
+  const reason = 'the limit of the size of a file is reached'
+  const limited = (hint: string, code: number) => ({ code, err: expect.stringContaining(`${reason}\n  ${hint}`) })
+  const raise = limited('Raise the limit, then try again: ulimit -f unlimited', 4)
+  expect(await bash(user, 'ulimit -f 20; "$plants" import many.ndjson')).toMatchObject(raise)
+  const during = `A file of ${user.store} reached the size limit (ulimit -f) during a commit`
+  expect(await bash(user, 'ulimit -f 200; "$plants" import many.ndjson')).toMatchObject({
+    code: 5,
+    err: expect.stringContaining(`${during}: whether it is stored is unknown\n`),
+  })
+  expect(await bash(user, '"$plants" import many.ndjson')).toMatchObject({ code: 0 })
+  expect(await bash(user, 'ulimit -f 100; "$plants" backup plants.bak')).toMatchObject(raise)
+  expect(await bash(user, 'ulimit -f 100; "$plants" export plants.csv')).toMatchObject(limited('Choose another', 74))
+})
 
 describe.runIf(canDropRights)('a place that may not be written', () => {
   test('can still be read and exported, and takes no plant', async () => {
