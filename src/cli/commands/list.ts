@@ -1,7 +1,7 @@
 import { outputFormats } from '../../config/option-values.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Printer } from '../../output/printer.js'
-import { fieldNames, grouped, plantCount, type StoredPlant } from '../../plant/plant.js'
+import { fieldNames, grouped, idFromText, plantCount, type StoredPlant } from '../../plant/plant.js'
 import { malformed, must, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/common/address.js'
@@ -86,7 +86,17 @@ async function noteFound(shown: number, options: QueryOptions, store: Store, con
   if (!isFiltered(options)) {
     if (shown === 0) await context.warn('No plants')
   } else if (shown > 0) await context.warn(`Found ${plantCount(shown)}`)
-  else await context.warn(`No plants match${await similarTags(options, store, context)}`)
+  else
+    await context.warn(
+      `No plants match${(await similarTags(options, store, context)) || hintOfSearch(options, context)}`,
+    )
+}
+
+/** For what other programs find: an id, and words in any order. */
+function hintOfSearch({ search = '' }: QueryOptions, { storeFlag }: CommandContext): string {
+  const id = idFromText(search)
+  if (id !== undefined) return `. For the plant with this id: plants get ${id}${storeFlag}`
+  return /\S\s+\S/.test(search) ? '. A search is one text, with its words in this order' : ''
 }
 
 /** Such as `. There is a tag Kräuter`, for `--tag kräuter`. A service gets one request, and may reject it. */

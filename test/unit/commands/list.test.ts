@@ -129,6 +129,16 @@ test('delete takes thousands with a tag', async () => {
   expect([code, out.split('\n').length - 1, err]).toEqual([0, 2500, 'plants: Deleted 2,500 plants\n'])
 })
 
+test.each([
+  ['3', 'For the plant with this id: plants get 3'],
+  ['canina rosa', 'A search is one text, with its words in this order'],
+  ['xylem', undefined],
+])('a search for %s that finds nothing says what a search is', async (text, hint) => {
+  await plant({ name: 'Rosa canina' })
+  const err = `plants: No plants match${hint === undefined ? '' : `. ${hint}`}\n`
+  expect(await user.run(['list', '--search', text], onTerminal)).toMatchObject({ code: 0, err })
+})
+
 describe('a tag that no plant has', () => {
   const garden = [
     { tag: 'Kräuter' },
