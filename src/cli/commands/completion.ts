@@ -6,7 +6,7 @@ import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { printable, shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { isNamed, loadCommand, type PlantsCommand } from '../command.js'
+import { type GlobalOptions, isNamed, loadCommand, type PlantsCommand } from '../command.js'
 import { topics } from './help.js'
 
 /**
@@ -146,7 +146,7 @@ const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 export function defineCompletion(command: PlantsCommand, io: Io): void {
   command
     .description(
-      'Print a script with which a shell completes commands, options, their choices and the names of saved stores. The script calls plants for the candidates, so it never becomes outdated.',
+      'Print a script with which a shell completes commands, options, their choices, the names of saved stores, and tags and ids of a store on this machine. The script calls plants for the candidates, so it never becomes outdated.',
     )
     .addArgument(
       command
@@ -219,18 +219,18 @@ async function complete(program: Command, before: string[], text: string, io: Io
     } else operands.push(word)
   }
 
-  if (pending) return valuesOf(pending, text, io)
+  if (pending) return valuesOf(pending, text, storeIn(before), io)
   const { flag, value = '' } = /^(?<flag>--[^=]+)=(?<value>.*)$/s.exec(text)?.groups ?? {}
   if (flag !== undefined) {
     const option = takerOf(command, flag)
-    return option ? { ...(await valuesOf(option, value, io)), prefix: `${flag}=` } : { candidates: [] }
+    return option ? { ...(await valuesOf(option, value, storeIn(before), io)), prefix: `${flag}=` } : { candidates: [] }
   }
   if (text.startsWith('-')) return { candidates: optionsOf(command) }
   const commands = command.name() === 'help' ? helpWords(program) : commandsOf(command)
   if (commands.length > 0) return { candidates: operands.length === 0 ? commands : [] }
   const { registeredArguments } = command
   const argument = registeredArguments[operands.length] ?? registeredArguments.find(({ variadic }) => variadic)
-  if (argument) return valuesOf(argument, text, io)
+  if (argument) return valuesOf(argument, text, storeIn(before), io)
   return { candidates: text === '' ? optionsOf(command) : [] }
 }
 
@@ -253,9 +253,24 @@ function helpWords(program: Command): Candidate[] {
   return [...commandsOf(program).filter(([name]) => name !== 'help'), ...words]
 }
 
+/** The store that the words name. */
+function storeIn(words: string[]): GlobalOptions {
+  const named = words.map((word, index) => {
+    const isValue = ['-s', '--store'].includes(words[index - 1] ?? '')
+    return isValue ? word : /^--store=(?<store>.*)$/s.exec(word)?.groups?.['store']
+  })
+  const store = named.findLast((each) => each !== undefined)
+  return store === undefined ? {} : { store }
+}
+
 /** Completes by the choices of an option or argument, or by the name of its value. */
-async function valuesOf(of: Option | Argument, text: string, io: Io): Promise<Completions> {
+async function valuesOf(of: Option | Argument, text: string, options: GlobalOptions, io: Io): Promise<Completions> {
   if (of.argChoices) return { candidates: of.argChoices.map((word) => [word, '']) }
+  const isTag = 'long' in of && of.long === '--tag'
+  if (isTag || (!('long' in of) && of.name() === 'id')) {
+    const { storedWords } = await import('../stored-words.js')
+    return { candidates: await storedWords(isTag ? 'tag' : 'id', text, options, io) }
+  }
   const name = 'flags' in of ? /<(?<name>\w+)/.exec(of.flags)?.groups?.['name'] : of.name()
   if (name === 'file' || name === 'files' || name === 'path') return { candidates: [], files: true }
   const isAddress = /^\w+:/.test(text) // which fish would replace by a name with the same letters

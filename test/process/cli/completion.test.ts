@@ -132,6 +132,17 @@ describe.each(shells)('%s', (shell) => {
     expect(await person.type('plants create --file "tw\t')).toEqual(['plants', 'create', '--file', 'two words.json'])
   })
 
+  here('inserts the tags and ids of a store', async () => {
+    const person = await typist(shell)
+    await person.run('create --id 1234 --name Fern --tag shade --store ./g.db')
+    expect(await person.type('plants get -s ./g.db 12\t--tag sh\tX')).toEqual([
+      ...['plants', 'get', '-s', './g.db', '1234', '--tag', 'shX'], // it has no such option
+    ])
+    expect(await person.type('plants list -s ./g.db --tag sh\tX')).toEqual([
+      ...['plants', 'list', '-s', './g.db', '--tag', 'shade', 'X'],
+    ])
+  })
+
   here('runs nothing that is on the line', async () => {
     const person = await typist(shell)
     const words = ['plants', 'create', '--tag', '', '--name', 'X']

@@ -65,6 +65,55 @@ function each(expected: string, ...lines: string[]): [string, string][] {
   return lines.map((line) => [line, expected])
 }
 
+describe('what a store has', () => {
+  const plants = [
+    ...['{"id":1,"name":"Fern","tag":"shade"}', '{"id":12,"name":"Moss","tag":"Kräuter"}', '{"id":-3,"name":"Ivy"}'],
+    ...[
+      '{"id":13,"name":"Oak","tag":"two words"}',
+      '{"id":14,"name":"Elm","tag":"$(id)"}',
+      '{"id":15,"name":"E","tag":"shade"}',
+    ],
+  ]
+
+  async function gardener(store: string) {
+    const user = new World()
+    await user.run(`import - --store ${store}`, { stdin: plants.join('\n') })
+    return user
+  }
+
+  test('is offered: tags and ids that need no quotes, of the store that the line names', async () => {
+    const user = await gardener('local')
+    for (const line of ['list --tag ', 'count -t ', 'update 1 --tag '])
+      expect(await wordsOf(line, user)).toEqual(['shade', 'Kräuter'])
+    expect((await complete('list --tag=sh', user)).shown).toBe('--tag=|shade')
+    const ids = await complete('get 1', user)
+    expect([ids.words, ids.meanings]).toEqual([
+      ['1', '12', '13', '14', '15'],
+      ['Fern', 'Moss', 'Oak', 'Elm', 'E'],
+    ])
+    expect(await wordsOf('delete 1 15', user)).toEqual(['15'])
+    const other = await gardener('./other.db')
+    for (const line of ['-s ./other.db get 12', 'get --store=./other.db 12'])
+      expect(await wordsOf(line, other)).toEqual(['12'])
+    expect(other.has('data')).toBe(false)
+  })
+
+  test('is offered up to a hundred words', async () => {
+    const user = new World()
+    const many = Array.from({ length: 250 }, (_, id) => `{"id":${id},"name":"F","tag":"t${id}"}`)
+    await user.run('import', { stdin: many.join('\n') })
+    for (const line of ['get ', 'list --tag ']) expect(await wordsOf(line, user)).toHaveLength(100)
+  })
+
+  test('is not looked up where it is not a file, or cannot be read', async () => {
+    const user = new World()
+    user.write('none.txt', 'water the fern')
+    for (const store of ['http://127.0.0.1:9', 'postgres://me@127.0.0.1:9/a', './none.txt', './gone.db', 'gone'])
+      expect(await wordsOf(`get --store ${store} `, user), store).toEqual([])
+    expect(user.has('gone.db')).toBe(false)
+  })
+})
+
 describe('saved stores', () => {
   const address = 'https://plants.example.com/v1'
   const stores = { garden: { address: '/srv/garden.db' }, team: { address } }
