@@ -61,15 +61,33 @@ async function create({ note, expires, allow, ...options }: CreateTokenOptions, 
   const token = newToken()
   const store = await (await context.ownOpener()).open()
   try {
+    const same = note === undefined ? [] : await validIds(note, store.tokens, createdAt)
     const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
     const hint = `Revoke it with: plants tokens revoke ${added.id}${context.storeFlag}`
     await context.printWord(token, { ...added, token }, hint)
     const validity = expiresAt ? `, valid until ${expiresAt.toISOString().slice(0, 16)}Z` : ''
     if (io.stdout.isTerminal && !context.reporter.isJson)
       await context.warn(`This is token ${added.id}${validity}. It is not shown again`)
+    if (note !== undefined && same.length > 0) await context.warn(sameNote(note, [...same, added.id]), 'warning')
   } finally {
     await store.close()
   }
+}
+
+async function validIds(note: string, tokens: TokenStore, at: Date): Promise<bigint[]> {
+  const ids: bigint[] = []
+  for await (const page of tokens.list())
+    for (const token of page) if (token.note === note && isValid(token, at.getTime())) ids.push(token.id)
+  return ids
+}
+
+function isValid({ revokedAt, expiresAt }: Token, time: number): boolean {
+  return !revokedAt && (expiresAt?.getTime() ?? Infinity) > time
+}
+
+/** Which a revocation by the note does not tell apart. */
+function sameNote(note: string, ids: readonly bigint[]): string {
+  return `${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
@@ -80,7 +98,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
       escapeControlChars(token.note ?? ''),
       dayOf(token.createdAt),
       dayOf(token.expiresAt),
-      token.revokedAt ? 'revoked' : (token.expiresAt?.getTime() ?? Infinity) > io.time() ? 'valid' : 'expired',
+      token.revokedAt ? 'revoked' : isValid(token, io.time()) ? 'valid' : 'expired',
       token.rights.join(','),
     ]
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
@@ -139,9 +157,14 @@ async function revokeNamed(name: string, tokens: TokenStore, at: Date, storeFlag
   const open = named.filter(({ revokedAt }) => !revokedAt)
   const [first] = open
   if (open.length < 2) return first ? tokens.revoke(first.id, at) : named.at(-1)
-  const ids = open.slice(0, 10).map((token) => token.id)
   const hint = `Use an id: plants tokens revoke ID${storeFlag}`
-  throw malformed(`${open.length} tokens have the note ${JSON.stringify(name)}: ${ids.join(', ')}`, hint)
+  throw malformed(
+    sameNote(
+      name,
+      open.map((token) => token.id),
+    ),
+    hint,
+  )
 }
 
 function dayOf(date: Date | undefined): string {

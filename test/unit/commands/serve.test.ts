@@ -191,6 +191,17 @@ describe('on a terminal, the address is shown once, with what to try', () => {
 
 // What else these commands print is in transcripts/auth.txt.
 
+test('tokens create warns of other valid tokens with its note', async () => {
+  for (const line of ['--note web', '--note other', '--allow read', '--note web --expires 1ms'])
+    await user.run(`tokens create ${line}`)
+  const { code, err } = await user.run('tokens create --note web')
+  expect([code, err]).toEqual([0, 'plants: warning: 2 tokens have the note "web": 1, 5\n'])
+  await user.run('tokens revoke 1')
+  await user.run('tokens revoke 5')
+  expect((await user.run('tokens create --note web')).err).toBe('')
+  expect((await user.run('tokens create')).err).toBe('')
+})
+
 test('tokens create prints all about the token as JSON', async () => {
   const { out } = await user.run('tokens create --note laptop --expires 12h --output json')
   const { createdAt, expiresAt, ...token } = JSON.parse(out)
