@@ -47,6 +47,13 @@ class Pager implements Output {
   readonly #command: string
   readonly #io: Io
   readonly #ended = new AbortController()
+  /** Aborts when the shell has not found the pager, or may not run it. */
+  readonly #missing = new AbortController()
+  /** What was written, while a shell without a pager may not have read it. */
+  #kept: string[] | undefined = []
+  #keptLength = 0
+  /** Of what was kept, to the terminal. */
+  #printing: Promise<void> | undefined
   #starting: Promise<void> | undefined
   /** Undefined if there is no such program. */
   #child: ReturnType<typeof start> | undefined
@@ -67,12 +74,17 @@ class Pager implements Output {
     this.#starting ??= this.#start()
     await this.#starting
     const child = this.#child
-    if (!child) return this.#io.stdout.write(text)
+    if (!child) {
+      await this.#printing
+      return this.#io.stdout.write(text)
+    }
+    this.#keep(text)
     if (child.stdin.write(text)) return
     try {
-      await once(child.stdin, 'drain', { signal: this.signal })
+      await once(child.stdin, 'drain', { signal: AbortSignal.any([this.signal, this.#missing.signal]) })
     } catch (error) {
       this.signal.throwIfAborted()
+      if (isMissing((await child).exitCode)) return this.#printing
       throw error
     }
   }
@@ -89,14 +101,27 @@ class Pager implements Output {
   async end(): Promise<void> {
     await this.#starting
     const child = this.#child
-    if (!child) return
+    if (!child) return this.#printing
     const { signal } = this.#io
     if (signal.aborted) child.stdin.destroy()
     else child.stdin.end()
     await child
+    await this.#printing
     await this.stderr.release()
     const { reason } = signal
     if (reason instanceof PlantsError) throw new PlantsError(reason.type, reason.message, { isReported: true })
+  }
+
+  /** A shell that ends at once has read nothing, and its pipe holds 64 KiB. */
+  #keep(text: string): void {
+    this.#keptLength += text.length
+    this.#kept?.push(text)
+    if (this.#keptLength > maxKept) this.#kept = undefined
+  }
+
+  async #print(text: string): Promise<void> {
+    await this.#io.stdout.write(text)
+    await this.stderr.release()
   }
 
   async #start(): Promise<void> {
@@ -112,12 +137,26 @@ class Pager implements Output {
       if (signal.reason instanceof PlantsError && signal.reason.type === 'terminated') child.kill()
     }
     signal.addEventListener('abort', stop)
-    child.once('exit', () => {
+    child.once('exit', (code) => {
       signal.removeEventListener('abort', stop)
       takeBack()
+      if (isMissing(code) && this.#kept) {
+        this.#child = undefined
+        this.#printing = this.#print(this.#kept.join(''))
+        this.#missing.abort()
+        return
+      }
       this.#ended.abort(Object.assign(new Error('The pager has ended'), { code: 'EPIPE' }))
     })
   }
+}
+
+/** In UTF-16 code units: more than a page of the widest list and the pipe. */
+const maxKept = 4_194_304
+
+/** https://pubs.opengroup.org/onlinepubs/9799919799/utilities/V3_chap02.html#tag_19_08_02 */
+function isMissing(code: number | null | undefined): boolean {
+  return code === 126 || code === 127
 }
 
 function start(execa: typeof import('execa').execa, command: string, { env }: Io) {

@@ -76,6 +76,13 @@ describe.skipIf(!isHere('less'))('in less (needs less)', () => {
 })
 
 describe.skipIf(process.platform === 'win32')('another pager', () => {
+  test.each([2, 20_000])('where its shell does not find it, a list of %i is printed all the same', async (count) => {
+    const { code, screen } = await (await withPlants(count)).terminal('list --no-color', { PAGER: 'no-such-pager "x"' })
+      .ended
+    expect(code).toBe(0)
+    expect(lines(screen).filter((line) => /^\d+ +Plant$/.test(line))).toHaveLength(count)
+  })
+
   test('where the pager is missing, a list is printed as it is', async () => {
     const { code, screen } = await (await withPlants(2)).terminal('list --no-color', { PAGER: 'no-such-pager -R' })
       .ended

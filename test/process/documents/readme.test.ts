@@ -122,10 +122,10 @@ test('the examples in the help work', async () => {
   expect(results).toEqual(lines.map((line) => ({ line, exitCode: 0, stderr: '' })))
 })
 
-/** Runs an example of the help in a folder of its own, with a plant unless it creates one. */
+/** Runs an example of the help in a folder of its own, with a plant and a token unless it creates one. */
 async function runExample(line: string, prepared: string, service: string) {
   const folder = temporaryFolder()
-  const hasPlants = !line.includes('plants create')
+  const hasPlants = !/plants (tokens )?create/.test(line)
   cpSync(prepared, folder, { recursive: true, filter: (path) => hasPlants || !path.endsWith('/data') })
   const real = line.includes('auth') ? line.replace('https://plants.example.com', service) : line
   if (real.includes('auth status')) await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
