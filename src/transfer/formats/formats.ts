@@ -2,6 +2,7 @@ import { parseJson } from '../../plant/exact-json.js'
 import type { FormatName } from '../../plant/records.js'
 import { malformed, must } from '../../platform/errors.js'
 import {
+  type Cell,
   type Cells,
   Chunk,
   type FieldRules,
@@ -151,8 +152,25 @@ async function openTable(
     if (rows.records.length === 0) return { chunks: readTable(lines, parser) } // which are at their end
     const header = headerAt(index, rows, rules, source.name)
     const chunks = readTable(prepend(read, lines), new TableParser(delimiter, source))
-    return { ...header, delimiter, chunks: skipRecords(chunks, must(index) + 1) }
+    const body = skipRecords(chunks, must(index) + 1)
+    return { ...header, delimiter, chunks: delimiter === '|' && !rules.columns ? withoutRule(body) : body }
   }
+}
+
+/** Without the row that Markdown and psql write below a header, such as `---|:--` or `---+---`. */
+async function* withoutRule(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk> {
+  let isFirst = true
+  for await (const chunk of chunks) {
+    const [row] = chunk.records
+    const isRule = isFirst && typeof row === 'object' && row.length > 0 && row.every(isDashes)
+    isFirst = false
+    const rest = isRule ? chunk.slice(1, Infinity) : chunk
+    if (rest.records.length > 0) yield rest
+  }
+}
+
+function isDashes(cell: Cell): boolean {
+  return cell === undefined || (typeof cell === 'string' && /^:?-[-+]*:?$/.test(cell))
 }
 
 /** Which has the first header; of several, and for a message, which divides its row into the most cells. */
