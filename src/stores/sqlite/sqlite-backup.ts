@@ -6,7 +6,7 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { attach, isBusy, isSqliteError, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { countPlants } from './read.js'
-import { checkIntegrity } from './sqlite-check.js'
+import { checkIntegrity, checkTexts } from './sqlite-check.js'
 import { Connection, immutable, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
 import { explainFailure, isFull, nothingChanged, notOurs } from './sqlite-errors.js'
 import { tables } from './sqlite-format.js'
@@ -107,15 +107,17 @@ async function checkedBackup(file: string, options: SqliteOptions): Promise<bigi
     // SQLite would apply it to the backup.
     const changes = unmergedChanges(file)
     if (changes !== undefined) throw notOurs(file, `is not a complete backup, because it has changes in ${changes}`)
-    return await new Connection(file, 'immutable', options).use((backup) =>
-      backup.retry(() => {
+    return await new Connection(file, 'immutable', options).use(async (backup) => {
+      const plants = await backup.retry(() => {
         if (!isStore(backup)) throw notOurs(file, 'contains no store')
         checkIntegrity(backup.db)
         return countPlants(backup)
-      }),
-    )
+      })
+      await checkTexts(backup, options.clock)
+      return plants
+    })
   } catch (error) {
-    const failure = explainFailure(error, file)
+    const failure = explainFailure(nothingChanged(error, options.clock.signal), file)
     if (!(failure instanceof PlantsError) || failure.retryable || failure.type !== 'unavailable') throw failure
     throw malformed(`Not restored: ${failure.message}`, notRestored, error)
   }

@@ -78,6 +78,16 @@ function usingStore<T>(
   })
 }
 
+/** Throws `StoreDamageError` for the first text that is none. */
+export async function checkTexts(connection: Connection, { signal }: SqliteOptions['clock']): Promise<void> {
+  for (let first = smallestId; first <= largestId; ) {
+    await checkSignal(signal)
+    const range = await connection.retry(() => readRange(connection, first))
+    if (!range) return
+    first = range.last + 1n
+  }
+}
+
 /** The range of the next plants. Throws `StoreDamageError` for the first text that is none. */
 function readRange(connection: Connection, first: bigint): (IdRange & { plants: number }) | undefined {
   const range = rangeThatFits(connection, { first, last: largestId }, 4000)

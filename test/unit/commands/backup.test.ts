@@ -229,6 +229,20 @@ describe('restore', () => {
     expect(await listOf('local')).toBe(moss + fern)
   })
 
+  test.each(["CAST(x'ff' AS TEXT)", "'a' || char(0)"])('rejects the text %s, as doctor does', async (text) => {
+    open(at('plants.bak')).exec(`INSERT INTO plants (id, name) VALUES (7, ${text})`)
+    const why = 'the name of plant 7 is not UTF-8, or contains U+0000'
+    expect((await user.run('doctor --store ./plants.bak --output text')).out).toContain(why)
+    for (const flag of ['--yes', '--dry-run'])
+      expect(await user.run(`restore plants.bak ${flag}`)).toEqual(
+        refusal(
+          `Not restored: The store ${at('plants.bak')} is damaged: ${why}`,
+          'Choose a file that plants backup has created',
+        ),
+      )
+    expect(await listOf('local')).toBe(moss + fern)
+  })
+
   test('rejects what is no backup or is damaged, and changes nothing', async () => {
     open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')
     await damagedCopy()
