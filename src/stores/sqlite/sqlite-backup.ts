@@ -6,7 +6,7 @@ import { malformed, PlantsError } from '../../platform/errors.js'
 import { attach, isBusy, isSqliteError, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { countPlants } from './read.js'
-import { checkIntegrity, checkTexts } from './sqlite-check.js'
+import { checkCopiedTexts, checkIntegrity, checkTexts } from './sqlite-check.js'
 import { Connection, immutable, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
 import { explainFailure, isFull, nothingChanged, notOurs } from './sqlite-errors.js'
 import { tables } from './sqlite-format.js'
@@ -168,6 +168,7 @@ function attached<T>({ db }: Connection, path: string, action: (database: 'copy'
 
 function checkedCount({ db }: Connection, database: 'copy'): bigint {
   checkIntegrity(db, database)
+  checkCopiedTexts(db)
   const { count } = db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get() as { count: bigint } // one row
   return count
 }

@@ -146,6 +146,13 @@ describe('backup', () => {
     )
   })
 
+  test('copies no text that a restore would reject', async () => {
+    open(user.store).exec("INSERT INTO plants (id, name, tag) VALUES (7, 'Elm', CAST(x'ff' AS TEXT))")
+    const err = expect.stringContaining('is damaged: the tag of plant 7 is not UTF-8, or contains U+0000\n')
+    expect(await user.run('backup plants.bak')).toMatchObject({ code: 4, out: '', err })
+    expect(names()).not.toContain('plants.bak')
+  })
+
   test.runIf(isRoot)('never replaces a file of another user (needs root)', async () => {
     user.write('empty', '')
     fs.chownSync(at('empty'), 65_534, 65_534)
