@@ -44,11 +44,17 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, syntax: '
   for (const form of long.flatMap((secret) => formsOf(secret, syntax))) redacted = redacted.replaceAll(form, '***')
   // A message may cut a secret after its first characters: those, and all token characters that follow.
   for (const secret of long) {
-    const start = syntax === 'json' ? inJson(secret.slice(0, 8)) : secret.slice(0, 8)
+    const start = syntax === 'json' ? inJson(startOf(secret)) : startOf(secret)
     const rest = syntax === 'json' ? '[\\w.~+/%=-]*' : '[\\w.~+/%=\\\\-]*'
     redacted = redacted.replace(RegExp(escapeRegExp(start) + rest, 'g'), '***')
   }
   return redacted
+}
+
+/** At least 8 characters: as many as no ordinary word begins with, such as `password1` and not `password`. */
+function startOf(secret: string): string {
+  const other = secret.search(/[^\p{L}_-]/u)
+  return secret.slice(0, other === -1 ? 16 : Math.min(Math.max(other + 1, 8), 16))
 }
 
 function formsOf(secret: string, syntax: 'text' | 'json'): string[] {

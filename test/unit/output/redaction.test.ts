@@ -244,3 +244,10 @@ test('a line of JSON stays one, wherever a secret begins and ends in it', () => 
       expect(JSON.stringify(JSON.parse(line))).not.toContain(JSON.stringify(secret).slice(1, -1))
     }
 })
+
+test('ordinary words stay, also those that a secret begins with', () => {
+  const secrets = new Set(['password1', 'database-2024', `plants_c${'Ab3-_x9'.repeat(6)}`, 'correcthorsebatterystaple'])
+  const text = 'The password of plants_clone, correct, is in the database-server'
+  expect(redact(text, { secrets })).toBe(text)
+  expect(redact('password1 database-2024 plants_cAb3-_x… correcthorsebatt…', { secrets })).toBe('*** *** ***… ***…')
+})
