@@ -114,7 +114,13 @@ function assertTexts(row: Row): void {
 
 /** As `checkTexts`, of a copy that nobody else has open: in one call, as the check of its structure. */
 export function checkCopiedTexts(db: Database): void {
-  for (const row of db.prepare(selectTexts('copy')).iterate()) assertTexts(row)
+  const sql = `${selectTexts('copy')} WHERE ${isBeyondAscii('name')} OR ${isBeyondAscii('tag')}`
+  for (const row of db.prepare(sql).iterate()) assertTexts(row)
+}
+
+/** Whether a text has other characters than those from U+0001 to U+007F. `length` ends at U+0000. */
+function isBeyondAscii(column: 'name' | 'tag'): string {
+  return `octet_length(${column}) <> length(${column}) OR ${column} GLOB '*[^' || char(1) || '-' || char(127) || ']*'`
 }
 
 /** Checks pages, types and indexes. Throws `StoreDamageError`. */
