@@ -2,7 +2,9 @@ import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
+import { bin } from '../../helpers/process.js'
 import { isHere } from '../../helpers/programs.js'
+import { terminalFor } from '../../helpers/terminal.js'
 import { World } from '../../helpers/world.js'
 
 const less = { PAGER: 'less' }
@@ -77,9 +79,14 @@ describe.skipIf(!isHere('less'))('in less (needs less)', () => {
 
 describe.skipIf(process.platform === 'win32')('another pager', () => {
   test.each([2, 20_000])('where its shell does not find it, a list of %i is printed all the same', async (count) => {
-    const { code, screen } = await (await withPlants(count)).terminal('list --no-color', { PAGER: 'no-such-pager "x"' })
-      .ended
-    expect(code).toBe(0)
+    const user = await withPlants(count)
+    // A terminal whose program ends is closed soon, whether or not all of it was read.
+    const env = { ...user.env, PATH: process.env['PATH'] ?? '', HOME: user.home, PAGER: 'no-such-pager "x"' }
+    const session = terminalFor('sh', ['-c', `${bin} list --no-color; echo code $?; read line`], user.home, env)
+    await session.see('code 0')
+    const { screen } = session
+    session.type('\r')
+    await session.ended
     expect(lines(screen).filter((line) => /^\d+ +Plant$/.test(line))).toHaveLength(count)
   })
 
