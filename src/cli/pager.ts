@@ -166,7 +166,8 @@ function start(execa: typeof import('execa').execa, command: string, { env }: Io
     stderr: 'inherit',
     reject: false,
     buffer: false,
-    env: { LESS: 'FRX', ...env },
+    // Texts are UTF-8, whatever the locale is, which a container often lacks: less would show their bytes.
+    env: { LESS: 'FRX', LESSCHARSET: 'utf-8', ...env },
     extendEnv: false,
   } as const
   // PAGER is a command of the shell, as for git. Without a shell, a missing program is found before it is written to.

@@ -50,6 +50,13 @@ describe.skipIf(!isHere('less'))('in less (needs less)', () => {
     expect(lines(screen)).toEqual(['ID  NAME   TAG', '1  Plant', '2  Plant', 'plants: Found 2 plants'])
   })
 
+  test.each(['C', 'en_US.UTF-8'])('a name is shown in its letters, whatever the locale: %s', async (locale) => {
+    const user = await withPlants(1)
+    await user.spawn('create --id 2 --name Ähre')
+    const { screen } = await user.terminal('list', { ...less, LC_ALL: locale }).ended
+    expect(lines(screen)).toEqual(['ID  NAME   TAG', '1  Plant', '2  Ähre'])
+  })
+
   const page = Array.from({ length: 300 }, (_, index) => ({ id: index + 1, name: 'Plant' }))
   const firstPage = json(200, page, { Link: '</plants?after=300>; rel="next"' })
 
