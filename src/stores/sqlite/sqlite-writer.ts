@@ -55,13 +55,12 @@ export class SqliteWriter {
 
   #add<T>(work: () => T | Promise<T>, creates: number, isAlone: boolean, commits: (result: T) => boolean = () => true) {
     return new Promise<T>((resolve, reject) => {
+      let result: T | Promise<T>
       const perform = () => {
-        const result = work()
-        job.settle = () => resolve(result)
+        result = work()
         return isAlone ? Promise.resolve(result).then(commits) : true
       }
-      const job: Job = { creates, isAlone, perform, settle: () => undefined, reject }
-      this.#jobs.push(job)
+      this.#jobs.push({ creates, isAlone, perform, settle: () => resolve(result), reject })
       // In the next turn of the event loop, so that simultaneous calls share a transaction.
       if (!this.#isRunning) setImmediate(() => this.#run())
       this.#isRunning = true
