@@ -35,8 +35,8 @@ const inexact = /\d(?:[.eE]|\d{15})/
 function digitsOf(json: string, key: string): string {
   const name = JSON.stringify(key)
   const at = json.indexOf(name)
-  // Without escapes, a name in quotes that occurs once is the key, and no part of a text.
-  const isClear = at !== -1 && json.indexOf(name, at + 1) === -1 && !json.includes('\\')
+  // Without escapes other than `\"`, a key is written in one way only: a name in quotes that occurs once is the key.
+  const isClear = at !== -1 && json.indexOf(name, at + 1) === -1 && !/\\[^"]/.test(json)
   number.lastIndex = at + name.length
   return (isClear && number.exec(json)?.[1]) || JSON.parse(withQuotedNumbers(json))[key]
 }

@@ -34,13 +34,11 @@ const rowsAtOnce = 50
 
 function orderById(changes: readonly Change[]): number[] {
   const order = [...changes.keys()]
-  const compare = (one: number, other: number) => {
-    const a = idOf(must(changes[one]))
-    const b = idOf(must(changes[other]))
-    return a < b ? -1 : Number(a > b)
-  }
-  const isInOrder = order.every((index) => index === 0 || compare(index - 1, index) <= 0)
-  return isInOrder ? order : order.sort(compare)
+  const idAt = (index: number) => idOf(must(changes[index]))
+  const isInOrder = order.every((index) => index === 0 || idAt(index - 1) <= idAt(index))
+  return isInOrder
+    ? order
+    : order.sort((one, other) => (idAt(one) < idAt(other) ? -1 : Number(idAt(one) > idAt(other))))
 }
 
 /** All or none: false if one is not a plain create, or is refused, such as for an id that exists. */

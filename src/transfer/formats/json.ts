@@ -27,12 +27,13 @@ export async function* readNdjson(
   const misencoded = problem('malformed', `Not ${other}`)
   for await (const { first, texts, invalid } of readLines(blocks)) {
     const chunk = new Chunk()
-    for (const [index, text] of texts.entries()) {
-      const line = first + index
+    let line = first
+    for (const text of texts) {
       if (isTooLarge(text)) chunk.add('', line, recordTooLarge)
-      else if (invalid.has(index)) chunk.add(text, line, misencoded)
+      else if (invalid.has(line - first)) chunk.add(text, line, misencoded)
       else if (text.charCodeAt(0) > 0x20 || !/^[ \t\r]*$/.test(text))
         chunk.add(text.endsWith('\r') ? text.slice(0, -1) : text, line)
+      line += 1
     }
     if (chunk.records.length > 0) yield chunk
   }

@@ -33,11 +33,12 @@ export class TableParser {
 
   /** Adds the rows that the lines complete, without blank ones. Throws `malformed` for what is not of the encoding. */
   parse({ first, texts, ends, invalid }: Lines, rows: Chunk<Cells>, maxRows = Infinity): void {
-    for (const [index, text] of texts.entries()) {
-      const line = first + index
+    let line = first
+    for (const text of texts) {
       if (this.isBroken || rows.records.length === maxRows) return
-      if (invalid.has(index)) throw this.#source.misencoded(line)
-      this.#add(text, ends?.[index] ?? '\n', line, rows)
+      if (invalid.has(line - first)) throw this.#source.misencoded(line)
+      this.#add(text, ends?.[line - first] ?? '\n', line, rows)
+      line += 1
     }
   }
 
@@ -74,9 +75,9 @@ export class TableParser {
     if (isOpen || this.isBroken) return
     const cells = why ? this.#plainCells(content) : this.#cells
     const width = widthOf(cells)
-    if (!this.#isWide && width < cells.length) cells.length = width
     if (isTooLarge) rows.add([], this.#line, recordTooLarge)
-    else if (width > 0) rows.add(cells, this.#line, why)
+    // A copy has no room for more cells, which would take as much memory as the row.
+    else if (width > 0) rows.add(cells.slice(0, this.#isWide ? cells.length : width), this.#line, why)
   }
 
   /** @returns why they cannot be read */

@@ -239,7 +239,8 @@ export class Importer {
     const mapper = new Mapper(this.#plan, header, ids, this.otherFields)
     const mapped: Mapped[] = []
     const nextIds: (string | undefined)[] = []
-    for (const [index, raw] of records.entries()) {
+    for (const raw of records) {
+      const index = mapped.length
       const { nextId: number } = mapper
       const one = problems.get(index) ?? mapper.map(raw)
       // A run that was killed may have created what has the number of a record, and is matched to it.

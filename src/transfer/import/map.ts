@@ -26,8 +26,12 @@ export function twin(change: MappedChange): string {
 /** Makes changes of the records of an import. */
 export class Mapper {
   readonly #rules: FieldRules
+  /** The names of mapped fields in the input. */
+  readonly #sources: readonly string[]
   readonly #ifExists: ExistsPolicy
   readonly #header: Header | undefined
+  /** Of the header: a Map makes an array of each entry, for each row. */
+  readonly #columns: readonly (readonly [FieldName, number])[]
   /** Of numbered records: the ids of others must be below. */
   readonly #firstId: bigint | undefined
   /** If records are matched by their names. */
@@ -44,8 +48,10 @@ export class Mapper {
     otherFields: Map<string, number>,
   ) {
     this.#rules = rules
+    this.#sources = Object.values(rules.map)
     this.#ifExists = ifExists
     this.#header = header
+    this.#columns = [...(header?.columns ?? [])]
     this.#firstId = ids.firstId
     this.#names = ids.names
     this.#otherFields = otherFields
@@ -100,7 +106,7 @@ export class Mapper {
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells = []): string[] {
-    for (const [name, column] of this.#header?.columns ?? []) {
+    for (const [name, column] of this.#columns) {
       const cell = cells[column]
       if (typeof cell === 'object' && (name === 'id' || cell.digits === undefined)) return [`${name} ${cell.reason}`]
     }
@@ -111,9 +117,9 @@ export class Mapper {
   }
 
   #recordOf(cells: Cells): Record<string, unknown> {
-    const { columns, others, names } = must(this.#header)
+    const { others, names } = must(this.#header)
     const record: Record<string, unknown> = {}
-    for (const [name, column] of columns) {
+    for (const [name, column] of this.#columns) {
       const cell = cells[column]
       // An empty cell has no text, which only an optional field may have.
       if (name !== 'id') record[name] = cell === undefined && name === 'tag' ? null : textOf(cell)
@@ -129,7 +135,7 @@ export class Mapper {
   /** A field of the record with the name of a mapped field is an unknown field. */
   #renamed(value: unknown): unknown {
     const { map } = this.#rules
-    const sources = Object.values(map)
+    const sources = this.#sources
     if (sources.length === 0 || !isObject(value)) return value
     const renamed = new Map<string, unknown>()
     for (const [key, item] of Object.entries(value))
@@ -167,7 +173,7 @@ function textOf(cell: Cell): Cell {
 
 /** In a table, zeros before an id and `.0` after it do not count. */
 function idIn(cell: string): bigint | string {
-  if (/^-?\d{1,18}$/.test(cell)) return BigInt(cell)
+  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
   const { sign, digits } = /^(?<sign>-?)0*(?<digits>\d{1,19})(?:\.0{1,40})?$/.exec(trimWhiteSpace(cell))?.groups ?? {}
   return digits === undefined ? cell : BigInt(`${sign}${digits}`)
 }
