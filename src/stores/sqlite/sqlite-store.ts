@@ -8,7 +8,7 @@ import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '..
 import { type Right, rights, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
 import { applyChanges } from './apply.js'
 import { countPlants, countTexts, readPlants } from './read.js'
-import { assertSorted, belowAll, findPlant } from './rows.js'
+import { assertSorted, belowAll, findPlant, findPlants } from './rows.js'
 import { type Connection, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
 import { isWritable, replacedStore, StoreDamageError } from './sqlite-errors.js'
 import { SqliteWriter } from './sqlite-writer.js'
@@ -95,7 +95,8 @@ export class SqliteStore implements OwnStore {
 
   get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     return this.#connection.run(() => {
-      const found = ids.flatMap((id) => findPlant(this.#connection, 'id', id) ?? [])
+      const one = (id: bigint) => findPlant(this.#connection, 'id', id) ?? []
+      const found = ids.length === 1 ? ids.flatMap(one) : findPlants(this.#connection, ids)
       return new Map(found.map((plant) => [plant.id, plant]))
     })
   }

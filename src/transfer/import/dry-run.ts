@@ -25,26 +25,26 @@ export function dryRunOf(
 ): Pick<Store, 'write' | 'close'> {
   const db = connect(':memory:', { readOnly: false })
   db.exec('CREATE TEMP TABLE planned (id INTEGER PRIMARY KEY, name TEXT, tag TEXT); PRAGMA temp.cache_size=-16384')
-  const find = db.prepare('SELECT name, tag FROM planned WHERE id = ?')
+  const find = db.prepare('SELECT id, name, tag FROM planned WHERE id IN (SELECT value FROM json_each(?))')
   const remember = db.prepare('REPLACE INTO planned (id, name, tag) VALUES (?, ?, ?)')
 
-  function plannedPlant(id: bigint): NewPlant | undefined {
-    const row = find.get(id) as { name: string; tag: string | null } | undefined // as `remember` writes them
-    return row && plantFrom(id, row.name, row.tag)
+  function plannedPlants(ids: readonly bigint[]): Map<bigint, NewPlant> {
+    const rows = find.all(`[${ids.join()}]`) as { id: bigint; name: string; tag: string | null }[] // of `remember`
+    return new Map(rows.map(({ id, name, tag }) => [id, plantFrom(id, name, tag)]))
   }
 
   /** The outcomes of changes, of which only a store that is readable knows what they change. */
   async function outcomesOf(changes: readonly Change[], maxRejected: number): Promise<Outcome[]> {
-    const stored = await store?.get(changes.map(idOf))
+    const ids = changes.map(idOf)
+    const planned = plannedPlants(ids)
+    const stored = await store?.get(ids)
     const known = new Map<bigint, NewPlant | undefined>()
-    const seen = new Set<bigint>()
+    const seen = new Set(planned.keys())
     for (const change of changes) {
       const id = idOf(change)
       if (known.has(id)) continue
-      const planned = plannedPlant(id)
-      if (planned) seen.add(id)
       const isUnknown = !isReadable && change.type === 'update' && change.patch.name == null
-      known.set(id, planned ?? stored?.get(id) ?? (isUnknown ? { id, name: '' } : undefined))
+      known.set(id, planned.get(id) ?? stored?.get(id) ?? (isUnknown ? { id, name: '' } : undefined))
     }
     const plants = [...known.values()].flatMap((plant) => (plant ? { plant } : []))
     return planOf(plants, changes, maxRejected).outcomes.map((outcome, index) => {
