@@ -78,7 +78,7 @@ function truncate(width: number, text: string): string {
  */
 export function displayWidth(text: string): number {
   if (/^[ -~]*$/.test(text)) return text.length
-  const start = text.slice(0, 2 * maxWidth)
+  const start = text.slice(0, 2 * maxWidth).replace(marksOfLetters, '')
   let width = 0
   for (runs.lastIndex = 0; runs.lastIndex < start.length; ) {
     const run = runs.exec(start)?.groups
@@ -94,6 +94,8 @@ const signs = String.raw`\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u2319`
 /** Such as ❤️ and 1️⃣, an emoji can begin with a sign or a digit. */
 const narrow = String.raw`(?:[${latinGreekCyrillic}${signs}](?![\ufe0f\u20e3]))+`
 const marks = String.raw`[\u0300-\u036f]`
+/** Of decomposed text (NFD): without them, it is one run. */
+const marksOfLetters = new RegExp(`(?=${marks})(?<=[A-Za-z\\xc0-\\u024f])${marks}+`, 'g')
 const chineseAndJapanese = String.raw`\u3000-\u3029\u3041-\u3096\u309b-\u30ff\u3400-\u9fff\uf900-\ufaff\uff01-\uff60`
 const korean = String.raw`\u3131-\u3163\uac00-\ud7a3`
 const wide = `[${chineseAndJapanese}${korean}]+`

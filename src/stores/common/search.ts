@@ -56,10 +56,18 @@ const changedByFolding = RegExp(`[${casedLetter}--[a-z]]`, 'gv')
  * `ß`: equal for texts that are the same to a search.
  */
 export function foldText(text: string): string {
-  if (!notPlain.test(text)) return foldPlain(text)
+  const simple = simpleText(text)
+  if (simple !== undefined) return foldPlain(simple)
   const normal = withoutMarks(text)
   const folded = notPlain.test(normal) ? normal.replace(changedByFolding, foldCase) : foldPlain(normal)
   return folded.replaceAll('ß', 'ss')
+}
+
+/** Without the marks of Latin letters. Undefined for a text that must be normalized to find them. */
+function simpleText(text: string): string | undefined {
+  if (!notPlain.test(text)) return text
+  const bare = text.replace(allLatinMarks, '')
+  return notPlain.test(bare) ? undefined : bare
 }
 
 /** Folds each code unit once, which takes a fifth of the time of JavaScript's functions for texts. */
@@ -125,7 +133,7 @@ function composedOf(letter: string): string {
 let composed: Map<string, string> | undefined
 
 export function contains(text: string, { regexp, hasSharp }: Sought): boolean {
-  const normal = notPlain.test(text) ? withoutMarks(text) : text
+  const normal = simpleText(text) ?? withoutMarks(text)
   return regexp.test(hasSharp ? normal.replace(/[ßẞ]/g, 'ss') : normal)
 }
 

@@ -27,6 +27,13 @@ test('plain characters fold as they do in a text that is normalized', () => {
   expect(wrong).toEqual([])
 })
 
+test('decomposed letters fold as they do in a text that is normalized', () => {
+  const letters = 'aAsßÄøſyİий가蕨🌿. \u0301\u0308\u0316\u0345\u034f\u0306'
+  return check(2000, [fc.string({ unit: fc.constantFrom(...letters), maxLength: 40 })], (text) => {
+    expect({ text, folded: foldText(`${text}\u{20dd}`) }).toEqual({ text, folded: `${foldText(text)}\u{20dd}` })
+  })
+})
+
 test('a text contains what is sought where its folded text does', () => {
   const letters = 'sSßẞſaÄäA\u0308\u0301\u0316\u0345øǿÅKiıİσςΣµΜйи\u0306ꭰᎠﬅﬆ가각\u11a8🌿蕨\uffff. '
   const texts = fc.string({ unit: fc.constantFrom(...letters), maxLength: 12 })
