@@ -2,6 +2,7 @@
 // JSON in argv:
 //   url, pid          of the server
 //   base              the first id, as text; the others have as many digits
+//   name              of the plants that are created
 //   existing          plants are read, at random, of so many ids from `base` on; without it, plants are created
 //   connections       how many there are at the same time
 //   isKept            whether a connection sends one request after the other; otherwise each request has a new one
@@ -17,10 +18,10 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 
 const orders = JSON.parse(process.argv[2])
-const { url, pid, base, existing, connections, isKept, rate, watchesMemory } = orders
+const { url, pid, base, name, existing, connections, isKept, rate, watchesMemory } = orders
 const { warmUp = 0, seconds = Infinity, count = Infinity } = orders
 const { hostname, port, host } = new URL(url)
-const template = Buffer.from(existing ? reading() : creating(), 'latin1')
+const template = Buffer.from(existing ? reading() : creating())
 const idOffset = template.indexOf(base)
 const watchInterval = 10_000 // ms
 
@@ -122,8 +123,9 @@ function reading() {
 }
 
 function creating() {
-  const body = `{"id":${base},"name":"Boston Fern","tag":"shade"}`
-  return `POST /plants HTTP/1.1\r\n${headers()}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  const body = `{"id":${base},"name":${JSON.stringify(name)},"tag":"shade"}`
+  const length = Buffer.byteLength(body)
+  return `POST /plants HTTP/1.1\r\n${headers()}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`
 }
 
 function headers() {

@@ -18,6 +18,7 @@ import { parseArgs } from 'node:util'
 import { end, environmentIn, temporaryFolder } from './common.mjs'
 import { peerServers } from './peers.mjs'
 import { goalText, machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
+import { exampleNames } from './rows.mjs'
 import { load, start } from './server.mjs'
 
 const parts = {
@@ -89,16 +90,16 @@ async function measureCreates() {
     const servers = sync === syncs[0] ? [echo, ...services] : services // the echo has no disk
     for (const kind of Object.keys(kinds))
       for (const connections of counts)
-        for (const server of servers) cells.push({ sync, kind, connections, server, turns: [] })
+        for (const server of servers) cells.push({ sync, kind, connections, server, turns: [], umlauts: [] })
   }
   await takeTurns(cells, ({ kind, connections }) => ({ connections, isKept: kinds[kind] }))
-  const rowOf = ({ kind, connections, server, turns }) => {
+  const rowOf = ({ sync, kind, connections, server, turns, umlauts }) => {
     const ofEcho = cells.find((cell) => cell.server === echo && cell.kind === kind && cell.connections === connections)
     const goal = connections === 64 && kind === 'new' && sync in leastOfEcho ? { least: leastOfEcho[sync] } : undefined
-    return [`${connections} ${kind}`, server.title, ...figuresOf(turns, ofEcho.turns, goal)]
+    return [`${connections} ${kind}`, server.title, ...figuresOf(turns, ofEcho.turns, goal), ratesOf(umlauts, turns)]
   }
   const tables = syncs.map((sync) => [
-    [diskOf(sync), 'server', 'creates/s', '× echo', 'goal', 'p50, ms', 'p99, ms'],
+    [diskOf(sync), 'server', 'creates/s', '× echo', 'goal', 'p50, ms', 'p99, ms', 'umlauts, × English'],
     ...cells.filter((cell) => cell.sync === sync).map(rowOf),
   ])
   report('creates', { machine, how, tables, isRecorded })
@@ -131,18 +132,27 @@ async function measureOpenLoop() {
 
 /** Reads of one plant, over 64 kept connections. */
 async function measureReads() {
-  const base = firstId()
   const existing = 10_000
-  const cells = [echo, ...services].map((server) => ({ server, turns: [] }))
-  await take(reference, 0, { base, connections: 64, isKept: true, count: existing }, { isLast: false })
-  const orders = { base, existing, connections: 64, isKept: true }
-  await takeTurns(cells, () => orders, { isLast: false, expected: existing })
+  const bases = Object.keys(exampleNames).map(() => firstId())
+  const cells = [echo, ...services].map((server) => ({ server, turns: [], umlauts: [] }))
+  for (const [index, name] of Object.values(exampleNames).entries()) {
+    const orders = { base: bases[index], name, connections: 64, isKept: true, count: existing }
+    await take(reference, 0, orders, { isLast: false, expected: (index + 1) * existing })
+  }
+  for (let round = 0; round < rounds; round += 1) {
+    for (const { server, turns, umlauts } of cells) {
+      for (const [index, taken] of [turns, umlauts].entries()) {
+        const orders = { base: bases[index], existing, connections: 64, isKept: true, ...timing() }
+        taken.push(await take(server, 0, orders, { isLast: false, expected: bases.length * existing }))
+      }
+    }
+  }
   removeFiles(reference)
-  const rows = cells.map(({ server, turns }) => {
+  const rows = cells.map(({ server, turns, umlauts }) => {
     const goal = server === echo ? undefined : { least: 0.65 }
-    return [server.title, ...figuresOf(turns, cells[0].turns, goal)]
+    return [server.title, ...figuresOf(turns, cells[0].turns, goal), ratesOf(umlauts, turns)]
   })
-  const heading = ['64 kept connections', 'GET/s', '× echo', 'goal', 'p50, ms', 'p99, ms']
+  const heading = ['64 kept connections', 'GET/s', '× echo', 'goal', 'p50, ms', 'p99, ms', 'umlauts, × English']
   report('reads', { machine, how, tables: [[heading, ...rows]], isRecorded })
 }
 
@@ -207,7 +217,10 @@ async function takeTurns(cells, ordersOf, how) {
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, cell] of cells.entries()) {
       if (process.stderr.isTTY) process.stderr.write(`\rround ${round + 1}, ${index + 1} of ${cells.length}\x1b[K\r`)
-      cell.turns.push(await take(cell.server, cell.sync ?? 0, { ...ordersOf(cell), ...timing() }, how))
+      const [sync, orders] = [cell.sync ?? 0, { ...ordersOf(cell), ...timing() }]
+      cell.turns.push(await take(cell.server, sync, orders, how))
+      const isCompared = cell.umlauts && orders.connections === 64
+      if (isCompared) cell.umlauts.push(await take(cell.server, sync, { ...orders, name: exampleNames.umlauts }, how))
     }
   }
 }
@@ -224,7 +237,7 @@ async function take(server, sync, orders, { isLast = true, expected } = {}) {
   const { argv, address } = (await server.prepare?.()) ?? server
   const { url, pid, stop } = await start([...slowed(sync), ...argv], { env, log, address })
   const before = processorTimeOf(pid)
-  const answers = await load({ url, pid, base: firstId(), ...orders }, env)
+  const answers = await load({ url, pid, base: firstId(), name: exampleNames.English, ...orders }, env)
   const found = { ...answers, processorTime: (processorTimeOf(pid) - before) / answers.acknowledged }
   await stop()
   if (!server.countPlants) return found
@@ -270,6 +283,10 @@ function figuresOf(turns, ofEcho, goal) {
   const rates = series(turns, 'rate')
   const ratio = ratioText(rates, series(ofEcho, 'rate'))
   return [spread(rates), ratio, goalText(ratio, goal), ...latenciesOf(turns)]
+}
+
+function ratesOf(umlauts, english) {
+  return umlauts.length === 0 ? '-' : ratioText(series(umlauts, 'rate'), series(english, 'rate'))
 }
 
 function latenciesOf(turns) {

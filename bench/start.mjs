@@ -17,6 +17,7 @@ import { end, environmentIn, print, temporaryFolder } from './common.mjs'
 import { findExecutable } from './executable.mjs'
 import { fetchNode, versions } from './nodes.mjs'
 import { goalText, machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
+import { exampleNames } from './rows.mjs'
 import { start } from './server.mjs'
 
 const { values: flags } = parseArgs({
@@ -49,7 +50,7 @@ const server = await start([process.execPath, plants, 'serve', '--store', served
   log: join(folder, 'server.log'),
 })
 let nextId = 0
-execFileSync(process.execPath, createArgs([plants], store)(), { env, stdio: 'ignore' }) // makes the store that sqlite3 inserts into
+execFileSync(process.execPath, createArgs([plants], store)('Fern'), { env, stdio: 'ignore' }) // makes the store that sqlite3 inserts into
 const others = othersOf().filter(isInstalled)
 const fetched = flags.matrix ? versions.filter((version) => !version.startsWith('20')).map((v) => fetchNode(v)) : []
 const programs = [...others, ...[...flags.node, ...fetched].flatMap(onNode), ...executables()]
@@ -57,30 +58,33 @@ const programs = [...others, ...[...flags.node, ...fetched].flatMap(onNode), ...
 const [machine, moment] = [machineOf(folder), momentNow()]
 for (let run = -warmUps; run < runs; run += 1) {
   for (const { title, argv, times } of programs) {
-    const [command, ...args] = argv()
-    const begin = performance.now()
-    const { status, error, stderr } = spawnSync(command, args, { env })
-    if (run >= 0) times.push(performance.now() - begin)
-    if (status !== 0) end(1, `${title} ended with ${status ?? error}: ${stderr}`)
+    for (const [script, name] of Object.entries(exampleNames)) {
+      const [command, ...args] = argv(name)
+      const begin = performance.now()
+      const { status, error, stderr } = spawnSync(command, args, { env })
+      if (run >= 0) times[script] = [...(times[script] ?? []), performance.now() - begin]
+      if (status !== 0) end(1, `${title} ended with ${status ?? error}: ${stderr}`)
+    }
   }
 }
 await server.stop()
 
 const rows = programs.map(({ title, times, beside, goal }) => {
   const other = programs.find((program) => program.title === beside)
-  const ratio = other ? ratioText(times, other.times) : '-'
-  return [title, spread(times), ratio, other ? beside : '-', goalText(ratio, goal)]
+  const ratio = other ? ratioText(times.English, other.times.English) : '-'
+  const umlauts = ratioText(times.umlauts, times.English)
+  return [title, spread(times.English), ratio, other ? beside : '-', goalText(ratio, goal), umlauts]
 })
 const executable = findExecutable()
 const size = executable ? `; the executable has ${numberText(statSync(executable).size / 1e6)} MB` : ''
 const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %${size}`
-const tables = [[['process', 'ms', '×', 'of', 'goal'], ...rows]]
+const tables = [[['process', 'ms', '×', 'of', 'goal', 'umlauts, × English'], ...rows]]
 report('start', { machine, how, tables, isRecorded: flags.record })
 
 function createArgs(command, to) {
-  return () => {
+  return (name) => {
     nextId += 1
-    return [...command, 'create', '--id', String(nextId), '--name', 'Fern', '--store', to]
+    return [...command, 'create', '--id', String(nextId), '--name', name, '--store', to]
   }
 }
 
@@ -94,7 +98,7 @@ function creates(title, command, besides, goals) {
     argv: createArgs(command, to),
     beside: besides[index],
     goal: { most: goals[index] },
-    times: [],
+    times: {},
   }))
 }
 
@@ -105,7 +109,7 @@ function onNode(node) {
   const ours = checkouts.map((checkout) =>
     creates(`${title}${checkout.suffix}`, [node, join(checkout.root, 'bin/plants.js')], [bare, bare], goals),
   )
-  return [{ title: bare, argv: () => [node, '-e', '0'], times: [] }, ...ours.flat()]
+  return [{ title: bare, argv: () => [node, '-e', '0'], times: {} }, ...ours.flat()]
 }
 
 function executables() {
@@ -127,24 +131,24 @@ function executables() {
 
 function othersOf() {
   const authorization = ['-H', `Authorization: Bearer ${token}`, '-H', 'Content-Type: application/json']
-  const insert = () => {
+  const insert = (name) => {
     nextId += 1
-    const statement = `INSERT INTO plants (id, name) VALUES (${nextId}, 'Fern')`
+    const statement = `INSERT INTO plants (id, name) VALUES (${nextId}, '${name}')`
     return ['sqlite3', store, `PRAGMA synchronous=FULL; ${statement}`]
   }
-  const post = () => {
+  const post = (name) => {
     nextId += 1
-    return ['curl', '-fsS', ...authorization, '--data', `{"id":${nextId},"name":"Fern"}`, `${server.url}/plants`]
+    return ['curl', '-fsS', ...authorization, '--data', `{"id":${nextId},"name":"${name}"}`, `${server.url}/plants`]
   }
-  const insertByUtils = () => {
+  const insertByUtils = (name) => {
     nextId += 1
-    return ['sqlite-utils', 'query', store, `INSERT INTO plants (id, name) VALUES (${nextId}, 'Fern')`]
+    return ['sqlite-utils', 'query', store, `INSERT INTO plants (id, name) VALUES (${nextId}, '${name}')`]
   }
   return [
-    { title: 'sqlite3: INSERT', command: 'sqlite3', argv: insert, times: [] },
-    { title: 'curl: POST', command: 'curl', argv: post, times: [] },
-    { title: 'gh --version', command: 'gh', argv: () => ['gh', '--version'], times: [] },
-    { title: 'sqlite-utils: INSERT', command: 'sqlite-utils', argv: insertByUtils, times: [] },
+    { title: 'sqlite3: INSERT', command: 'sqlite3', argv: insert, times: {} },
+    { title: 'curl: POST', command: 'curl', argv: post, times: {} },
+    { title: 'gh --version', command: 'gh', argv: () => ['gh', '--version'], times: {} },
+    { title: 'sqlite-utils: INSERT', command: 'sqlite-utils', argv: insertByUtils, times: {} },
   ]
 }
 
