@@ -132,7 +132,7 @@ async function openWith<Result>(
 }
 
 const headSize = 16
-const blockSize = 1_048_576
+const blockSize = 524_288
 /** For a pipe: its pieces and the block are in memory at once. */
 const gatheredSize = 262_144
 
