@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import type { StoredPlant, TextName } from '../../plant/plant.js'
+import { isBusy } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/checkpoint-state.js'
@@ -10,7 +11,7 @@ import { applyChanges } from './apply.js'
 import { countPlants, countTexts, readPlants } from './read.js'
 import { assertSorted, belowAll, findPlant, findPlants } from './rows.js'
 import { type Connection, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
-import { isWritable, replacedStore, StoreDamageError } from './sqlite-errors.js'
+import { explainFailure, isWritable, replacedStore, StoreDamageError } from './sqlite-errors.js'
 import { SqliteWriter } from './sqlite-writer.js'
 
 /** The embedded store: one SQLite file, shared by any number of processes. */
@@ -20,6 +21,7 @@ export class SqliteStore implements OwnStore {
   readonly #connection: Connection
   readonly #options: SqliteOptions
   readonly #writer: SqliteWriter
+  #reads: { perform(): void; reject(error: unknown): void }[] = []
   /** Used for many changes. */
   #isPrepared = false
 
@@ -93,11 +95,38 @@ export class SqliteStore implements OwnStore {
     })
   }
 
+  /** Calls of one turn share a transaction: its locks take as long as a plant. */
   get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    return this.#connection.run(() => {
-      const one = (id: bigint) => findPlant(this.#connection, 'id', id) ?? []
-      const found = ids.length === 1 ? ids.flatMap(one) : findPlants(this.#connection, ids)
-      return new Map(found.map((plant) => [plant.id, plant]))
+    return new Promise((resolve, reject) => {
+      const perform = () => {
+        try {
+          const one = (id: bigint) => findPlant(this.#connection, 'id', id) ?? []
+          const found = ids.length === 1 ? ids.flatMap(one) : findPlants(this.#connection, ids)
+          resolve(new Map(found.map((plant) => [plant.id, plant])))
+        } catch (error) {
+          if (isBusy(error)) throw error
+          reject(explainFailure(error, this.#connection.path))
+        }
+      }
+      if (this.#reads.push({ perform, reject }) === 1) queueMicrotask(() => this.#readAll())
+    })
+  }
+
+  async #readAll(): Promise<void> {
+    const reads = this.#reads
+    this.#reads = []
+    const { db } = this.#connection
+    const perform = () => {
+      const isShared = reads.length > 1 && !db.isTransaction
+      if (isShared) db.exec('BEGIN')
+      try {
+        for (const read of reads) read.perform()
+      } finally {
+        if (isShared && db.isTransaction) db.exec('COMMIT')
+      }
+    }
+    await this.#connection.run(perform).catch((error) => {
+      for (const read of reads) read.reject(error)
     })
   }
 

@@ -193,6 +193,19 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     expect((await plantsIn('restore evil.db --yes --store ./mine.db')).code).toBe(2)
   })
 
+  test('also where it is read together with a plant', async () => {
+    const rows = "INSERT INTO plants (id, name) VALUES (1, NULL), (2, 'Moss')"
+    craft('evil.db', [loose, keys, tokens, imports, rows, pretend('plants', plants)])
+    const store = closedAfterTest(await SqliteStore.open(fileAddress(join(folder, 'evil.db')), openOptions()))
+    const found = await Promise.allSettled([1n, 2n, 3n].map((id) => store.get([id])))
+    const message = expect.stringMatching(/evil\.db is damaged: plant 1 has a value that is not text/)
+    expect(found).toEqual([
+      { status: 'rejected', reason: expect.objectContaining({ message }) },
+      { status: 'fulfilled', value: new Map([[2n, { id: 2n, name: 'Moss' }]]) },
+      { status: 'fulfilled', value: new Map() },
+    ])
+  })
+
   test('a note of a token that is a blob', async () => {
     const looseTokens = tokens.replace(' STRICT', '').replace('note TEXT', 'note')
     const token = "INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', x'00', 1, 'create')"
