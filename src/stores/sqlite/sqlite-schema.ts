@@ -35,6 +35,11 @@ export function schemaStamp({ prepare }: Pick<Opened, 'prepare'>): string {
   return Object.values(prepare(sql).get() ?? {}).join()
 }
 
+/** Differs once another connection has changed the file, and takes half the time of `schemaStamp`. */
+export function dataVersion({ prepare }: Pick<Opened, 'prepare'>): unknown {
+  return prepare('PRAGMA data_version').get()?.['data_version']
+}
+
 type Head = Record<'application_id' | 'user_version' | 'objects', bigint> & { encoding: string }
 
 /**

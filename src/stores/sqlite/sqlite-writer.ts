@@ -4,7 +4,7 @@ import { syncFolder } from '../../platform/files.js'
 import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { Connection, SqliteOptions } from './sqlite-connection.js'
 import { explainFailure, isLimited, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
-import { isStore, schemaStamp } from './sqlite-schema.js'
+import { dataVersion, isStore, schemaStamp } from './sqlite-schema.js'
 import { fileHasContent, identityOf } from './store-file.js'
 
 interface Job {
@@ -35,8 +35,8 @@ export class SqliteWriter {
   #isLogNamed = false
   /** How long the last shared commit took, in milliseconds. */
   #commitTime = 0
-  /** The `schemaStamp` of the schema that was checked last. */
-  #checked = ''
+  /** Of the schema that was checked last. */
+  #checked: { version?: unknown; stamp?: string } = {}
 
   constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
@@ -104,22 +104,29 @@ export class SqliteWriter {
   }
 
   async #begin(): Promise<void> {
-    const { db, path } = this.#connection
+    const { prepare, path } = this.#connection
     try {
-      await this.#connection.retry(() => db.exec('BEGIN IMMEDIATE'))
+      await this.#connection.retry(() => prepare('BEGIN IMMEDIATE').run())
       if (!this.#isInPlace()) throw replacedStore(path)
       this.#nameLog()
-      const stamp = schemaStamp(this.#connection)
-      if (stamp !== this.#checked && !isStore(this.#connection)) throw notOurs(path, 'contains no store')
-      this.#checked = stamp
+      this.#checkSchema()
     } catch (error) {
       this.#rollBack()
       throw nothingChanged(error, this.#options.clock.signal)
     }
   }
 
+  #checkSchema(): void {
+    const version = dataVersion(this.#connection)
+    if (version === this.#checked.version) return
+    const stamp = schemaStamp(this.#connection)
+    if (stamp !== this.#checked.stamp && !isStore(this.#connection))
+      throw notOurs(this.#connection.path, 'contains no store')
+    this.#checked = { version, stamp }
+  }
+
   async #commit(jobs: Job[]): Promise<void> {
-    const { db, path } = this.#connection
+    const { prepare, path } = this.#connection
     const { now } = this.#options.clock
     const start = now()
     let isDone = false
@@ -130,7 +137,7 @@ export class SqliteWriter {
         if (job.isAlone) isCommitted = await commits
       }
       isDone = isCommitted
-      db.exec(isCommitted ? 'COMMIT' : 'ROLLBACK')
+      prepare(isCommitted ? 'COMMIT' : 'ROLLBACK').run()
       if (!jobs[0]?.isAlone) this.#commitTime = Math.min(now() - start, maxCommitTime)
     } catch (error) {
       this.#rollBack()
