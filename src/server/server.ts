@@ -110,6 +110,10 @@ export class HttpServer {
     })
   }
 
+  get connectionCount(): number {
+    return this.#connections.size
+  }
+
   /** Answers the requests that have arrived. Destroys the connections that are left after `milliseconds`. */
   async drain(milliseconds: number): Promise<void> {
     const end = performance.now() + milliseconds
@@ -193,7 +197,7 @@ export class HttpServer {
     const arrived = this.#arrived.splice(0)
     this.#isScheduled = false
     // Before the store schedules its commit: requests that arrive until then share it.
-    if (arrived.length > 0) this.#schedule()
+    if (arrived.length > 0 && this.#connections.size > 1) this.#schedule()
     for (const exchange of arrived) this.#handle(exchange)
   }
 

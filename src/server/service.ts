@@ -23,8 +23,9 @@ import { HttpServer, type Limits, type Tls } from './server.js'
 /** Of pages and unread responses, in bytes, besides those of 64 bodies. */
 const otherMemory = 67_108_864
 
-/** What a store of any kind reports to the service. */
-export type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 'onCommit' | 'onCreated'>
+/** What a store of any kind reports to the service, and asks it. */
+export type StoreEvents = Pick<PostgresOptions, 'onAway'> &
+  Pick<SqliteOptions, 'onCommit' | 'onCreated' | 'isOnlyCaller'>
 
 export interface ServiceOptions {
   openStore(events: StoreEvents): Promise<OwnStore>
@@ -59,10 +60,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { allow, basePath, cors, limits, tls, timeout, now } = options
   const { bodyLimit } = limits
   let handler: RequestHandler | undefined
+  let http: HttpServer | undefined
   const metrics = options.admin && new Metrics(() => handler?.waiting ?? 0)
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const warn = (message: string) => log.warn(message)
   const store = await options.openStore({
+    isOnlyCaller: () => http?.connectionCount === 1,
     onCommit: (count) => metrics?.recordCommit(count),
     onCreated: async (path) => log.info(`Created store ${path}`),
     onAway: (failure) => (failure ? warn(`${failure.message}. Requests wait for it`) : log.info('The store is back')),
@@ -75,22 +78,23 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const memory = new Shares(64 * bodyLimit + otherMemory, timeout, now)
     const parts = { handlers: plantHandlers(store), routes, memory, streams: new Streams(store, now), log }
     handler = new RequestHandler({ ...parts, rights, findToken, bodyLimit, cors, now })
-    const http = new HttpServer(handler.handle, { limits, tls, log })
+    const server = new HttpServer(handler.handle, { limits, tls, log })
+    http = server
     const { host = '' } = options.admin ?? {}
     const isReady = async () => {
       const checked = store.check(allow).then(
-        () => !http.isDraining,
+        () => !server.isDraining,
         () => false,
       )
       return Promise.race([checked, wait(1000, false, { ref: false })])
     }
     const admin = metrics && adminServer({ metrics, host, isReady, error: (error) => log.error(error) })
     stop = async () => {
-      http.abort()
+      server.abort()
       admin?.close().closeAllConnections()
       await store.close()
     }
-    const address = await listen(http.server, options.listen, { basePath, isSecure: tls !== undefined })
+    const address = await listen(server.server, options.listen, { basePath, isSecure: tls !== undefined })
     const adminAddress = options.admin && admin && (await listen(admin, options.admin))
     await options.onListening?.(store.tokens)
     log.info('listening', { address, admin: adminAddress })
@@ -101,7 +105,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       address,
       drain: async (milliseconds) => {
         log.info('draining')
-        await http.drain(milliseconds)
+        await server.drain(milliseconds)
         await stop()
         log.info('stopped')
         await log.flush()

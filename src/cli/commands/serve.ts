@@ -180,11 +180,11 @@ async function serviceOptions(options: ServeOptions, context: CommandContext): P
 async function openerFor(
   context: CommandContext,
   clock: Clock,
-  { onAway, onCommit, onCreated }: StoreEvents,
+  { onAway, onCommit, ...events }: StoreEvents,
 ): Promise<OwnStoreOpener> {
   const address = context.ownAddress()
   if (address.scheme === 'sqlite')
-    return sqliteOpener(address, { ...context.sqliteOptions, clock, onCommit, onCreated })
+    return sqliteOpener(address, { ...context.sqliteOptions, clock, onCommit, ...events })
   return postgresOpener(address, { ...(await context.postgresOptions(address)), clock, onAway, onCommit })
 }
 

@@ -22,6 +22,8 @@ export interface SqliteOptions {
   timeout: number
   clock: Clock
   onCommit?: ((created: number) => void) | undefined
+  /** Whether no other call can come while one waits. */
+  isOnlyCaller?: (() => boolean) | undefined
   /** Not called for the default store. */
   onCreated?: ((path: string) => Promise<void>) | undefined
   /** Of a store that was created, or is inspected: how other users can change it. */

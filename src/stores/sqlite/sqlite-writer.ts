@@ -61,9 +61,11 @@ export class SqliteWriter {
         return isAlone ? Promise.resolve(result).then(commits) : true
       }
       this.#jobs.push({ creates, isAlone, perform, settle: () => resolve(result), reject })
-      // In the next turn of the event loop, so that simultaneous calls share a transaction.
-      if (!this.#isRunning) setImmediate(() => this.#run())
+      if (this.#isRunning) return
       this.#isRunning = true
+      // By default in the next turn of the event loop, so that simultaneous calls share a transaction.
+      if (this.#options.isOnlyCaller?.()) void this.#run()
+      else setImmediate(() => this.#run())
     })
   }
 
@@ -89,10 +91,10 @@ export class SqliteWriter {
    * connection, and without this, each new connection of a burst would wait for a commit of its own.
    */
   async #gather(): Promise<void> {
-    const { now } = this.#options.clock
-    const end = now() + 2 * this.#commitTime
-    if (this.#jobs[0]?.isAlone) return
-    for (let known = 0; known < this.#jobs.length && known < batchSize && now() < end; ) {
+    const { clock, isOnlyCaller } = this.#options
+    const end = clock.now() + 2 * this.#commitTime
+    if (this.#jobs[0]?.isAlone || isOnlyCaller?.()) return
+    for (let known = 0; known < this.#jobs.length && known < batchSize && clock.now() < end; ) {
       known = this.#jobs.length
       await new Promise(setImmediate)
     }

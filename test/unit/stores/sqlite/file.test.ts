@@ -142,6 +142,16 @@ test('creates that come one in each turn of the event loop share a commit for as
   expect(commits.slice(0, 2)).toEqual([1, 10])
 })
 
+test.each([true, false])('a create waits for others only where others can come (only caller: %s)', async (isOnly) => {
+  const { store } = await openedStore({ isOnlyCaller: () => isOnly })
+  let hasTurned = false
+  setImmediate(() => {
+    hasTurned = true
+  })
+  await createPlant(store, moss)
+  expect(hasTurned).toBe(!isOnly)
+})
+
 test('a defect while a write waits for a lock fails that write, and no later one', async () => {
   const defect = new Error('no random numbers')
   const { clock } = openOptions()
