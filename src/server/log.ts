@@ -1,4 +1,4 @@
-import { pino, stdTimeFunctions } from 'pino'
+import { pino } from 'pino'
 import { PlantsError, reasonOf } from '../platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
@@ -29,34 +29,47 @@ export interface LogOptions {
   onRequest?(entry: AccessLogEntry): void
 }
 
+type Level = 'info' | 'warn' | 'error'
 type Fields = Record<string, unknown>
-type Writer = Record<'info' | 'warn' | 'error', (fields: Fields, message?: string) => void>
+
+interface Line {
+  level: Level
+  /** In milliseconds since 1970. */
+  time: number
+  fields: Fields
+  message: string | undefined
+}
+
+const levels = ['info', 'warn', 'error', 'silent']
+
+/** The most lines that are written together: about 64 KiB. */
+const maxLines = 256
 
 /** Short text on a terminal, JSON lines elsewhere. Ignores write errors. A crash can lose the lines of `delay`. */
 export class Log {
   readonly #options: LogOptions
-  readonly #writer: Writer
-  #lines = ''
+  readonly #format: (lines: readonly Line[]) => string
+  /** They become text when they are written: many together take less time than each within its request. */
+  #lines: Line[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: LogOptions) {
-    const { output, level } = options
     this.#options = options
-    this.#writer = output.isTerminal ? textWriter(level, this.#add) : jsonWriter(level, this.#add)
+    this.#format = options.output.isTerminal ? (lines) => lines.map(textOf).join('') : jsonFormat()
   }
 
   record(entry: AccessLogEntry): void {
-    this.#writer.info(entry)
+    this.#add('info', entry)
     this.#options.onRequest?.(entry)
   }
 
   info(message: string, fields: Fields = {}): void {
-    this.#writer.info(fields, message)
+    this.#add('info', fields, message)
     void this.flush()
   }
 
   warn(message: string): void {
-    this.#writer.warn({}, message)
+    this.#add('warn', {}, message)
     void this.flush()
   }
 
@@ -65,8 +78,8 @@ export class Log {
     if (error instanceof PlantsError && error.type !== 'defect') {
       const { type: code, message, cause } = error
       const reason = cause === undefined || message.includes(reasonOf(cause)) ? undefined : reasonOf(cause)
-      this.#writer.error({ requestId, code, reason }, message)
-    } else this.#writer.error({ requestId, err: error }, 'failed')
+      this.#add('error', { requestId, code, reason }, message)
+    } else this.#add('error', { requestId, err: error }, 'failed')
     void this.flush()
   }
 
@@ -75,39 +88,45 @@ export class Log {
     this.#timer = undefined
     const { output, redact } = this.#options
     const lines = this.#lines
-    this.#lines = ''
+    this.#lines = []
     try {
-      if (lines !== '') await output.log(redact(lines))
+      if (lines.length > 0) await output.log(redact(this.#format(lines)))
     } catch {
       // A request must not fail because of its log line.
     }
   }
 
-  readonly #add = (line: string) => {
-    this.#lines += line
-    const { delay } = this.#options
-    if (delay === 0 || this.#lines.length >= 65_536) void this.flush()
+  #add(level: Level, fields: Fields, message?: string): void {
+    const { level: least, delay } = this.#options
+    if (levels.indexOf(level) < levels.indexOf(least)) return
+    this.#lines.push({ level, time: Date.now(), fields, message })
+    if (delay === 0 || this.#lines.length >= maxLines) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delay).unref()
   }
 }
 
-function jsonWriter(level: string, write: (line: string) => void): Writer {
+function jsonFormat(): (lines: readonly Line[]) => string {
+  let text = ''
+  const write = (line: string) => {
+    text += line
+  }
   const formatters = { level: (name: string) => ({ level: name }) }
-  // `base: null` leaves out the process id and the host, which are the same in all lines.
-  return pino({ level, base: null, timestamp: stdTimeFunctions.isoTime, formatters }, { write })
+  // `base: null` leaves out the process id and the host, which are the same in all lines. The time is that of the call.
+  const logger = pino({ base: null, timestamp: false, formatters }, { write })
+  return (lines) => {
+    text = ''
+    for (const { level, time, fields, message } of lines)
+      logger[level]({ time: new Date(time).toISOString(), ...fields }, message)
+    return text
+  }
 }
 
-function textWriter(level: string, write: (line: string) => void): Writer {
-  const levels = ['info', 'warn', 'error', 'silent']
-  const writeAs = (severity: string, label?: string) => (fields: Fields, message?: string) => {
-    if (levels.indexOf(severity) < levels.indexOf(level)) return
-    const { err, ...others } = fields
-    const words = [new Date().toTimeString().slice(0, 8), label, message, ...wordsOf(others)]
-    const stack = err instanceof Error ? `\n${err.stack}`.replaceAll('\n', '\n  ') : ''
-    const line = words.filter((word) => word !== undefined).join(' ')
-    write(`${escapeControlChars(line)}${escapeControlCharsInLines(stack)}\n`)
-  }
-  return { info: writeAs('info'), warn: writeAs('warn', 'warning:'), error: writeAs('error', 'error:') }
+function textOf({ level, time, fields: { err, ...others }, message }: Line): string {
+  const label = { info: undefined, warn: 'warning:', error: 'error:' }[level]
+  const words = [new Date(time).toTimeString().slice(0, 8), label, message, ...wordsOf(others)]
+  const stack = err instanceof Error ? `\n${err.stack}`.replaceAll('\n', '\n  ') : ''
+  const line = words.filter((word) => word !== undefined).join(' ')
+  return `${escapeControlChars(line)}${escapeControlCharsInLines(stack)}\n`
 }
 
 /** The words of a line: for a request, the values that a person looks for; for anything else, all fields. */
