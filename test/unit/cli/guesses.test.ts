@@ -224,6 +224,8 @@ describe('a suggestion', () => {
     ['GET 3', 'Did you mean get?'],
     ['lsit', 'Did you mean list?'],
     ['toknes', 'Did you mean tokens?'],
+    ['udpaet', 'Did you mean update?'],
+    ['lsits', 'See: plants --help'],
     ['stores ad x y', 'Did you mean add?'],
     ['set output json', 'Use: plants config set output json'],
     ['output json', 'Use: plants config set output json'],
