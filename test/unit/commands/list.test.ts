@@ -33,6 +33,12 @@ describe('a table', () => {
     )
   })
 
+  test('has the widths of its first page, also where the names of a later one are short', async () => {
+    await plant({ name: 'A long name', tag: 'b' }, ...Array.from({ length: 2999 }, () => ({ name: 'Fern', tag: 'b' })))
+    const lines = (await user.run('list --output text')).out.trimEnd().split('\n')
+    expect([lines[0], lines.at(-1)]).toEqual(['  ID  NAME         TAG', '3000  Fern         b'])
+  })
+
   test('aligns wide characters, combining marks and emoji', async () => {
     await plant(
       { name: 'Fern', tag: 'shade' },
@@ -55,6 +61,15 @@ test('a list escapes what could drive a terminal, in every format', async () => 
   await plant({ name: '\u001b[31m' })
   for (const format of ['text', 'csv', 'tsv', 'json', 'ndjson'])
     expect((await user.run(`list --output ${format}`, onTerminal)).out).not.toContain('\u001b[31m')
+})
+
+test('a list is escaped if stdout is a terminal, whatever stderr is', async () => {
+  await plant({ name: '\u001b[31m' })
+  const print = async (terminal: 'stdout' | 'stderr') => (await user.run('list -o csv', { terminals: [terminal] })).out
+  expect([await print('stdout'), await print('stderr')]).toEqual([
+    'id,name,tag\n1,\\u{1b}[31m,\n',
+    'id,name,tag\n1,\u001b[31m,\n',
+  ])
 })
 
 test('--search takes at most 200 characters', async () => {
