@@ -4,7 +4,7 @@ import { hang } from '../../helpers/hang.mjs'
 import { Hostile } from '../../helpers/hostile.js'
 import { bin } from '../../helpers/process.js'
 import { posts, Team } from '../../helpers/team.js'
-import { refusal } from '../../helpers/world.js'
+import { printed, refusal } from '../../helpers/world.js'
 
 const auth = 'auth token --store team'
 const fern = 'create --id 1 --name Fern --store team'
@@ -18,6 +18,9 @@ test('a token command runs in the folder of the program, and reads none of its s
   writer.stdin?.end('"name":"Fern"}')
   expect(await writer).toMatchObject({ exitCode: 0, stdout: '{"name":"Fern"}\n', stderr: '' })
   expect(service.posts.map(({ body }) => body)).toEqual(['{"id":1,"name":"Fern"}'])
+  expect(team.read('eaten')).toBe('')
+  // As in a loop of a shell, whose list is on stdin.
+  expect(await team.spawn(auth, { input: 'the rest of a list' })).toEqual(printed('s3cret\n'))
   expect(team.read('eaten')).toBe('')
 })
 
