@@ -152,6 +152,14 @@ describe('login saves nothing', () => {
     expect(user.has('config')).toBe(false)
   })
 
+  test('when the service refuses a read and a create with 403, and names no missing right', async () => {
+    const refused = json(403, { error: 403, message: 'No' })
+    const service = await Hostile.listen({ posts: [refused], others: { 'GET /plants': [refused] } })
+    expect(read(await login(service.url))).toMatchObject({ code: 3, out: [] })
+    expect(user.saved).toBeUndefined()
+    expect(service.lines).toEqual(['GET /plants?limit=1', 'POST /plants'])
+  })
+
   const notOne =
     'The token on stdin contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
   const again = 'Copy the token again, without any other text'

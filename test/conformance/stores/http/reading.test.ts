@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
+import { run } from '../../../../src/cli/program/run.js'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
 import { linesOf, token } from '../../../helpers/http-store.js'
-import { type RunOptions, runPlants, withUsual } from '../../../helpers/run.js'
+import { Captured, ioOf, type RunOptions, runPlants, withUsual } from '../../../helpers/run.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
 import { printed } from '../../../helpers/world.js'
 
@@ -252,6 +253,29 @@ describe('an answer to a request that reads', () => {
     const result = await list(trickle, 'export', time)
     clearInterval(timer)
     expect(result).toMatchObject(incomplete(message))
+  })
+
+  test('may take longer than the timeout if the reader of the output is slow', async () => {
+    const time = settableTime()
+    const piece = (line: string) => `${line.length.toString(16)}\r\n${line}\r\n`
+    let sendRest = () => false
+    const answer: Answer = (socket) => {
+      socket.write(`${streamHead}${piece(`${fern}\n`)}`)
+      sendRest = () => socket.write(`${piece(`${moss}\n`)}0\r\n\r\n`)
+    }
+    const service = await Hostile.listen({ others: { 'GET /plants': [answer] } })
+    const written: string[] = []
+    const write = async (text: string) => {
+      if (written.push(text) > 1) return
+      time.timeOut(7_200_000)
+      sendRest()
+    }
+    const io = ioOf(
+      { env: { PLANTS_TOKEN: token }, now: time.now },
+      Object.assign(new Captured({}, 'stdout'), { write }),
+    )
+    const code = await run(['export', '--timeout', '1h', '--store', service.url], io)
+    expect({ code, written }).toEqual({ code: 0, written: [`${fern}\n`, `${moss}\n`] })
   })
 
   test('is incomplete when its stream breaks off', async () => {
