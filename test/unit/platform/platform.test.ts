@@ -11,7 +11,11 @@ test('a timeout that is over or too long for a timer brings no warning of Node',
   const note = (warning: Error) => warnings.push(warning)
   process.on('warning', note)
   await wait(-5, [])
+  const stop = new AbortController()
+  const long = wait(Infinity, [stop.signal])
   await new Promise(setImmediate) // warnings come later
+  stop.abort(new Error('Stopped'))
+  await expect(long).rejects.toThrow('Stopped')
   process.off('warning', note)
   expect({ warnings, delays: [-5, 7, Infinity].map(delayOf) }).toEqual({ warnings: [], delays: [0, 7, maxTimer] })
 })
