@@ -142,6 +142,9 @@ test('waits no longer than its time for what is silent', async () => {
 })
 
 describe('of its time, which is one for all that it asks,', () => {
+  /** A poll sets the timers of a test forward by its interval. */
+  const still = { interval: 0 }
+
   /** Whose clock and timers stand still. */
   async function openStill() {
     const place = await database()
@@ -151,7 +154,7 @@ describe('of its time, which is one for all that it asks,', () => {
     await createPlant(store, { id: 9n, name: 'Moss' })
     const cut = (text: string) => {
       line.cut(text, 'unanswered')
-      return () => expect.poll(() => line.cuts, { interval: 5 }).toBe(1)
+      return () => expect.poll(() => line.cuts, still).toBe(1)
     }
     return { place, line, store, cut, pass, timeOut }
   }
@@ -168,7 +171,7 @@ describe('of its time, which is one for all that it asks,', () => {
     await sent()
     line.block()
     timeOut(2 * second)
-    await expect.poll(() => line.blocked, { interval: 5 }).toBe(1)
+    await expect.poll(() => line.blocked, still).toBe(1)
     timeOut(second)
     expect(await outcome).toEqual([unknown])
   })
