@@ -94,6 +94,11 @@ test.each(['ndjson', 'json', 'csv', 'tsv', 'xlsx'])(
   },
 )
 
+test('a table quotes a text that an import would trim', async () => {
+  await plant({ id: 1n, name: '\u0085Fern', tag: 'wet\u3000' }, { id: 2n, name: 'a\u0085b' })
+  expect((await user.run('export -o csv')).out).toBe('id,name,tag\n1,"\u0085Fern","wet\u3000"\n2,a\u0085b,\n')
+})
+
 test('a table does not keep empty texts, which a warning counts', async () => {
   await plant(
     { id: 1n, name: '' },

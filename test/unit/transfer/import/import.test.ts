@@ -169,6 +169,18 @@ describe('--id-from next', () => {
     expect(await user.list()).toBe(plant(2, 'D') + plant(7, 'B') + plant(8, 'A') + plant(9, 'C'))
   })
 
+  test('is not above the ids of stdin, which are rejected from the first number on', async () => {
+    await user.run('create --id 7 --name Z')
+    const stdin = `${plant(6, 'B')}${plant(8, 'C')}${plant(9, 'D')}{"name":"A"}\n`
+    const { code, err } = await user.import('--id-from next', stdin)
+    const why = (id: number) => `The id ${id} must be below 8, the first that --id-from next assigns`
+    expect([code, err.split('\n').slice(0, 2)]).toEqual([
+      6,
+      [`plants: stdin:2: ${why(8)}`, `plants: stdin:3: ${why(9)}`],
+    ])
+    expect(await user.list()).toBe(plant(6, 'B') + plant(7, 'Z') + plant(8, 'A'))
+  })
+
   test('is none after the largest id', async () => {
     await user.run(`create --id ${largest} --name Z`)
     const message = `No id is left: a plant has the largest one, ${largest}`

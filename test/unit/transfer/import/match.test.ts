@@ -145,6 +145,13 @@ test('an import that was stopped begins again by name, with other names and numb
   expect(await user.list()).toBe(now.join(''))
 })
 
+test('new plants get numbers above all ids of the store and of the file', async () => {
+  await user.run('create --id 3 --name Weide')
+  user.write('list.csv', 'id,name\n,Ahorn\n9,Birke\n,Weide\n')
+  expect(await user.import('list.csv --match name --id-from next')).toMatchObject({ code: 0, created: 2, skipped: 1 })
+  expect(await user.list()).toBe(plant(3, 'Weide') + plant(9, 'Birke') + plant(10, 'Ahorn'))
+})
+
 test('an import by name is not remembered, and one that was remembered before stays so', async () => {
   user.write('list.csv', 'name\nAhorn\nBirke\n')
   const by = 'list.csv --match name --id-from next'
