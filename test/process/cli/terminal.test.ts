@@ -242,7 +242,9 @@ test('a terminal is told what is waited for, in a line that goes before any othe
   const busy = held(json(503, { error: 503, message: 'Busy' }))
   const done = held(json(200, { name: 'Fern' }))
   const service = await Hostile.listen({ posts: [busy.answer, done.answer] })
-  const session = new World().terminal(`${fern} --no-color --store ${service.url}`, { PLANTS_TOKEN: token })
+  const session = new World().terminal(`${fern} --no-color --timeout 1h --store ${service.url}`, {
+    PLANTS_TOKEN: token,
+  })
   const waiting = (seconds: number) => `\rWaiting for 127.0.0.1:${service.port}\u2026 (${seconds} s)\u001b[K`
   await session.see(waiting(1) + waiting(2))
   busy.letGo()
