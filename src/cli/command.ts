@@ -110,10 +110,10 @@ export class PlantsCommand extends Command {
     return this.addOption(option.argParser((text) => parseChoice(option.long ?? flags, text, words, hintFor(text))))
   }
 
-  /** An option that has another short flag, too, which help does not list. */
-  alsoAs(short: string, long: string): this {
+  /** An option that has other flags, too, which help does not list: those of other programs. */
+  alsoAs(flags: string, long: string): this {
     const option = this.options.find((each) => each.long === long)
-    return option ? this.addOption(new SecondFlag(short, option)) : this
+    return option ? this.addOption(new OtherFlags(flags, option)) : this
   }
 
   /** @param run reads the options by the names that commander makes of their flags */
@@ -211,12 +211,12 @@ export class RejectedLine extends Error {
   }
 }
 
-/** Sets the value of another option. */
-class SecondFlag extends Option {
+/** Sets the value of another option. Neither help nor completion lists it. */
+export class OtherFlags extends Option {
   readonly #of: Option
 
-  constructor(flag: string, of: Option) {
-    super(of.flags.replace(/^.*(?= <)/, flag), of.description)
+  constructor(flags: string, of: Option) {
+    super(of.required ? of.flags.replace(/^.*(?= <)/, flags) : flags, of.description)
     this.#of = of
     if (of.parseArg) this.argParser(of.parseArg)
     this.hideHelp()
@@ -253,9 +253,11 @@ export function globalOptions(): Option[] {
       ? option.choices(outputFormats).argParser((text) => choiceIn(outputFormats, text) ?? text)
       : option
   })
+  const verbose = new Option('-v, --verbose', 'log settings and their sources, requests and responses on stderr')
   return [
     ...ofSettings,
-    new Option('-v, --verbose', 'log settings and their sources, requests and responses on stderr'),
+    verbose,
+    new OtherFlags('--debug', verbose),
     new Option('-q, --quiet', 'print only results and errors: no confirmations, warnings or progress'),
     new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
     new Option('--color [when]', 'colours: by default auto, without a value always; also FORCE_COLOR, CLICOLOR_FORCE')

@@ -8,11 +8,13 @@ import type { PlantsCommand } from './command.js'
 export const foreignWords: ReadonlyMap<string, string> = new Map([
   ['search', 'list --search'],
   ['find', 'list --search'],
-  ['query', 'list --search'],
   ['tags', 'count --by tag'],
   ['apply', 'import --if-exists update'],
   ['edit', 'update'],
   ['view', 'get'],
+  ['describe', 'get'],
+  ['load', 'import'],
+  ['dump', 'export'],
   ['start', 'serve'],
   ['status', 'doctor'],
   ['login', 'auth login'],
@@ -20,12 +22,10 @@ export const foreignWords: ReadonlyMap<string, string> = new Map([
   ['whoami', 'auth status'],
   ['use-context', 'stores use'],
   ['--format', '--output json'],
+  ['--no-headers', '--output ndjson'],
   ['--name', '--search'],
-  ['--page', '--after'],
   ['--reverse', '--desc'],
-  ['--force', '--yes'],
   ['--if-exists', 'import --if-exists'],
-  ['--debug', '--verbose'],
 ])
 
 /** Suggested for their own letters alone, as short words are: `remote` is not `remove`, and `set` is not `get`. */
@@ -259,7 +259,7 @@ function filterOptions(words: readonly string[], given: Given): string | undefin
   if (first === 'plants' || (first === 'all' && words.length === 1)) return undefined
   if (words.every(isId)) return `plants get ${words.join(' ')}`
   if (words.length === 1 && isStorePath(first)) return storeOption(first)
-  const { field, text = '' } = /^(?<field>id|name|tag)=(?<text>.*)$/s.exec(first)?.groups ?? {}
+  const { field, text = '' } = /^(?<field>id|name|tag)[=:](?<text>.*)$/s.exec(first)?.groups ?? {}
   if (field === 'id') return words.length === 1 && isId(text) ? `plants get ${text}` : undefined
   if (field !== undefined) return words.length > 1 ? undefined : shellOption(field === 'tag' ? field : 'search', text)
   return given['search'] === undefined ? textOption('search', words) : undefined

@@ -87,7 +87,11 @@ export function parseId(name: string, text: string): bigint {
   const id = idFromText(text)
   if (id !== undefined) return id
   const failure = invalidValue(name, idRuleFor(text), text, '1')
-  if (/^-?\d+((,|-|\.\.)-?\d+)+$/.test(text)) throw malformed(failure.message, 'Separate ids by spaces: 1 2 3')
+  const ids = text.length > 100 ? [] : text.split(',')
+  if (ids.length > 1 && ids.every((each) => idFromText(each) !== undefined))
+    throw malformed(failure.message, `Separate ids by spaces: ${ids.join(' ')}`)
+  if (/^-?\d+(-|\.\.)-?\d+$/.test(text))
+    throw malformed(failure.message, 'A range is not supported: give each id, such as 1 2 3')
   const isName = name === 'id' && /^\p{L}[^=]*$/u.test(text)
   const typed = shorten(text) === text ? shellWord(text) : 'TEXT'
   throw isName ? malformed(failure.message, `To find plants by their texts: plants list --search ${typed}`) : failure

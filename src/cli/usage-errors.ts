@@ -72,6 +72,6 @@ function helpOf(command: Command): string {
 }
 
 const inPlaceOf = {
-  '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login',
+  '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login --store ADDRESS',
   '--password': `Set PGPASSWORD, or write it to ${passwordFile}`,
 }

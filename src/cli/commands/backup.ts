@@ -18,6 +18,7 @@ export function defineBackup(command: PlantsCommand, io: Io): void {
     )
     .argument('<file>', 'file to write; an older backup of the same store is replaced', parseBackupPath)
     .option('-y, --yes', 'replace a backup of another store')
+    .alsoAs('-f, --force', '--yes')
     .addExamples('plants backup plants.bak', 'plants backup "plants-$(date +%F).bak" --store ./garden.db')
     .handler((options: BackupOptions, file: string) => backup(file, options, io))
 }

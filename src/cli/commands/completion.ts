@@ -6,7 +6,7 @@ import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { printable, shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { type GlobalOptions, isNamed, loadCommand, type PlantsCommand } from '../command.js'
+import { type GlobalOptions, isNamed, loadCommand, OtherFlags, type PlantsCommand } from '../command.js'
 import { topics } from './help.js'
 
 /**
@@ -240,7 +240,8 @@ function takerOf({ options }: Command, word: string): Option | undefined {
 }
 
 function optionsOf({ options }: Command): Candidate[] {
-  const all = options.flatMap(({ long, description }): Candidate[] => (long === undefined ? [] : [[long, description]]))
+  const listed = options.filter((option) => !(option instanceof OtherFlags))
+  const all = listed.flatMap(({ long, description }): Candidate[] => (long === undefined ? [] : [[long, description]]))
   return [...all, ['--help', 'show this help']]
 }
 

@@ -28,6 +28,7 @@ export function defineDelete(command: PlantsCommand, io: Io): void {
     .addOption(new Option('--ignore-missing', 'ignore ids that no plant has').conflicts(['tag', 'search']))
     .option('--dry-run', 'print what would be deleted, but delete nothing')
     .option('-y, --yes', 'do not ask for confirmation')
+    .alsoAs('-f, --force', '--yes')
     .addExamples('plants delete 1 2 3 --yes > deleted.ndjson', 'plants delete --tag shade --search fern --dry-run')
     .handler(async (options: DeleteOptions, ids: string[]) => {
       await assertNoStrays(ids, command)

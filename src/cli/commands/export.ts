@@ -28,6 +28,7 @@ export function defineExport(command: PlantsCommand, io: Io): void {
       (text) => parseText('file', text),
     )
     .option('-y, --yes', 'replace a file that exists')
+    .alsoAs('--force', '--yes')
   addQuery(command)
     .addExamples('plants export > plants.ndjson', 'plants export --output csv --tag shade', 'plants export plants.xlsx')
     .handler((options: ExportOptions, name?: string) => exportPlants(name, options, io))

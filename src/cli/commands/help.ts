@@ -3,7 +3,7 @@ import { terminalWidth, wrapped, writeAnswer } from '../../output/output.js'
 import { type ExitCode, exitCodes, malformed } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { type GlobalOptions, isNamed, loadCommand, type PlantsCommand } from '../command.js'
+import { type GlobalOptions, isNamed, loadCommand, OtherFlags, type PlantsCommand } from '../command.js'
 import { paged } from '../pager.js'
 
 interface Topic {
@@ -53,7 +53,8 @@ async function help(command: PlantsCommand, words: string[], options: GlobalOpti
 
 function optionsPage(width: number, command: PlantsCommand): string {
   const variables = new Map(settingNames.map((name) => [settingOf(name).flags, settingOf(name).variable]))
-  const items = (command.parent ?? command).options.map(({ flags, short, description }): Item => {
+  const all = (command.parent ?? command).options.filter((option) => !(option instanceof OtherFlags))
+  const items = all.map(({ flags, short, description }): Item => {
     const variable = variables.get(flags)
     return [short === undefined ? `    ${flags}` : flags, variable ? `${description}; also ${variable}` : description]
   })

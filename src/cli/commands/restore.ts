@@ -20,6 +20,7 @@ export function defineRestore(command: PlantsCommand, io: Io): void {
     .argument('<file>', 'file that plants backup created', parseBackupPath)
     .option('--dry-run', 'check the backup and count its plants, but restore nothing')
     .option('-y, --yes', 'replace the plants in the store')
+    .alsoAs('-f, --force', '--yes')
     .addExamples('plants restore plants.bak --store ./new.db', 'plants restore plants.bak --yes')
     .handler((options: RestoreOptions, file: string) => restore(file, options, io))
 }

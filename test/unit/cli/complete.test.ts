@@ -1,6 +1,7 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
+import { OtherFlags } from '../../../src/cli/command.js'
 import { topics } from '../../../src/cli/commands/help.js'
 import { outputFormats } from '../../../src/config/option-values.js'
 import { commandNames, program, treeOf } from '../../helpers/helps.js'
@@ -27,7 +28,8 @@ const globalFlags = [
 test('every command is completed with its subcommands and options', async () => {
   for (const command of treeOf(program).filter((each) => each.name() !== 'help')) {
     const start = `${namesOf(command).join(' ')} `.trimStart()
-    const own = command.options.flatMap(({ long }) => long ?? [])
+    const listed = command.options.filter((option) => !(option instanceof OtherFlags))
+    const own = listed.flatMap(({ long }) => long ?? [])
     expect(own).toEqual(expect.arrayContaining(globalFlags))
     expect(await wordsOf(`${start}-`)).toEqual([...own, '--help'])
     const below = command.commands.map((each) => each.name())

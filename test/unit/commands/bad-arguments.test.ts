@@ -27,8 +27,9 @@ test.each([
 
 test.each([
   ['abc', 'To find plants by their texts: plants list --search abc'],
-  ['1..3', 'Separate ids by spaces: 1 2 3'],
-  ['1,2', 'Separate ids by spaces: 1 2 3'],
+  ['1..3', 'A range is not supported: give each id, such as 1 2 3'],
+  ['1,2', 'Separate ids by spaces: 1 2'],
+  ['1,x', 'For example: 1'],
   ['1.5', 'For example: 1'],
 ])('a hint says what may have been meant by the id %s', async (id, hint) => {
   expect((await new World().run(`get ${id}`)).err).toContain(`\n  ${hint}\n`)
