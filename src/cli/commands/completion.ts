@@ -222,7 +222,7 @@ async function complete(program: Command, before: string[], text: string, io: Io
   if (pending) return valuesOf(pending, text, storeIn(before), io)
   const { flag, value = '' } = /^(?<flag>--[^=]+)=(?<value>.*)$/s.exec(text)?.groups ?? {}
   if (flag !== undefined) {
-    const option = takerOf(command, flag)
+    const option = command.options.find(({ long, required, optional }) => long === flag && (required || optional))
     return option ? { ...(await valuesOf(option, value, storeIn(before), io)), prefix: `${flag}=` } : { candidates: [] }
   }
   if (text.startsWith('-')) return { candidates: optionsOf(command) }
@@ -258,7 +258,7 @@ function helpWords(program: Command): Candidate[] {
 function storeIn(words: string[]): GlobalOptions {
   const named = words.map((word, index) => {
     const isValue = ['-s', '--store'].includes(words[index - 1] ?? '')
-    return isValue ? word : /^--store=(?<store>.*)$/s.exec(word)?.groups?.['store']
+    return isValue ? word : /^(?:--store=|-s=?(?=.))(?<store>.*)$/s.exec(word)?.groups?.['store']
   })
   const store = named.findLast((each) => each !== undefined)
   return store === undefined ? {} : { store }

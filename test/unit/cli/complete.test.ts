@@ -51,6 +51,7 @@ test.each([
   ['import --if-exists ', 'error skip same update'],
   ['import --match ', 'name'],
   ['list --output=te', `--output=|${formats}`],
+  ['list --color=', '--color=|auto always never'],
   // Files
   ['create --file=fe', '--file=| FILES'],
   ...each('FILES', 'create -f ', 'import a.ndjson b', 'backup ', 'export ', 'export --yes a'),
@@ -95,7 +96,12 @@ describe('what a store has', () => {
     ])
     expect(await wordsOf('delete 1 15', user)).toEqual(['15'])
     const other = await gardener('./other.db')
-    for (const line of ['-s ./other.db get 12', 'get --store=./other.db 12'])
+    for (const line of [
+      '-s ./other.db get 12',
+      'get --store=./other.db 12',
+      'get -s./other.db 12',
+      'get -s=./other.db 12',
+    ])
       expect(await wordsOf(line, other)).toEqual(['12'])
     expect(other.has('data')).toBe(false)
   })
@@ -105,6 +111,18 @@ describe('what a store has', () => {
     const many = Array.from({ length: 250 }, (_, id) => `{"id":${id},"name":"F","tag":"t${id}"}`)
     await user.run('import', { stdin: many.join('\n') })
     for (const line of ['get ', 'list --tag ']) expect(await wordsOf(line, user)).toHaveLength(100)
+  })
+
+  test('is offered unless it is long, and looked up for half a second only', async () => {
+    const user = new World()
+    const tags = ['a'.repeat(100), 'b'.repeat(101), ...Array.from({ length: 1500 }, () => 'c'), 'd']
+    const plants = tags.map((tag, id) => JSON.stringify({ id, name: 'F', tag }))
+    await user.run('import', { stdin: plants.join('\n') })
+    expect(await wordsOf('list --tag ', user)).toEqual(['a'.repeat(100), 'c', 'd'])
+    let time = 0
+    const { words } = await complete('list --tag ', user, { now: () => (time += 400) })
+    expect(words).toContain('c')
+    expect(words).not.toContain('d')
   })
 
   test('is not looked up where it is not a file, or cannot be read', async () => {
