@@ -40,12 +40,13 @@ export function commandHint(command: PlantsCommand, words: readonly string[]): s
   const near = isTop && foreignWords.has(word) ? undefined : (begun(word, begins) ?? nearest(word, names))
   const isOther = near !== undefined && (word.length < 4 || risky.includes(near)) && hasOtherLetters(word, near)
   if (near !== undefined && !isOther) return `Did you mean ${near}?`
-  const foreign = isTop || nameOf(command) === 'config' ? foreignCommand(word) : undefined
+  const isConfig = nameOf(command) === 'config'
+  const found = isTop || isConfig ? foreignCommand(word) : undefined
+  const foreign = isTop || found?.startsWith('stores ') ? found : undefined // kubectl has its stores below config
   if (foreign?.endsWith(' --search'))
     return `Use: plants list${shellOption('search', others.length > 0 ? others.join(' ') : 'TEXT')}`
   if (foreign !== undefined) return `Did you mean ${foreign}?`
-  const use =
-    isTop || nameOf(command) === 'config' ? settingCommand(word === 'set' ? others : words, command) : undefined
+  const use = isTop || isConfig ? settingCommand(word === 'set' ? others : words, command) : undefined
   return use && `Use: ${use}`
 }
 

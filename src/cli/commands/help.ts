@@ -1,7 +1,6 @@
 import { settingNames, settingOf } from '../../config/setting-table.js'
 import { terminalWidth, wrapped, writeAnswer } from '../../output/output.js'
 import { type ExitCode, exitCodes, malformed } from '../../platform/errors.js'
-import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { type GlobalOptions, isNamed, loadCommand, OtherFlags, type PlantsCommand } from '../command.js'
 import { paged } from '../pager.js'
@@ -43,7 +42,7 @@ async function help(command: PlantsCommand, words: string[], options: GlobalOpti
     const below = shown.commands.find((each) => isNamed(each, name))
     if (!below) {
       if (shown.commands.length > 0) await shown.parseAsync([name], { from: 'user' }) // its error has a suggestion
-      throw malformed(`${shown.name()} has no command ${JSON.stringify(shorten(name))}`, 'See: plants help topics')
+      throw malformed(`${shown.name()} has no commands`, 'See: plants help topics') // the word may be a token
     }
     await loadCommand(below, io)
     shown = below
