@@ -23,7 +23,7 @@ import {
 } from './store-file.js'
 
 interface BackupOptions extends SqliteOptions {
-  /** Called before a backup of another store is replaced. Throws if it must stay. */
+  /** Called before what seems to be a backup of another store is replaced. Throws if it must stay. */
   onOther(message: string): Promise<void>
 }
 
@@ -36,12 +36,8 @@ export async function backUp(address: SqliteAddress, file: string, { onOther, ..
     const store = await openToRead(path, options)
     return await store?.use(async () => {
       const old = await store.retry(() => replacedFile(store, target))
-      if (old?.isOther) {
-        const version = fileVersion(target)
-        await onOther(`${target} is a backup of another store: most of it is not in ${path}`)
-        assertUnchanged(target, version)
-      }
-      return copyStore(store, target, old?.stats, options)
+      if (old?.isOther) await onOther(`Most of the backup ${target} is not in ${path}: it may be of another store`)
+      return copyStore(store, target, old, options)
     })
   } catch (error) {
     throw explainFailure(nothingChanged(error, options.clock.signal), path)
@@ -56,7 +52,9 @@ const anotherTarget = 'Choose another file for the backup'
 
 interface ReplacedFile {
   stats: Stats
-  /** Whether it is a backup of another store. */
+  /** Its `fileVersion`. */
+  version: string
+  /** Whether it seems to be a backup of another store. */
   isOther: boolean
 }
 
@@ -67,7 +65,8 @@ function replacedFile(store: Connection, target: string): ReplacedFile | undefin
   const what = `${target} cannot be replaced by a backup`
   if (!stats.isFile()) throw malformed(`${what}: it is not a regular file`, anotherTarget)
   assertOwnFile(target, stats, anotherTarget)
-  if (stats.size === 0) return { stats, isOther: false }
+  const version = fileVersion(target)
+  if (stats.size === 0) return { stats, version, isOther: false }
   const changes = unmergedChanges(target)
   if (changes !== undefined) throw malformed(`${what}: it has changes in ${changes}`, anotherTarget)
   if (!isStoreFile(target)) throw malformed(`${what}: it is not a backup`, anotherTarget)
@@ -76,7 +75,7 @@ function replacedFile(store: Connection, target: string): ReplacedFile | undefin
     return attached(store, target, (database) => {
       const flaw = flawOf(store.prepare, database)
       if (flaw !== undefined) throw notOurs(target, `is not a store of plants: ${flaw}`)
-      return { stats, isOther: !sharesMost(store, database) }
+      return { stats, version, isOther: !sharesMost(store, database) }
     })
   } catch (error) {
     if (isBusy(error)) throw error
@@ -124,7 +123,7 @@ async function checkedBackup(file: string, options: SqliteOptions): Promise<bigi
 }
 
 /** Replaces `target` once the copy is checked and on disk. */
-async function copyStore(store: Connection, target: string, old: Stats | undefined, options: SqliteOptions) {
+async function copyStore(store: Connection, target: string, old: ReplacedFile | undefined, options: SqliteOptions) {
   const { signal } = options.clock
   let copy: AtomicFile | undefined
   try {
@@ -139,7 +138,8 @@ async function copyStore(store: Connection, target: string, old: Stats | undefin
     await checkSignal(signal)
     store.checkUnchanged()
     const { size: bytes } = statSync(path)
-    if (old) copy.commit(old)
+    if (old?.isOther) assertUnchanged(target, old.version) // what was confirmed is this file alone
+    if (old) copy.commit(old.stats)
     else copy.create()
     return { plants, bytes }
   } catch (error) {

@@ -2,7 +2,7 @@ import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { checkBackup, restoreStore } from '../../../src/stores/sqlite/sqlite-backup.js'
+import { backUp, checkBackup, restoreStore } from '../../../src/stores/sqlite/sqlite-backup.js'
 import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
 import { fileVersion } from '../../../src/stores/sqlite/store-file.js'
 import { fill } from '../../helpers/fill.js'
@@ -122,7 +122,7 @@ describe('backup', () => {
     await user.run('tokens create --note ci --store ./empty.db')
     const elsewhere = (store: string) =>
       refusal(
-        `${at('plants.bak')} is a backup of another store: most of it is not in ${at(store)}`,
+        `Most of the backup ${at('plants.bak')} is not in ${at(store)}: it may be of another store`,
         'To replace it, add --yes',
       )
     expect(await user.run('backup plants.bak --store ./other.db')).toEqual(elsewhere('other.db'))
@@ -134,6 +134,18 @@ describe('backup', () => {
     expect(await user.run('backup plants.bak')).toMatchObject({ code: 0, err: '' })
     expect(await user.run('backup plants.bak --store ./other.db --yes')).toMatchObject({ code: 0, err: '' })
     expect(await listOf('./plants.bak')).toBe('{"id":2,"name":"Moss"}\n')
+  })
+
+  test('replaces what was confirmed alone, and nothing that was written after that', async () => {
+    await user.run('backup plants.bak')
+    await user.run('create --id 2 --name Moss --store ./other.db')
+    const backup = at('plants.bak')
+    const change = () => fs.appendFileSync(backup, 'x')
+    const onOther = async () => void setImmediate(change)
+    await expect(backUp(fileAddress(at('other.db')), backup, { ...openOptions(), onOther })).rejects.toThrow(
+      `${backup} was changed while it was read`,
+    )
+    expect(fs.readFileSync(backup).subarray(-1).toString()).toBe('x')
   })
 
   test('replaces no damaged file, and names it as the user knows it', async () => {
