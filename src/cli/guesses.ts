@@ -91,12 +91,18 @@ function meaningOfF(command: Command, value: string | undefined): string {
 }
 
 /** For the value of `--filter tag=shade`, and for that of `--ids 1,2`. */
-function filterValue({ registeredArguments }: Command, option: string, value = ''): string | undefined {
-  if (/^(name|tag)=/.test(value)) return filterOptions([value], {})
+function filterValue(command: Command, option: string, value = ''): string | undefined {
+  const { registeredArguments } = command
+  if (/^tag=/.test(value) || (/^name=/.test(value) && maySearch(command))) return filterOptions([value], {})
   if (registeredArguments.some((argument) => argument.name() === 'id')) return undefined
   if (value.startsWith('id=')) return filterOptions([value], {})
   const ids = /^--ids?$/.test(option) ? value.split(',') : []
   return ids.length > 0 && ids.every(isId) ? filterOptions(ids, {}) : undefined
+}
+
+/** A search finds a part of a name or a tag, and a deletion of what it finds may delete more than was meant. */
+function maySearch(command: Command): boolean {
+  return command.name() !== 'delete'
 }
 
 /** For `--order desc`, `--order-by name` and `--group-by tag`. */
@@ -127,7 +133,7 @@ function foreignOption(command: Command, option: string, longs: readonly string[
   const foreign = option.startsWith('--') ? foreignWords.get(option) : undefined
   const [first = ''] = foreign?.split(' ') ?? []
   const isOurs = first.startsWith('-') ? longs.includes(first) : ['create', 'update'].includes(command.name())
-  if (!isOurs) return undefined
+  if (!isOurs || (first === '--search' && !maySearch(command))) return undefined
   return option === '--format' ? '--output' : foreign
 }
 
