@@ -161,7 +161,7 @@ export class PlantsCommand extends Command {
    * which an empty variable of a shell leaves there.
    */
   override addOption(option: Option): this {
-    const { negate, parseArg, required, variadic } = option
+    const { negate, parseArg, required, optional, variadic } = option
     const name = option.attributeName()
     const long = option.long ?? `--${name}`
     const parse = (text: string, before: unknown) => {
@@ -173,7 +173,8 @@ export class PlantsCommand extends Command {
       const word = option.name().replace(/^no-/, '')
       if (this.#isGiven(name) && (before === false) !== negate)
         throw malformed(`--${word} cannot be used with --no-${word}`, 'Leave out one of them')
-      if (required && !variadic && this.#isGivenUpTo(name))
+      const isValue = required || (optional && value !== before) // --color is a switch, too
+      if (isValue && !variadic && this.#isGivenUpTo(name))
         throw malformed(`${long} was given twice`, 'Leave out one of them')
       return value // commander replaces the undefined one of a switch
     }

@@ -6,6 +6,9 @@ test('a switch may be given twice, and a value in one place', async () => {
   expect((await user.run('--verbose list --verbose')).code).toBe(0)
   const twice = refusal('--timeout was given twice', 'Leave out one of them')
   expect(await user.run('stores --timeout 5s list --timeout=5s')).toEqual(twice)
+  for (const line of ['--color=always list --color=never', 'list --color=never --color'])
+    expect((await user.run(line)).err, line).toContain('--color was given twice')
+  expect((await user.run('stores list --color --color')).code).toBe(0)
 })
 
 test.each([
