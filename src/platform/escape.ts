@@ -47,8 +47,15 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, syntax: '
     const start = syntax === 'json' ? inJson(startOf(secret)) : startOf(secret)
     const rest = syntax === 'json' ? '[\\w.~+/%=-]*' : '[\\w.~+/%=\\\\-]*'
     redacted = redacted.replace(RegExp(escapeRegExp(start) + rest, 'g'), '***')
+    redacted = redacted.replace(RegExp(`${anyStartOf(start)}(?=…|\\.\\.\\.)`, 'g'), '***')
   }
   return redacted
+}
+
+/** Matches at least 8 characters, which are a secret, and no word, where a message is cut after them. */
+function anyStartOf(start: string): string {
+  const others = Array.from(start.slice(8), escapeRegExp)
+  return escapeRegExp(start.slice(0, 8)) + others.map((each) => `(?:${each}`).join('') + ')?'.repeat(others.length)
 }
 
 /** At least 8 characters: as many as no ordinary word begins with, such as `password1` and not `password`. */

@@ -251,3 +251,8 @@ test('ordinary words stay, also those that a secret begins with', () => {
   expect(redact(text, { secrets })).toBe(text)
   expect(redact('password1 database-2024 plants_cAb3-_x… correcthorsebatt…', { secrets })).toBe('*** *** ***… ***…')
 })
+
+test('the beginning of a secret goes where a message is cut after it', () => {
+  const secrets = new Set(['correcthorsebatterystaple', 'hunterhunterhu', `plants_c${'Ab3-_x9'.repeat(6)}`])
+  expect(redact('correcth… correcthorse… hunterhun... "plants_c…', { secrets })).toBe('***… ***… ***... "***…')
+})
