@@ -44,7 +44,7 @@ export function commandHint(command: PlantsCommand, words: readonly string[]): s
   const found = isTop || isConfig ? foreignCommand(word) : undefined
   const foreign = isTop || found?.startsWith('stores ') ? found : undefined // kubectl has its stores below config
   if (foreign?.endsWith(' --search'))
-    return `Use: plants list${shellOption('search', others.length > 0 ? others.join(' ') : 'TEXT')}`
+    return `Use: plants list${shellOption('search', others.length > 0 && !others.some(hasLogin) ? others.join(' ') : 'TEXT')}`
   if (foreign !== undefined) return `Did you mean ${foreign}?`
   const use = isTop || isConfig ? settingCommand(word === 'set' ? others : words, command) : undefined
   return use && `Use: ${use}`
@@ -163,6 +163,7 @@ export function strayHint(
 ): string | undefined {
   const name = nameOf(command)
   if (name in hintsWithoutWords) return hintsWithoutWords[name]
+  if (words.some(hasLogin)) return 'Use: --store ADDRESS'
   const isIdOfPlant = name === 'create' && command.opts()['id'] === undefined && words.length === 1 && words.every(isId)
   const text = isIdOfPlant ? undefined : (unquotedText(command, words, line) ?? unquotedArgument(command))
   const use = text === undefined ? places[name]?.(words, command)?.trim() : undefined
@@ -300,6 +301,11 @@ function placeWord(word: string): string {
 /** Whether it is more than a path: `user:password@host`, `postgres:…`, `host=… password=…`, or has an address in it. */
 export function mayHaveSecret(word: string): boolean {
   return /[@=]|:\/\/|^[\w+.-]{2,}:/.test(word)
+}
+
+/** Whether it has an address with a user, and perhaps with a password. */
+function hasLogin(word: string): boolean {
+  return /:\/\/[^/\s]*@/.test(word)
 }
 
 function textOption(name: string, words: readonly string[]): string {

@@ -135,6 +135,10 @@ describe('arguments that a command does not take', () => {
     'set store=postgres://me:s3cret@db/plants',
     'store=postgres://me:s3cret@db/plants --help',
     'list -ps3cret/k.db',
+    'create postgres://me:s3cret@db/plants',
+    'list fern postgres://me:s3cret@db/plants',
+    'count --tag a postgres://me:s3cret@db/plants b',
+    'search postgres://me:s3cret@db/plants',
     'list -f s3cret',
     'list --db postgres://me:s3cret@db/plants',
   ])('are not repeated where they may be secret: plants %s', async (line) => {
