@@ -77,7 +77,6 @@ export async function performAll<Target>(
   if (worst?.isInterruption)
     throw interrupted(worst, io.signal, words && ` after ${words.participle} ${plantCount(isDryRun ? 0 : total)}`)
   if (total > 0 || !worst) await printTotal(total, work, context)
-  await failures.noteAlike()
   if (worst) throw worst
 }
 
@@ -149,8 +148,6 @@ function interrupted(cause: PlantsError, signal: AbortSignal, after = ''): Plant
 /** Keeps the worst one, and prints the others. */
 class Failures {
   worst: PlantsError | undefined
-  /** How many were the same as the worst one. */
-  #alike = 0
   readonly #reporter: Reporter
   readonly #progress: Progress
 
@@ -169,32 +166,14 @@ class Failures {
     await this.#progress.clear()
     if (!(failure instanceof PlantsError)) throw failure
     const { worst } = this
-    if (worst && areAlike(failure, worst)) {
-      this.#alike += 1
-      return
-    }
     // Of several interruptions, one with a hint: what became of its plant is unknown.
     const isWorse = failure.exitCode >= (worst?.exitCode ?? 0) && !(worst?.isInterruption && failure.hint === undefined)
     if (isWorse) this.worst = failure
     const lesser = isWorse ? worst : failure
     // An interruption with a hint is of a plant whose change is unknown.
-    if (lesser && (!lesser.isInterruption || lesser.hint !== undefined)) {
-      if (lesser === worst) await this.noteAlike()
+    if (lesser && (!lesser.isInterruption || lesser.hint !== undefined))
       await this.#reporter.reportError(lesser, hintText(lesser.hint))
-    }
   }
-
-  /** Comes before the error itself. */
-  async noteAlike(): Promise<void> {
-    const plants = plantCount(this.#alike + 1)
-    if (this.#alike > 0) await this.#reporter.warn(`${plants} failed in this way:`)
-    this.#alike = 0
-  }
-}
-
-function areAlike(one: PlantsError, other: PlantsError): boolean {
-  const isSame = one.message === other.message && hintText(one.hint) === hintText(other.hint)
-  return isSame && one.type === other.type && !one.isInterruption
 }
 
 /** Splits pages into as many targets as requests may be in flight, so that no time-out begins while one waits. */

@@ -82,11 +82,5 @@ test('a store that cannot be reached is tried for as many plants as are read at 
   const ids = Array.from({ length: 200 }, (_, index) => String(index))
   const line = ['get', ...ids, '--store', 'http://127.0.0.1:9', '--timeout', '1ms']
   const { code, err } = await new World().run(line, { env: { PLANTS_TOKEN: 's3cret-token' } })
-  const [note, failure, hint] = err.split('\n')
-  expect([code, note, failure]).toEqual([
-    4,
-    'plants: 64 plants failed in this way:',
-    expect.stringContaining('plants: Could not reach http://127.0.0.1:9: '),
-  ])
-  expect(err).toBe(`${note}\n${failure}\n${hint}\n`)
+  expect([code, err.match(/^plants: Could not reach/gm)?.length]).toEqual([4, 64])
 })
