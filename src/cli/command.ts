@@ -3,7 +3,7 @@ import { Command, CommanderError, type HelpContext, Option } from 'commander'
 import { choiceIn, outputFormats, parseChoice } from '../config/option-values.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../config/setting-table.js'
 import { type ColorChoice, colorChoices } from '../output/output.js'
-import { malformed } from '../platform/errors.js'
+import { malformed, must } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 
 /** Every command takes these, before or after its name. */
@@ -112,8 +112,7 @@ export class PlantsCommand extends Command {
 
   /** An option that has other flags, too, which help does not list: those of other programs. */
   alsoAs(flags: string, long: string): this {
-    const option = this.options.find((each) => each.long === long)
-    return option ? this.addOption(new OtherFlags(flags, option)) : this
+    return this.addOption(new OtherFlags(flags, must(this.options.find((each) => each.long === long))))
   }
 
   /** @param run reads the options by the names that commander makes of their flags */
