@@ -11,6 +11,7 @@ const errorTypes = {
   tooLarge: { error: 413, exitCode: 2 },
   invalid: { error: 422, exitCode: 2 }, // JSON or options, but not a NewPlant
   unauthorized: { error: 401, exitCode: 3 },
+  forbidden: { error: 403, exitCode: 3 }, // the token is accepted, but has no right to this
   rejected: { error: 400, exitCode: 1 }, // a service rejected the request
   notFound: { error: 404, exitCode: 1 },
   conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists

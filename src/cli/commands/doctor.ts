@@ -149,7 +149,8 @@ async function examineStore(context: CommandContext): Promise<CheckResult> {
     return await examineService(address, context)
   } catch (error) {
     // PLANTS_TOKEN and PGPASSWORD are for the store of this run, so another store may have none here.
-    if (context.settings.isOfRun || !(error instanceof PlantsError) || error.type !== 'unauthorized') throw error
+    const isOfToken = error instanceof PlantsError && (error.type === 'unauthorized' || error.type === 'forbidden')
+    if (context.settings.isOfRun || !isOfToken) throw error
     return { state: 'warning', message: error.message, hint: error.hint }
   }
 }

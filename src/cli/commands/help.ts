@@ -76,9 +76,14 @@ const meanings: Record<ExitCode, string> = {
   143: 'terminated (SIGTERM)',
 }
 
+const otherErrors: Partial<Record<ExitCode, string>> = {
+  1: ', or that of the service',
+  6: ', or the error of all rejected records, if it is the same',
+}
+
 function exitCodesPage(width: number, command: PlantsCommand): string {
   const items = exitCodes().map(([code, errors]): Item => {
-    const values = `${errors.join(', ')}${code === 6 ? ', or the error of all rejected records, if it is the same' : ''}`
+    const values = `${errors.join(', ')}${otherErrors[code] ?? ''}`
     return [String(code), `${meanings[code]}${errors.length > 0 ? ` (error ${values})` : ''}`]
   })
   return list('Exit codes, and the values of error in JSON', items, width, command)

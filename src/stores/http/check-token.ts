@@ -43,7 +43,7 @@ export async function verifyToken(address: HttpAddress, options: HttpOptions): P
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
     }
     if ('cause' in response) return { state: 'unknown', error }
-    if (error.type === 'unauthorized') {
+    if (error.type === 'unauthorized' || error.type === 'forbidden') {
       return error.error !== 401 && lacksRight(response) ? { state: 'accepted' } : { state: 'rejected', error }
     }
     // The specification does not say what other values of `error` mean.

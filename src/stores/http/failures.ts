@@ -51,7 +51,7 @@ const later: Meaning = ['unavailable', 'Nothing was stored. Try again later']
 /** Each by its status, or by one of `valuesOf400`. */
 const meanings: Record<number, Meaning> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
-  ...{ 401: ['unauthorized'], 403: ['unauthorized'] },
+  ...{ 401: ['unauthorized'], 403: ['forbidden'] },
   ...{ 404: wrongAddress, 405: wrongAddress },
   409: ['conflict', { code: 'chooseAnotherId' }],
   413: ['rejected', 'Shorten the name or tag'],
@@ -83,7 +83,7 @@ function responseError(client: HttpClient, request: HttpRequest<unknown>, respon
   const retryable = policy.statuses.includes(status)
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
   const hintOf = () => {
-    if (type === 'unauthorized') return rightsHint(client, response)
+    if (type === 'unauthorized' || type === 'forbidden') return rightsHint(client, response)
     // Another id, or a key, is for a create alone.
     const known = type === 'conflict' && request.method !== 'POST' ? sourceHint : hint
     return typeof known === 'function' ? known(name) : known
