@@ -40,14 +40,19 @@ export function headerAt(
   if (why) throw malformed(`The header of ${source} cannot be read: ${why.message}`, { code: 'chooseColumns' })
   const names = namesIn(index === -1 ? must(rules.columns) : must(records[row]))
   const missing = missingIn(names, rules)
-  const within = records.length < maxHeaderRows ? '' : ` in its first ${maxHeaderRows} rows`
-  const where =
-    index === -1 ? `${source}: ${rules.optionNames.columns} has` : `${source} has no header${within}: line ${line} has`
-  if (missing.length > 0)
+  if (missing.length > 0) {
+    const { map, optionNames } = rules
+    const wanted = missing.map((field) => (map[field] ? `${field} (${listOf([map[field]])})` : field)).join(' and ')
+    const within = records.length < maxHeaderRows ? '' : ` in its first ${maxHeaderRows} rows`
+    const what = `no column${missing.length > 1 ? 's' : ''} for ${wanted}`
+    const only = listOf(asMapped(names))
     throw malformed(
-      `${where} no column for ${missing.join(' and ')}, only ${listOf(asMapped(names))}`,
+      index === -1
+        ? `${source}: ${optionNames.columns} has ${what}, only ${only}`
+        : `${source} has ${what}${within}: line ${line} has only ${only}`,
       hintFor(missing, rules),
     )
+  }
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
     const found = columnsOf(field, names, rules)

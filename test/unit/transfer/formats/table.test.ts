@@ -115,7 +115,6 @@ test('other columns are counted where they hold something', async () => {
   ])
 })
 
-const noHeader = (line: number) => `stdin has no header: line ${line} has`
 const choose =
   'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
 const misnamed = 'Correct --map: it names a column that is not there'
@@ -123,16 +122,17 @@ const differently = 'Give each a different name'
 const several = 'Choose one with --map name=COLUMN, or give each a different name'
 
 test.each<[message: string, hint: string, input: string, map?: Record<string, string>]>([
-  [`${noHeader(1)} no column for name, only "No", "Nom"`, choose, 'No;Nom\n', { id: 'No' }],
+  ['stdin has no column for name: line 1 has only "No", "Nom"', choose, 'No;Nom\n', { id: 'No' }],
   [
-    `${noHeader(6)} no column for id and name, only "Nr.", "Nom"`,
+    'stdin has no columns for id and name: line 6 has only "Nr.", "Nom"',
     choose,
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
-  [`${noHeader(1)} no column for tag, only "id", "name"`, misnamed, 'id,name\n', { tag: 'Family' }],
+  ['stdin has no column for tag ("Family"): line 1 has only "id", "name"', misnamed, 'id,name\n', { tag: 'Family' }],
+  ['stdin has no columns for name and tag ("Family"): line 1 has only "id"', misnamed, 'id\n', { tag: 'Family' }],
   ['Several columns of stdin may be the name: "name", "Name"', several, 'id,name,Name\n'],
   [
-    `${noHeader(1)} no column for name, only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more`,
+    'stdin has no column for name: line 1 has only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more',
     choose,
     'id,b,c,d,e,f,g,h,i,j\n',
   ],
@@ -155,7 +155,7 @@ test('the first of twenty rows that has the columns is the header, and those abo
   const read = await readRecords(titles(19) + table, csv)
   expect([shown(read), read.skipped]).toEqual([['21: 1 Acer'], 19])
   await expect(readRecords(titles(20) + table, csv)).rejects.toThrow(
-    'stdin has no header in its first 20 rows: line 1 has no column for id and name, only "Stock", "0"',
+    'stdin has no columns for id and name in its first 20 rows: line 1 has only "Stock", "0"',
   )
 })
 

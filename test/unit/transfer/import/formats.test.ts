@@ -109,7 +109,7 @@ test('a table has its columns and its delimiter where the options say', async ()
 
 test('a line just below the limit of a record is soon found to be no header', async () => {
   user.write('plants.csv', ','.repeat(1_040_000))
-  const err = expect.stringMatching('^plants: plants.csv has no header: line 1 has no column for id and name, only ')
+  const err = expect.stringMatching('^plants: plants.csv has no columns for id and name: line 1 has only ')
   expect(await user.import('plants.csv')).toEqual({ code: 2, err })
   expect([user.has('data'), user.journals]).toEqual([false, []])
 })
