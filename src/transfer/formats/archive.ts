@@ -1,9 +1,10 @@
 import { inflateRawSync } from 'node:zlib'
 import { malformed, must, type PlantsError } from '../../platform/errors.js'
+import { incomplete } from './chunk.js'
 import { refuseArchive } from './signatures.js'
 
 /**
- * Checks what the directory of a workbook says (PKWARE's APPNOTE, 4.3.12), because hucre unpacks no more than that, but
+ * Checks what the central directory of a workbook says (PKWARE's APPNOTE, 4.3.12), because hucre unpacks no more than that, but
  * takes a file without a size for empty, or for as large as the file says itself, and does not compare a checksum that
  * is 0.
  *
@@ -13,7 +14,7 @@ export function checkArchive(bytes: Buffer, source: string): string | undefined 
   try {
     return stylesOf(bytes, entriesOf(bytes, source))
   } catch (error) {
-    throw error instanceof RangeError ? damaged(source, new Error('its directory is cut off')) : error
+    throw error instanceof RangeError ? damaged(source, new Error('its list of parts is wrong')) : error
   }
 }
 
@@ -27,12 +28,13 @@ interface Entry {
 function entriesOf(bytes: Buffer, source: string): Entry[] {
   const entries: Entry[] = []
   const end = bytes.lastIndexOf('PK\x05\x06', undefined, 'latin1')
-  if (end !== -1 && (bytes.readUInt16LE(end + 10) === 0xffff || bytes.readUInt32LE(end + 12) === 0xffffffff))
-    throw damaged(source, new Error('its directory is that of a larger archive'))
-  let at = end === -1 ? 0 : bytes.readUInt32LE(end + 16)
+  if (end === -1 || end + endSize > bytes.length) throw incomplete(source, 'save it again as .xlsx')
+  if (bytes.readUInt16LE(end + 10) === 0xffff || bytes.readUInt32LE(end + 12) === 0xffffffff)
+    throw damaged(source, new Error('its list of parts is that of a larger archive'))
+  let at = bytes.readUInt32LE(end + 16)
   let unpacked = 0
   const isEntry = () => bytes.toString('latin1', at, at + 4) === 'PK\x01\x02'
-  if (!isEntry()) throw damaged(source, new Error('it has no directory'))
+  if (!isEntry()) throw damaged(source, new Error('its list of parts is not where its end says'))
   while (isEntry()) {
     const [flags, method] = [8, 10].map((offset) => bytes.readUInt16LE(at + offset))
     const [crc, packed, size] = [16, 20, 24].map((offset) => bytes.readUInt32LE(at + offset))
@@ -52,6 +54,7 @@ function entriesOf(bytes: Buffer, source: string): Entry[] {
   return entries
 }
 
+const endSize = 22
 const deflated = 8
 /** Parts that hucre does not keep as a tree. */
 const largeParts = /(?:^|\/)(?:worksheets|media)\/|pivotCacheRecords/

@@ -1,6 +1,6 @@
 import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
-import { must, type PlantsError } from '../../platform/errors.js'
+import { malformed, must, type PlantsError } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import { type Problem, problem } from '../../stores/common/change.js'
 
@@ -146,3 +146,9 @@ export function isTooLarge(text: string): boolean {
 }
 
 export const recordTooLarge = problem('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)
+
+/** @param orElse what to do where it is whole nowhere else */
+export function incomplete(source: string, orElse: string, cause?: unknown): PlantsError {
+  const message = `${source} is incomplete: its end is missing, as after a download or a copy that did not finish`
+  return malformed(message, `Fetch or copy it again, or ${orElse}`, cause)
+}

@@ -16,7 +16,7 @@ import type { Io } from '../../platform/io.js'
 import { explainRead, readStdin } from '../../platform/text-files.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
-import { type FormatInput, type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
+import { type FormatInput, type FormatReader, type InputOptions, incomplete, prepend } from '../formats/chunk.js'
 import { assertEncoding, isMisencoded, openFormat } from '../formats/formats.js'
 import type { Position } from './checkpoint.js'
 import { Mapper } from './map.js'
@@ -230,7 +230,9 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string, signal: Abo
       yield block
     }
   } catch (error) {
-    if (!systemCode(error)?.startsWith('Z')) throw error
+    const code = systemCode(error)
+    if (!code?.startsWith('Z')) throw error
+    if (code === 'Z_BUF_ERROR') throw incomplete(name, 'compress the original again', error)
     const what = error instanceof Error ? error.message : ''
     throw malformed(`${name} is damaged: gzip reports "${what}"`, 'Compress the original again', error)
   }

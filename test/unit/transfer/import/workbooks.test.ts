@@ -313,10 +313,21 @@ function largerArchive(bytes: Buffer): Buffer {
   return bytes
 }
 
+function withoutMiddle(bytes: Buffer): Buffer {
+  return Buffer.concat([bytes.subarray(0, 100), bytes.subarray(120)])
+}
+
+/** Says that the styles are where no byte is. */
+function stylesElsewhere(bytes: Buffer): Buffer {
+  bytes.writeUInt32LE(bytes.length, bytes.lastIndexOf('xl/styles.xml') - 4)
+  return bytes
+}
+
 const sheetOf = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: sheet }, ...parts })
 const many = (count: number, what: (index: number) => string = String) =>
   Array.from({ length: count }, (_, index) => what(index))
 const damaged = 'stdin is damaged'
+const incomplete = 'stdin is incomplete: its end is missing, as after a download or a copy that did not finish'
 const damagedSheet = 'Sheet "P" of stdin is damaged'
 const unpacks = 'stdin unpacks to too much data\n  Save the sheet as CSV, and import that'
 const large = ' '.repeat(201_326_592)
@@ -336,7 +347,7 @@ test.each<[message: string, stdin: Buffer]>([
   [`${damagedSheet}: Decompressed size exceeds limit of 100 bytes`, sheetOf(' '.repeat(100_000), { declared: 100 })],
   [`${damaged}: ${size}`, sheetOf(rows(['id', 'name'], ['1', 'Fern']), { declared: 0 })],
   [`${damaged}: ${size}`, sizesLater(sheetOf(rows(['id', 'name'], ['1', 'Fern'])))],
-  [`${damaged}: its directory is that of a larger archive`, largerArchive(sheetOf(''))],
+  [`${damaged}: its list of parts is that of a larger archive`, largerArchive(sheetOf(''))],
   [`${damagedSheet}: Unsupported compression method 9`, flipped(sheetOf(''), 10)],
   [
     'None of the sheets of stdin have the columns of plants',
@@ -364,9 +375,11 @@ test.each<[message: string, stdin: Buffer]>([
   ],
   ['stdin is a file of Apple Numbers\n  Export it', zip([['Index/Document.iwa', 'x']])],
   [`${damagedSheet}: CRC-32 mismatch for xl/worksheets/sheet1.xml`, flipped(book(''), 16)],
-  [`${damaged}: it has no directory`, book('').subarray(0, 500)],
-  [`${damaged}: its directory is cut off`, book('').subarray(0, -18)],
-  [`${damaged}: its directory is cut off`, Buffer.from('PK\x05\x06')],
+  [`${incomplete}\n  Fetch or copy it again, or save it again as .xlsx\n`, book('').subarray(0, 500)],
+  [incomplete, book('').subarray(0, -18)],
+  [incomplete, Buffer.from('PK\x05\x06')],
+  [`${damaged}: its list of parts is not where its end says\n  Save it again`, withoutMiddle(book(''))],
+  [`${damaged}: its list of parts is wrong`, stylesElsewhere(sheetOf('', { styles: '' }))],
   ['stdin is an old workbook (.xls), or has a password', Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex')],
 ])('a workbook is rejected: %s', async (message, stdin) => {
   const { code, err } = await user.import('', stdin)
