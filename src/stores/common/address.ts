@@ -98,9 +98,10 @@ export function parseSqlite(text: string, source: string, { resolvePath }: Addre
   const isBare = path === text
   if (path === '') throw addressError(source, 'is empty')
   const isRooted = /^(?:\.{0,2}\/(?!\/)|~)/.test(path) || (isWindows && /^(?:\.{0,2}\\|[a-z]:[\\/])/i.test(path))
-  const isMistake = !isRooted && (isBare ? almostUrl : url).test(path)
+  const isService = isBare && hostWithPort.test(path)
+  const isMistake = !isRooted && (isService || (isBare ? almostUrl : url).test(path))
   if (isMistake || (isBare && !looksLikeFile.test(path)))
-    throw addressError(source, 'does not name a store', /^[\w.-]+:\d+(\/|$)/.test(path) ? noScheme : addresses)
+    throw addressError(source, 'does not name a store', isService ? noScheme : addresses)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 
@@ -109,6 +110,8 @@ const url = /:\/\/|^\/\/|^:memory:$/
 
 /** Such as `https//host`, `user:password@host`, or libpq's `host=… password=…`. */
 const almostUrl = /\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i
+
+const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 
 /** Such as `garden.db`, `./garden` or `~/garden`. Other words may be names of saved stores. */
 const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/
@@ -147,10 +150,10 @@ function parseUrl(address: string, source: string): HttpAddress {
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }
 
-const noScheme = 'The address of a service begins with https:// or http://'
+const noScheme = 'The address of a service begins with http:// or https://, such as http://localhost:4010'
 
 const addresses =
-  'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
+  'A store is a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
 
 /** Does not repeat the text, which may have a password. */
 export function addressError(source: string, why: string, hint: Hint = addresses): PlantsError {

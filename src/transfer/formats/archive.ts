@@ -4,9 +4,9 @@ import { incomplete } from './chunk.js'
 import { refuseArchive } from './signatures.js'
 
 /**
- * Checks what the central directory of a workbook says (PKWARE's APPNOTE, 4.3.12), because hucre unpacks no more than that, but
- * takes a file without a size for empty, or for as large as the file says itself, and does not compare a checksum that
- * is 0.
+ * Checks what the central directory of a workbook says (PKWARE's APPNOTE, 4.3.12), because hucre unpacks no more than
+ * that, but takes a file without a size for empty, or for as large as the file says itself, and does not compare a
+ * checksum that is 0.
  *
  * @returns the styles, if they are there and can be had
  */

@@ -21,7 +21,8 @@ function gardener(settings: object = {}): World {
 
 describe('an address', () => {
   const addresses =
-    'A store is a saved name, "local", a path such as ./plants.db, sqlite:PATH, http(s)://…, unix:PATH or postgres://…'
+    'A store is a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
+  const noScheme = 'The address of a service begins with http:// or https://, such as http://localhost:4010'
   const longer = expect.stringContaining('has a socket path that is longer')
   const nul = expect.stringContaining('contains U+0000')
 
@@ -36,6 +37,10 @@ describe('an address', () => {
     ['does not name a store', 'gardener!secret'],
     ['does not name a store', ':memory:'],
     ['does not name a store', '//server/x.db'],
+    ['does not name a store', 'ftp://plants.example.com'],
+    ['does not name a store', 'localhost:4010', noScheme],
+    ['does not name a store', '127.0.0.1:4010/v1', noScheme],
+    ['does not name a store', '[::1]:4010', noScheme],
     ['is not a valid URL', 'https:plants.example.com'],
     ['must be a base URL, without "?" and "#"', 'https://plants.example.com/#'],
     [

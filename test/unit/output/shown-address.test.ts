@@ -51,7 +51,7 @@ test.each([
 test('a message names where the text came from', async () => {
   const user = new World()
   const address = 'postgres//u:s3cret@h/db'
-  const hint = expect.stringContaining('a path such as ./plants.db')
+  const hint = expect.stringContaining('a path (./plants.db)')
   const rejected = (place: string) => ({ error: 400, message: `${place} does not name a store`, hint })
   const run = async (words: string[], env = {}) =>
     JSON.parse((await user.run([...words, '--output', 'json'], { env })).err)
