@@ -153,7 +153,7 @@ function parseUrl(address: string, source: string): HttpAddress {
 const noScheme = 'The address of a service begins with http:// or https://, such as http://localhost:4010'
 
 const addresses =
-  'A store is a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
+  'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
 
 /** Does not repeat the text, which may have a password. */
 export function addressError(source: string, why: string, hint: Hint = addresses): PlantsError {

@@ -21,7 +21,7 @@ function gardener(settings: object = {}): World {
 
 describe('an address', () => {
   const addresses =
-    'A store is a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
+    'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
   const noScheme = 'The address of a service begins with http:// or https://, such as http://localhost:4010'
   const longer = expect.stringContaining('has a socket path that is longer')
   const nul = expect.stringContaining('contains U+0000')
