@@ -24,6 +24,8 @@ const sentences: { [Code in AdviceCode]: (advice: Advice<Code>) => string } = {
   nameBackup: () => 'Choose a file that plants backup has created',
   permitStore: () => 'Change the permissions of the file and its directory, or choose another file with --store PATH',
   putOnLocalDisk: () => 'Put it on a local disk: --store PATH',
+  raiseSizeLimit: ({ isResumable = false }) =>
+    `Raise the limit first: ulimit -f unlimited${isResumable ? '' : '. Then look at what is in the store: plants list'}`,
   repeatCreate: ({ id, key, isSupported }) => {
     const repeat = `To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}`
     const condition = isSupported ? '' : ', if the service supports such keys'

@@ -2,6 +2,7 @@ import { describeChange, describePlant, unknownFields, writeAnswer } from '../ou
 import { clockOf, type Progress, progressLine } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, grouped, plantCount, plantOf } from '../plant/plant.js'
+import type { Hint } from '../platform/advice.js'
 import { must, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { CheckpointMovedError } from '../stores/common/checkpoint-state.js'
@@ -242,7 +243,9 @@ export class ImportReport implements ImportObserver {
       const repeated = this.#repetition(kept.firstId)
       hint = `The plants created so far are kept. To continue, run it again${repeated && ` with${repeated}`}`
     }
-    const hints = [hintText(error.hint), hint].filter((text) => text !== undefined)
+    const isOfLimit = typeof error.hint === 'object' && error.hint.code === 'raiseSizeLimit'
+    const own: Hint | undefined = isOfLimit ? { code: 'raiseSizeLimit', isResumable: this.#isResumable } : error.hint
+    const hints = [hintText(own), hint].filter((text) => text !== undefined)
     return new PlantsError(error.type, message, { ...error, hint: hints.join('. ') || undefined, cause: error })
   }
 }

@@ -1,6 +1,7 @@
 import type { StoredPlant } from '../plant/plant.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
+import { sizeLimitHint } from '../platform/files.js'
 import type { Io, Output } from '../platform/io.js'
 
 /** The width of the terminal, even if one of the streams is a pipe. */
@@ -46,10 +47,11 @@ function lengthOf(text: string): number {
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
 /** Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */
-export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
+export async function writeAnswer(io: Io, text: string, given?: string): Promise<void> {
   try {
     await io.stdout.write(text)
   } catch (error) {
+    const hint = given ?? sizeLimitHint(error) ?? 'Run it again'
     if (error instanceof PlantsError)
       throw new PlantsError(error.type, `${error.message} before the output was written`, { hint, cause: error })
     const reason = systemReason(error)

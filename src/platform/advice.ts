@@ -18,6 +18,7 @@ interface AdviceData {
   nameBackup: unknown
   permitStore: unknown
   putOnLocalDisk: unknown
+  raiseSizeLimit: { isResumable?: boolean }
   repeatCreate: { id: bigint; key: string; isSupported: boolean }
   replaceConnectTimeout: unknown
   runAtService: unknown

@@ -1,6 +1,7 @@
 import {
   closeSync,
   constants,
+  existsSync,
   fchmodSync,
   fchownSync,
   fstatSync,
@@ -18,7 +19,7 @@ import { promisify } from 'node:util'
 import type { Hint } from './advice.js'
 import { wait } from './clock.js'
 import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
-import { isOpenElsewhere, isThisUser, syncFolder } from './files.js'
+import { isOpenElsewhere, isThisUser, makeFolderHint, sizeLimitHint, syncFolder } from './files.js'
 
 /** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
 export function replaceFile(file: string, target: string): void {
@@ -126,12 +127,19 @@ export class AtomicFile {
   }
 }
 
-/** Returns any error that is not a system error unchanged. */
-export function unwritable(what: string, cause: unknown, hint: Hint): unknown {
+/**
+ * Returns any error that is not a system error unchanged.
+ *
+ * @param target the absolute path that was to be written
+ * @param otherwise the hint where there is no better one for the cause
+ */
+export function unwritable(what: string, target: string, cause: unknown, otherwise: Hint): unknown {
   const reason = systemReason(cause, { ENOENT: 'there is no such directory' })
-  return reason === undefined
-    ? cause
-    : new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
+  if (reason === undefined) return cause
+  const folder = dirname(target)
+  const isMissing = systemCode(cause) === 'ENOENT' && !existsSync(folder)
+  const hint = isMissing ? makeFolderHint(folder) : (sizeLimitHint(cause) ?? otherwise)
+  return new PlantsError('unwritable', `${what} could not be written: ${reason}`, { hint, cause })
 }
 
 /** Whether a path is written to as it is: a device, a pipe, or an open descriptor such as /dev/stdout. */

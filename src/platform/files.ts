@@ -15,7 +15,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
-import { isWindows, octal, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, octal, shellWord, systemCode, unlessSystemError } from './errors.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
@@ -42,6 +42,19 @@ export function assertWritableDirectory(folder: string): void {
   if (!statSync(folder).isDirectory()) throw Object.assign(new Error('not a directory'), { code: 'ENOTDIR' })
   accessSync(folder, constants.W_OK | constants.X_OK) // on Windows, also for a file
 }
+
+export function makeFolderHint(folder: string): string {
+  return `Make it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${shellWord(folder)}`
+}
+
+/** What to do about a file that is as large as this process may make one; undefined for any other error. */
+export function sizeLimitHint(error: unknown): string | undefined {
+  if (systemCode(error) !== 'EFBIG') return undefined
+  maxFileSize ??= readMaxFileSize()
+  return maxFileSize === Infinity ? undefined : raiseSizeLimit // otherwise, the limit is that of the file system
+}
+
+export const raiseSizeLimit = 'Raise the limit, then try again: ulimit -f unlimited'
 
 /** Whether one of the files has become as large as this process may make a file, less what is written at once. */
 export function isAtSizeLimit(paths: readonly string[]): boolean {

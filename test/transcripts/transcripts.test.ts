@@ -51,6 +51,7 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
     .replaceAll(JSON.stringify(world.home).slice(1, -1), 'HOME')
     .replaceAll(world.home, 'HOME')
     .replace(/HOME[\\\w.-]+/g, (path) => path.replaceAll(/\\+/g, '/')) // on Windows
+    .replaceAll(': mkdir HOME', ': mkdir -p HOME') // on Windows
     .replaceAll('\u001b', '^[')
     .replace(/"seconds":[\d.]+,"rate":\d+/g, '"seconds":0,"rate":0')
     .replace(/ in \d+(\.\d)? s( \([\d,]+\/s\))?/g, ' in 0.0 s')

@@ -146,7 +146,7 @@ async function copyStore(store: Connection, target: string, old: ReplacedFile | 
     // SQLite does not say which of the two files it is about.
     if (isSqliteError(error) && !isFull(target)) throw explainFailure(error, store.path)
     const cause = isSqliteError(error) ? Object.assign(new Error('full'), { code: 'ENOSPC' }) : error
-    throw unwritable(`The copy ${target}`, cause, 'Fix this, or choose another directory. Nothing was changed')
+    throw unwritable(`The copy ${target}`, target, cause, 'Fix this, or choose another directory. Nothing was changed')
   } finally {
     copy?.discard()
     if (copy) rmSync(`${copy.path}-journal`, { force: true })

@@ -3,14 +3,13 @@ import { dirname } from 'node:path'
 import type { Hint } from '../../platform/advice.js'
 import {
   type ErrorType,
-  isWindows,
   PlantsError,
   shellWord,
   systemCode,
   systemReasons,
   unlessSystemError,
 } from '../../platform/errors.js'
-import { isAtSizeLimit } from '../../platform/files.js'
+import { isAtSizeLimit, makeFolderHint, raiseSizeLimit } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../common/change.js'
 import { headerSql } from './sqlite-format.js'
@@ -73,7 +72,7 @@ function explanationOf(code: number | string, path: string): Cause | undefined {
 
 const noFolder: Cause = {
   sentence: (path) => `There is no directory ${dirname(path)} for the store ${path}`,
-  hint: (path) => `Make it with: ${isWindows ? 'mkdir' : 'mkdir -p'} ${shellWord(dirname(path))}`,
+  hint: (path) => makeFolderHint(dirname(path)),
 }
 
 /** Covers a store whose directory is read-only, too. */
@@ -90,7 +89,7 @@ const full: Cause = {
 
 const limited: Cause = {
   sentence: (path) => `The store ${path} could not be used: ${systemReasons['EFBIG']}`,
-  hint: 'Raise the limit, then try again: ulimit -f unlimited',
+  hint: raiseSizeLimit,
 }
 
 const unopened: Cause = {

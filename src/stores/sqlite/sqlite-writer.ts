@@ -1,4 +1,5 @@
 import { dirname } from 'node:path'
+import type { Hint } from '../../platform/advice.js'
 import { PlantsError } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
 import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
@@ -144,11 +145,11 @@ export class SqliteWriter {
     } catch (error) {
       this.#rollBack()
       // On an I/O error, such as of a sync, the commit may be in the log, from where a crash would bring it back.
-      throw isDone && primaryCode(error) === 10 ? outcomeUnknown(failureOf(path), error) : error
+      throw isDone && primaryCode(error) === 10 ? commitFailed(path, error) : error
     }
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
-    if (!this.#isInPlace()) throw outcomeUnknown(`${path} was deleted or replaced`)
+    if (!this.#isInPlace()) throw outcomeUnknown(`${path} was deleted or replaced`, { code: 'checkDisk' })
     for (const job of jobs) job.settle()
   }
 
@@ -179,11 +180,13 @@ export class SqliteWriter {
   }
 }
 
-function failureOf(path: string): string {
-  return isLimited(path) ? `A file of ${path} reached the size limit (ulimit -f)` : `The disk failed under ${path}`
+function commitFailed(path: string, cause: unknown): PlantsError {
+  return isLimited(path)
+    ? outcomeUnknown(`A file of ${path} reached the size limit (ulimit -f)`, { code: 'raiseSizeLimit' }, cause)
+    : outcomeUnknown(`The disk failed under ${path}`, { code: 'checkDisk' }, cause)
 }
 
-function outcomeUnknown(why: string, cause?: unknown): PlantsError {
+function outcomeUnknown(why: string, hint: Hint, cause?: unknown): PlantsError {
   const message = `${why} during a commit: whether it is stored is unknown`
-  return new PlantsError('unknownOutcome', message, { hint: { code: 'checkDisk' }, cause })
+  return new PlantsError('unknownOutcome', message, { hint, cause })
 }

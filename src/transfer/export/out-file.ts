@@ -13,7 +13,7 @@ import {
   unwritable,
 } from '../../platform/atomic-file.js'
 import { wait } from '../../platform/clock.js'
-import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
+import { malformed, PlantsError, systemCode, unlessSystemError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { targetOf } from '../../platform/files.js'
 
@@ -50,7 +50,8 @@ const anotherFile = 'Choose another file'
 
 function explained(path: string, error: unknown): unknown {
   const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '')
-  return unwritable(path, error, isFull ? `${anotherFile}, or free some space` : anotherFile)
+  const target = unlessSystemError(() => targetOf(path)) ?? path
+  return unwritable(path, target, error, isFull ? `${anotherFile}, or free some space` : anotherFile)
 }
 
 /**

@@ -74,7 +74,7 @@ function isThere(rejects: string): boolean {
     if (stats === undefined) assertWritableDirectory(dirname(rejects))
     return stats !== undefined
   } catch (error) {
-    throw unwritable(`The rejects file ${rejects}`, error, { code: 'useAnotherRejectsFile' })
+    throw unwritable(`The rejects file ${rejects}`, rejects, error, { code: 'useAnotherRejectsFile' })
   }
 }
 

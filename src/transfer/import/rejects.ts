@@ -204,7 +204,10 @@ export class Rejects {
   }
 
   #unwritable(error: unknown): unknown {
-    return unwritable(`The rejects file ${this.#path}`, error, { code: 'useAnotherRejectsFile', or: 'free some space' })
+    return unwritable(`The rejects file ${this.#path}`, this.#target, error, {
+      code: 'useAnotherRejectsFile',
+      or: 'free some space',
+    })
   }
 }
 

@@ -61,14 +61,21 @@ test.skipIf(isWindows)('a store that reaches the limit of the size of a file say
   const limited = (hint: string, code: number) => ({ code, err: expect.stringContaining(`${reason}\n  ${hint}`) })
   const raise = limited('Raise the limit, then try again: ulimit -f unlimited', 4)
   expect(await bash(user, 'ulimit -f 20; "$plants" import many.ndjson')).toMatchObject(raise)
-  const during = `A file of ${user.store} reached the size limit (ulimit -f) during a commit`
+  const during = `A file of ${user.store} reached the size limit \\(ulimit -f\\) during a commit`
   expect(await bash(user, 'ulimit -f 200; "$plants" import many.ndjson')).toMatchObject({
     code: 5,
-    err: expect.stringContaining(`${during}: whether it is stored is unknown\n`),
+    err: expect.stringMatching(
+      `${during}: whether it is stored is unknown\n {2}Raise the limit first: ulimit -f unlimited. To resume, run `,
+    ),
   })
   expect(await bash(user, '"$plants" import many.ndjson')).toMatchObject({ code: 0 })
   expect(await bash(user, 'ulimit -f 100; "$plants" backup plants.bak')).toMatchObject(raise)
-  expect(await bash(user, 'ulimit -f 100; "$plants" export plants.csv')).toMatchObject(limited('Choose another', 74))
+  const raiseHere = { ...raise, code: 74 }
+  expect(await bash(user, 'ulimit -f 100; "$plants" export plants.csv')).toMatchObject(raiseHere)
+  expect(await bash(user, 'ulimit -f 100; "$plants" export >plants.csv')).toMatchObject(raiseHere)
+  user.write('wrong.csv', `id,name\n${'x,Fern\n'.repeat(20_000)}`)
+  const toFile = 'import wrong.csv --rejects rejects.csv'
+  expect(await bash(user, `ulimit -f 100; "$plants" ${toFile}`)).toMatchObject(raiseHere)
 })
 
 describe.runIf(canDropRights)('a place that may not be written', () => {

@@ -182,6 +182,13 @@ describe('export to a file', () => {
     expect(readlinkSync(join(user.home, 'link.csv'))).toBe('old.csv')
   })
 
+  test.skipIf(isWindows)('says how to make the directory that a link points to (needs links)', async () => {
+    symlinkSync('gone/out.csv', join(user.home, 'link.csv'))
+    const message = `${join(user.home, 'link.csv')} could not be written: there is no such directory`
+    const hint = `Make it with: mkdir -p ${join(user.home, 'gone')}`
+    expect(await user.run('export link.csv')).toEqual(refusal(message, hint, 74))
+  })
+
   test('says that a file exists before the store is opened', async () => {
     user.write('old.csv', 'old')
     const unreachable = ['export', 'old.csv', '--store', 'http://127.0.0.1:1', '--timeout', '0']
