@@ -91,10 +91,16 @@ export class Requests {
     const isOther = error.status === 400 && error.type === 'rejected' && endsWithPlants(this.client.address)
     if (!isMissing && !isOther) return undefined
     const document = await this.#describe(start)
-    if (isOther)
-      return document ? undefined : new PlantsError(error.type, error.message, { ...error, hint: wrongAddressHint })
-    if (!document && request.isOfOnePlant && !this.signal.aborted)
-      await this.client.warnOnce('address', `${this.client.address.name} has no openapi.json. ${wrongAddressHint}`)
+    const { address } = this.client
+    if (isOther) {
+      const message = `${address.name} answered 400: ${error.message}`
+      return document ? undefined : new PlantsError(error.type, message, { ...error, hint: wrongAddressHint })
+    }
+    if (!document && request.isOfOnePlant && !this.signal.aborted) {
+      // The error of such an address has the hint.
+      const hint = endsWithPlants(address) ? '' : `. ${wrongAddressHint}`
+      await this.client.warnOnce('address', `${address.name} has no openapi.json${hint}`)
+    }
     return document && unsupportedError(document, request)
   }
 

@@ -122,8 +122,12 @@ describe('a service that can be read', () => {
       const [lists, at] = ['/v1/plants/plants', '/v1/plants/plants/1']
       const answers = { [`GET ${lists}`]: [unlike], [`GET ${at}`]: [missing], [`PATCH ${at}`]: [missing] }
       const wrong = { base: '/v1/plants', description: http(404) }
-      const { code, hint } = await runAt(line, { ...answers, [`DELETE ${at}`]: [missing] }, wrong)
+      const { code, lines, last, hint } = await runAt(line, { ...answers, [`DELETE ${at}`]: [missing] }, wrong)
       expect({ code, hint }).toEqual({ code: 1, hint: isRight })
+      const isOfOne = line.includes(' 1')
+      const answered = 'URL/v1/plants answered 400: There is no parameter "limit"'
+      expect(last).toBe(isOfOne ? 'No plant has id 1 in URL/v1/plants' : answered)
+      expect(lines.slice(0, -1)).toEqual(isOfOne ? [{ warning: 'URL/v1/plants has no openapi.json' }] : [])
       const own = { 'GET /v1/plants/plants': [unlike] }
       expect(await runAt('list', own, { base: '/v1/plants' })).toMatchObject({
         hint: 'This message is from URL/v1/plants',
