@@ -27,13 +27,13 @@ export function peerServers(folder, description, env) {
   const fastify = [process.execPath, join(scripts, 'fastify.mjs'), addon, database]
   return [
     {
-      title: 'Fastify with better-sqlite3',
+      title: 'Fastify, better-sqlite3',
       prepare: async () => ({ argv: fastify }),
       files: [database],
       countPlants: () => Number(execFileSync(fastify[0], [...fastify.slice(1), 'count'], { env })),
     },
     {
-      title: 'json-server, which syncs nothing',
+      title: 'json-server (no sync)',
       prepare: async () => {
         writeFileSync(json, '{"plants":[]}')
         return listeningAt(await freePort(), (port) => [jsonServer, json, '--quiet', '--port', port])
@@ -41,7 +41,7 @@ export function peerServers(folder, description, env) {
       files: [json], // in which some of those are missing that it acknowledged before its end
     },
     {
-      title: 'Prism, which stores nothing',
+      title: 'Prism (stores nothing)',
       prepare: async () =>
         listeningAt(await freePort(), (port) => [
           prism,

@@ -1,7 +1,7 @@
 // The service under load beside a bare echo, which has the same HTTP server and stores nothing:
 // npm run bench:serve [-- FLAG...]
 //   --only creates,open,reads   some of these; peers, which are fetched, and memory are measured only when they are named
-//   --connections 1,16,64,256,1000  --syncs 0,2,10  --seconds 3  --rounds 3
+//   --connections 1,64,1000  --syncs 0,10  --seconds 3  --rounds 3
 //                     of creates: how many connections, and how many ms are added to each sync of the disk, by strace
 //   --creates 5000000 how many plants are created while memory is watched
 //   --against DIR     another checkout, which is built, in turn with this one
@@ -31,8 +31,8 @@ const parts = {
 const { values: flags } = parseArgs({
   options: {
     only: { type: 'string', default: 'creates,open,reads' },
-    connections: { type: 'string', default: '1,16,64,256,1000' },
-    syncs: { type: 'string', default: '0,2,10' },
+    connections: { type: 'string', default: '1,64,1000' },
+    syncs: { type: 'string', default: '0,10' },
     seconds: { type: 'string', default: '3' },
     rounds: { type: 'string', default: '3' },
     creates: { type: 'string', default: '5000000' },
@@ -207,8 +207,8 @@ async function measurePeers() {
 async function measureMemory() {
   const orders = { connections: 64, isKept: true, count: creates, watchesMemory: true }
   const { memory, rate } = await take(services[0], 0, orders)
-  const tenths = memory.filter((_, index) => index % 10 === 9)
-  const rows = tenths.map((size, index) => [numberText(((index + 1) * creates) / 10), ((size * 1024) / 1e6).toFixed(1)])
+  const fifths = memory.filter((_, index) => index % 20 === 19)
+  const rows = fifths.map((size, index) => [numberText(((index + 1) * creates) / 5), ((size * 1024) / 1e6).toFixed(1)])
   const speed = `${moment}; ${numberText(rate)} creates a second over 64 kept connections`
   report('memory', { machine, how: speed, tables: [[['creates', 'MB'], ...rows]], isRecorded })
 }

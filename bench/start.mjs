@@ -73,7 +73,14 @@ const rows = programs.map(({ title, times, beside, goal }) => {
   const other = programs.find((program) => program.title === beside)
   const ratio = other ? ratioText(times.English, other.times.English) : '-'
   const umlauts = ratioText(times.umlauts, times.English)
-  return [title, spread(times.English), ratio, other ? beside : '-', goalText(ratio, goal), umlauts]
+  return [
+    title,
+    spread(times.English),
+    ratio,
+    other ? beside.replace(/^Node .*: /, '') : '-',
+    goalText(ratio, goal),
+    umlauts,
+  ]
 })
 const executable = findExecutable()
 const size = executable ? `; the executable has ${numberText(statSync(executable).size / 1e6)} MB` : ''
