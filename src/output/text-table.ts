@@ -12,28 +12,40 @@ export function tableOf<Row>(
   { isTerminal, columns }: Pick<Output, 'isTerminal' | 'columns'>,
 ) {
   let widths: number[] | undefined
-  const lineOf = (row: string[]) => {
-    const cells = titles.map((title, column) => {
-      const [text = '', width = 0] = [row[column], widths?.[column]]
-      if (isNumber(title)) return text.padStart(width)
-      const shown = isTerminal ? truncate(width, text) : text
-      return shown + ' '.repeat(Math.max(0, width - displayWidth(shown)))
+  const lineOf = (row: MeasuredText[]) => {
+    const texts = titles.map((title, column) => {
+      const [cell = measured(''), width = 0] = [row[column], widths?.[column]]
+      if (isNumber(title)) return cell.text.padStart(width)
+      const shown = isTerminal ? truncate(width, cell) : cell
+      return shown.text + ' '.repeat(Math.max(0, width - shown.width))
     })
-    return cells.join(gap).trimEnd()
+    return texts.join(gap).trimEnd()
   }
+  const heading = titles.map(measured)
   return (page: Row[]): string => {
-    const rows = page.map(cellsOf)
-    const widest = (widths ?? titles.map(displayWidth)).map((width, column) =>
-      Math.max(width, ...rows.map((row) => displayWidth(row[column] ?? ''))),
+    const rows = page.map((row) => cellsOf(row).map(measured))
+    const widest = (widths ?? heading.map(({ width }) => width)).map((width, column) =>
+      Math.max(width, ...rows.map((row) => row[column]?.width ?? 0)),
     )
     const isFirst = widths === undefined
     widths = fitWidths(titles, widest, isTerminal ? columns : undefined)
     const lines = rows.map((row) => `${lineOf(row)}\n`)
-    return [isFirst ? `${faint(lineOf(titles))}\n` : '', ...lines].join('')
+    return [isFirst ? `${faint(lineOf(heading))}\n` : '', ...lines].join('')
   }
 }
 
 const gap = '  '
+
+/** A text is measured once, because that takes most of the time of a table. */
+interface MeasuredText {
+  text: string
+  /** In columns of a terminal. */
+  width: number
+}
+
+function measured(text: string): MeasuredText {
+  return { text, width: displayWidth(text) }
+}
 
 /** Whether a column with this title is aligned to the right, and never truncated. */
 function isNumber(title: string | undefined): boolean {
@@ -60,16 +72,16 @@ function fitWidths(titles: string[], widths: number[], columns = Infinity): numb
 }
 
 /** Truncates between grapheme clusters, so that no letter loses its accent. */
-function truncate(width: number, text: string): string {
-  if (displayWidth(text) <= width) return text
+function truncate(width: number, cell: MeasuredText): MeasuredText {
+  if (cell.width <= width) return cell
   let kept = ''
   let left = width - 1
-  for (const { segment } of new Intl.Segmenter().segment(text)) {
+  for (const { segment } of new Intl.Segmenter().segment(cell.text)) {
     left -= displayWidth(segment)
     if (left < 0) break
     kept += segment
   }
-  return `${kept}…`
+  return measured(`${kept}…`)
 }
 
 /**

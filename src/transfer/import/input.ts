@@ -180,7 +180,13 @@ async function pipeOf(fd: number): Promise<Readable> {
 
 export function explainInput(name: string, error: unknown): unknown {
   const isUrl = /^https?:\/\//i.test(name)
-  return explainRead(name, error, isUrl ? 'Download it first' : 'Use files that contain plants, or "-" for stdin')
+  const hint = inputHints[systemCode(error) ?? ''] ?? 'Use files that contain plants, or "-" for stdin'
+  return explainRead(name, error, isUrl ? 'Download it first' : hint)
+}
+
+const inputHints: Readonly<Record<string, string>> = {
+  ENOENT: 'Check its name, and the directory that this command is run in',
+  EACCES: 'Let this user read it, or choose another file',
 }
 
 /** What arrives within a moment becomes one block. Throws the reason of the signal, also while nothing arrives. */
