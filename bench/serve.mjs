@@ -172,10 +172,8 @@ async function measurePeers() {
   const reads = [64, 256].flatMap((connections) =>
     [fastify, ...services].map((server) => ({ connections, server, turns: [] })),
   )
-  for (const server of new Set(reads.map((cell) => cell.server))) {
-    const orders = { base, connections: 64, isKept: true, count: existing }
-    if (server === fastify || server === reference) await take(server, 0, orders, { isLast: false })
-  }
+  const filling = { base, connections: 64, isKept: true, count: existing }
+  for (const server of [fastify, reference]) await take(server, 0, filling, { isLast: false })
   const ordersOf = ({ connections }) => ({ base, existing, connections, isKept: true })
   await takeTurns(reads, ordersOf, { isLast: false, expected: existing })
   for (const server of [fastify, reference]) removeFiles(server)

@@ -85,7 +85,7 @@ function isValid({ revokedAt, expiresAt }: Token, time: number): boolean {
   return !revokedAt && (expiresAt?.getTime() ?? Infinity) > time
 }
 
-/** Which a revocation by the note does not tell apart. */
+/** A revocation by the note cannot choose one of them. */
 function sameNote(note: string, ids: readonly bigint[]): string {
   return `${ids.length} tokens have the note ${JSON.stringify(note)}: ${ids.slice(0, 10).join(', ')}`
 }
