@@ -170,7 +170,7 @@ async function* withoutRule(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk>
 }
 
 function isDashes(cell: Cell): boolean {
-  return cell === undefined || (typeof cell === 'string' && /^:?-[-+]+-:?$/.test(cell))
+  return cell === undefined || (typeof cell === 'string' && /^(?::-+:?|-+:|-[-+]+)$/.test(cell))
 }
 
 /** Which has the first header; of several, and for a message, which divides its row into the most cells. */
