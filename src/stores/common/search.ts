@@ -21,7 +21,7 @@ const allLatinMarks = RegExp(`(?=[\u0300-\u036f])${latinMarks}`, 'g') // A look 
  * What a normalization may reorder: marks, and what another version of Unicode, such as a database's, may make one. Only
  * the first two planes have scripts.
  */
-const mark = '[[\\p{M}\\p{Cn}]&&[\\u{0}-\\u{1ffff}]]'
+const mark = '(?:(?![\\u{20000}-\\u{10ffff}])[\\p{M}\\p{Cn}])'
 
 /**
  * The time to normalize a run of marks grows with the square of its length, so `joiner` divides a longer one into runs
@@ -31,8 +31,8 @@ const mark = '[[\\p{M}\\p{Cn}]&&[\\u{0}-\\u{1ffff}]]'
  */
 export const partOfRun = (ofMark: string) => `${ofMark}{30}(?=${ofMark})`
 
-export const runs = RegExp(`${mark}+`, 'gv')
-const longRun = RegExp(`${mark}{31}`, 'v')
+export const runs = RegExp(`${mark}+`, 'gu')
+const longRun = RegExp(`${mark}{31}`, 'u')
 const partsOfRun = RegExp(partOfRun('.'), 'gsu')
 
 /** COMBINING GRAPHEME JOINER: marks are not reordered across it. */
@@ -49,7 +49,7 @@ const symbols = '\ud83c\ud83d\udc00-\udfff' // as far as U+1F7FF
 const notPlain = RegExp(`[^${plain}${composedLatin}${symbols}]`)
 
 export const casedLetter = '\\p{Changes_When_Casemapped}'
-const changedByFolding = RegExp(`[${casedLetter}--[a-z]]`, 'gv')
+const changedByFolding = RegExp(`(?![a-z])${casedLetter}`, 'gu')
 
 /**
  * Without the marks of Latin letters, composed (NFC), in lower case (Unicode's simple case folding), and with `ss` for
