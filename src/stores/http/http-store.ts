@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { StoredPlant, TextName } from '../../plant/plant.js'
 import type { Hint } from '../../platform/advice.js'
@@ -55,7 +54,7 @@ export class HttpStore implements Store {
   async #writeOne(change: Change, { signal }: WriteOptions): Promise<Outcome> {
     const { clock } = this.#client.options
     const requests = new Requests(this.#client, signal && AbortSignal.any([clock.signal, signal]))
-    const key = (change.type === 'create' && change.key) || randomUUID()
+    const key = (change.type === 'create' && change.key) || crypto.randomUUID()
     try {
       return await requests.report(sendChange(requests, change.type === 'create' ? { ...change, key } : change))
     } catch (error) {

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import { toJson, toWireJson } from '../../plant/exact-json.js'
 import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf, type StoredPlant } from '../../plant/plant.js'
@@ -32,7 +31,7 @@ export function sendChange(requests: Requests, change: Change): Promise<Outcome>
 type Of<Type> = Extract<Change, { type: Type }>
 
 async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Outcome> {
-  const { plant, key = randomUUID(), ifExists, isMatched } = change
+  const { plant, key = crypto.randomUUID(), ifExists, isMatched } = change
   try {
     return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
   } catch (error) {
