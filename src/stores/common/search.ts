@@ -78,14 +78,17 @@ function simpleText(text: string): string | undefined {
 function foldPlain(text: string): string | undefined {
   const length = 2 * text.length
   const folded = length <= short.length ? short : Buffer.allocUnsafe(length)
+  let hasSharp = false
   for (let index = 0; index < length; index += 2) {
     const unit = text.charCodeAt(index / 2)
     const known = foldings[unit] || foldUnit(unit)
     if (known === unknown) return undefined
+    if (known === sharp) hasSharp = true
     folded[index] = known & 0xff
     folded[index + 1] = known >> 8
   }
-  return folded.toString('utf16le', 0, length).replaceAll('ß', 'ss')
+  const result = folded.toString('utf16le', 0, length)
+  return hasSharp ? result.replaceAll('ß', 'ss') : result
 }
 
 /** For texts of up to 512 code units: to allocate takes as long as to fold them. */
@@ -93,6 +96,7 @@ const short = Buffer.allocUnsafe(1024)
 const foldings = new Uint16Array(0x10000)
 /** The folding of what is not plain: a noncharacter. */
 const unknown = 0xffff
+const sharp = 0xdf
 
 function foldUnit(unit: number): number {
   const character = String.fromCharCode(unit)
