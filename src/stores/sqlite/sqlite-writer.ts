@@ -6,7 +6,7 @@ import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { Connection, SqliteOptions } from './sqlite-connection.js'
 import { explainFailure, isLimited, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
 import { dataVersion, isStore, schemaStamp } from './sqlite-schema.js'
-import { fileHasContent, identityOf } from './store-file.js'
+import { directoryVersion, fileHasContent, identityOf } from './store-file.js'
 
 interface Job {
   creates: number
@@ -24,6 +24,9 @@ const batchSize = 1000
 /** In milliseconds: a commit that also merges the log into the file takes longer. */
 const maxCommitTime = 20
 
+/** In milliseconds, more than the steps in which a file system counts: those of FAT are two seconds. */
+const timeStep = 3000
+
 /** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
   readonly #connection: Connection
@@ -32,6 +35,8 @@ export class SqliteWriter {
   #isRunning = false
   /** The identity of the -wal file, which does not change while a connection is open. */
   #log: string | undefined
+  /** The store's: since when it has this version, and whether the store was in its place so late that it still is. */
+  #directory: { version?: string | undefined; since: number; isChecked: boolean } = { since: 0, isChecked: false }
   /** Whether the name of the log is on disk. */
   #isLogNamed = false
   /** How long the last shared commit took, in milliseconds. */
@@ -153,11 +158,21 @@ export class SqliteWriter {
     for (const job of jobs) job.settle()
   }
 
-  /** Writes to a moved or deleted file, or -wal file, would be lost. */
+  /**
+   * Writes to a moved or deleted file, or -wal file, would be lost. Either changes the directory, which is cheaper to ask:
+   * on Linux, after a `stat` of the log, the next commit syncs its inode, too (multigrain timestamps).
+   */
   #isInPlace(): boolean {
-    const log = identityOf(`${this.#connection.path}-wal`)
+    const { path, identity } = this.#connection
+    const version = directoryVersion(dirname(path))
+    if (version === this.#directory.version && this.#directory.isChecked) return true
+    const now = this.#options.clock.now()
+    if (version !== this.#directory.version) this.#directory = { version, since: now, isChecked: false }
+    const log = identityOf(`${path}-wal`)
     if (log.includes(':') || log === 'ENOENT') this.#log ??= log
-    return log === this.#log && identityOf(this.#connection.path) === this.#connection.identity
+    const isInPlace = log === this.#log && identityOf(path) === identity
+    this.#directory.isChecked = isInPlace && now - this.#directory.since > timeStep
+    return isInPlace
   }
 
   /**

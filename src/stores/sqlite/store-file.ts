@@ -66,6 +66,14 @@ export function identityOf(path: string): string {
   }
 }
 
+/** Differs once a file was created, renamed or deleted in it; undefined if it is not there. */
+export function directoryVersion(path: string): string | undefined {
+  return unlessSystemError(() => {
+    const { dev, ino, ctimeNs } = statSync(path, { bigint: true })
+    return `${dev}:${ino}:${ctimeNs}`
+  })
+}
+
 /**
  * True also for the files that SQLite keeps beside a store. Compares files, not texts: a file system that ignores case has
  * more names for a file.

@@ -11,7 +11,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { SqliteOptions } from '../../../../src/stores/sqlite/sqlite-connection.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
@@ -28,6 +28,14 @@ const createFern = 'create --id 1 --name Fern'
 async function openedStore(options: Partial<SqliteOptions> = {}) {
   const path = join(temporaryFolder(), 'plants.db')
   return { path, store: closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions(options))) }
+}
+
+/** Waits until a change of the directory would have another time: a file system may count in steps of milliseconds. */
+function awaitNextTimestamp(directory: string): void {
+  const { ctimeNs } = statSync(directory, { bigint: true })
+  const probe = join(temporaryFolder(), 'probe')
+  do writeFileSync(probe, '')
+  while (statSync(probe, { bigint: true }).ctimeNs <= ctimeNs)
 }
 
 describe('the file of a store', () => {
@@ -77,6 +85,7 @@ describe('the file of a store', () => {
     ['deleted', (path) => unlinkSync(path)],
     ['replaced', (path) => renameSync(`${path}.backup`, path)],
   ]
+  const withoutLog: (typeof ends)[number] = ['left without its log', (path) => unlinkSync(`${path}-wal`)]
 
   test.skipIf(isWindows).each(ends)(
     'takes no plant when it was %s while a create waited (needs to remove what is open)',
@@ -93,7 +102,24 @@ describe('the file of a store', () => {
     },
   )
 
-  test.skipIf(isWindows).each(ends)(
+  test.skipIf(isWindows).each([...ends, withoutLog])(
+    'takes no plant when it was %s long after the last change of its directory (needs to remove what is open)',
+    async (_, change) => {
+      let time = 0
+      const { path, store } = await openedStore({ clock: { ...openOptions().clock, now: () => time } })
+      copyFileSync(path, `${path}.backup`)
+      for (let id = 10n; id < 15n; id += 1n) {
+        await createPlant(store, { id, name: 'Fern' })
+        time += 2000
+      }
+      awaitNextTimestamp(dirname(path))
+      change(path)
+      const message = `${path} was deleted or replaced`
+      await expect(createPlant(store, moss)).rejects.toMatchObject({ type: 'unavailable', retryable: true, message })
+    },
+  )
+
+  test.skipIf(isWindows).each([...ends, withoutLog])(
     'leaves the outcome of a commit unknown during which it was %s (needs to remove what is open)',
     async (_, change) => {
       const { path, store } = await openedStore()
