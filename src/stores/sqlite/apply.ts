@@ -11,6 +11,8 @@ import type { Connection } from './sqlite-connection.js'
  * which writes each page once; those of one id in their own order.
  */
 export function applyChanges(connection: Connection, changes: readonly Change[], maxRejected = Infinity): Outcome[] {
+  const [first] = changes
+  if (first && changes.length === 1 && maxRejected > 0) return [apply(connection, first)] // without what many need
   const outcomes = new Array<Outcome>(changes.length).fill(unsent)
   const keepsOrder = maxRejected < Infinity || changes.some((change) => change.type === 'create' && change.key)
   const order = keepsOrder ? [...changes.keys()] : orderById(changes)

@@ -6,7 +6,7 @@ import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { Connection, SqliteOptions } from './sqlite-connection.js'
 import { explainFailure, isLimited, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
 import { dataVersion, isStore, schemaStamp } from './sqlite-schema.js'
-import { directoryVersion, fileHasContent, identityOf } from './store-file.js'
+import { type DirectoryVersion, directoryVersion, fileHasContent, identityOf, isSameVersion } from './store-file.js'
 
 interface Job {
   creates: number
@@ -36,7 +36,10 @@ export class SqliteWriter {
   /** The identity of the -wal file, which does not change while a connection is open. */
   #log: string | undefined
   /** The store's: since when it has this version, and whether the store was in its place so late that it still is. */
-  #directory: { version?: string | undefined; since: number; isChecked: boolean } = { since: 0, isChecked: false }
+  #directory: { version?: DirectoryVersion | undefined; since: number; isChecked: boolean } = {
+    since: 0,
+    isChecked: false,
+  }
   /** Whether the name of the log is on disk. */
   #isLogNamed = false
   /** How long the last shared commit took, in milliseconds. */
@@ -165,9 +168,10 @@ export class SqliteWriter {
   #isInPlace(): boolean {
     const { path, identity } = this.#connection
     const version = directoryVersion(dirname(path))
-    if (version === this.#directory.version && this.#directory.isChecked) return true
+    const isSame = isSameVersion(version, this.#directory.version)
+    if (isSame && this.#directory.isChecked) return true
     const now = this.#options.clock.now()
-    if (version !== this.#directory.version) this.#directory = { version, since: now, isChecked: false }
+    if (!isSame) this.#directory = { version, since: now, isChecked: false }
     const log = identityOf(`${path}-wal`)
     if (log.includes(':') || log === 'ENOENT') this.#log ??= log
     const isInPlace = log === this.#log && identityOf(path) === identity

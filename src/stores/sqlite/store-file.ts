@@ -1,4 +1,14 @@
-import { closeSync, existsSync, fchmodSync, lstatSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fchmodSync,
+  lstatSync,
+  openSync,
+  readSync,
+  realpathSync,
+  type Stats,
+  statSync,
+} from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
 import { isWindows, shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
 import { isSameFile, isTrusted, makeFolder, syncFolder, targetOf, whyOthersCanWrite } from '../../platform/files.js'
@@ -66,12 +76,16 @@ export function identityOf(path: string): string {
   }
 }
 
-/** Differs once a file was created, renamed or deleted in it; undefined if it is not there. */
-export function directoryVersion(path: string): string | undefined {
-  return unlessSystemError(() => {
-    const { dev, ino, ctimeNs } = statSync(path, { bigint: true })
-    return `${dev}:${ino}:${ctimeNs}`
-  })
+/** Of a directory, whose change time is also that of the names in it. Not as bigints, which would take longer. */
+export type DirectoryVersion = Pick<Stats, 'dev' | 'ino' | 'ctimeMs'>
+
+/** Differs once a file was created, renamed or deleted in the directory; undefined if it is not there. */
+export function directoryVersion(path: string): DirectoryVersion | undefined {
+  return unlessSystemError(() => statSync(path))
+}
+
+export function isSameVersion(one?: DirectoryVersion, other?: DirectoryVersion): boolean {
+  return one?.ctimeMs === other?.ctimeMs && one?.ino === other?.ino && one?.dev === other?.dev
 }
 
 /**
