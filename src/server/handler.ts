@@ -165,7 +165,7 @@ export class RequestHandler {
   async #read(call: Call): Promise<Buffer> {
     const { request, response, body } = call.exchange
     const { bodyLimit, findToken, now } = this.#options
-    if (/^100-continue$/i.test(request.headers.expect ?? '')) response.writeContinue()
+    if (request.headers.expect?.toLowerCase() === '100-continue') response.writeContinue()
     const bytes = await body.read(bodyLimit)
     const time = now()
     if (time - call.startedAt - call.waited <= freshness) return bytes

@@ -24,17 +24,23 @@ export const maxHeaderLines = 100
 const validHost = /^(?:\[[\da-z:.~!$&'()*+,;=_-]+\]|(?:[\w.~!$&'()*+,;=-]|%[\da-f]{2})*)(?::\d*)?$/i
 
 /** Throws for what node:http accepts. */
-export function validateHead({ rawHeaders, headers, headersDistinct, httpVersion }: IncomingMessage): void {
+export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessage): void {
   if (rawHeaders.length > 2 * maxHeaderLines) throw headersTooLarge
   const { host, 'transfer-encoding': coding = 'chunked' } = headers
-  if ((headersDistinct['content-length'] ?? []).length > 1) throw invalidHttp // Bun's parser accepts an equal one
+  if (isRepeated('content-length', rawHeaders)) throw invalidHttp // Bun's parser accepts an equal one
   // RFC 9112, 3.2: whoever routes by the host may have chosen the other one.
-  if (host !== undefined && ((headersDistinct['host'] ?? []).length > 1 || !validHost.test(host)))
+  if (host !== undefined && (isRepeated('host', rawHeaders) || !validHost.test(host)))
     throw new HttpError(400, 'The header Host must be one host, with or without a port')
   // RFC 9112, 6.1: a proxy in front may have parsed a body with another coding differently, or one in HTTP/1.0.
   if (httpVersion === '1.0' && headers['transfer-encoding'] === undefined) return
   if (httpVersion !== '1.1' || coding.toLowerCase() !== 'chunked') throw invalidHttp
   if (host === undefined) throw new HttpError(400, 'The header Host is missing')
+}
+
+/** `headersDistinct` would copy all headers of each request. @param rawHeaders names and values alternate */
+function isRepeated(name: string, rawHeaders: readonly string[]): boolean {
+  const isNamed = (text: string, index: number) => index % 2 === 0 && text.toLowerCase() === name
+  return rawHeaders.findIndex(isNamed) !== rawHeaders.findLastIndex(isNamed)
 }
 
 const patchTypes = 'application/merge-patch+json, application/json'

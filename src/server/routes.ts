@@ -45,7 +45,7 @@ export class Routes {
   /** Undefined for a path that is not in the table. */
   match(url: string): Match | undefined {
     // A target may have a scheme and a host (RFC 9112, 3.2.2), which do not count.
-    const target = url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
+    const target = this.#byPath.has(url) ? url : url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
     const start = target.lastIndexOf('/') + 1
     const id = target.slice(start)
     const path = this.#byPath.has(target) || id === '' ? target : `${target.slice(0, start)}{id}`
