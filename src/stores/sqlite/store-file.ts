@@ -76,16 +76,22 @@ export function identityOf(path: string): string {
   }
 }
 
-/** Of a directory, whose change time is also that of the names in it. Not as bigints, which would take longer. */
-export type DirectoryVersion = Pick<Stats, 'dev' | 'ino' | 'ctimeMs'>
+/** Of a directory: its times are those of the names in it. Not as bigints, which would take longer. */
+export type DirectoryVersion = Pick<Stats, 'dev' | 'ino' | 'mtimeMs' | 'ctimeMs'>
 
-/** Differs once a file was created, renamed or deleted in the directory; undefined if it is not there. */
+/** Undefined if the directory is not there, or its file system keeps no times for it. */
 export function directoryVersion(path: string): DirectoryVersion | undefined {
-  return unlessSystemError(() => statSync(path))
+  const stats = unlessSystemError(() => statSync(path))
+  return stats && stats.mtimeMs > noTime ? stats : undefined
 }
 
-export function isSameVersion(one?: DirectoryVersion, other?: DirectoryVersion): boolean {
-  return one?.ctimeMs === other?.ctimeMs && one?.ino === other?.ino && one?.dev === other?.dev
+/** FAT gives its root the beginning of a calendar: that of Unix, or its own, 1980. */
+const noTime = Date.UTC(1981)
+
+/** False once a file was created, renamed or deleted in it. */
+export function isSameVersion(one: DirectoryVersion | undefined, other: DirectoryVersion | undefined): boolean {
+  if (one?.ctimeMs !== other?.ctimeMs || one?.mtimeMs !== other?.mtimeMs) return false
+  return one !== undefined && one.ino === other?.ino && one.dev === other.dev
 }
 
 /**

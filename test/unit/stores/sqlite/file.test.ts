@@ -9,12 +9,14 @@ import {
   statSync,
   symlinkSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { SqliteOptions } from '../../../../src/stores/sqlite/sqlite-connection.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { directoryVersion, isSameVersion } from '../../../../src/stores/sqlite/store-file.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
 import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
@@ -132,6 +134,19 @@ describe('the file of a store', () => {
       await expect(written).rejects.toMatchObject({ type: 'unknownOutcome', message })
     },
   )
+})
+
+test('a directory has a version that differs once a file was renamed in it, and none if it has no time', () => {
+  const directory = temporaryFolder()
+  writeFileSync(join(directory, 'one'), '')
+  const version = directoryVersion(directory)
+  expect(isSameVersion(version, directoryVersion(directory))).toBe(true)
+  awaitNextTimestamp(directory)
+  renameSync(join(directory, 'one'), join(directory, 'other'))
+  expect(isSameVersion(version, directoryVersion(directory))).toBe(false)
+  utimesSync(directory, 0, 0)
+  expect([directoryVersion(directory), directoryVersion(join(directory, 'missing'))]).toEqual([undefined, undefined])
+  expect(isSameVersion(undefined, undefined)).toBe(false)
 })
 
 test('a store that another program or a newer version has changed is written to no more, until that is undone', async () => {
