@@ -34,7 +34,7 @@ export class SqliteWriter {
   #jobs: Job[] = []
   #isRunning = false
   /** The identity of the -wal file, which does not change while a connection is open. */
-  #log: string | undefined
+  readonly #log: string
   /** The store's: since when it has this version, and whether the store was in its place so late that it still is. */
   #directory: { version?: DirectoryVersion | undefined; since: number; isChecked: boolean } = {
     since: 0,
@@ -50,6 +50,7 @@ export class SqliteWriter {
   constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
     this.#options = options
+    this.#log = identityOf(`${connection.path}-wal`) // it was opened by the check that the file is a store
   }
 
   /** An error of `work` rolls back the transaction and rejects all calls that share it. */
@@ -173,8 +174,7 @@ export class SqliteWriter {
     const now = this.#options.clock.now()
     if (!isSame) this.#directory = { version, since: now, isChecked: false }
     const log = identityOf(`${path}-wal`)
-    if (log.includes(':') || log === 'ENOENT') this.#log ??= log
-    const isInPlace = log === this.#log && identityOf(path) === identity
+    const isInPlace = log.includes(':') && log === this.#log && identityOf(path) === identity
     this.#directory.isChecked = isInPlace && now - this.#directory.since > timeStep
     return isInPlace
   }

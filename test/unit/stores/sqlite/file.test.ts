@@ -86,8 +86,8 @@ describe('the file of a store', () => {
   const ends: [string, (path: string) => void][] = [
     ['deleted', (path) => unlinkSync(path)],
     ['replaced', (path) => renameSync(`${path}.backup`, path)],
+    ['left without its log', (path) => unlinkSync(`${path}-wal`)],
   ]
-  const withoutLog: (typeof ends)[number] = ['left without its log', (path) => unlinkSync(`${path}-wal`)]
 
   test.skipIf(isWindows).each(ends)(
     'takes no plant when it was %s while a create waited (needs to remove what is open)',
@@ -104,7 +104,7 @@ describe('the file of a store', () => {
     },
   )
 
-  test.skipIf(isWindows).each([...ends, withoutLog])(
+  test.skipIf(isWindows).each(ends)(
     'takes no plant when it was %s long after the last change of its directory (needs to remove what is open)',
     async (_, change) => {
       let time = 0
@@ -121,7 +121,7 @@ describe('the file of a store', () => {
     },
   )
 
-  test.skipIf(isWindows).each([...ends, withoutLog])(
+  test.skipIf(isWindows).each(ends)(
     'leaves the outcome of a commit unknown during which it was %s (needs to remove what is open)',
     async (_, change) => {
       const { path, store } = await openedStore()
