@@ -50,7 +50,7 @@ export function notOurs(path: string, why: string, hint: Hint = elsewhere, retry
 }
 
 export function replacedStore(path: string): PlantsError {
-  return notOurs(path, 'was deleted or replaced', 'Try again', true)
+  return notOurs(path, 'or its log was deleted or replaced', 'Try again', true)
 }
 
 /** The error. Where the signal stopped a change before it was made, it says that nothing was changed. */

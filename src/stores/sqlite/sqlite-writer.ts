@@ -27,14 +27,16 @@ const maxCommitTime = 20
 /** In milliseconds, more than the steps in which a file system counts: those of FAT are two seconds. */
 const timeStep = 3000
 
+const suffixes = ['-wal', '-shm']
+
 /** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
   readonly #connection: Connection
   readonly #options: SqliteOptions
   #jobs: Job[] = []
   #isRunning = false
-  /** The identity of the -wal file, which does not change while a connection is open. */
-  readonly #log: string
+  /** The identities of the files that SQLite keeps beside the store, which do not change while a connection is open. */
+  readonly #beside: readonly string[]
   /** The store's: since when it has this version, and whether the store was in its place so late that it still is. */
   #directory: { version?: DirectoryVersion | undefined; since: number; isChecked: boolean } = {
     since: 0,
@@ -50,7 +52,8 @@ export class SqliteWriter {
   constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
     this.#options = options
-    this.#log = identityOf(`${connection.path}-wal`) // it was opened by the check that the file is a store
+    // The check that the file is a store has opened them.
+    this.#beside = suffixes.map((suffix) => identityOf(connection.path + suffix))
   }
 
   /** An error of `work` rolls back the transaction and rejects all calls that share it. */
@@ -158,13 +161,14 @@ export class SqliteWriter {
     }
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
-    if (!this.#isInPlace()) throw outcomeUnknown(`${path} was deleted or replaced`, { code: 'checkDisk' })
+    if (!this.#isInPlace()) throw outcomeUnknown(`${path} or its log was deleted or replaced`, { code: 'checkDisk' })
     for (const job of jobs) job.settle()
   }
 
   /**
-   * Writes to a moved or deleted file, or -wal file, would be lost. Either changes the directory, which is cheaper to ask:
-   * on Linux, after a `stat` of the log, the next commit syncs its inode, too (multigrain timestamps).
+   * Writes to a moved or deleted file, or -wal file, would be lost, and with another -shm file than theirs, processes
+   * write over each other. All of that changes the directory, which is cheaper to ask: on Linux, after a `stat` of the
+   * log, the next commit syncs its inode, too (multigrain timestamps).
    */
   #isInPlace(): boolean {
     const { path, identity } = this.#connection
@@ -173,8 +177,11 @@ export class SqliteWriter {
     if (isSame && this.#directory.isChecked) return true
     const now = this.#options.clock.now()
     if (!isSame) this.#directory = { version, since: now, isChecked: false }
-    const log = identityOf(`${path}-wal`)
-    const isInPlace = log.includes(':') && log === this.#log && identityOf(path) === identity
+    const isBeside = (suffix: string, index: number) => {
+      const found = identityOf(path + suffix)
+      return found.includes(':') && found === this.#beside[index]
+    }
+    const isInPlace = identityOf(path) === identity && suffixes.every(isBeside)
     this.#directory.isChecked = isInPlace && now - this.#directory.since > timeStep
     return isInPlace
   }

@@ -87,6 +87,7 @@ describe('the file of a store', () => {
     ['deleted', (path) => unlinkSync(path)],
     ['replaced', (path) => renameSync(`${path}.backup`, path)],
     ['left without its log', (path) => unlinkSync(`${path}-wal`)],
+    ['left without the index of its log', (path) => unlinkSync(`${path}-shm`)],
   ]
 
   test.skipIf(isWindows).each(ends)(
@@ -99,7 +100,7 @@ describe('the file of a store', () => {
       const create = createPlant(store, moss)
       change(path)
       other.exec('ROLLBACK')
-      const message = `${path} was deleted or replaced`
+      const message = `${path} or its log was deleted or replaced`
       await expect(create).rejects.toMatchObject({ type: 'unavailable', retryable: true, message })
     },
   )
@@ -116,7 +117,7 @@ describe('the file of a store', () => {
       }
       awaitNextTimestamp(dirname(path))
       change(path)
-      const message = `${path} was deleted or replaced`
+      const message = `${path} or its log was deleted or replaced`
       await expect(createPlant(store, moss)).rejects.toMatchObject({ type: 'unavailable', retryable: true, message })
     },
   )
@@ -130,7 +131,7 @@ describe('the file of a store', () => {
         await write([{ type: 'create', plant: moss }])
         change(path)
       })
-      const message = `${path} was deleted or replaced during a commit: whether it is stored is unknown`
+      const message = `${path} or its log was deleted or replaced during a commit: whether it is stored is unknown`
       await expect(written).rejects.toMatchObject({ type: 'unknownOutcome', message })
     },
   )
