@@ -5,6 +5,7 @@ import { PlantsError } from '../../platform/errors.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
 import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/checkpoint-state.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
+import { binaryRows } from './binary-copy.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
 import { type PostgresTransaction, reachStandbys } from './transaction.js'
@@ -175,31 +176,3 @@ async function copy(transaction: PostgresTransaction, created: KeyedPlant[]): Pr
   await connection.inTime(pipeline(binaryRows(created), stream))
   if (stream.rowCount !== created.length) throw new MissingRows(transaction)
 }
-
-/** https://www.postgresql.org/docs/current/sql-copy.html#id-1.9.3.55.9.4 */
-function* binaryRows(created: KeyedPlant[]): Generator<Buffer> {
-  yield Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1')
-  let piece = Buffer.allocUnsafe(pieceSize)
-  let length = 0
-  const addText = (text: string | undefined) => {
-    const bytes = text === undefined ? -1 : piece.write(text, length + 4)
-    length = piece.writeInt32BE(bytes, length) + Math.max(0, bytes)
-  }
-  for (const { plant, key } of created) {
-    const maxLength = 26 + 3 * (textLength(plant) + (key?.length ?? 0))
-    if (length + maxLength > piece.length) {
-      yield piece.subarray(0, length)
-      piece = Buffer.allocUnsafe(Math.max(pieceSize, maxLength))
-      length = 0
-    }
-    length = piece.writeInt16BE(4, length)
-    length = piece.writeInt32BE(8, length)
-    length = piece.writeBigInt64BE(plant.id, length)
-    for (const text of [plant.name, plant.tag, key]) addText(text)
-  }
-  yield piece.subarray(0, length)
-  yield Buffer.from([0xff, 0xff])
-}
-
-/** The server processes a piece while the next is encoded. */
-const pieceSize = 65_536

@@ -255,6 +255,27 @@ describe('of its time, which is one for all that it asks,', () => {
   })
 })
 
+test('an export that is cut in the middle fails, and the next one is complete', async () => {
+  const { line, store } = await openByLine(await database())
+  const name = 'long '.repeat(200_000)
+  const plants = Array.from({ length: 40 }, (_, id) => ({ id: BigInt(id), name }))
+  await createAll(store, plants)
+  const read: bigint[] = []
+  const cut = async () => {
+    for await (const page of store.read()) {
+      read.push(...page.map(({ id }) => id))
+      if (read.length === 2) line.cutAll()
+    }
+  }
+  await expect(cut()).rejects.toMatchObject({
+    type: 'unavailable',
+    message: expect.stringMatching(/^Could not reach postgres:/),
+    retryable: true,
+  })
+  expect(read.length).toBeLessThan(plants.length)
+  expect(await gathered(store.read())).toStrictEqual(plants)
+})
+
 test.each(moments)(
   'deletes once, and returns what it was, when the connection is cut at COMMIT, %s',
   async (moment) => {
