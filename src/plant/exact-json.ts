@@ -90,10 +90,15 @@ function int64Of(digits: string): bigint | undefined {
 
 /** One line, with bigints as integers. Escapes what a terminal or a line reader may interpret. */
 export function toJson(fields: object): string {
-  return escapeUnsafe(toWireJson(fields))
+  return plantJson(fields, quoted) ?? escapeUnsafe(toWireJson(fields))
 }
 
-export function escapeUnsafe(json: string): string {
+/** A search takes half the time of `JSON.stringify`, and few texts need an escape. */
+function quoted(text: string): string {
+  return special.test(text) ? escapeUnsafe(JSON.stringify(text)) : `"${text}"`
+}
+
+function escapeUnsafe(json: string): string {
   return json.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
@@ -102,12 +107,10 @@ export function isJsonType(contentType: string): boolean {
   return /^application\/json[\t ]*(?:;|$)/i.test(contentType)
 }
 
-/** Only with the escapes that JSON requires. Plants, which are many, take half the time of other objects. */
+/** Only with the escapes that JSON requires. */
 export function toWireJson(fields: object): string {
-  const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown } // of which each is checked
-  const isPlant = typeof id === 'bigint' && typeof name === 'string'
-  if (isPlant && Object.keys(fields).length === (tag === undefined ? 2 : 3))
-    return `{"id":${id},"name":${JSON.stringify(name)}${tag === undefined ? '' : `,"tag":${JSON.stringify(tag)}`}}`
+  const plant = plantJson(fields, JSON.stringify)
+  if (plant !== undefined) return plant
   if (!Object.values(fields).some((value) => typeof value === 'bigint')) return JSON.stringify(fields)
   let members = ''
   for (const [key, value] of Object.entries(fields)) {
@@ -117,5 +120,18 @@ export function toWireJson(fields: object): string {
   return `{${members}}`
 }
 
+/** Undefined for other objects. Plants, which are many, take half their time. */
+function plantJson(fields: object, quote: (text: string) => string): string | undefined {
+  const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown } // of which each is checked
+  if (typeof id !== 'bigint' || typeof name !== 'string') return undefined
+  const length = Object.keys(fields).length
+  if (tag === undefined) return length === 2 ? `{"id":${id},"name":${quote(name)}}` : undefined
+  const isPlant = length === 3 && typeof tag === 'string'
+  return isPlant ? `{"id":${id},"name":${quote(name)},"tag":${quote(tag)}}` : undefined
+}
+
 /** Line separators, DEL, C1 and direction marks, which `JSON.stringify` does not escape. */
 const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+/** These, what JSON escapes, and lone surrogates. */
+const special = /["\\\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u

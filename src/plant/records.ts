@@ -1,4 +1,4 @@
-import { escapeUnsafe, toWireJson } from './exact-json.js'
+import { toJson } from './exact-json.js'
 import { fieldNames, type StoredPlant } from './plant.js'
 
 /** A plant, or how many have a text. */
@@ -60,10 +60,15 @@ function lineWriter(format: FormatName, fields: readonly Column[]): (records: re
     records.map((record) => `${write(record)}\n`).join('')
   if (format === 'csv' || format === 'tsv') {
     const delimiter = delimiterOf[format]
-    const cell = (value: PlantRecord[Column]) => (value === undefined ? '' : tableCell(String(value), delimiter))
-    return (records) => lines(records, (record) => fields.map((name) => cell(record[name])).join(delimiter))
+    const cell = (value: PlantRecord[Column]) =>
+      typeof value === 'string' ? tableCell(value, delimiter) : String(value ?? '')
+    const [first = 'id', ...others] = fields
+    return (records) =>
+      lines(records, (record) =>
+        others.reduce((line, name) => `${line}${delimiter}${cell(record[name])}`, cell(record[first])),
+      )
   }
   const pick = (record: PlantRecord) => Object.fromEntries(fields.map((name) => [name, record[name]]))
-  const write = fields === fieldNames ? toWireJson : (record: PlantRecord) => toWireJson(pick(record))
-  return (records) => escapeUnsafe(lines(records, write))
+  const write = fields === fieldNames ? toJson : (record: PlantRecord) => toJson(pick(record))
+  return (records) => lines(records, write)
 }

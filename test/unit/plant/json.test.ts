@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { NumberText, parseInt64, parseJson, toJson } from '../../../src/plant/exact-json.js'
+import { NumberText, parseInt64, parseJson, toJson, toWireJson } from '../../../src/plant/exact-json.js'
 import { int64 } from '../../helpers/any-plant.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
@@ -58,9 +58,10 @@ test('an object is what JSON.parse reads, with its last id exact, also in a list
   })
 })
 
+const odd = fc.string({ unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c🌿') })
+const text = fc.oneof(fc.string({ unit: 'binary' }), odd)
+
 test('what is written is JSON, with nothing that moves a terminal', () => {
-  const odd = fc.string({ unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c') })
-  const text = fc.oneof(fc.string({ unit: 'binary' }), odd)
   return check(2000, [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 }), int64()], (fields, id) => {
     const line = toJson({ ...fields, missing: undefined })
     expect(JSON.stringify(JSON.parse(line))).toBe(JSON.stringify(fields))
@@ -68,6 +69,13 @@ test('what is written is JSON, with nothing that moves a terminal', () => {
     expect(parseJson(toJson({ name: line, missing: undefined, id }))).toEqual({ value: { name: line, id } })
   })
 })
+
+test('a plant is written as any other object is', () =>
+  check(2000, [int64(), text, fc.option(text)], (id, name, tag) => {
+    const plant = { id, name, ...(tag !== null && { tag }) }
+    for (const write of [toJson, toWireJson])
+      expect(`${write(plant).slice(0, -1)},"other":1}`).toBe(write({ ...plant, other: 1n }))
+  }))
 
 /** The value of a JSON number by exact arithmetic, for exponents that are small. */
 function exactInt64(text: string): bigint | undefined {
