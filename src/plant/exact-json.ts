@@ -16,16 +16,16 @@ export function parseJson(
   }
   if (isList && Array.isArray(value)) {
     const quoted = inexact.test(text) ? JSON.parse(withQuotedNumbers(text)) : []
-    for (const [index, item] of value.entries()) makeExact(item, idKey, () => quoted[index]?.[idKey])
-  } else makeExact(value, idKey, () => (inexact.test(text) ? digitsOf(text, idKey) : undefined))
+    for (const [index, item] of value.entries())
+      if (isObject(item) && typeof item[idKey] === 'number') item[idKey] = exact(item[idKey], quoted[index]?.[idKey])
+  } else if (isObject(value) && typeof value[idKey] === 'number')
+    value[idKey] = exact(value[idKey], inexact.test(text) ? digitsOf(text, idKey) : undefined)
   return { value }
 }
 
 /** @param digits the number as it was written, unless it is exact */
-function makeExact(value: unknown, key: string, digits: () => string | undefined): void {
-  if (!isObject(value) || typeof value[key] !== 'number') return
-  const text = digits()
-  value[key] = text === undefined ? BigInt(value[key]) : (parseInt64(text) ?? new NumberText(text))
+function exact(number: number, digits: string | undefined): bigint | NumberText {
+  return digits === undefined ? BigInt(number) : (parseInt64(digits) ?? new NumberText(digits))
 }
 
 /** Matches in every number that may be inexact: a fraction, an exponent, or 16 digits. Also within strings. */
@@ -33,10 +33,11 @@ const inexact = /\d(?:[.eE]|\d{15})/
 
 /** The number of a member that an object has. */
 function digitsOf(json: string, key: string): string {
-  const name = JSON.stringify(key)
+  const name = key === 'id' ? '"id"' : JSON.stringify(key) // which takes a quarter of the time of this function
   const at = json.indexOf(name)
   // Without escapes other than `\"`, a key is written in one way only: a name in quotes that occurs once is the key.
-  const isClear = at !== -1 && json.indexOf(name, at + 1) === -1 && !/\\[^"]/.test(json)
+  const hasEscape = json.includes('\\') && /\\[^"]/.test(json)
+  const isClear = at !== -1 && json.indexOf(name, at + 1) === -1 && !hasEscape
   number.lastIndex = at + name.length
   return (isClear && number.exec(json)?.[1]) || JSON.parse(withQuotedNumbers(json))[key]
 }
