@@ -101,6 +101,12 @@ export class Chunk<R extends RawRecord = RawRecord> {
     this.lines.push(line)
   }
 
+  clear(): void {
+    this.records.length = 0
+    this.lines.length = 0
+    this.problems.clear()
+  }
+
   slice(from: number, to: number): Chunk<R> {
     if (from === 0 && to >= this.records.length) return this
     const part = new Chunk<R>()

@@ -35,6 +35,7 @@ export async function* readNdjson(
         chunk.add(text.endsWith('\r') ? text.slice(0, -1) : text, line)
       line += 1
     }
+    texts.length = 0
     if (chunk.records.length > 0) yield chunk
   }
 }

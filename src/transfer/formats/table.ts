@@ -123,6 +123,7 @@ export async function* readTable(lines: AsyncIterable<Lines>, parser: TableParse
   for await (const some of lines) {
     const chunk = new Chunk<Cells>()
     parser.parse(some, chunk)
+    some.texts.length = 0
     if (chunk.records.length > 0) yield chunk
     if (parser.isBroken) break
   }

@@ -144,6 +144,7 @@ function widthOf(encoding: string): number {
 export interface Lines {
   /** The number of the first one, from 1. */
   first: number
+  /** Empty when they are read: the generators that they come through hold them until they have the next ones. */
   texts: string[]
   /** The line ends, unless all are LF. */
   ends?: string[]
@@ -173,8 +174,9 @@ export async function* readLines(blocks: AsyncIterable<Buffer>, hasCr = false): 
       start = at + (isPair ? 2 : 1)
       lines.ends?.push(bytes.toString('latin1', at, start))
       if (start < bytes.length && lines.texts.length < maxChunkRecords) continue
+      const next = noLines(lines.first + lines.texts.length, hasCr)
       yield lines
-      lines = noLines(lines.first + lines.texts.length, hasCr)
+      lines = next
     }
   }
 }

@@ -187,9 +187,9 @@ export class Importer {
       const first = start.records
       for (let from = 0; from < chunk.records.length; from = start.records - first) {
         const part = await this.#map(chunk.slice(from, from + maxRecords), reader, start)
+        const next = { records: start.records + part.mapped.length, nextId: part.nextIds.at(-1) ?? start.nextId }
         yield part
-        const records = start.records + part.mapped.length
-        start = maxErrors < Infinity ? this.position : { records, nextId: part.nextIds.at(-1) ?? start.nextId }
+        start = maxErrors < Infinity ? this.position : next
       }
     }
   }
@@ -213,7 +213,9 @@ export class Importer {
 
     const { position, rejected, failure, checkpoint } = await transaction(work, { isRepeatable: true })
     this.#checkpoint = checkpoint
-    if (position.records > this.position.records) this.mayHaveStored = true
+    const settled = position.records - this.position.records
+    if (settled > 0) this.mayHaveStored = true
+    if (settled === part.mapped.length) empty(part)
     this.position = position
     this.rejected += rejected.length
     this.twins += rejected.filter(({ isTwin }) => isTwin).length
@@ -252,7 +254,7 @@ export class Importer {
       if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0) await checkSignal(this.#io.signal)
     }
     await checkSignal(this.#io.signal)
-    return { chunk, mapped, nextIds }
+    return { chunk: chunk.slice(0, mapped.length), mapped, nextIds }
   }
 
   /**
@@ -266,14 +268,16 @@ export class Importer {
     const counts: Counts = { ...old, rejected: { ...old.rejected } }
     const rejections: RejectedRecord[] = []
     const createdLines = outcomes.some(isConflict) ? new Map<bigint, number>() : undefined
-    const written = outcomes.values()
     let { nextId, numbered } = this.position
     let settled = 0
-    for (const [index, one] of mapped.entries()) {
-      const outcome = 'error' in one ? rejected(one) : must(written.next().value)
+    let written = 0
+    for (const one of mapped) {
+      const index = settled
+      const outcome = 'error' in one ? rejected(one) : must(outcomes[written])
       const isOpen = outcome.type === 'unsent' || (failure && outcome.type === 'unknown')
       if (isOpen || rejections.length === limit) break
       settled += 1
+      written += Number(!('error' in one))
       countOutcome(counts, outcome)
       const line = must(chunk.lines[index])
       const isNumbered = nextIds[index] !== nextId
@@ -301,6 +305,12 @@ export class Importer {
     const position = { input, records: records + settled, counts, nextId, numbered, files, ...prepared?.end }
     return { position, rejected: rejections, bytes: prepared?.bytes, failure }
   }
+}
+
+/** The generators that it came through hold it until they have the next one: the garbage collector would copy both. */
+function empty({ chunk, mapped }: Part): void {
+  chunk.clear()
+  mapped.length = 0
 }
 
 function withId(range: Position['numbered'], id: bigint): Position['numbered'] {
