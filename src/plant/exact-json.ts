@@ -94,7 +94,7 @@ export function toJson(fields: object): string {
   return plantJson(fields, quoted) ?? escapeUnsafe(toWireJson(fields))
 }
 
-/** A search takes half the time of `JSON.stringify`, and few texts need an escape. */
+/** Few texts need an escape, and to search for one takes two thirds of the time of `JSON.stringify`. */
 function quoted(text: string): string {
   return special.test(text) ? escapeUnsafe(JSON.stringify(text)) : `"${text}"`
 }
