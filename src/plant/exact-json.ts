@@ -18,8 +18,10 @@ export function parseJson(
     const quoted = inexact.test(text) ? JSON.parse(withQuotedNumbers(text)) : []
     for (const [index, item] of value.entries())
       if (isObject(item) && typeof item[idKey] === 'number') item[idKey] = exact(item[idKey], quoted[index]?.[idKey])
-  } else if (isObject(value) && typeof value[idKey] === 'number')
-    value[idKey] = exact(value[idKey], inexact.test(text) ? digitsOf(text, idKey) : undefined)
+  } else if (isObject(value) && typeof value[idKey] === 'number') {
+    const isExact = Number.isSafeInteger(value[idKey]) && !inexact.test(text)
+    value[idKey] = exact(value[idKey], isExact ? undefined : digitsOf(text, idKey))
+  }
   return { value }
 }
 
@@ -38,11 +40,15 @@ function digitsOf(json: string, key: string): string {
   // Without escapes other than `\"`, a key is written in one way only: a name in quotes that occurs once is the key.
   const hasEscape = json.includes('\\') && /\\[^"]/.test(json)
   const isClear = at !== -1 && json.indexOf(name, at + 1) === -1 && !hasEscape
-  number.lastIndex = at + name.length
-  return (isClear && number.exec(json)?.[1]) || JSON.parse(withQuotedNumbers(json))[key]
+  colon.lastIndex = at + name.length
+  if (!isClear || !colon.test(json)) return JSON.parse(withQuotedNumbers(json))[key]
+  number.lastIndex = colon.lastIndex
+  number.test(json)
+  return json.slice(colon.lastIndex, number.lastIndex)
 }
 
-const number = /\s*:\s*([\d.eE+-]+)/y
+const colon = /\s*:\s*/y
+const number = /[\d.eE+-]+/y
 
 /** @param json valid, so that what begins with a digit outside of strings is a number */
 function withQuotedNumbers(json: string): string {
