@@ -24,8 +24,11 @@ const batchSize = 1000
 /** In milliseconds: a commit that also merges the log into the file takes longer. */
 const maxCommitTime = 20
 
-/** In milliseconds, more than the steps in which a file system counts: those of FAT are two seconds. */
+/** In milliseconds, more than the steps in which a file system counts time: those of FAT are two seconds. */
 const timeStep = 3000
+
+/** In milliseconds. Some changes keep the version of a directory, such as a mount over a file in it. */
+const trustTime = 1000
 
 const suffixes = ['-wal', '-shm']
 
@@ -37,10 +40,10 @@ export class SqliteWriter {
   #isRunning = false
   /** The identities of the files that SQLite keeps beside the store, which do not change while a connection is open. */
   readonly #beside: readonly string[]
-  /** The store's: since when it has this version, and whether the store was in its place so late that it still is. */
-  #directory: { version?: DirectoryVersion | undefined; since: number; isChecked: boolean } = {
+  /** Since when the store's directory has this version, and how long that means that the store is in its place. */
+  #directory: { version?: DirectoryVersion | undefined; since: number; trustedUntil: number } = {
     since: 0,
-    isChecked: false,
+    trustedUntil: 0,
   }
   /** Whether the name of the log is on disk. */
   #isLogNamed = false
@@ -167,22 +170,23 @@ export class SqliteWriter {
 
   /**
    * Writes to a moved or deleted file, or -wal file, would be lost, and with another -shm file than theirs, processes
-   * write over each other. All of that changes the directory, which is cheaper to ask: on Linux, after a `stat` of the
-   * log, the next commit syncs its inode, too (multigrain timestamps).
+   * write over each other. Whoever renames or deletes a file changes the version of its directory, which is cheaper to
+   * ask for than three files, and does not slow down the next sync: on Linux, after a `stat` of the log, that has to
+   * write its inode, too (multigrain timestamps). A version that is younger than a step of time may be that of two
+   * changes.
    */
   #isInPlace(): boolean {
     const { path, identity } = this.#connection
-    const version = directoryVersion(dirname(path))
-    const isSame = isSameVersion(version, this.#directory.version)
-    if (isSame && this.#directory.isChecked) return true
     const now = this.#options.clock.now()
-    if (!isSame) this.#directory = { version, since: now, isChecked: false }
+    const version = directoryVersion(dirname(path))
+    if (!isSameVersion(version, this.#directory.version)) this.#directory = { version, since: now, trustedUntil: 0 }
+    if (now < this.#directory.trustedUntil) return true
     const isBeside = (suffix: string, index: number) => {
       const found = identityOf(path + suffix)
       return found.includes(':') && found === this.#beside[index]
     }
     const isInPlace = identityOf(path) === identity && suffixes.every(isBeside)
-    this.#directory.isChecked = isInPlace && now - this.#directory.since > timeStep
+    if (isInPlace && now - this.#directory.since > timeStep) this.#directory.trustedUntil = now + trustTime
     return isInPlace
   }
 

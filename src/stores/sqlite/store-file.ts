@@ -69,14 +69,17 @@ export function whyExposed(path: string): string | undefined {
 /** Returns device:inode, or the system error code. */
 export function identityOf(path: string): string {
   try {
-    const { dev, ino } = statSync(path, { bigint: true })
+    const { dev, ino } = lstatSync(path, { bigint: true }) // the path was resolved: a link came later
     return `${dev}:${ino}`
   } catch (error) {
     return systemCode(error) ?? 'unknown'
   }
 }
 
-/** Of a directory: its times are those of the names in it. Not as bigints, which would take longer. */
+/**
+ * Of a directory: its times are those of the last change of the names in it, or of its mode. As numbers, which take less
+ * time than bigints, they are exact to a microsecond.
+ */
 export type DirectoryVersion = Pick<Stats, 'dev' | 'ino' | 'mtimeMs' | 'ctimeMs'>
 
 /** Undefined if the directory is not there, or its file system keeps no times for it. */
@@ -88,7 +91,7 @@ export function directoryVersion(path: string): DirectoryVersion | undefined {
 /** FAT gives its root the beginning of a calendar: that of Unix, or its own, 1980. */
 const noTime = Date.UTC(1981)
 
-/** False once a file was created, renamed or deleted in it. */
+/** False once a file was created, renamed or deleted in it, at least a step of its file system's clock later. */
 export function isSameVersion(one: DirectoryVersion | undefined, other: DirectoryVersion | undefined): boolean {
   if (one?.ctimeMs !== other?.ctimeMs || one?.mtimeMs !== other?.mtimeMs) return false
   return one !== undefined && one.ino === other?.ino && one.dev === other.dev

@@ -40,6 +40,12 @@ function awaitNextTimestamp(directory: string): void {
   while (statSync(probe, { bigint: true }).ctimeNs <= ctimeNs)
 }
 
+function linkFromElsewhere(path: string): void {
+  const target = join(temporaryFolder(), 'moved.db')
+  renameSync(path, target)
+  symlinkSync(target, path)
+}
+
 describe('the file of a store', () => {
   test.skipIf(isWindows)(
     'is made for its owner alone, with all that is missing above, WAL, marked as ours, and strict (needs modes)',
@@ -86,6 +92,7 @@ describe('the file of a store', () => {
   const ends: [string, (path: string) => void][] = [
     ['deleted', (path) => unlinkSync(path)],
     ['replaced', (path) => renameSync(`${path}.backup`, path)],
+    ['moved, and is a link', (path) => linkFromElsewhere(path)],
     ['left without its log', (path) => unlinkSync(`${path}-wal`)],
     ['left without the index of its log', (path) => unlinkSync(`${path}-shm`)],
   ]
@@ -111,9 +118,9 @@ describe('the file of a store', () => {
       let time = 0
       const { path, store } = await openedStore({ clock: { ...openOptions().clock, now: () => time } })
       copyFileSync(path, `${path}.backup`)
-      for (let id = 10n; id < 15n; id += 1n) {
+      for (let id = 10n; id < 22n; id += 1n) {
         await createPlant(store, { id, name: 'Fern' })
-        time += 2000
+        time += 500
       }
       awaitNextTimestamp(dirname(path))
       change(path)
