@@ -31,6 +31,7 @@ const timeStep = 3000
 const trustTime = 1000
 
 const suffixes = ['-wal', '-shm']
+const missing = 'ENOENT'
 
 /** Group commit: jobs that wait at the same time share one transaction and one fsync. */
 export class SqliteWriter {
@@ -39,7 +40,7 @@ export class SqliteWriter {
   #jobs: Job[] = []
   #isRunning = false
   /** The identities of the files that SQLite keeps beside the store, which do not change while a connection is open. */
-  readonly #beside: readonly string[]
+  readonly #beside: string[]
   /** Since when the store's directory has this version, and how long that means that the store is in its place. */
   #directory: { version?: DirectoryVersion | undefined; since: number; trustedUntil: number } = {
     since: 0,
@@ -55,7 +56,7 @@ export class SqliteWriter {
   constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
     this.#options = options
-    // The check that the file is a store has opened them.
+    // The check that the file is a store has opened them, except for one with a rollback journal, such as a backup.
     this.#beside = suffixes.map((suffix) => identityOf(connection.path + suffix))
   }
 
@@ -183,7 +184,8 @@ export class SqliteWriter {
     if (now < this.#directory.trustedUntil) return true
     const isBeside = (suffix: string, index: number) => {
       const found = identityOf(path + suffix)
-      return found.includes(':') && found === this.#beside[index]
+      if (this.#beside[index] === missing) this.#beside[index] = found // another process may have begun a log
+      return found === this.#beside[index] && (found === missing || found.includes(':'))
     }
     const isInPlace = identityOf(path) === identity && suffixes.every(isBeside)
     if (isInPlace && now - this.#directory.since > timeStep) this.#directory.trustedUntil = now + trustTime

@@ -14,11 +14,19 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
+import { must } from '../../../../src/platform/errors.js'
 import type { SqliteOptions } from '../../../../src/stores/sqlite/sqlite-connection.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { directoryVersion, isSameVersion } from '../../../../src/stores/sqlite/store-file.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
-import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../../helpers/store.js'
+import {
+  closedAfterTest,
+  createPlant,
+  fileAddress,
+  gathered,
+  openOptions,
+  replacePlant,
+} from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 import { isWindows } from '../../../helpers/windows.js'
 import { printed, refusal, World } from '../../../helpers/world.js'
@@ -142,6 +150,23 @@ describe('the file of a store', () => {
       await expect(written).rejects.toMatchObject({ type: 'unknownOutcome', message })
     },
   )
+})
+
+test('a store with a rollback journal, as a backup has it, is written to, also once another process begins a log', async () => {
+  const { path, store } = await openedStore()
+  await createPlant(store, moss)
+  const backup = join(dirname(path), 'backup.db')
+  open(path).exec(`VACUUM INTO '${backup}'`)
+  const address = fileAddress(backup)
+  const writer = closedAfterTest(must(await SqliteStore.openExisting(address, openOptions())))
+  await replacePlant(writer, { ...moss, name: 'Rose' })
+  expect(readdirSync(dirname(path)).filter((name) => name.startsWith('backup'))).toEqual(['backup.db'])
+  await createPlant(closedAfterTest(await SqliteStore.open(address, openOptions())), { id: 3n, name: 'Fern' })
+  await replacePlant(writer, { ...moss, name: 'Oak' })
+  expect(await gathered(writer.read())).toEqual([
+    { ...moss, name: 'Oak' },
+    { id: 3n, name: 'Fern' },
+  ])
 })
 
 test('a directory has a version that differs once a file was renamed in it, and none if it has no time', () => {
