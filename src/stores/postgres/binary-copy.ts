@@ -32,7 +32,7 @@ const pieceSize = 65_536
 
 /** Reads rows as their bytes come. The methods throw `RangeError` for what the format does not have. */
 export class BinaryRows {
-  /** Whether their end has come. */
+  /** Whether their end has come, and nothing after it. */
   isComplete = false
   #buffer = new GrowingBuffer()
   #bytes = this.#buffer.bytes
@@ -60,12 +60,12 @@ export class BinaryRows {
     let end = this.#at + 2
     if (end > length) return false
     const fields = this.#bytes.readInt16BE(this.#at)
-    this.isComplete = fields === -1
+    this.isComplete = fields === -1 && end === length
     for (let field = 0; field < fields; field += 1) {
       if (end + 4 > length) return false
       end += 4 + Math.max(0, this.#bytes.readInt32BE(end))
     }
-    if (end > length || this.isComplete) return false
+    if (end > length || fields < 0) return false
     this.#at += 2
     return true
   }

@@ -31,6 +31,10 @@ test('what ends too early is not complete', () => {
     expect(rowsIn(bytes.subarray(0, length), 65_536).isComplete).toBe(false)
 })
 
+test('what goes on after its end is not complete', () => {
+  for (const size of [64, 65_536]) expect(rowsIn(Buffer.concat([bytes, bytes]), size).isComplete).toBe(false)
+})
+
 test('what is no int64 throws', () => {
   const row = Buffer.from([...Buffer.alloc(19), 0, 1, 0, 0, 0, 4, 0, 0, 0, 1])
   expect(() => rowsIn(row, row.length)).toThrow(RangeError)
