@@ -178,8 +178,8 @@ export class Connection extends pg.Client {
     })
   }
 
-  failure(code: string, reason: string): DatabaseFailure {
-    return new DatabaseFailure(code, reason, this.#account)
+  failure(code: string, reason: string, cause?: unknown): DatabaseFailure {
+    return new DatabaseFailure(code, reason, this.#account, cause)
   }
 
   #rejectLogin(why: string): void {

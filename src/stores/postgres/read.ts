@@ -99,7 +99,7 @@ async function* copyRows<Item>(
     await connection.ask('COMMIT')
   } catch (error) {
     connection.destroy()
-    throw error instanceof RangeError ? connection.failure('PROTOCOL', otherProtocol) : error
+    throw error instanceof RangeError ? connection.failure('PROTOCOL', otherProtocol, error) : error
   } finally {
     pool.release(connection)
   }
