@@ -62,7 +62,7 @@ function lineWriter(format: FormatName, fields: readonly Column[]): (records: re
     const delimiter = delimiterOf[format]
     const cell = (value: PlantRecord[Column]) =>
       typeof value === 'string' ? tableCell(value, delimiter) : String(value ?? '')
-    const [first = 'id', ...others] = fields
+    const [first = 'id', ...others] = fields // without an array for each record
     return (records) =>
       lines(records, (record) =>
         others.reduce((line, name) => `${line}${delimiter}${cell(record[name])}`, cell(record[first])),

@@ -27,7 +27,7 @@ const mark = '(?:(?![\\u{20000}-\\u{10ffff}])[\\p{M}\\p{Cn}])'
  * The time to normalize a run of marks grows with the square of its length, so `joiner` divides a longer one into runs
  * of 30: the Stream-Safe Text Process (https://www.unicode.org/reports/tr15/#Stream_Safe_Text_Format).
  *
- * @param ofMark a character class
+ * @param ofMark a character class, or a group
  */
 export const partOfRun = (ofMark: string) => `${ofMark}{30}(?=${ofMark})`
 

@@ -144,7 +144,7 @@ function widthOf(encoding: string): number {
 export interface Lines {
   /** The number of the first one, from 1. */
   first: number
-  /** Empty when they are read: the generators that they come through hold them until they have the next ones. */
+  /** A reader of rows empties it: the generators that it comes through hold the texts until they have the next ones. */
   texts: string[]
   /** The line ends, unless all are LF. */
   ends?: string[]
