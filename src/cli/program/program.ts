@@ -60,9 +60,16 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
     })
     .hook('preSubcommand', (_, command) => loadCommand(command, io))
   for (const option of globalOptions()) program.addOption(option)
-  for (const [name, [summary, load, ...aliases]] of Object.entries(listed))
+  for (const [name, [summary, load, ...aliases]] of commandsFor(line))
     program.command(name).summary(summary).aliases(aliases).loadedBy(load)
   // The commands exist by now, and do not inherit this page.
   const formatHelp = () => programPage(width())
   return program.configureHelp({ ...program.configureHelp(), formatHelp })
+}
+
+/** A line that begins with a command needs no other, apart from `help`. To add them all takes a millisecond of a start. */
+function commandsFor([first = '']: readonly string[]) {
+  const all = Object.entries(listed)
+  const own = all.find(([name, [, , ...aliases]]) => [name, ...aliases].includes(first))
+  return own && first !== 'help' ? [own] : all
 }
