@@ -51,7 +51,7 @@ export function machineOf(folder) {
 
 /** When this runs, and what else does. */
 export function momentNow() {
-  return `${new Date().toISOString().slice(0, 10)}, with a load of ${loadavg()[0].toFixed(1)} at the start`
+  return `${new Date().toISOString().slice(0, 10)} at a load of ${loadavg()[0].toFixed(1)}`
 }
 
 function fileSystemOf(folder) {

@@ -89,7 +89,7 @@ function truncate(width: number, cell: MeasuredText): MeasuredText {
  * text into grapheme clusters, which takes ten times as long, and is needed only where other characters join.
  */
 export function displayWidth(text: string): number {
-  if (/^[ -~]*$/.test(text)) return text.length
+  if (onlyNarrow.test(text)) return text.length
   const start = text.slice(0, 2 * maxWidth).replace(marksOfLetters, '')
   let width = 0
   for (runs.lastIndex = 0; runs.lastIndex < start.length; ) {
@@ -103,6 +103,7 @@ export function displayWidth(text: string): number {
 
 const latinGreekCyrillic = String.raw` -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u1e00-\u1fff`
 const signs = String.raw`\u2010-\u2027\u2030-\u205e\u20a0-\u20bf\u2100-\u2319`
+const onlyNarrow = new RegExp(`^[${latinGreekCyrillic}${signs}]*$`)
 /** Such as ❤️ and 1️⃣, an emoji can begin with a sign or a digit. */
 const narrow = String.raw`(?:[${latinGreekCyrillic}${signs}](?![\ufe0f\u20e3]))+`
 const marks = String.raw`[\u0300-\u036f]`
