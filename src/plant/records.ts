@@ -1,3 +1,4 @@
+import { must } from '../platform/errors.js'
 import { toJson } from './exact-json.js'
 import { fieldNames, type StoredPlant } from './plant.js'
 
@@ -62,7 +63,7 @@ function lineWriter(format: FormatName, fields: readonly Column[]): (records: re
     const delimiter = delimiterOf[format]
     const cell = (value: PlantRecord[Column]) =>
       typeof value === 'string' ? tableCell(value, delimiter) : String(value ?? '')
-    const [first = 'id', ...others] = fields // without an array for each record
+    const [first, others] = [must(fields[0]), fields.slice(1)] // without an array for each record
     return (records) =>
       lines(records, (record) =>
         others.reduce((line, name) => `${line}${delimiter}${cell(record[name])}`, cell(record[first])),

@@ -48,7 +48,7 @@ export function plantHandlers(store: OwnStore): Handlers {
     createPlant: async ({ request, body, waited }) => {
       const key = parseIdempotencyKey(request.headers)
       const { plant } = await writeOne(store, { type: 'create', plant: plantInBody(body), key }, { waited })
-      return { outcome: 'created', status: 200, body: JSON.stringify(plantOf(plant)) }
+      return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
     listPlants: async (input) => {
       const { headers, url = '' } = input.request

@@ -37,7 +37,11 @@ export function validateHead({ rawHeaders, headers, httpVersion }: IncomingMessa
   if (host === undefined) throw new HttpError(400, 'The header Host is missing')
 }
 
-/** `headersDistinct` would copy all headers of each request. @param rawHeaders names and values alternate */
+/**
+ * `headersDistinct` would copy all headers of each request.
+ *
+ * @param rawHeaders names and values in turn
+ */
 function isRepeated(name: string, rawHeaders: readonly string[]): boolean {
   const isNamed = (text: string, index: number) => index % 2 === 0 && text.toLowerCase() === name
   return rawHeaders.findIndex(isNamed) !== rawHeaders.findLastIndex(isNamed)

@@ -67,7 +67,7 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
   return program.configureHelp({ ...program.configureHelp(), formatHelp })
 }
 
-/** A line that begins with a command needs no other, apart from `help`. To add them all takes a millisecond of a start. */
+/** A line that begins with a command needs no other, unless it is `help`. All of them take a millisecond of a start. */
 function commandsFor([first = '']: readonly string[]) {
   const all = Object.entries(listed)
   const own = all.find(([name, [, , ...aliases]]) => [name, ...aliases].includes(first))

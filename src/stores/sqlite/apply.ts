@@ -15,11 +15,8 @@ export function applyChanges(connection: Connection, changes: readonly Change[],
   const order = keepsOrder || isById(changes) ? undefined : orderById(changes)
   if (!order) return applyInTurn(connection, changes, maxRejected)
   const outcomes = new Array<Outcome>(changes.length)
-  const made = applyInTurn(
-    connection,
-    order.map((index) => must(changes[index])),
-    maxRejected,
-  )
+  const inOrder = order.map((index) => must(changes[index]))
+  const made = applyInTurn(connection, inOrder)
   for (const [at, index] of order.entries()) outcomes[index] = must(made[at])
   return outcomes
 }
@@ -39,7 +36,7 @@ function orderById(changes: readonly Change[]): number[] {
   return [...changes.keys()].sort((one, other) => (idAt(one) < idAt(other) ? -1 : Number(idAt(one) > idAt(other))))
 }
 
-function applyInTurn(connection: Connection, changes: readonly Change[], maxRejected: number): Outcome[] {
+function applyInTurn(connection: Connection, changes: readonly Change[], maxRejected = Infinity): Outcome[] {
   const outcomes: Outcome[] = []
   let rejections = 0
   for (let from = 0; from < changes.length; from += rowsAtOnce) {
@@ -65,12 +62,11 @@ const rowsAtOnce = 50
 /** All or none: undefined if one is not a plain create, or is refused, such as for an id that exists. */
 function insertTogether(connection: Connection, changes: readonly Change[]): Outcome[] | undefined {
   const outcomes: Outcome[] = []
-  const values: (bigint | string | null)[] = []
+  const values: ReturnType<typeof valuesOf> = []
   for (const change of changes) {
     if (change.type !== 'create' || change.key !== undefined) return undefined
-    const { plant } = change
-    outcomes.push({ type: 'created', plant })
-    values.push(plant.id, plant.name, plant.tag ?? null)
+    outcomes.push({ type: 'created', plant: change.plant })
+    values.push(...valuesOf(change.plant))
   }
   try {
     connection.prepare(insertMany).run(...values)

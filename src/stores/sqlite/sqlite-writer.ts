@@ -171,10 +171,10 @@ export class SqliteWriter {
 
   /**
    * Writes to a moved or deleted file, or -wal file, would be lost, and with another -shm file than theirs, processes
-   * write over each other. Whoever renames or deletes a file changes the version of its directory, which is cheaper to
-   * ask for than three files, and does not slow down the next sync: on Linux, after a `stat` of the log, that has to
-   * write its inode, too (multigrain timestamps). A version that is younger than a step of time may be that of two
-   * changes.
+   * write over each other. To rename or delete a file changes the version of its directory. To read that takes less time
+   * than to read those of three files, and does not slow down the next sync: on Linux, after a `stat` of the log, that
+   * has to write its inode, too (multigrain timestamps). A version that is younger than a step of time may be that of
+   * two changes.
    */
   #isInPlace(): boolean {
     const { path, identity } = this.#connection
