@@ -10,7 +10,9 @@ const withoutReplaced = {
   name: 'without-replaced',
   // One for each package, so that none of them loads the chunk of another.
   resolveId: (id, importer) => {
-    const entry = replaced.find((candidate) => candidate.id === id && importer?.includes(candidate.importer))
+    const entry = replaced.find(
+      (candidate) => candidate.id === id && importer?.includes(candidate.importer),
+    )
     return entry && `\0empty${entry.importer}${id}`
   },
   load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
@@ -23,7 +25,12 @@ export default {
   external: ['@photostructure/sqlite', 'pg-native'],
   plugins: [withoutReplaced, thirdPartyNotices],
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
-  transform: { define: { 'process.env.NODE_PG_FORCE_NATIVE': 'undefined', navigator: '({ userAgent: "Node.js" })' } },
+  transform: {
+    define: {
+      'process.env.NODE_PG_FORCE_NATIVE': 'undefined',
+      navigator: '({ userAgent: "Node.js" })',
+    },
+  },
   logLevel: 'warn',
   output: {
     dir: 'dist',

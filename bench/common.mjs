@@ -21,7 +21,10 @@ export async function run([command, ...args], env) {
   const complaint = child.stderr.toArray()
   const [code, signal] = await once(child, 'exit')
   const seconds = (performance.now() - start) / 1000
-  if (code !== 0) throw new Error(`${command} ${args.join(' ')}: ${code ?? signal}\n${Buffer.concat(await complaint)}`)
+  if (code !== 0)
+    throw new Error(
+      `${command} ${args.join(' ')}: ${code ?? signal}\n${Buffer.concat(await complaint)}`,
+    )
   return seconds
 }
 
@@ -45,7 +48,13 @@ export function temporaryFolder(parent) {
 export function environmentIn(folder) {
   const foreign = /^(CI$|NODE_EXTRA_CA_CERTS$|PLANTS_|XDG_|PG[A-Z]+$|no_proxy$|NO_PROXY$)/
   const own = Object.entries(process.env).filter(([name]) => !foreign.test(name))
-  return { ...Object.fromEntries(own), HOME: folder, LOCALAPPDATA: folder, APPDATA: folder, NO_PROXY: '*' }
+  return {
+    ...Object.fromEntries(own),
+    HOME: folder,
+    LOCALAPPDATA: folder,
+    APPDATA: folder,
+    NO_PROXY: '*',
+  }
 }
 
 export function end(code, message) {
@@ -61,7 +70,9 @@ export function print(line) {
 export function printColumns(rows) {
   const widths = rows[0].map((_, index) => Math.max(...rows.map((row) => row[index].length)))
   for (const row of rows) {
-    const cells = row.map((cell, index) => (index ? cell.padStart(widths[index]) : cell.padEnd(widths[0])))
+    const cells = row.map((cell, index) =>
+      index ? cell.padStart(widths[index]) : cell.padEnd(widths[0]),
+    )
     print(cells.join('  ').trimEnd())
   }
 }

@@ -7,15 +7,26 @@ const server = createServer((request, response) => {
   request.on('data', (chunk) => chunks.push(chunk))
   request.on('end', () => {
     const body =
-      request.method === 'GET' ? plantOf(request.url) : answerTo(JSON.parse(Buffer.concat(chunks).toString()))
-    response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) })
+      request.method === 'GET'
+        ? plantOf(request.url)
+        : answerTo(JSON.parse(Buffer.concat(chunks).toString()))
+    response.writeHead(200, {
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+    })
     response.end(body)
   })
 })
-server.listen(0, '127.0.0.1', () => process.stdout.write(`http://127.0.0.1:${server.address().port}\n`))
+server.listen(0, '127.0.0.1', () =>
+  process.stdout.write(`http://127.0.0.1:${server.address().port}\n`),
+)
 
 function plantOf(path) {
-  return JSON.stringify({ id: Number(path.slice('/plants/'.length)), name: 'Boston Fern', tag: 'shade' })
+  return JSON.stringify({
+    id: Number(path.slice('/plants/'.length)),
+    name: 'Boston Fern',
+    tag: 'shade',
+  })
 }
 
 function answerTo({ name, tag }) {

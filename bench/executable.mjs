@@ -18,7 +18,8 @@ export function builtExecutable(target) {
   const path = pathOf(target)
   const how = `npm run build:binary -- ${[...new Set([hostTarget(), target])].map((name) => `--target ${name}`).join(' ')}`
   if (!existsSync(path)) throw new Error(`There is no ${path}. Make it with: ${how}`)
-  if (isOlderThan(path, join(root, 'src'))) throw new Error(`${path} is older than src. Make it again with: ${how}`)
+  if (isOlderThan(path, join(root, 'src')))
+    throw new Error(`${path} is older than src. Make it again with: ${how}`)
   return path
 }
 

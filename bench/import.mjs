@@ -33,18 +33,25 @@ const { values: flags } = parseArgs({
 const [rows, rounds, names] = [Number(flags.rows), Number(flags.rounds), flags.only.split(',')]
 const areWhole = [rows, rounds].every((count) => Number.isSafeInteger(count) && count > 0)
 if (!areWhole || !names.every((name) => Object.hasOwn(parts, name)))
-  end(2, `--rows and --rounds must be whole numbers from 1 up, --only some of ${Object.keys(parts).join()}`)
+  end(
+    2,
+    `--rows and --rounds must be whole numbers from 1 up, --only some of ${Object.keys(parts).join()}`,
+  )
 if (names.includes('sqlite') && spawnSync('sqlite3', ['--version']).error)
   end(2, 'sqlite is compared with sqlite3: install it')
-if (flags.peers && spawnSync('sqlite-utils', ['--version']).error) end(2, '--peers needs sqlite-utils: install it')
+if (flags.peers && spawnSync('sqlite-utils', ['--version']).error)
+  end(2, '--peers needs sqlite-utils: install it')
 if (names.includes('postgres') && !hasPsql()) end(2, 'postgres is compared with psql: install it')
 
 const folder = temporaryFolder(flags.folder)
 const env = environmentIn(folder)
 const plants = join(import.meta.dirname, '../bin/plants.js')
 const checkouts = [{ suffix: '', plants }]
-if (flags.against) checkouts.push({ suffix: ', before', plants: join(resolve(flags.against), 'bin/plants.js') })
-const input = Object.fromEntries(['ndjson', 'csv'].map((format) => [format, join(folder, `plants.${format}`)]))
+if (flags.against)
+  checkouts.push({ suffix: ', before', plants: join(resolve(flags.against), 'bin/plants.js') })
+const input = Object.fromEntries(
+  ['ndjson', 'csv'].map((format) => [format, join(folder, `plants.${format}`)]),
+)
 for (const [format, path] of Object.entries(input)) await writeRows(path, rows, format)
 
 /** At most so many times the time of English texts. */
@@ -65,7 +72,8 @@ async function measureSqlite() {
     'PRAGMA journal_mode=WAL',
     'CREATE TABLE plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT) STRICT',
   ]
-  const ask = (file, ...statements) => execFileSync('sqlite3', [file, ...statements], { encoding: 'utf8' })
+  const ask = (file, ...statements) =>
+    execFileSync('sqlite3', [file, ...statements], { encoding: 'utf8' })
   const count = (file) => ask(file, 'SELECT count(*) FROM plants')
   const load = [...schema, '.mode csv', `.import "${input.csv}" plants`]
   const loader = { title: 'sqlite3 .import, CSV', argv: () => ['sqlite3', store, ...load] }
@@ -82,7 +90,11 @@ async function measureSqlite() {
       return other
     },
   }
-  const duckdb = () => ({ title: 'DuckDB, CSV', ...duckdbLoader(input.csv, env), makeStore: () => withoutFiles(other) })
+  const duckdb = () => ({
+    title: 'DuckDB, CSV',
+    ...duckdbLoader(input.csv, env),
+    makeStore: () => withoutFiles(other),
+  })
   const peers = flags.peers ? [sqliteUtils, duckdb()] : []
   const goals = { import: { least: 0.4 } }
   await measure('sqlite', 'into a new file', { makeStore, count, loader, peers, dumper, goals })
@@ -95,7 +107,10 @@ async function measurePostgres() {
   const copyFrom = `\\copy plant_store.plants (${columns}) from '${input.csv}' csv`
   const copyTo = (out) => `\\copy (${query}) to '${out}' csv`
   const loader = { title: 'psql \\copy from, CSV', argv: (store) => psqlArgs(store, copyFrom) }
-  const dumper = { title: 'psql \\copy to, CSV', argv: (store, out) => psqlArgs(store, copyTo(out)) }
+  const dumper = {
+    title: 'psql \\copy to, CSV',
+    argv: (store, out) => psqlArgs(store, copyTo(out)),
+  }
   const count = (store) => server.ask(store, 'SELECT count(*) FROM plant_store.plants')
   try {
     const title = `into an empty database of PostgreSQL ${server.version}`
@@ -118,9 +133,20 @@ async function measureTexts() {
   const list =
     (...options) =>
     (script) => ['list', ...options, '--store', store(script)]
-  const out = (format) => (script) => ['export', join(folder, `names.${format}`), '--yes', '--store', store(script)]
+  const out = (format) => (script) => [
+    'export',
+    join(folder, `names.${format}`),
+    '--yes',
+    '--store',
+    store(script),
+  ]
   const commands = {
-    'import, NDJSON': (script) => ['import', join(folder, `${script}.ndjson`), '--store', store(script)],
+    'import, NDJSON': (script) => [
+      'import',
+      join(folder, `${script}.ndjson`),
+      '--store',
+      store(script),
+    ],
     'list, a table': list('--output', 'text'),
     'list --sort name': list('--sort', 'name'),
     'list --search': list('--search', 'xyz'),
@@ -130,7 +156,12 @@ async function measureTexts() {
   const names = Object.keys(scripts)
   for (const script of names) await writeNames(join(folder, `${script}.ndjson`), rows, script)
   const times = checkouts.flatMap(({ plants: program, suffix }) =>
-    Object.entries(commands).map(([title, argsOf]) => ({ title: `${title}${suffix}`, program, argsOf, taken: {} })),
+    Object.entries(commands).map(([title, argsOf]) => ({
+      title: `${title}${suffix}`,
+      program,
+      argsOf,
+      taken: {},
+    })),
   )
   for (let round = 0; round < rounds; round += 1)
     for (const { program, argsOf, taken } of times)
@@ -168,21 +199,28 @@ async function measure(section, title, { makeStore, count, loader, dumper, goals
     ...program,
     rates: [],
   }))
-  const exporters = [dumper, ...ours('export', exportArgs)].map((program) => ({ ...program, rates: [] }))
+  const exporters = [dumper, ...ours('export', exportArgs)].map((program) => ({
+    ...program,
+    rates: [],
+  }))
   for (let round = 0; round < rounds; round += 1) {
     let store
     for (const { title: program, argv, rates, ...its } of importers) {
       store = its.makeStore()
       rates.push(rows / (await run(argv(store), env)))
       const stored = Number(its.count(store))
-      if (stored !== rows) throw new Error(`${program}: there are ${stored} plants instead of ${rows}`)
+      if (stored !== rows)
+        throw new Error(`${program}: there are ${stored} plants instead of ${rows}`)
     }
     for (const { argv, rates } of exporters) {
       rates.push(rows / (await run(argv(store, out), env)))
       rmSync(out)
     }
   }
-  const tables = [tableOf(title, importers, goals.import), tableOf('out again', exporters, goals.export)]
+  const tables = [
+    tableOf(title, importers, goals.import),
+    tableOf('out again', exporters, goals.export),
+  ]
   report(section, { machine, how, tables, isRecorded: flags.record })
 }
 
@@ -191,7 +229,14 @@ function ours(verb, argsOf) {
   return Object.keys(input).flatMap((format) =>
     checkouts.map(({ plants: program, suffix }) => ({
       title: `plants ${verb}, ${format.toUpperCase()}${suffix}`,
-      argv: (store, out) => [process.execPath, program, verb, ...argsOf(format, out), '--store', store],
+      argv: (store, out) => [
+        process.execPath,
+        program,
+        verb,
+        ...argsOf(format, out),
+        '--store',
+        store,
+      ],
     })),
   )
 }
@@ -208,7 +253,12 @@ function tableOf(title, programs, goal) {
   const [first] = programs
   const lines = programs.map(({ title: program, rates }) => {
     const ratio = ratioText(rates, first.rates)
-    return [program, spread(rates), ratio, goalText(ratio, program.startsWith('plants ') ? goal : undefined)]
+    return [
+      program,
+      spread(rates),
+      ratio,
+      goalText(ratio, program.startsWith('plants ') ? goal : undefined),
+    ]
   })
   return [[title, 'plants/s', `× ${first.title}`, 'goal'], ...lines]
 }

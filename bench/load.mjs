@@ -135,7 +135,11 @@ function headers() {
 
 function isComplete(answer) {
   const body = answer.indexOf('\r\n\r\n') + 4
-  return body > 3 && answer.length >= body + Number(/\r\ncontent-length: *(?<length>\d+)/i.exec(answer)?.groups.length)
+  return (
+    body > 3 &&
+    answer.length >=
+      body + Number(/\r\ncontent-length: *(?<length>\d+)/i.exec(answer)?.groups.length)
+  )
 }
 
 function note(due) {
@@ -146,7 +150,9 @@ function note(due) {
 
 /** proc(5), so Linux alone. */
 function memoryOf(process) {
-  return Number(/VmRSS:\s+(?<size>\d+)/.exec(readFileSync(`/proc/${process}/status`, 'latin1')).groups.size)
+  return Number(
+    /VmRSS:\s+(?<size>\d+)/.exec(readFileSync(`/proc/${process}/status`, 'latin1')).groups.size,
+  )
 }
 
 /** Finds out when a server has stopped answering. */
@@ -162,6 +168,8 @@ function finish(failure) {
   const sorted = Float64Array.from(latencies).sort()
   const [p50, p99] = [0.5, 0.99].map((part) => sorted[Math.floor(sorted.length * part)])
   const elapsed = (Math.min(performance.now(), end) - begin) / 1000
-  process.stdout.write(JSON.stringify({ failure, acknowledged, rate: sorted.length / elapsed, p50, p99, memory }))
+  process.stdout.write(
+    JSON.stringify({ failure, acknowledged, rate: sorted.length / elapsed, p50, p99, memory }),
+  )
   process.exit()
 }

@@ -26,7 +26,9 @@ const host = `${process.platform}-${process.arch}`
 export function fetchNode(version, platform = host) {
   const name = packages[platform]
   if (name === undefined)
-    throw new Error(`The registry has no Node for ${platform}, only for ${Object.keys(packages).join(', ')}`)
+    throw new Error(
+      `The registry has no Node for ${platform}, only for ${Object.keys(packages).join(', ')}`,
+    )
   const file = join(name, platform.startsWith('win32') ? 'bin/node.exe' : 'bin/node')
   const options = platform === host ? [] : ['--force'] // else npm refuses another platform
   return fetchPackages(`nodes/${version}-${platform}`, [`${name}@${version}`], file, { options })

@@ -24,12 +24,19 @@ export function fetchPackages(name, specs, file, { options = [], compiled } = {}
   const quiet = ['--no-save', '--no-audit', '--no-fund', '--loglevel', 'error']
   const scripts = compiled === undefined ? ['--ignore-scripts'] : []
   try {
-    execFileSync('npm', ['install', '--prefix', folder, ...quiet, ...scripts, ...options, ...specs], {
-      stdio: ['ignore', 'ignore', 'inherit'],
-      shell: process.platform === 'win32', // where npm is no executable
-    })
+    execFileSync(
+      'npm',
+      ['install', '--prefix', folder, ...quiet, ...scripts, ...options, ...specs],
+      {
+        stdio: ['ignore', 'ignore', 'inherit'],
+        shell: process.platform === 'win32', // where npm is no executable
+      },
+    )
   } catch (cause) {
-    throw new Error(`${specs.join(', ')} could not be fetched from the registry. Is there a network?`, { cause })
+    throw new Error(
+      `${specs.join(', ')} could not be fetched from the registry. Is there a network?`,
+      { cause },
+    )
   }
   return path
 }

@@ -21,8 +21,16 @@ export function peerServers(folder, description, env) {
     'better-sqlite3/build/Release/better_sqlite3.node',
     { compiled: 'better-sqlite3' },
   )
-  const jsonServer = fetchPackages('peers/json-server', ['json-server@0.17.4'], 'json-server/lib/cli/bin.js')
-  const prism = fetchPackages('peers/prism', ['@stoplight/prism-cli@5.14.2'], '@stoplight/prism-cli/dist/index.js')
+  const jsonServer = fetchPackages(
+    'peers/json-server',
+    ['json-server@0.17.4'],
+    'json-server/lib/cli/bin.js',
+  )
+  const prism = fetchPackages(
+    'peers/prism',
+    ['@stoplight/prism-cli@5.14.2'],
+    '@stoplight/prism-cli/dist/index.js',
+  )
   const [database, json] = [join(folder, 'peer.db'), join(folder, 'peer.json')]
   const fastify = [process.execPath, join(scripts, 'fastify.mjs'), addon, database]
   return [
@@ -36,7 +44,13 @@ export function peerServers(folder, description, env) {
       title: 'json-server (no sync)',
       prepare: async () => {
         writeFileSync(json, '{"plants":[]}')
-        return listeningAt(await freePort(), (port) => [jsonServer, json, '--quiet', '--port', port])
+        return listeningAt(await freePort(), (port) => [
+          jsonServer,
+          json,
+          '--quiet',
+          '--port',
+          port,
+        ])
       },
       files: [json], // in which some of those are missing that it acknowledged before its end
     },
@@ -63,7 +77,14 @@ function listeningAt(port, argsOf) {
 
 /** DuckDB's package as a loader of a CSV, with `argv` and `count` for the path of a database. */
 export function duckdbLoader(csv, env) {
-  const base = fetchPackages('peers/duckdb', ['@duckdb/node-api@1.5.6-r.1'], '@duckdb/node-api/package.json')
+  const base = fetchPackages(
+    'peers/duckdb',
+    ['@duckdb/node-api@1.5.6-r.1'],
+    '@duckdb/node-api/package.json',
+  )
   const argv = (file) => [process.execPath, join(scripts, 'duckdb.mjs'), base, file, csv]
-  return { argv, count: (file) => execFileSync(process.execPath, [...argv(file).slice(1), 'count'], { env }) }
+  return {
+    argv,
+    count: (file) => execFileSync(process.execPath, [...argv(file).slice(1), 'count'], { env }),
+  }
 }

@@ -10,7 +10,18 @@ const psql = existsSync(debian) ? debian : 'psql'
 
 /** The command line of psql, which the tests' PostgreSQL does not have. */
 export function psqlArgs(url, text) {
-  return [psql, '--no-psqlrc', '--quiet', '--tuples-only', '--no-align', '--set', 'ON_ERROR_STOP=1', '-c', text, url]
+  return [
+    psql,
+    '--no-psqlrc',
+    '--quiet',
+    '--tuples-only',
+    '--no-align',
+    '--set',
+    'ON_ERROR_STOP=1',
+    '-c',
+    text,
+    url,
+  ]
 }
 
 export function hasPsql() {
@@ -40,7 +51,10 @@ export async function startPostgres(folder, env) {
     const address = url('plants', 'bench')
     admin('DROP DATABASE IF EXISTS bench WITH (FORCE)')
     admin('CREATE DATABASE bench OWNER plants TEMPLATE template0')
-    execFileSync(process.execPath, [join(root, 'bin/plants.js'), 'stores', 'init', address], { env, stdio: 'ignore' })
+    execFileSync(process.execPath, [join(root, 'bin/plants.js'), 'stores', 'init', address], {
+      env,
+      stdio: 'ignore',
+    })
     admin('CHECKPOINT')
     return address
   }

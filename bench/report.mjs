@@ -1,6 +1,14 @@
 // Prints what a benchmark measured, and writes it into its section of docs/benchmarks.md.
 import { execFileSync } from 'node:child_process'
-import { closeSync, fsyncSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs'
 import { availableParallelism, cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { print, printColumns } from './common.mjs'
@@ -46,7 +54,13 @@ export function machineOf(folder) {
   const processors = `${availableParallelism()} × ${cpus()[0]?.model.trim()}`
   const memory = `${numberText(totalmem() / 1e9)} GB of memory`
   const disk = `${fileSystemOf(folder)} where a sync of 4 KiB takes ${spread(syncTimes(folder))} ms`
-  return [`${process.platform} ${process.arch}`, processors, memory, `Node ${process.versions.node}`, disk].join(', ')
+  return [
+    `${process.platform} ${process.arch}`,
+    processors,
+    memory,
+    `Node ${process.versions.node}`,
+    disk,
+  ].join(', ')
 }
 
 /** When this runs, and what else does. */
@@ -87,7 +101,9 @@ export function spread(values) {
 
 /** Three digits are what a measurement on another day has in common with this one. */
 export function numberText(value) {
-  return Number.isFinite(value) ? value.toLocaleString('en-US', { maximumSignificantDigits: 3 }) : '-'
+  return Number.isFinite(value)
+    ? value.toLocaleString('en-US', { maximumSignificantDigits: 3 })
+    : '-'
 }
 
 /** How many times as much one series is as another. */

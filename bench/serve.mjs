@@ -45,7 +45,12 @@ const [counts, syncs] = [flags.connections, flags.syncs].map((list) => list.spli
 const [seconds, rounds, creates] = [flags.seconds, flags.rounds, flags.creates].map(Number)
 const names = flags.only.split(',')
 const isRecorded = flags.record
-if (!(names.every((name) => Object.hasOwn(parts, name)) && [...counts, seconds, rounds, creates].every((n) => n > 0)))
+if (
+  !(
+    names.every((name) => Object.hasOwn(parts, name)) &&
+    [...counts, seconds, rounds, creates].every((n) => n > 0)
+  )
+)
   end(
     2,
     `--connections, --seconds, --rounds and --creates must be above 0, --only some of ${Object.keys(parts).join()}`,
@@ -61,7 +66,11 @@ const folder = temporaryFolder(flags.folder)
 const env = { ...environmentIn(folder), PLANTS_SERVE_TOKEN: randomBytes(16).toString('hex') }
 const store = join(folder, 'store.db')
 const log = join(folder, 'server.log')
-const echo = { title: 'echo', argv: [process.execPath, join(import.meta.dirname, 'echo.mjs')], files: [] }
+const echo = {
+  title: 'echo',
+  argv: [process.execPath, join(import.meta.dirname, 'echo.mjs')],
+  files: [],
+}
 const services = [serviceOf('plants serve', join(import.meta.dirname, '..'))]
 if (flags.against) services.push(serviceOf('plants serve, before', resolve(flags.against)))
 const reference = services.at(-1)
@@ -77,9 +86,20 @@ function serviceOf(title, root) {
   const plants = join(root, 'bin/plants.js')
   return {
     title,
-    argv: [process.execPath, plants, 'serve', '--store', store, '--port', '0', '--allow', 'create,read'],
+    argv: [
+      process.execPath,
+      plants,
+      'serve',
+      '--store',
+      store,
+      '--port',
+      '0',
+      '--allow',
+      'create,read',
+    ],
     files: [store],
-    countPlants: () => Number(execFileSync(process.execPath, [plants, 'count', '--store', store], { env })),
+    countPlants: () =>
+      Number(execFileSync(process.execPath, [plants, 'count', '--store', store], { env })),
   }
 }
 
@@ -90,16 +110,36 @@ async function measureCreates() {
     const servers = sync === syncs[0] ? [echo, ...services] : services // the echo has no disk
     for (const kind of Object.keys(kinds))
       for (const connections of counts)
-        for (const server of servers) cells.push({ sync, kind, connections, server, turns: [], umlauts: [] })
+        for (const server of servers)
+          cells.push({ sync, kind, connections, server, turns: [], umlauts: [] })
   }
   await takeTurns(cells, ({ kind, connections }) => ({ connections, isKept: kinds[kind] }))
   const rowOf = ({ sync, kind, connections, server, turns, umlauts }) => {
-    const ofEcho = cells.find((cell) => cell.server === echo && cell.kind === kind && cell.connections === connections)
-    const goal = connections === 64 && kind === 'new' && sync in leastOfEcho ? { least: leastOfEcho[sync] } : undefined
-    return [`${connections} ${kind}`, server.title, ...figuresOf(turns, ofEcho.turns, goal), ratesOf(umlauts, turns)]
+    const ofEcho = cells.find(
+      (cell) => cell.server === echo && cell.kind === kind && cell.connections === connections,
+    )
+    const goal =
+      connections === 64 && kind === 'new' && sync in leastOfEcho
+        ? { least: leastOfEcho[sync] }
+        : undefined
+    return [
+      `${connections} ${kind}`,
+      server.title,
+      ...figuresOf(turns, ofEcho.turns, goal),
+      ratesOf(umlauts, turns),
+    ]
   }
   const tables = syncs.map((sync) => [
-    [diskOf(sync), 'server', 'creates/s', '× echo', 'goal', 'p50, ms', 'p99, ms', 'umlauts, × English'],
+    [
+      diskOf(sync),
+      'server',
+      'creates/s',
+      '× echo',
+      'goal',
+      'p50, ms',
+      'p99, ms',
+      'umlauts, × English',
+    ],
     ...cells.filter((cell) => cell.sync === sync).map(rowOf),
   ])
   report('creates', { machine, how, tables, isRecorded })
@@ -143,7 +183,9 @@ async function measureReads() {
     for (const { server, turns, umlauts } of cells) {
       for (const [index, taken] of [turns, umlauts].entries()) {
         const orders = { base: bases[index], existing, connections: 64, isKept: true, ...timing() }
-        taken.push(await take(server, 0, orders, { isLast: false, expected: bases.length * existing }))
+        taken.push(
+          await take(server, 0, orders, { isLast: false, expected: bases.length * existing }),
+        )
       }
     }
   }
@@ -152,7 +194,15 @@ async function measureReads() {
     const goal = server === echo ? undefined : { least: 0.65 }
     return [server.title, ...figuresOf(turns, cells[0].turns, goal), ratesOf(umlauts, turns)]
   })
-  const heading = ['64 kept connections', 'GET/s', '× echo', 'goal', 'p50, ms', 'p99, ms', 'umlauts, × English']
+  const heading = [
+    '64 kept connections',
+    'GET/s',
+    '× echo',
+    'goal',
+    'p50, ms',
+    'p99, ms',
+    'umlauts, × English',
+  ]
   report('reads', { machine, how, tables: [[heading, ...rows]], isRecorded })
 }
 
@@ -162,7 +212,10 @@ async function measureReads() {
  */
 async function measurePeers() {
   const description = join(folder, 'openapi.json')
-  writeFileSync(description, execFileSync(services[0].argv[0], [services[0].argv[1], 'openapi'], { env }))
+  writeFileSync(
+    description,
+    execFileSync(services[0].argv[0], [services[0].argv[1], 'openapi'], { env }),
+  )
   const [fastify, ...others] = peerServers(folder, description, env)
   const creates = [1, 64].flatMap((connections) =>
     [fastify, ...services, ...others].map((server) => ({ connections, server, turns: [] })),
@@ -195,9 +248,24 @@ async function measurePeers() {
         ...latenciesOf(turns),
       ]
     })
-    return [[title, 'server', 'requests/s', 'µs of processor time', '× Fastify', 'goal', 'p50, ms', 'p99, ms'], ...rows]
+    return [
+      [
+        title,
+        'server',
+        'requests/s',
+        'µs of processor time',
+        '× Fastify',
+        'goal',
+        'p50, ms',
+        'p99, ms',
+      ],
+      ...rows,
+    ]
   }
-  const tables = [tableOf('creates', creates, () => ({ most: 1 })), tableOf('reads', reads, () => undefined)]
+  const tables = [
+    tableOf('creates', creates, () => ({ most: 1 })),
+    tableOf('reads', reads, () => undefined),
+  ]
   report('peers', { machine, how, tables, isRecorded })
 }
 
@@ -206,7 +274,10 @@ async function measureMemory() {
   const orders = { connections: 64, isKept: true, count: creates, watchesMemory: true }
   const { memory, rate } = await take(services[0], 0, orders)
   const fifths = memory.filter((_, index) => index % 20 === 19)
-  const rows = fifths.map((size, index) => [numberText(((index + 1) * creates) / 5), ((size * 1024) / 1e6).toFixed(1)])
+  const rows = fifths.map((size, index) => [
+    numberText(((index + 1) * creates) / 5),
+    ((size * 1024) / 1e6).toFixed(1),
+  ])
   const speed = `${moment}; ${numberText(rate)} creates a second over 64 kept connections`
   report('memory', { machine, how: speed, tables: [[['creates', 'MB'], ...rows]], isRecorded })
 }
@@ -214,11 +285,15 @@ async function measureMemory() {
 async function takeTurns(cells, ordersOf, how) {
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, cell] of cells.entries()) {
-      if (process.stderr.isTTY) process.stderr.write(`\rround ${round + 1}, ${index + 1} of ${cells.length}\x1b[K\r`)
+      if (process.stderr.isTTY)
+        process.stderr.write(`\rround ${round + 1}, ${index + 1} of ${cells.length}\x1b[K\r`)
       const [sync, orders] = [cell.sync ?? 0, { ...ordersOf(cell), ...timing() }]
       cell.turns.push(await take(cell.server, sync, orders, how))
       const isCompared = cell.umlauts && orders.connections === 64
-      if (isCompared) cell.umlauts.push(await take(cell.server, sync, { ...orders, name: exampleNames.umlauts }, how))
+      if (isCompared)
+        cell.umlauts.push(
+          await take(cell.server, sync, { ...orders, name: exampleNames.umlauts }, how),
+        )
     }
   }
 }
@@ -235,12 +310,19 @@ async function take(server, sync, orders, { isLast = true, expected } = {}) {
   const { argv, address } = (await server.prepare?.()) ?? server
   const { url, pid, stop } = await start([...slowed(sync), ...argv], { env, log, address })
   const before = processorTimeOf(pid)
-  const answers = await load({ url, pid, base: firstId(), name: exampleNames.English, ...orders }, env)
-  const found = { ...answers, processorTime: (processorTimeOf(pid) - before) / answers.acknowledged }
+  const answers = await load(
+    { url, pid, base: firstId(), name: exampleNames.English, ...orders },
+    env,
+  )
+  const found = {
+    ...answers,
+    processorTime: (processorTimeOf(pid) - before) / answers.acknowledged,
+  }
   await stop()
   if (!server.countPlants) return found
   const [stored, due] = [server.countPlants(), expected ?? found.acknowledged]
-  if (stored !== due) throw new Error(`${server.title}: there are ${stored} plants instead of ${due}`)
+  if (stored !== due)
+    throw new Error(`${server.title}: there are ${stored} plants instead of ${due}`)
   if (isLast) removeFiles(server)
   return found
 }
@@ -250,13 +332,28 @@ function slowed(sync) {
   if (sync === 0) return []
   const calls = 'fdatasync,fsync'
   const inject = `inject=${calls}:delay_exit=${sync * 1000}`
-  return ['strace', '-D', '--seccomp-bpf', '-f', '-qq', '-o', '/dev/null', '-e', `trace=${calls}`, '-e', inject]
+  return [
+    'strace',
+    '-D',
+    '--seccomp-bpf',
+    '-f',
+    '-qq',
+    '-o',
+    '/dev/null',
+    '-e',
+    `trace=${calls}`,
+    '-e',
+    inject,
+  ]
 }
 
 /** In µs, of all its threads, by proc(5), so on Linux alone; elsewhere NaN. */
 function processorTimeOf(pid) {
   if (process.platform !== 'linux') return NaN
-  const [user, system] = readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1].split(' ').slice(11, 13)
+  const [user, system] = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    .split(') ')[1]
+    .split(' ')
+    .slice(11, 13)
   return (Number(user) + Number(system)) * 10_000 // 100 ticks a second
 }
 
@@ -270,7 +367,8 @@ function firstId() {
 }
 
 function removeFiles({ files }) {
-  for (const file of files) for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
+  for (const file of files)
+    for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
 }
 
 function series(turns, key) {

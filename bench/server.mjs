@@ -21,8 +21,13 @@ export async function start([command, ...args], { env, log, address }) {
   closeSync(stderr)
   const exited = once(child, 'exit')
   const late = () => wait(timeout, undefined, { ref: false })
-  const url = await Promise.race([address ?? firstLine(child), exited.then(() => undefined), late()])
-  if (url === undefined) throw new Error(`${args.join(' ')} did not start: ${readFileSync(log, 'utf8').slice(-2000)}`)
+  const url = await Promise.race([
+    address ?? firstLine(child),
+    exited.then(() => undefined),
+    late(),
+  ])
+  if (url === undefined)
+    throw new Error(`${args.join(' ')} did not start: ${readFileSync(log, 'utf8').slice(-2000)}`)
   const stop = async () => {
     child.kill()
     await Promise.race([exited, late()])

@@ -52,7 +52,9 @@ const server = await start([process.execPath, plants, 'serve', '--store', served
 let nextId = 0
 execFileSync(process.execPath, createArgs([plants], store)('Fern'), { env, stdio: 'ignore' }) // makes the store that sqlite3 inserts into
 const others = othersOf().filter(isInstalled)
-const fetched = flags.matrix ? versions.filter((version) => !version.startsWith('20')).map((v) => fetchNode(v)) : []
+const fetched = flags.matrix
+  ? versions.filter((version) => !version.startsWith('20')).map((v) => fetchNode(v))
+  : []
 const programs = [...others, ...[...flags.node, ...fetched].flatMap(onNode), ...executables()]
 
 const [machine, moment] = [machineOf(folder), momentNow()]
@@ -83,7 +85,9 @@ const rows = programs.map(({ title, times, beside, goal }) => {
   ]
 })
 const executable = findExecutable()
-const size = executable ? `; the executable has ${numberText(statSync(executable).size / 1e6)} MB` : ''
+const size = executable
+  ? `; the executable has ${numberText(statSync(executable).size / 1e6)} MB`
+  : ''
 const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %${size}`
 const tables = [[['process', 'ms', '×', 'of', 'goal', 'umlauts, × English'], ...rows]]
 report('start', { machine, how, tables, isRecorded: flags.record })
@@ -114,7 +118,12 @@ function onNode(node) {
   const bare = `${title}: -e 0`
   const goals = title.startsWith('Node 20.') ? [1.9, 2.3] : [1.6, 2.1]
   const ours = checkouts.map((checkout) =>
-    creates(`${title}${checkout.suffix}`, [node, join(checkout.root, 'bin/plants.js')], [bare, bare], goals),
+    creates(
+      `${title}${checkout.suffix}`,
+      [node, join(checkout.root, 'bin/plants.js')],
+      [bare, bare],
+      goals,
+    ),
   )
   return [{ title: bare, argv: () => [node, '-e', '0'], times: {} }, ...ours.flat()]
 }
@@ -137,7 +146,12 @@ function executables() {
 }
 
 function othersOf() {
-  const authorization = ['-H', `Authorization: Bearer ${token}`, '-H', 'Content-Type: application/json']
+  const authorization = [
+    '-H',
+    `Authorization: Bearer ${token}`,
+    '-H',
+    'Content-Type: application/json',
+  ]
   const insert = (name) => {
     nextId += 1
     const statement = `INSERT INTO plants (id, name) VALUES (${nextId}, '${name}')`
@@ -145,11 +159,23 @@ function othersOf() {
   }
   const post = (name) => {
     nextId += 1
-    return ['curl', '-fsS', ...authorization, '--data', `{"id":${nextId},"name":"${name}"}`, `${server.url}/plants`]
+    return [
+      'curl',
+      '-fsS',
+      ...authorization,
+      '--data',
+      `{"id":${nextId},"name":"${name}"}`,
+      `${server.url}/plants`,
+    ]
   }
   const insertByUtils = (name) => {
     nextId += 1
-    return ['sqlite-utils', 'query', store, `INSERT INTO plants (id, name) VALUES (${nextId}, '${name}')`]
+    return [
+      'sqlite-utils',
+      'query',
+      store,
+      `INSERT INTO plants (id, name) VALUES (${nextId}, '${name}')`,
+    ]
   }
   return [
     { title: 'sqlite3: INSERT', command: 'sqlite3', argv: insert, times: {} },

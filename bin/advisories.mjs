@@ -8,8 +8,9 @@ const root = join(import.meta.dirname, '..')
 const severities = ['moderate', 'high', 'critical']
 
 const bundled = new Set(
-  Array.from(read('dist/THIRD-PARTY.txt').matchAll(/^-{80}\n(?<name>\S+) (?<version>\S+) \(/gm), ({ groups }) =>
-    [groups.name, groups.version].join('@'),
+  Array.from(
+    read('dist/THIRD-PARTY.txt').matchAll(/^-{80}\n(?<name>\S+) (?<version>\S+) \(/gm),
+    ({ groups }) => [groups.name, groups.version].join('@'),
   ),
 )
 const { packages } = JSON.parse(read('package-lock.json'))
@@ -29,9 +30,13 @@ if (vulnerabilities === undefined) {
       nodes
         .map((node) => `${name}@${packages[node]?.version}`)
         .filter((each) => bundled.has(each))
-        .map((each) => `${each}: ${severity}: ${via.map((cause) => cause.url ?? cause).join(', ')}\n`),
+        .map(
+          (each) => `${each}: ${severity}: ${via.map((cause) => cause.url ?? cause).join(', ')}\n`,
+        ),
     )
-  process.stdout.write(`${found.join('')}${found.length} advisories about ${bundled.size} bundled packages\n`)
+  process.stdout.write(
+    `${found.join('')}${found.length} advisories about ${bundled.size} bundled packages\n`,
+  )
   if (found.length > 0 || bundled.size === 0) process.exitCode = 1
 }
 

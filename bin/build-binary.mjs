@@ -22,14 +22,24 @@ try {
 }
 
 function parse(args) {
-  const options = { target: { type: 'string', multiple: true }, out: { type: 'string' }, help: { type: 'boolean' } }
+  const options = {
+    target: { type: 'string', multiple: true },
+    out: { type: 'string' },
+    help: { type: 'boolean' },
+  }
   try {
     const { values } = parseArgs({ args, options })
     const { target: names = [hostTarget()] } = values
-    const asked = [...new Set(names.flatMap((name) => (name === 'all' ? Object.keys(targets) : name)))]
+    const asked = [
+      ...new Set(names.flatMap((name) => (name === 'all' ? Object.keys(targets) : name))),
+    ]
     const unknown = asked.find((target) => !Object.hasOwn(targets, target))
     if (unknown !== undefined)
-      throw new BuildError(`There is no target ${unknown}`, `The targets are ${Object.keys(targets).join(', ')}`, 2)
+      throw new BuildError(
+        `There is no target ${unknown}`,
+        `The targets are ${Object.keys(targets).join(', ')}`,
+        2,
+      )
     return { asked, out: resolve(root, values.out ?? 'release'), isHelp: values.help ?? false }
   } catch (error) {
     if (!error.code?.startsWith('ERR_PARSE_ARGS_')) throw error
@@ -45,7 +55,9 @@ function usageWithTargets() {
 async function main({ asked, out, isHelp }) {
   if (isHelp) return process.stdout.write(`${usageWithTargets()}\n`)
   const host = hostTarget()
-  const runtimes = new Map(asked.map((target) => [target, target === host ? undefined : fetchedBun(target)]))
+  const runtimes = new Map(
+    asked.map((target) => [target, target === host ? undefined : fetchedBun(target)]),
+  )
   empty(out)
   const folder = join(out, '.bundle')
   try {
@@ -77,7 +89,10 @@ function fileOf(target) {
 }
 
 function writeNotices(out, packages) {
-  const bun = readFileSync(join(import.meta.dirname, 'build/bun-notice.txt'), 'utf8').replace('VERSION', bunVersion)
+  const bun = readFileSync(join(import.meta.dirname, 'build/bun-notice.txt'), 'utf8').replace(
+    'VERSION',
+    bunVersion,
+  )
   const own = readFileSync(join(root, 'LICENSE'), 'utf8')
   writeFileSync(
     join(out, 'LICENSES.txt'),

@@ -20,9 +20,16 @@ const bundle = await rolldown({
   external: /^(node:|@?[a-z][\w./-]*$)/, // packages
   logLevel: 'warn',
 })
-await bundle.write({ dir: cache, cleanDir: true, entryFileNames: '[name].mjs', chunkFileNames: '[name]-[hash].mjs' })
+await bundle.write({
+  dir: cache,
+  cleanDir: true,
+  entryFileNames: '[name].mjs',
+  chunkFileNames: '[name]-[hash].mjs',
+})
 const from = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
-const [{ programOf }, { examples }, { topics }] = await Promise.all(['program', 'page', 'help'].map(from))
+const [{ programOf }, { examples }, { topics }] = await Promise.all(
+  ['program', 'page', 'help'].map(from),
+)
 const io = { stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } }
 const program = programOf(io)
 const commands = program.commands.filter((command) => command.name() !== 'help')
@@ -46,9 +53,15 @@ function programPage() {
     head('plants', 'create, import, list, export and serve plants'),
     section('SYNOPSIS', '.B plants', roff('<command> [options]')),
     section('DESCRIPTION', roff('Create, import, list, export and serve plants.')),
-    section('COMMANDS', terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()]))),
+    section(
+      'COMMANDS',
+      terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()])),
+    ),
     optionSections(program),
-    section('EXIT STATUS', verbatim(topics['exit-codes'].page(72, program).trimEnd().split('\n').slice(1))),
+    section(
+      'EXIT STATUS',
+      verbatim(topics['exit-codes'].page(72, program).trimEnd().split('\n').slice(1)),
+    ),
     section('EXAMPLES', verbatim(examples)),
     section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
   ]
@@ -61,7 +74,9 @@ function commandPage(command) {
     head(`plants-${command.name()}`, command.summary()),
     section(
       'SYNOPSIS',
-      below.length === 0 ? synopsis(command) : below.map((each, at) => [at > 0 ? '.br' : [], synopsis(each)]),
+      below.length === 0
+        ? synopsis(command)
+        : below.map((each, at) => [at > 0 ? '.br' : [], synopsis(each)]),
     ),
     section(
       'DESCRIPTION',
@@ -82,7 +97,10 @@ function commandPage(command) {
         ),
     notes.map(({ title, lines }) => section(title.toUpperCase(), verbatim(lines))),
     examples.length === 0 ? [] : section('EXAMPLES', verbatim(examples)),
-    section('SEE ALSO', roff('plants(1), for the options of every command, the environment and the exit codes')),
+    section(
+      'SEE ALSO',
+      roff('plants(1), for the options of every command, the environment and the exit codes'),
+    ),
   ]
 }
 
@@ -94,7 +112,9 @@ function head(name, summary) {
 /** The date of this version in the changelog; undefined until it is released. */
 function releaseDate() {
   const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
-  return RegExp(`^## \\[${packageJson.version}\\] - (?<date>\\d{4}-\\d\\d-\\d\\d)$`, 'm').exec(changelog)?.groups.date
+  return RegExp(`^## \\[${packageJson.version}\\] - (?<date>\\d{4}-\\d\\d-\\d\\d)$`, 'm').exec(
+    changelog,
+  )?.groups.date
 }
 
 /**
@@ -123,7 +143,9 @@ function synopsis(command) {
 
 function argumentsOf(command) {
   return terms(
-    help.visibleArguments(command).map((argument) => [help.argumentTerm(argument), help.argumentDescription(argument)]),
+    help
+      .visibleArguments(command)
+      .map((argument) => [help.argumentTerm(argument), help.argumentDescription(argument)]),
   )
 }
 

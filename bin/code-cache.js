@@ -7,7 +7,8 @@ const { Script } = require('node:vm')
 const { O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants // Windows has none of these, nor users.
 const user = process.getuid?.() ?? 0
 /** What is in the cache is executed: it belongs to the user, and nobody else can write to it. */
-const isPrivate = ({ uid, mode }) => process.platform === 'win32' || (uid === user && (mode & 0o022) === 0)
+const isPrivate = ({ uid, mode }) =>
+  process.platform === 'win32' || (uid === user && (mode & 0o022) === 0)
 
 exports.startFrom = async (dist, folder) => {
   const [cache, modules, missing] = [attempt(() => openCache(folder)), new Map(), new Map()]
@@ -38,11 +39,15 @@ function attempt(action) {
 }
 
 function openCache(folder) {
-  const parent = [folder, dirname(folder), dirname(dirname(folder))].find((path) => fs.existsSync(path))
+  const parent = [folder, dirname(folder), dirname(dirname(folder))].find((path) =>
+    fs.existsSync(path),
+  )
   if (fs.statSync(parent).uid !== user) return undefined // with sudo, the home of another user
-  if (parent !== folder) for (const path of [dirname(folder), folder]) attempt(() => fs.mkdirSync(path, 0o700))
+  if (parent !== folder)
+    for (const path of [dirname(folder), folder]) attempt(() => fs.mkdirSync(path, 0o700))
   const fd = fs.openSync(folder, O_DIRECTORY | O_NOFOLLOW) // Another folder may take the name of this one.
-  if (isPrivate(fs.fstatSync(fd))) return process.platform === 'linux' ? `/proc/self/fd/${fd}` : folder
+  if (isPrivate(fs.fstatSync(fd)))
+    return process.platform === 'linux' ? `/proc/self/fd/${fd}` : folder
 }
 
 /** V8 does not notice damage, and crashes. Two copies that are the same are compared faster than a hash is made. */
@@ -60,6 +65,8 @@ function save(cache, missing) {
     fs.rmSync(file, { force: true })
     fs.writeFileSync(file, Buffer.concat([data, data]), { mode: 0o600, flag: 'wx' })
   }
-  for (const file of fs.readdirSync(cache).flatMap((name) => (/^v\d/.test(name) ? `${cache}/${name}` : [])))
+  for (const file of fs
+    .readdirSync(cache)
+    .flatMap((name) => (/^v\d/.test(name) ? `${cache}/${name}` : [])))
     if (Date.now() - fs.statSync(file).mtimeMs > 30 * 86_400_000) fs.rmSync(file)
 }

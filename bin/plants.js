@@ -7,8 +7,10 @@ const dist = join(__dirname, '../dist')
 const { env, versions } = process
 const [major, minor] = versions.node.split('.').map(Number)
 
-if (major < 20 || (major === 20 && minor < 19)) fail(`plants needs Node.js 20.19 or newer; this is ${versions.node}`)
-else if (!existsSync(join(dist, 'main.js'))) fail('plants is not built\n  Build it with: npm run build')
+if (major < 20 || (major === 20 && minor < 19))
+  fail(`plants needs Node.js 20.19 or newer; this is ${versions.node}`)
+else if (!existsSync(join(dist, 'main.js')))
+  fail('plants is not built\n  Build it with: npm run build')
 else if ('bun' in versions) require('../dist/main.js').start()
 else void require('./code-cache.js').startFrom(dist, cacheFolder())
 
@@ -18,6 +20,7 @@ function fail(message) {
 }
 
 function cacheFolder() {
-  const base = env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache')) || ''
+  const base =
+    env.XDG_CACHE_HOME || env.LOCALAPPDATA || (env.HOME && join(env.HOME, '.cache')) || ''
   return isAbsolute(base) && !env.NODE_DISABLE_COMPILE_CACHE ? join(base, 'plants') : undefined
 }

@@ -45,13 +45,17 @@ test('modules import what is below them, and the kinds of stores not each other'
     if (!target.startsWith('src/')) return false
     const kinds = [file, target].map((path) => /^src\/stores\/(\w+)\//.exec(path)?.[1])
     if (kinds[0] && kinds[1] && kinds[0] !== kinds[1] && kinds[1] !== 'common') return true
-    return moduleOf(file) !== moduleOf(target) && !modules[moduleOf(file)]?.includes(moduleOf(target))
+    return (
+      moduleOf(file) !== moduleOf(target) && !modules[moduleOf(file)]?.includes(moduleOf(target))
+    )
   })
   expect(wrong).toEqual([])
 })
 
 test('docs/architecture.md lists what each module may import', () => {
-  const rows = read('docs/architecture.md').matchAll(/^\| `src\/(\w+)(?:\.ts)?` \|[^|]*\|([^|]*)\|$/gm)
+  const rows = read('docs/architecture.md').matchAll(
+    /^\| `src\/(\w+)(?:\.ts)?` \|[^|]*\|([^|]*)\|$/gm,
+  )
   const names = (cell: string) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name)
   const listed = Array.from(rows, ([, module, imported = '']) => [module, names(imported)])
   expect(Object.fromEntries(listed)).toEqual(modules)
@@ -62,7 +66,10 @@ test('no files import each other in a circle, not even types', () => {
 })
 
 test('folders import each other one way', () => {
-  const folders = imports().map(({ file, target }) => ({ file: dirname(file), target: dirname(target) }))
+  const folders = imports().map(({ file, target }) => ({
+    file: dirname(file),
+    target: dirname(target),
+  }))
   const inside = folders.filter(({ file, target }) => file !== target && target.startsWith('src/'))
   expect(circles(inside, [...new Set(inside.map(({ file }) => file))])).toEqual([])
 })
@@ -71,10 +78,15 @@ test('an exported name, and the name of a file, means one thing, or the same par
   const exported = /^export (?:async )?(?:function\*?|const|class|interface|type) (\w+)/gm
   const places = new Map<string, Set<string>>()
   for (const file of files)
-    for (const name of [basename(file), ...Array.from(read(file).matchAll(exported), ([, found = '']) => found)])
+    for (const name of [
+      basename(file),
+      ...Array.from(read(file).matchAll(exported), ([, found = '']) => found),
+    ])
       places.set(name, (places.get(name) ?? new Set()).add(file))
   const wrong = [...places].filter(([, found]) => {
-    const ofKinds = new Set([...found].map((file) => /^src\/stores\/(?!common\/)(\w+)\//.exec(file)?.[1] ?? ''))
+    const ofKinds = new Set(
+      [...found].map((file) => /^src\/stores\/(?!common\/)(\w+)\//.exec(file)?.[1] ?? ''),
+    )
     return found.size > 1 && (ofKinds.has('') || ofKinds.size < found.size)
   })
   expect(wrong.map(([name, found]) => `${name}: ${[...found].join(', ')}`)).toEqual([])
@@ -82,7 +94,8 @@ test('an exported name, and the name of a file, means one thing, or the same par
 
 test('every package has one door', () => {
   const packages = imports().filter(
-    ({ target }) => !target.startsWith('src/') && !target.startsWith('node:') && target !== 'package.json',
+    ({ target }) =>
+      !target.startsWith('src/') && !target.startsWith('node:') && target !== 'package.json',
   )
   const wrong = packages.filter(({ file, target }) => !doors[target]?.test(file))
   expect(wrong).toEqual([])
@@ -91,7 +104,8 @@ test('every package has one door', () => {
 test('every file is reached from the start', () => {
   const edges = imports()
   const reached = new Set(['src/main.ts'])
-  for (const file of reached) for (const { target } of edges.filter((edge) => edge.file === file)) reached.add(target)
+  for (const file of reached)
+    for (const { target } of edges.filter((edge) => edge.file === file)) reached.add(target)
   expect(files.filter((file) => !reached.has(file) && !file.endsWith('.d.ts'))).toEqual([])
 })
 
@@ -101,11 +115,23 @@ test.each([
     /\bprocess\.(?!versions\b|platform\b|arch\b|getBuiltinModule\b)\w+/g,
     files.filter((file) => /^src\/(platform\/|main\.ts)/.test(file)),
   ],
-  ['nothing leaves by process.exit but the end of a run', /\bprocess\.exit\(/g, ['src/platform/io.ts']],
-  ['no URL is checked by what Node 20 gets wrong, as parseAddress does not', /\bURL\.canParse\(/g, []],
+  [
+    'nothing leaves by process.exit but the end of a run',
+    /\bprocess\.exit\(/g,
+    ['src/platform/io.ts'],
+  ],
+  [
+    'no URL is checked by what Node 20 gets wrong, as parseAddress does not',
+    /\bURL\.canParse\(/g,
+    [],
+  ],
   ['nothing is printed past Io', /\bconsole\./g, []],
   ['an id is never a number', /\bNumber\(\w*[iI]d\b/g, []],
-  ['the compiler is never got past', /\bas any\b|: any\b|@ts-(ignore|expect-error|nocheck)|biome-ignore/g, []],
+  [
+    'the compiler is never got past',
+    /\bas any\b|: any\b|@ts-(ignore|expect-error|nocheck)|biome-ignore/g,
+    [],
+  ],
 ])('%s', (_, pattern, allowed: string[]) => {
   const found = files
     .filter((file) => !allowed.includes(file))
@@ -116,19 +142,30 @@ test.each([
 /** Words of the command line in files below it, each with the reason why it stays. */
 const allowedWords: Record<string, Record<string, string>> = {
   'src/platform/sqlite.ts': { '--no-addons': 'of Node' },
-  'src/stores/postgres/postgres-connection.ts': { '--encoding': 'of createdb', '--template': 'of createdb' },
+  'src/stores/postgres/postgres-connection.ts': {
+    '--encoding': 'of createdb',
+    '--template': 'of createdb',
+  },
   'src/transfer/import/journal.ts': { PLANTS_STATE_DIR: 'read here' },
 }
 
 test('what is below the command line names none of its options, commands and variables', () => {
   const names = Object.entries(listed).flatMap(([name, [, , ...aliases]]) => [name, ...aliases])
-  const words = RegExp(`(?<![\\w-])--[a-z][\\w-]*|\\bplants (?:${names.join('|')})\\b|\\bPLANTS_[A-Z_]*`, 'g')
+  const words = RegExp(
+    `(?<![\\w-])--[a-z][\\w-]*|\\bplants (?:${names.join('|')})\\b|\\bPLANTS_[A-Z_]*`,
+    'g',
+  )
   const found: Record<string, string[]> = {}
-  for (const file of files.filter((name) => /^src\/(stores|transfer|plant|platform)\//.test(name))) {
+  for (const file of files.filter((name) =>
+    /^src\/(stores|transfer|plant|platform)\//.test(name),
+  )) {
     const inFile = Array.from(read(file).matchAll(words), ([word]) => word)
     if (inFile.length > 0) found[file] = [...new Set(inFile)].toSorted()
   }
-  const allowed = Object.entries(allowedWords).map(([file, reasons]) => [file, Object.keys(reasons).toSorted()])
+  const allowed = Object.entries(allowedWords).map(([file, reasons]) => [
+    file,
+    Object.keys(reasons).toSorted(),
+  ])
   expect(found).toEqual(Object.fromEntries(allowed))
 })
 
@@ -140,12 +177,15 @@ test('a comment above a declaration begins a sentence', () => {
 test('tests wait for events, never for time to pass', () => {
   const pattern = /\bsetTimeout\(|timers\/promises|\bsleep \d/
   expect(
-    sourceFiles('test').filter((file) => file !== 'test/architecture.test.ts' && pattern.test(read(file))),
+    sourceFiles('test').filter(
+      (file) => file !== 'test/architecture.test.ts' && pattern.test(read(file)),
+    ),
   ).toEqual([])
 })
 
 test('a unit test does not start the program', () => {
-  const starts = /helpers\/(?:process|terminal)\.js'|\.(?:spawn|terminal|startImport\w*)\(|\b(?:user|world)\.start\(/
+  const starts =
+    /helpers\/(?:process|terminal)\.js'|\.(?:spawn|terminal|startImport\w*)\(|\b(?:user|world)\.start\(/
   const tests = [...sourceFiles('test/unit'), ...sourceFiles('test/transcripts')]
   expect(tests.filter((file) => starts.test(read(file)))).toEqual([])
 })
@@ -185,7 +225,8 @@ function imports(): Import[] {
 function circles(edges: readonly Import[], nodes = files): string[] {
   return nodes.filter((node) => {
     const reached = new Set(edges.filter(({ file }) => file === node).map(({ target }) => target))
-    for (const from of reached) for (const { file, target } of edges) if (file === from) reached.add(target)
+    for (const from of reached)
+      for (const { file, target } of edges) if (file === from) reached.add(target)
     return reached.has(node)
   })
 }

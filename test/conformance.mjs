@@ -60,7 +60,9 @@ const refused = {
 
 try {
   process.exitCode =
-    spawnSync('java', ['-version']).status === 0 ? await judge() : fail('npm run conformance needs Java 17 or newer')
+    spawnSync('java', ['-version']).status === 0
+      ? await judge()
+      : fail('npm run conformance needs Java 17 or newer')
 } finally {
   rmSync(folder, { recursive: true, force: true })
 }
@@ -80,7 +82,11 @@ async function judge() {
     }
     await describe(address)
     new DatabaseSync(store).exec('DELETE FROM plants')
-    const missing = all.map((right) => [refused[right], 3, tokenFor(all.filter((other) => other !== right))])
+    const missing = all.map((right) => [
+      refused[right],
+      3,
+      tokenFor(all.filter((other) => other !== right)),
+    ])
     failures.push(...(await runCommands(prism, 'proxy', [...proxied, ...missing], address)))
     failures.push(...(await runCommands(prism, 'mock', mocked, address)))
     for (const failure of failures) process.stdout.write(`Failed: ${failure}\n`)
@@ -91,14 +97,18 @@ async function judge() {
 function tokenFor(given) {
   const allow = given.join()
   const args = [plants, 'tokens', 'create', '--allow', allow, '--store', store, '--output', 'text']
-  if (!tokens.has(allow)) tokens.set(allow, execFileSync(process.execPath, args, { env, encoding: 'utf8' }).trim())
+  if (!tokens.has(allow))
+    tokens.set(allow, execFileSync(process.execPath, args, { env, encoding: 'utf8' }).trim())
   return tokens.get(allow)
 }
 
 async function serve(action) {
   tokenFor(Object.keys(rights)) // creates the store
   const args = [plants, 'serve', '--store', store, '--port', '0', '--log-level', 'warn']
-  const service = await start([process.execPath, ...args], { env, log: join(folder, 'service.log') })
+  const service = await start([process.execPath, ...args], {
+    env,
+    log: join(folder, 'service.log'),
+  })
   try {
     return await action(service.url)
   } finally {
@@ -122,12 +132,18 @@ async function runCommands(bin, mode, commands, address) {
   const failures = []
   for (const [command, expected, token = tokenFor(Object.keys(rights))] of commands) {
     const args = [plants, ...command.split(' '), '--store', front, '--timeout', '5s']
-    const run = promisify(execFile)(process.execPath, args, { env: { ...env, PLANTS_TOKEN: token } })
+    const run = promisify(execFile)(process.execPath, args, {
+      env: { ...env, PLANTS_TOKEN: token },
+    })
     const { code, stderr } = await run.catch((error) => error)
     if ((code ?? 0) !== expected)
-      failures.push(`prism ${mode}, plants ${command}: exit code ${code ?? 0}, not ${expected}\n${stderr}`)
+      failures.push(
+        `prism ${mode}, plants ${command}: exit code ${code ?? 0}, not ${expected}\n${stderr}`,
+      )
   }
-  process.stdout.write(`prism ${mode}: ${commands.length - failures.length} of ${commands.length} commands\n`)
+  process.stdout.write(
+    `prism ${mode}: ${commands.length - failures.length} of ${commands.length} commands\n`,
+  )
   await prism.stop()
   return failures
 }
@@ -156,7 +172,8 @@ async function forgetful(address) {
   return frontOf(address, (request) => {
     db.exec('DELETE FROM plants')
     const id = /^\/plants\/(-?\d{1,18})$/.exec(request.url)?.[1]
-    if (id !== undefined) db.prepare("INSERT INTO plants (id, name, tag) VALUES (?, 'Fern', 'shade')").run(BigInt(id))
+    if (id !== undefined)
+      db.prepare("INSERT INTO plants (id, name, tag) VALUES (?, 'Fern', 'shade')").run(BigInt(id))
     if ('if-match' in request.headers) request.headers['if-match'] = '*'
     // no description can say that one excludes the other
     if (/[?&]tag=/.test(request.url)) request.url = request.url.replace(/&?\bnoTag=true\b/, '')
@@ -168,10 +185,14 @@ async function forgetful(address) {
 async function frontOf(address, prepare) {
   const proxy = createServer(async (request, response) => {
     if (await prepare(request, response)) return
-    const passed = send(address + request.url, { method: request.method, headers: request.headers }, (answer) => {
-      response.writeHead(answer.statusCode, answer.rawHeaders)
-      answer.pipe(response)
-    })
+    const passed = send(
+      address + request.url,
+      { method: request.method, headers: request.headers },
+      (answer) => {
+        response.writeHead(answer.statusCode, answer.rawHeaders)
+        answer.pipe(response)
+      },
+    )
     request.pipe(passed)
   })
   await once(proxy.listen(0, '127.0.0.1'), 'listening')
@@ -183,7 +204,11 @@ async function frontOf(address, prepare) {
 async function runTester(jar, token, address, leftOut) {
   const filter = leftOut === undefined ? [] : [`--filter=METHOD!='${leftOut}'`]
   const args = ['-jar', jar, 'test', 'openapi.json', `--testBaseURL=${address}`, ...filter]
-  const settings = { bearer: token, SPECMATIC_GENERATIVE_TESTS: 'true', SPECMATIC_DISABLE_TELEMETRY: 'true' }
+  const settings = {
+    bearer: token,
+    SPECMATIC_GENERATIVE_TESTS: 'true',
+    SPECMATIC_DISABLE_TELEMETRY: 'true',
+  }
   const java = spawn('java', args, {
     cwd: folder,
     env: { ...process.env, ...settings },

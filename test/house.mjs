@@ -6,7 +6,9 @@ const root = resolve(process.argv[2] ?? '.', 'src')
 const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
   (name) => name.endsWith('.ts') && !name.endsWith('.d.ts'),
 )
-const files = new Map(names.toSorted().map((name) => [name, readFileSync(join(root, name), 'utf8')]))
+const files = new Map(
+  names.toSorted().map((name) => [name, readFileSync(join(root, name), 'utf8')]),
+)
 
 const imports = [...files].flatMap(([file, text]) =>
   [...text.matchAll(/(?:from|import\() ?'(\.[^']+)\.js'/g)].map(([, path]) => ({
@@ -14,13 +16,18 @@ const imports = [...files].flatMap(([file, text]) =>
     target: `${join(dirname(file), path)}.ts`,
   })),
 )
-const arrows = unique(imports.map(({ file, target }) => `${dirname(file)} -> ${dirname(target)}`)).filter((arrow) => {
+const arrows = unique(
+  imports.map(({ file, target }) => `${dirname(file)} -> ${dirname(target)}`),
+).filter((arrow) => {
   const [from, to] = arrow.split(' -> ')
   return from !== to
 })
 const rooms = unique(names.map((name) => dirname(name)))
 const importers = new Map(
-  names.map((name) => [name, new Set(imports.filter(({ target }) => target === name).map(({ file }) => file))]),
+  names.map((name) => [
+    name,
+    new Set(imports.filter(({ target }) => target === name).map(({ file }) => file)),
+  ]),
 )
 const types = new Map()
 for (const [file, text] of files)
@@ -35,11 +42,14 @@ const report = {
   'lines of a file, median': median(lines),
   'files of at most 30 lines': lines.filter((count) => count <= 30).length,
   'files with one importer': [...importers.values()].filter(({ size }) => size === 1).length,
-  'most files in a room': Math.max(...rooms.map((room) => names.filter((name) => dirname(name) === room).length)),
+  'most files in a room': Math.max(
+    ...rooms.map((room) => names.filter((name) => dirname(name) === room).length),
+  ),
   'arrows between rooms': arrows.length,
   'type names used twice or more': [...types.values()].filter((uses) => uses.length > 1).length,
 }
-for (const [what, value] of Object.entries(report)) print(`${what.padEnd(34)}${String(value).padStart(8)}`)
+for (const [what, value] of Object.entries(report))
+  print(`${what.padEnd(34)}${String(value).padStart(8)}`)
 for (const [name, uses] of types) if (uses.length > 1) print(`  type ${name}: ${uses.join(', ')}`)
 
 function print(line) {

@@ -26,13 +26,18 @@ const onArm64 = {
   packages: 'qemu-user-static libc6-arm64-cross libstdc++6-arm64-cross',
   areHere: [emulator, join(arm64Libraries, 'lib/libstdc++.so.6')].every(existsSync),
 }
-const armNode = (folder) => emulated('arm64', folder, fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js'))
-const armExecutable = (folder) => emulated('arm64-executable', folder, builtExecutable('linux-arm64'))
+const armNode = (folder) =>
+  emulated('arm64', folder, fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js'))
+const armExecutable = (folder) =>
+  emulated('arm64-executable', folder, builtExecutable('linux-arm64'))
 /** The platforms that this machine can run: Debian's packages for them, and what makes a script that runs there. */
 const foreign = new Map([
   ['arm64', { ...onArm64, make: armNode }],
   ['arm64-executable', { ...onArm64, make: armExecutable }],
-  ['musl', { packages: 'musl gcc', areHere: [muslLoader, '/usr/bin/gcc'].every(existsSync), make: onMusl }],
+  [
+    'musl',
+    { packages: 'musl gcc', areHere: [muslLoader, '/usr/bin/gcc'].every(existsSync), make: onMusl },
+  ],
 ])
 const runtimes = new Map([
   ...versions.map((version) => [version, () => onNode(fetchNode(version))]),
@@ -67,7 +72,8 @@ const emulatedNames = '^(?!.*(needs strace|--allow|one moment|memory))'
 const { values: flags, positionals: patterns } = readArguments()
 const names = flags.only.split(',')
 const unknown = names.filter((name) => !runtimes.has(name))
-if (unknown.length > 0) end(2, `--only must be some of ${[...runtimes.keys()].join()}, but has ${unknown.join()}`)
+if (unknown.length > 0)
+  end(2, `--only must be some of ${[...runtimes.keys()].join()}, but has ${unknown.join()}`)
 
 const folder = temporaryFolder(tmpdir())
 const results = []
@@ -100,14 +106,18 @@ function onExecutable() {
 }
 
 function onForeign(name, { packages, areHere, make }) {
-  if (!areHere) throw new Error(`It needs packages of Debian. Install them with: apt-get install ${packages}`)
+  if (!areHere)
+    throw new Error(`It needs packages of Debian. Install them with: apt-get install ${packages}`)
   const runtime = onProgram(make(folder))
   if (name === 'musl') return runtime
   return { ...runtime, tests: emulatedTests, nameFilter: ['--testNamePattern', emulatedNames] }
 }
 
 function emulated(name, folder, ...command) {
-  return script(join(folder, name), `exec ${quoted([emulator, '-L', arm64Libraries, ...command])} "$@"`)
+  return script(
+    join(folder, name),
+    `exec ${quoted([emulator, '-L', arm64Libraries, ...command])} "$@"`,
+  )
 }
 
 /**
@@ -173,7 +183,13 @@ async function judge(name) {
     const runtime = runtimes.get(name)()
     const start = performance.now()
     const { counts, failures } = await runTests(name, runtime)
-    return { name, version: runtime.version, ...counts, failures, seconds: (performance.now() - start) / 1000 }
+    return {
+      name,
+      version: runtime.version,
+      ...counts,
+      failures,
+      seconds: (performance.now() - start) / 1000,
+    }
   } catch (error) {
     return { name, version: 'did not run', failures: [{ title: error.message }] }
   }
@@ -211,7 +227,10 @@ async function runTests(name, { node, project, env, tests = [], nameFilter = [] 
 }
 
 /** @param complaint what vitest wrote to stderr, when it was not content */
-function read({ testResults, numPassedTests, numFailedTests, numPendingTests, numTodoTests }, complaint) {
+function read(
+  { testResults, numPassedTests, numFailedTests, numPendingTests, numTodoTests },
+  complaint,
+) {
   const failures = testResults.flatMap(({ name, status, message, assertionResults }) => {
     const failed = assertionResults.filter((result) => result.status === 'failed')
     if (failed.length === 0 && status === 'failed') return [{ file: name, title: lastOf(message) }]
@@ -221,11 +240,16 @@ function read({ testResults, numPassedTests, numFailedTests, numPendingTests, nu
       why: firstOf(failureMessages.join('\n')),
     }))
   })
-  if (testResults.length === 0) failures.push({ title: `There is no test called ${patterns.join(', ')}` })
+  if (testResults.length === 0)
+    failures.push({ title: `There is no test called ${patterns.join(', ')}` })
   else if (failures.length === 0 && complaint !== undefined)
     failures.push({ title: `vitest was not content: ${lastOf(complaint)}` })
   return {
-    counts: { passed: numPassedTests, failed: numFailedTests, skipped: numPendingTests + numTodoTests },
+    counts: {
+      passed: numPassedTests,
+      failed: numFailedTests,
+      skipped: numPendingTests + numTodoTests,
+    },
     failures,
   }
 }

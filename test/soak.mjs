@@ -22,6 +22,8 @@ if (/^[1-9]\d*$/.test(rounds)) {
   })
   process.exitCode = status ?? 1
 } else {
-  process.stderr.write(`npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was ${rounds}\n`)
+  process.stderr.write(
+    `npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was ${rounds}\n`,
+  )
   process.exitCode = 2
 }

@@ -19,10 +19,13 @@ const reasons = [
 ]
 
 const [folder, count] = process.argv.slice(2)
-const reports = readdirSync(folder).map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')))
+const reports = readdirSync(folder).map((name) =>
+  JSON.parse(readFileSync(join(folder, name), 'utf8')),
+)
 const results = reports.flatMap(({ testResults }) => testResults)
 const tests = results.flatMap(({ assertionResults }) => assertionResults)
-const failed = tests.filter(({ status }) => status === 'failed').length + results.filter(isBroken).length
+const failed =
+  tests.filter(({ status }) => status === 'failed').length + results.filter(isBroken).length
 const passed = tests.filter(({ status }) => status === 'passed').length
 const skipped = tests.filter(({ status }) => !['passed', 'failed'].includes(status))
 
@@ -30,8 +33,11 @@ const skippedBy = new Map()
 for (const { fullName } of skipped)
   skippedBy.set(reasonOf(fullName), [...(skippedBy.get(reasonOf(fullName)) ?? []), fullName])
 for (const [reason, names] of skippedBy)
-  print(`skipped, ${reason ?? 'for no reason that is allowed'}: ${names.length}\n  ${names.join('\n  ')}`)
-const isWhole = reports.length === Number(count) && reports.every(({ numPassedTests }) => numPassedTests > 0)
+  print(
+    `skipped, ${reason ?? 'for no reason that is allowed'}: ${names.length}\n  ${names.join('\n  ')}`,
+  )
+const isWhole =
+  reports.length === Number(count) && reports.every(({ numPassedTests }) => numPassedTests > 0)
 if (!isWhole)
   print(
     `${reports.length} reports with ${reports.map(({ numPassedTests }) => numPassedTests).join(', ')} tests passed, but ${count} were wanted`,

@@ -22,16 +22,28 @@ export default defineConfig({
     hookTimeout: testTimeout,
     teardownTimeout: hang.wait,
     expect: { poll: { timeout: hang.wait }, requireAssertions: true },
-    ...(reports && { reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]] }),
+    ...(reports && {
+      reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]],
+    }),
     // What a developer's own shell says about stores and colours must not reach a test.
-    env: { PLANTS_STORE: '', PLANTS_DATA_DIR: '/nonexistent', NO_COLOR: '', NODE_EXTRA_CA_CERTS: '' },
+    env: {
+      PLANTS_STORE: '',
+      PLANTS_DATA_DIR: '/nonexistent',
+      NO_COLOR: '',
+      NODE_EXTRA_CA_CERTS: '',
+    },
     projects: [
       { extends: true, test: { name: 'architecture', include: ['architecture.test.ts'] } },
       {
         extends: true,
         test: {
           name: 'suite',
-          include: ['unit/**/*.test.ts', 'transcripts/*.test.ts', 'conformance/**/*.test.ts', 'process/**/*.test.ts'],
+          include: [
+            'unit/**/*.test.ts',
+            'transcripts/*.test.ts',
+            'conformance/**/*.test.ts',
+            'process/**/*.test.ts',
+          ],
           testTimeout,
           globalSetup,
           setupFiles,
@@ -40,7 +52,12 @@ export default defineConfig({
       // A part of the suite: the program in this process.
       {
         extends: true,
-        test: { name: 'unit', include: ['unit/**/*.test.ts', 'transcripts/*.test.ts'], testTimeout, setupFiles },
+        test: {
+          name: 'unit',
+          include: ['unit/**/*.test.ts', 'transcripts/*.test.ts'],
+          testTimeout,
+          setupFiles,
+        },
       },
       // Of what is run against another program, with PLANTS_BIN, only the tests that start it say anything.
       {

@@ -5,7 +5,15 @@
 // something is missing.
 import { spawn as spawnProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -52,7 +60,14 @@ function secondsSince(begin) {
 /** Where things are, for this process and for Windows, and how a program of Windows is started. */
 function onWindows() {
   const folder = temporaryFolder(tmpdir())
-  return { folder, path: (...parts) => join(folder, ...parts), env: process.env, command: [], nodeOf, end() {} }
+  return {
+    folder,
+    path: (...parts) => join(folder, ...parts),
+    env: process.env,
+    command: [],
+    nodeOf,
+    end() {},
+  }
 
   function nodeOf() {
     return process.execPath
@@ -62,11 +77,19 @@ function onWindows() {
 /** The drive of wine is kept with what npm has fetched: it takes 20 s to make. */
 async function onWine() {
   if (spawnSync('wine', ['--version'], { env: { ...process.env, WINEDEBUG: '-all' } }).status !== 0)
-    end(2, `${usage} needs wine. On Debian, install it with: apt-get install --no-install-recommends wine wine64`)
+    end(
+      2,
+      `${usage} needs wine. On Debian, install it with: apt-get install --no-install-recommends wine wine64`,
+    )
   const prefix = join(root, 'node_modules/.cache/wine')
   const env = {
     ...process.env,
-    ...{ WINEPREFIX: prefix, WINEARCH: 'win64', WINEDEBUG: '-all', WINEDLLOVERRIDES: 'mscoree,mshtml=' },
+    ...{
+      WINEPREFIX: prefix,
+      WINEARCH: 'win64',
+      WINEDEBUG: '-all',
+      WINEDLLOVERRIDES: 'mscoree,mshtml=',
+    },
     ...{ LC_ALL: 'C.UTF-8', DISPLAY: '' },
   }
   const run = (...args) => spawnSync('wine', args, { env, stdio: 'ignore' }).status
@@ -77,13 +100,23 @@ async function onWine() {
     run('reg', 'add', 'HKCU\\Software\\Wine', '/v', 'Version', '/d', 'win10', '/f')
     writeFileSync(join(prefix, 'ready'), '')
   }
-  const [folder, share] = [join(prefix, 'drive_c/plants'), join(prefix, 'dosdevices/unc/localhost/share')]
+  const [folder, share] = [
+    join(prefix, 'drive_c/plants'),
+    join(prefix, 'dosdevices/unc/localhost/share'),
+  ]
   for (const path of [folder, share]) {
     rmSync(path, { recursive: true, force: true })
     mkdirSync(path, { recursive: true })
   }
   const path = (...parts) => ['C:\\plants', ...parts].join('\\')
-  return { folder, path, env, command: ['wine'], nodeOf, end: () => spawnSync('wineserver', ['-k'], { env }) }
+  return {
+    folder,
+    path,
+    env,
+    command: ['wine'],
+    nodeOf,
+    end: () => spawnSync('wineserver', ['-k'], { env }),
+  }
 
   /**
    * wine 8 has VirtualAlloc2 without the placeholders for which V8 takes it from Node 24 on: under another name, V8 does
@@ -91,7 +124,11 @@ async function onWine() {
    */
   function nodeOf(name) {
     const bytes = readFileSync(fetchNode(name, 'win32-x64'))
-    for (let at = bytes.indexOf('VirtualAlloc2\0'); at >= 0; at = bytes.indexOf('VirtualAlloc2\0', at))
+    for (
+      let at = bytes.indexOf('VirtualAlloc2\0');
+      at >= 0;
+      at = bytes.indexOf('VirtualAlloc2\0', at)
+    )
       bytes.write('VirtualAllocX\0', at, 'latin1')
     writeFileSync(join(folder, `node-${name}.exe`), bytes)
     return path(`node-${name}.exe`)
@@ -106,7 +143,15 @@ function installed() {
   const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   writeFileSync(join(app, 'package.json'), '{"private":true}')
   const quiet = ['--silent', '--ignore-scripts', '--no-audit', '--no-fund']
-  npm(['install', ...quiet, ...(isWindows ? [] : ['--os=win32', '--cpu=x64']), `../${name}-${version}.tgz`], app)
+  npm(
+    [
+      'install',
+      ...quiet,
+      ...(isWindows ? [] : ['--os=win32', '--cpu=x64']),
+      `../${name}-${version}.tgz`,
+    ],
+    app,
+  )
   cpSync(join(import.meta.dirname, 'windows/checks.mjs'), join(windows.folder, 'checks.mjs'))
   return windows.path('app', 'node_modules', name, 'bin', 'plants.js')
 }
@@ -121,9 +166,14 @@ async function check(name, bin, words) {
   const begin = performance.now()
   const node = windows.nodeOf(name)
   print(`# Node ${name}, ready after ${secondsSince(start)} s`)
-  const failures = [await runChecks(name, node, bin, words), ...(await runConsoleChecks(name, node, bin, words))]
+  const failures = [
+    await runChecks(name, node, bin, words),
+    ...(await runConsoleChecks(name, node, bin, words)),
+  ]
   const failed = failures.reduce((sum, count) => sum + count, 0)
-  print(`# Node ${name}: ${failed === 0 ? 'all passed' : `${failed} failed`}, ${secondsSince(begin)} s`)
+  print(
+    `# Node ${name}: ${failed === 0 ? 'all passed' : `${failed} failed`}, ${secondsSince(begin)} s`,
+  )
   if (failed > 0) process.exitCode = 1
 }
 
@@ -140,7 +190,11 @@ async function runChecks(name, node, bin, words) {
     windows.path(`try-${name}`),
     ...words,
   ]
-  const child = spawnProcess(program, args, { env: windows.env, stdio: ['ignore', fd, fd], cwd: windows.folder })
+  const child = spawnProcess(program, args, {
+    env: windows.env,
+    stdio: ['ignore', fd, fd],
+    cwd: windows.folder,
+  })
   let shown = 0
   const show = () => {
     const text = readFileSync(out, 'utf8')
@@ -168,7 +222,9 @@ async function runConsoleChecks(name, node, bin, words) {
       print(`ok   ${what} (${secondsSince(begin)} s)`)
       return 0
     } catch (error) {
-      print(`FAIL ${what} (${secondsSince(begin)} s)\n    ${error.message.replaceAll('\n', '\n    ')}`)
+      print(
+        `FAIL ${what} (${secondsSince(begin)} s)\n    ${error.message.replaceAll('\n', '\n    ')}`,
+      )
       return 1
     }
   }
@@ -194,10 +250,15 @@ async function runConsoleChecks(name, node, bin, words) {
       const console = run(['serve', '--port', '0', '--allow', 'create,read'])
       const [, address] = await console.see(/(http:\/\/127\.0\.0\.1:\d+)/)
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-      const created = await fetch(`${address}/plants`, { method: 'POST', headers, body: '{"id":9,"name":"Moos"}' })
+      const created = await fetch(`${address}/plants`, {
+        method: 'POST',
+        headers,
+        body: '{"id":9,"name":"Moos"}',
+      })
       const stored = await fetch(`${address}/plants/9`, { headers })
       const [status, text] = [created.status, await stored.text()]
-      if (status !== 200 || text !== '{"id":9,"name":"Moos"}') throw new Error(`It answered ${status} ${text}`)
+      if (status !== 200 || text !== '{"id":9,"name":"Moos"}')
+        throw new Error(`It answered ${status} ${text}`)
       console.type('\x03')
       await console.ends(0)
     }),

@@ -10,7 +10,9 @@ if (action === 'count') {
   const answer = await connection.runAndReadAll('SELECT count(*)::VARCHAR FROM plants')
   process.stdout.write(`${answer.getRows()[0][0]}\n`)
 } else {
-  await connection.run('CREATE TABLE plants (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL, tag VARCHAR)')
+  await connection.run(
+    'CREATE TABLE plants (id BIGINT PRIMARY KEY, name VARCHAR NOT NULL, tag VARCHAR)',
+  )
   await connection.run(`COPY plants FROM '${csv}' (FORMAT csv, HEADER false)`)
 }
 connection.closeSync()

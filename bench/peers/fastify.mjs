@@ -10,8 +10,11 @@ const require = createRequire(base)
 const database = new (require('better-sqlite3'))(file)
 database.pragma('journal_mode = WAL')
 database.pragma('synchronous = FULL')
-database.exec('CREATE TABLE IF NOT EXISTS plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT)')
-if (action === 'count') process.stdout.write(`${database.prepare('SELECT count(*) FROM plants').pluck().get()}\n`)
+database.exec(
+  'CREATE TABLE IF NOT EXISTS plants (id INTEGER PRIMARY KEY, name TEXT NOT NULL, tag TEXT)',
+)
+if (action === 'count')
+  process.stdout.write(`${database.prepare('SELECT count(*) FROM plants').pluck().get()}\n`)
 else await serve()
 
 async function serve() {
@@ -28,11 +31,17 @@ async function serve() {
     if (timingSafeEqual(hashOf(request.headers.authorization ?? ''), accepted)) return
     await reply.code(401).send({ error: 401, message: 'The token is not accepted' })
   })
-  app.post('/plants', { schema: { body: newPlant, response: { 200: plant } } }, async ({ body }) => {
-    insert.run(body.id, body.name, body.tag ?? null)
-    return { name: body.name, tag: body.tag }
-  })
-  app.get('/plants/:id', { schema: { response: { 200: plant } } }, async ({ params }) => select.get(Number(params.id)))
+  app.post(
+    '/plants',
+    { schema: { body: newPlant, response: { 200: plant } } },
+    async ({ body }) => {
+      insert.run(body.id, body.name, body.tag ?? null)
+      return { name: body.name, tag: body.tag }
+    },
+  )
+  app.get('/plants/:id', { schema: { response: { 200: plant } } }, async ({ params }) =>
+    select.get(Number(params.id)),
+  )
   process.stdout.write(`${await app.listen({ port: 0, host: '127.0.0.1' })}\n`)
 }
 

@@ -15,7 +15,8 @@ export const bunVersion = lock['node_modules/bun'].version
 /** The Bun that was installed for this machine. */
 export function installedBun(target) {
   const path = join(root, 'node_modules', targets[target], 'bin', executableName('bun', target))
-  if (!existsSync(path)) throw new BuildError(`There is no Bun in ${path}`, 'Install it with: npm ci')
+  if (!existsSync(path))
+    throw new BuildError(`There is no Bun in ${path}`, 'Install it with: npm ci')
   return path
 }
 
@@ -54,7 +55,10 @@ function fetchPackage(target) {
   const archive = join(unpacked, packedFile(stdout))
   checkIntegrity(archive, name)
   if (spawnSync('tar', ['-xzf', archive, '-C', unpacked]).status !== 0)
-    throw new BuildError(`Could not unpack ${archive}`, 'It needs the program tar, and 150 MB of disk')
+    throw new BuildError(
+      `Could not unpack ${archive}`,
+      'It needs the program tar, and 150 MB of disk',
+    )
   rmSync(archive)
   rmSync(folder, { recursive: true, force: true })
   renameSync(unpacked, folder)

@@ -35,7 +35,10 @@ export function compile(folder, outfile, { host, target, bun = installedBun(host
     '--outfile',
     outfile,
   ]
-  const { status, error, stderr } = spawnSync(installedBun(host), args, { cwd: folder, encoding: 'utf8' })
+  const { status, error, stderr } = spawnSync(installedBun(host), args, {
+    cwd: folder,
+    encoding: 'utf8',
+  })
   if (status !== 0 || !existsSync(outfile))
     throw new BuildError(`Bun could not build ${outfile}`, error?.message ?? stderr.trim())
 }

@@ -1,4 +1,4 @@
-import { malformed, PlantsError } from '../platform/errors.js'
+import { PlantsError, usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
 import type { HttpAddress } from '../stores/common/address.js'
@@ -40,7 +40,10 @@ export async function findToken(
   if (found?.command === undefined) return found
   const { runTokenCommand } = await import('./token-command.js')
   const { storeName = store.name, timeout } = context
-  const token = await runTokenCommand({ command: found.command, address: store.name, storeName, timeout }, io)
+  const token = await runTokenCommand(
+    { command: found.command, address: store.name, storeName, timeout },
+    io,
+  )
   io.secrets.add(token)
   return { token, source: 'command', place: found.place }
 }
@@ -50,7 +53,10 @@ export function locateToken(
   { name }: HttpAddress,
   { isOfRun, tokenCommand, storeName, file }: CredentialContext,
   io: Io,
-): (Credential & { command?: undefined }) | { source: 'command'; place: string; command: string } | undefined {
+):
+  | (Credential & { command?: undefined })
+  | { source: 'command'; place: string; command: string }
+  | undefined {
   const given = isOfRun ? tokenVariable(io) : undefined
   if (given !== undefined) {
     io.secrets.add(given)
@@ -74,12 +80,20 @@ export function noToken({ name }: HttpAddress, storeFlag: string): PlantsError {
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
 }
 
-/** Throws `malformed` when the token could be read in transit. */
-export function assertNotExposed(address: HttpAddress, storeName: string | undefined, allowHttp: boolean): void {
+/** Throws `usage` when the token could be read in transit. */
+export function assertNotExposed(
+  address: HttpAddress,
+  storeName: string | undefined,
+  allowHttp: boolean,
+): void {
   if (allowHttp || !isOpenToAll(address)) return
-  const always = storeName === undefined ? '' : `, or for good: plants stores set ${storeName} --allow-http`
+  const always =
+    storeName === undefined ? '' : `, or for good: plants stores set ${storeName} --allow-http`
   const hint = `Use https://, or on a network that only you use, add --allow-http${always}`
-  throw malformed(`The token is not sent to ${address.name}: without TLS others could read it`, hint)
+  throw usageError(
+    `The token is not sent to ${address.name}: without TLS others could read it`,
+    hint,
+  )
 }
 
 export function isOpenToAll({ url, socketPath }: HttpAddress): boolean {

@@ -1,18 +1,12 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  isWindows,
-  malformed,
-  octal,
-  PlantsError,
-  passwordFile,
-  shellOption,
-  shellWord,
-  systemCode,
-} from '../platform/errors.js'
+import { isWindows, PlantsError, systemCode, usageError } from '../platform/errors.js'
+import { octal } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
+import { shellOption, shellWord } from '../platform/shell.js'
 import { isLoopback } from '../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
+import { passwordFile } from '../stores/common/address.js'
 import type { Login } from '../stores/postgres/postgres-options.js'
 import { type CredentialContext, savedToken } from './credentials.js'
 
@@ -54,7 +48,11 @@ export async function findPassword(
 const warned = new WeakSet<Io>()
 
 /** Undefined for a user without a home directory. On Windows, libpq's default files are in one folder. */
-function libpqFile(path: string, nameOnWindows: string, { env, resolvePath }: Io): string | undefined {
+function libpqFile(
+  path: string,
+  nameOnWindows: string,
+  { env, resolvePath }: Io,
+): string | undefined {
   if (isWindows && env['APPDATA']) return join(env['APPDATA'], 'postgresql', nameOnWindows)
   try {
     return resolvePath(path)
@@ -85,7 +83,10 @@ export async function readPasswordFile(io: Io, warn: (message: string) => Promis
       return undefined
     }
     const lines = readFileSync(path, 'utf8').split(/\r?\n/)
-    return { path, find: (address: UserAndDatabase, host: PostgresHost) => findIn(lines, address, host) }
+    return {
+      path,
+      find: (address: UserAndDatabase, host: PostgresHost) => findIn(lines, address, host),
+    }
   } catch (error) {
     if (systemCode(error) === undefined) throw error
     return undefined // as libpq does
@@ -103,8 +104,11 @@ function findIn(
   for (const line of lines) {
     if (line.startsWith('#')) continue
     const [, ...fields] =
-      /^((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):(.*)$/s.exec(line) ?? []
-    const isFor = (text: string, index: number) => fields[index] === '*' || withoutEscapes(fields[index]) === text
+      /^((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):((?:\\.|[^\\:])*):(.*)$/s.exec(
+        line,
+      ) ?? []
+    const isFor = (text: string, index: number) =>
+      fields[index] === '*' || withoutEscapes(fields[index]) === text
     if (fields.length > 0 && wanted.every(isFor)) return withoutEscapes(fields[4]) || undefined
   }
   return undefined
@@ -116,7 +120,7 @@ function withoutEscapes(text = ''): string {
 }
 
 /**
- * Reads the certificates for a database (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `malformed`
+ * Reads the certificates for a database (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `usage`
  * for unusable files, and for `verify-ca` without a root certificate.
  */
 export async function readLoginCertificates(
@@ -124,7 +128,11 @@ export async function readLoginCertificates(
   caCert: { path: string; source: string } | undefined,
   io: Io,
 ): Promise<Pick<Login, 'ca' | 'cert' | 'key'>> {
-  const files: Pick<Login, 'ca' | 'cert' | 'key'> = { ca: undefined, cert: undefined, key: undefined }
+  const files: Pick<Login, 'ca' | 'cert' | 'key'> = {
+    ca: undefined,
+    cert: undefined,
+    key: undefined,
+  }
   if (sslmode === 'disable' || hosts.every(isSocket)) return files
   const given = sslmode.startsWith('verify') || sslmode === 'require' ? caCert : undefined
   const usual = libpqFile('~/.postgresql/root.crt', 'root.crt', io)
@@ -132,11 +140,11 @@ export async function readLoginCertificates(
   if (root === undefined && sslmode === 'verify-ca') {
     const message = `${name} has no root certificate to verify the server with, and ~/.postgresql/root.crt does not exist`
     const instead = 'sslmode=verify-full, which trusts the certificates of the system'
-    throw malformed(message, `Set sslrootcert or --ca-cert, or use ${instead}`)
+    throw usageError(message, `Set sslrootcert or --ca-cert, or use ${instead}`)
   }
   if ((sslcert === undefined) !== (sslkey === undefined)) {
     const [is, lacks] = sslcert === undefined ? ['key', 'sslcert'] : ['certificate', 'sslkey']
-    throw malformed(`${name} has a client ${is}, but no ${lacks}`, 'Give both sslcert and sslkey')
+    throw usageError(`${name} has a client ${is}, but no ${lacks}`, 'Give both sslcert and sslkey')
   }
   const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
   if (root !== undefined && root !== 'system')
@@ -146,12 +154,16 @@ export async function readLoginCertificates(
   // The rule of libpq: 0600 or stricter; 0640 for a key that root owns, which a group may read.
   const { uid, mode } = statSync(sslkey)
   if (!isWindows && (mode & (uid === 0 ? 0o037 : 0o077)) !== 0)
-    throw malformed(`The key ${sslkey} is open to others ${octal(mode)}`, `Fix it with: chmod 600 ${shellWord(sslkey)}`)
+    throw usageError(
+      `The key ${sslkey} is open to others ${octal(mode)}`,
+      `Fix it with: chmod 600 ${shellWord(sslkey)}`,
+    )
   return { ...files, ...pair }
 }
 
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
-  if (sslmode === 'verify-full' || hosts.every((host) => isSocket(host) || isLoopback(host.host))) return undefined
+  if (sslmode === 'verify-full' || hosts.every((host) => isSocket(host) || isLoopback(host.host)))
+    return undefined
   return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. Set sslmode=verify-full in its address`
 }
 

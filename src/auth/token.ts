@@ -1,10 +1,10 @@
-import { malformed } from '../platform/errors.js'
+import { usageError } from '../platform/errors.js'
 
-/** Checks a token (RFC 6750, 2.1). Throws `malformed`, without the token. */
+/** Checks a token (RFC 6750, 2.1). Throws `usage`, without the token. */
 export function parseToken(token: string, source: string): string {
   const why = failureOf(token)
   if (why === undefined) return token
-  throw malformed(`${source} ${why}`, 'Copy the token again, without any other text')
+  throw usageError(`${source} ${why}`, 'Copy the token again, without any other text')
 }
 
 export function failureOf(token: string): string | undefined {

@@ -9,14 +9,22 @@ import {
 import { EffectiveSettings, shownStore } from '../config/resolve.js'
 import { defaultOf, settingNames } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
-import { mayColor, quoteIfNeeded, type Style, styleFor, wrapped, writeAnswer } from '../output/output.js'
+import {
+  mayColor,
+  quoteIfNeeded,
+  type Style,
+  styleFor,
+  wrapped,
+  writeAnswer,
+} from '../output/output.js'
 import { type Layout, Printer } from '../output/printer.js'
 import { Reporter } from '../output/reporter.js'
 import { toJson } from '../plant/exact-json.js'
 import { fieldNames, type StoredPlant } from '../plant/plant.js'
 import type { Column, PlantRecord } from '../plant/records.js'
-import { malformed, PlantsError, shellOption } from '../platform/errors.js'
+import { PlantsError, usageError } from '../platform/errors.js'
 import type { Io, Output } from '../platform/io.js'
+import { shellOption } from '../platform/shell.js'
 import {
   type Address,
   endsWithPlants,
@@ -31,7 +39,13 @@ import type { Store } from '../stores/common/store.js'
 import type { Right } from '../stores/common/token-store.js'
 import type { Access, HttpOptions } from '../stores/http/http-options.js'
 import type { Login, PostgresOptions } from '../stores/postgres/postgres-options.js'
-import { httpOpener, type OwnStoreOpener, postgresOpener, type StoreOpener, sqliteOpener } from '../stores/registry.js'
+import {
+  httpOpener,
+  type OwnStoreOpener,
+  postgresOpener,
+  type StoreOpener,
+  sqliteOpener,
+} from '../stores/registry.js'
 import type { SqliteOptions } from '../stores/sqlite/sqlite-connection.js'
 import type { GlobalOptions } from './command.js'
 
@@ -71,14 +85,22 @@ export class SettingsContext {
 
   /**
    * @param details.ignoresInvalid for a command that reports or corrects invalid settings
-   * @throws {PlantsError} `malformed` for an invalid setting, and an invalid settings file
+   * @throws {PlantsError} `usage` for an invalid setting, and an invalid settings file
    */
   static async read(
     options: GlobalOptions,
     io: Io,
-    { formats, ignoresInvalid = false }: { formats?: ContextParts['formats']; ignoresInvalid?: boolean } = {},
+    {
+      formats,
+      ignoresInvalid = false,
+    }: { formats?: ContextParts['formats']; ignoresInvalid?: boolean } = {},
   ): Promise<SettingsContext> {
-    const settings = new EffectiveSettings({ options, io, file: await readSettings(io), ignoresInvalid })
+    const settings = new EffectiveSettings({
+      options,
+      io,
+      file: await readSettings(io),
+      ignoresInvalid,
+    })
     const context = new SettingsContext({ settings, options, io, formats })
     await context.#reportSettings()
     return context
@@ -105,13 +127,21 @@ export class SettingsContext {
     hint = 'The command succeeded, only its output was not written',
     format = this.output,
   ): Promise<void> {
-    if (format !== 'text' || !this.reporter.isQuiet) await this.printResult(fields, sentence, hint, format)
+    if (format !== 'text' || !this.reporter.isQuiet)
+      await this.printResult(fields, sentence, hint, format)
   }
 
   /** Prints what was asked for: fields for programs, or a text. The hint is for a failed write. */
-  async printResult(fields: object, text: string, hint?: string, format = this.output): Promise<void> {
+  async printResult(
+    fields: object,
+    text: string,
+    hint?: string,
+    format = this.output,
+  ): Promise<void> {
     if (format === 'text') {
-      const shown = text.includes('\n') ? text : wrapped(text, this.io.stdout, { hasCommands: true })
+      const shown = text.includes('\n')
+        ? text
+        : wrapped(text, this.io.stdout, { hasCommands: true })
       return writeAnswer(this.io, `${shown}\n`, hint)
     }
     if (isJson(format)) return writeAnswer(this.io, `${toJson(fields)}\n`, hint)
@@ -128,13 +158,23 @@ export class SettingsContext {
     return new Printer(this.io, this.output, layout)
   }
 
-  async tablePrinter<Row extends object>(titles: string[], cellsOf: (row: Row) => string[], layout: Layout<Row> = {}) {
+  async tablePrinter<Row extends object>(
+    titles: string[],
+    cellsOf: (row: Row) => string[],
+    layout: Layout<Row> = {},
+  ) {
     if (this.output !== 'text') return this.printer(layout)
     const { tableOf } = await import('../output/text-table.js')
-    return this.printer({ ...layout, text: tableOf(titles, cellsOf, await this.style(), this.io.stdout) })
+    return this.printer({
+      ...layout,
+      text: tableOf(titles, cellsOf, await this.style(), this.io.stdout),
+    })
   }
 
-  plantPrinter<Row extends PlantRecord = StoredPlant>(fields: readonly Column[] = fieldNames, first = 0) {
+  plantPrinter<Row extends PlantRecord = StoredPlant>(
+    fields: readonly Column[] = fieldNames,
+    first = 0,
+  ) {
     const titles = fields.map((name) => name.toUpperCase())
     const cellsOf = (plant: Row) =>
       fields.map((name) => (plant[name] === undefined ? '' : quoteIfNeeded(String(plant[name]))))
@@ -163,7 +203,8 @@ export class SettingsContext {
     const lines: string[] = []
     for (const name of settingNames) {
       const { value, place } = settings.source(name)
-      const shown = name === 'store' && value !== undefined ? await shownStore(value, this.io) : value
+      const shown =
+        name === 'store' && value !== undefined ? await shownStore(value, this.io) : value
       lines.push(`* ${name} ${shown ?? defaultOf(name)} (${place})`)
     }
     reporter.log(`* settings ${path}`, ...lines)
@@ -179,7 +220,7 @@ export class CommandContext extends SettingsContext {
   #access: Promise<Access> | undefined
   #login: Promise<Login> | undefined
 
-  /** @throws {PlantsError} `malformed` for an invalid setting */
+  /** @throws {PlantsError} `usage` for an invalid setting */
   constructor(parts: ContextParts, address: Address) {
     super(parts)
     this.address = address
@@ -191,8 +232,12 @@ export class CommandContext extends SettingsContext {
     }
   }
 
-  /** @throws {PlantsError} `malformed` for an invalid setting, an unknown store, and an invalid settings file */
-  static async from(options: ContextOptions, io: Io, formats?: readonly OutputFormat[]): Promise<CommandContext> {
+  /** @throws {PlantsError} `usage` for an invalid setting, an unknown store, and an invalid settings file */
+  static async from(
+    options: ContextOptions,
+    io: Io,
+    formats?: readonly OutputFormat[],
+  ): Promise<CommandContext> {
     const { settings } = await SettingsContext.read(options, io, { formats })
     return new CommandContext({ settings, options, io, formats }, await settings.address())
   }
@@ -224,15 +269,21 @@ export class CommandContext extends SettingsContext {
   /** Whether it is the file of the store, or one that SQLite keeps beside it. */
   async isStoreFile(path: string): Promise<boolean> {
     const { address } = this
-    return address.scheme === 'sqlite' && (await import('../stores/sqlite/store-file.js')).isPartOf(address.name, path)
+    return (
+      address.scheme === 'sqlite' &&
+      (await import('../stores/sqlite/store-file.js')).isPartOf(address.name, path)
+    )
   }
 
-  /** @throws {PlantsError} `malformed` for a service */
+  /** @throws {PlantsError} `usage` for a service */
   ownAddress(): OwnAddress {
     const { address } = this
     if (address.scheme !== 'http') return address
     const hint = 'Run the command on the host of the service, or select another store with --store'
-    throw malformed(`${address.name} is a service, but this command needs direct access to the store`, hint)
+    throw usageError(
+      `${address.name} is a service, but this command needs direct access to the store`,
+      hint,
+    )
   }
 
   async httpOptions(address: HttpAddress): Promise<HttpOptions> {
@@ -282,7 +333,7 @@ export function mayWaitForPerson({ input }: GlobalOptions, { env }: Io): boolean
 
 /**
  * Returns the format of results. A saved format that the command does not print is ignored, so that `csv` can be saved
- * for plants. Throws `malformed` for one of `--output`.
+ * for plants. Throws `usage` for one of `--output`.
  */
 export function printedFormat(
   chosen: OutputFormat | undefined,
@@ -296,9 +347,16 @@ export function printedFormat(
 }
 
 /** The setting `output`, even if others are invalid; undefined if it is invalid itself. `given` is from `--output`. */
-export async function chosenFormat(given: string | undefined, io: Io): Promise<OutputFormat | undefined> {
+export async function chosenFormat(
+  given: string | undefined,
+  io: Io,
+): Promise<OutputFormat | undefined> {
   try {
-    return new EffectiveSettings({ options: { output: given }, io, file: await readSettings(io) }).value('output')
+    return new EffectiveSettings({
+      options: { output: given },
+      io,
+      file: await readSettings(io),
+    }).value('output')
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return choiceIn(outputFormats, given)

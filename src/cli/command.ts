@@ -3,7 +3,7 @@ import { Command, CommanderError, type HelpContext, Option } from 'commander'
 import { choiceIn, outputFormats, parseChoice } from '../config/option-values.js'
 import { defaultOf, settingNames, settingOf, settingsIn } from '../config/setting-table.js'
 import { type ColorChoice, colorChoices } from '../output/output.js'
-import { malformed, must } from '../platform/errors.js'
+import { must, usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 
 /** Every command takes these, before or after its name. */
@@ -57,7 +57,8 @@ export class PlantsCommand extends Command {
     for (const each of [this, ...this.commands]) if (each instanceof PlantsCommand) each.#io = io
     if (this.commands.length > 0)
       this.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
-    for (const each of [this, ...this.commands]) if (each instanceof PlantsCommand) each.#addCommonParts()
+    for (const each of [this, ...this.commands])
+      if (each instanceof PlantsCommand) each.#addCommonParts()
   }
 
   /** The global options, of which the help of a command has the most used ones, and the end of its help. */
@@ -66,11 +67,15 @@ export class PlantsCommand extends Command {
     for (const option of globalOptions()) {
       const { long = '' } = option
       option.description = listedMeanings[long] ?? option.description
-      if (!this.options.some((each) => each.long === long)) this.addOption(option.hideHelp(!(long in listedMeanings)))
+      if (!this.options.some((each) => each.long === long))
+        this.addOption(option.hideHelp(!(long in listedMeanings)))
     }
     const { notes, examples } = this
-    const sections = examples.length > 0 ? [...notes, { title: 'Examples', lines: examples }] : notes
-    const texts = sections.map(({ title, lines }) => `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}\n`)
+    const sections =
+      examples.length > 0 ? [...notes, { title: 'Examples', lines: examples }] : notes
+    const texts = sections.map(
+      ({ title, lines }) => `${title}:\n${lines.map((line) => `  ${line}\n`).join('')}\n`,
+    )
     this.addHelpText('after', `\n${texts.join('')}Global options: plants help options`)
   }
 
@@ -89,7 +94,12 @@ export class PlantsCommand extends Command {
    *
    * @param preset the text of its default value
    */
-  value<T>(flags: string, description: string, parse: (flag: string, text: string) => T, preset?: string): this {
+  value<T>(
+    flags: string,
+    description: string,
+    parse: (flag: string, text: string) => T,
+    preset?: string,
+  ): this {
     const option = new Option(flags, description)
     const parser = (text: string) => parse(option.long ?? flags, text)
     if (preset !== undefined) option.default(parser(preset), preset)
@@ -107,12 +117,16 @@ export class PlantsCommand extends Command {
     const option = new Option(flags, description).choices(words)
     if (byDefault !== undefined) option.default(byDefault)
     // Commander's own sentence would have no hint.
-    return this.addOption(option.argParser((text) => parseChoice(option.long ?? flags, text, words, hintFor(text))))
+    return this.addOption(
+      option.argParser((text) => parseChoice(option.long ?? flags, text, words, hintFor(text))),
+    )
   }
 
   /** An option that has other flags, too, which help does not list: those of other programs. */
   alsoAs(flags: string, long: string): this {
-    return this.addOption(new OtherFlags(flags, must(this.options.find((each) => each.long === long))))
+    return this.addOption(
+      new OtherFlags(flags, must(this.options.find((each) => each.long === long))),
+    )
   }
 
   /** @param run reads the options by the names that commander makes of their flags */
@@ -130,7 +144,8 @@ export class PlantsCommand extends Command {
     if (this.args.length !== 1 || this.args[0] !== 'help') return false
     const [argument] = this.registeredArguments
     const name = argument?.name() ?? ''
-    if (name === 'file' || name === 'files') return !existsSync(this.#io?.resolvePath('help') ?? 'help')
+    if (name === 'file' || name === 'files')
+      return !existsSync(this.#io?.resolvePath('help') ?? 'help')
     return argument === undefined || name === 'id' || name === 'setting'
   }
 
@@ -142,7 +157,9 @@ export class PlantsCommand extends Command {
   /** With the global options that stand before the name of the command. */
   allOptions(): GlobalOptions {
     const above = this.parent instanceof PlantsCommand ? this.parent.allOptions() : {}
-    const own = Object.entries(this.opts()).filter(([name]) => !(name in above) || this.#isGiven(name))
+    const own = Object.entries(this.opts()).filter(
+      ([name]) => !(name in above) || this.#isGiven(name),
+    )
     return { ...above, ...Object.fromEntries(own) }
   }
 
@@ -152,11 +169,14 @@ export class PlantsCommand extends Command {
 
   /** Whether it is an option of this command, or of one above, that was given. */
   #isGivenUpTo(name: string): boolean {
-    return this.#isGiven(name) || (this.parent instanceof PlantsCommand && this.parent.#isGivenUpTo(name))
+    return (
+      this.#isGiven(name) ||
+      (this.parent instanceof PlantsCommand && this.parent.#isGivenUpTo(name))
+    )
   }
 
   /**
-   * Throws `malformed` for a second value, for an option and its opposite, and for a long option in the place of a value,
+   * Throws `usage` for a second value, for an option and its opposite, and for a long option in the place of a value,
    * which an empty variable of a shell leaves there.
    */
   override addOption(option: Option): this {
@@ -166,15 +186,18 @@ export class PlantsCommand extends Command {
     const parse = (text: string, before: unknown) => {
       const flag = required ? text.split('=', 1)[0] : undefined
       if (required && this.options.some((each) => each.long === flag) && this.line.includes(text))
-        throw malformed(`${long} needs a value, but ${flag} follows`, `For such a value: ${long}=VALUE`)
+        throw usageError(
+          `${long} needs a value, but ${flag} follows`,
+          `For such a value: ${long}=VALUE`,
+        )
       const own = required && this.#isJoined(option, text) ? text.slice(1) : text
       const value = parseArg ? parseArg(own, before) : own
       const word = option.name().replace(/^no-/, '')
       if (this.#isGiven(name) && (before === false) !== negate)
-        throw malformed(`--${word} cannot be used with --no-${word}`, 'Leave out one of them')
+        throw usageError(`--${word} cannot be used with --no-${word}`, 'Leave out one of them')
       const isValue = required || (optional && value !== before) // --color is a switch, too
       if (isValue && !variadic && this.#isGivenUpTo(name))
-        throw malformed(`${long} was given twice`, 'Leave out one of them')
+        throw usageError(`${long} was given twice`, 'Leave out one of them')
       return value // commander replaces the undefined one of a switch
     }
     return super.addOption(option.argParser(parse))
@@ -182,7 +205,10 @@ export class PlantsCommand extends Command {
 
   /** Whether it is the value of `-o=json`, which commander takes for `=json`. */
   #isJoined({ short }: Option, text: string): boolean {
-    return text.startsWith('=') && this.line.some((word) => /^-\w/.test(word) && word.endsWith(`${short?.[1]}${text}`))
+    return (
+      text.startsWith('=') &&
+      this.line.some((word) => /^-\w/.test(word) && word.endsWith(`${short?.[1]}${text}`))
+    )
   }
 
   /** Throws for an unknown command, whose help would be that of the commands above. */
@@ -247,23 +273,37 @@ export function globalOptions(): Option[] {
     const { flags, meaning } = settingOf(name)
     if (flags === undefined) return []
     const isSwitch = !flags.includes('<')
-    const option = new Option(flags, isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`)
+    const option = new Option(
+      flags,
+      isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`,
+    )
     // For shells. It is parsed with the settings.
     return name === 'output'
       ? option.choices(outputFormats).argParser((text) => choiceIn(outputFormats, text) ?? text)
       : option
   })
-  const verbose = new Option('-v, --verbose', 'log settings and their sources, requests and responses on stderr')
+  const verbose = new Option(
+    '-v, --verbose',
+    'log settings and their sources, requests and responses on stderr',
+  )
   return [
     ...ofSettings,
     verbose,
     new OtherFlags('--debug', verbose),
-    new Option('-q, --quiet', 'print only results and errors: no confirmations, warnings or progress'),
+    new Option(
+      '-q, --quiet',
+      'print only results and errors: no confirmations, warnings or progress',
+    ),
     new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
-    new Option('--color [when]', 'colours: by default auto, without a value always; also FORCE_COLOR, CLICOLOR_FORCE')
+    new Option(
+      '--color [when]',
+      'colours: by default auto, without a value always; also FORCE_COLOR, CLICOLOR_FORCE',
+    )
       .choices(colorChoices)
       .preset('always')
-      .argParser((text) => parseChoice('--color', text, colorChoices, 'For example: --color always')),
+      .argParser((text) =>
+        parseChoice('--color', text, colorChoices, 'For example: --color always'),
+      ),
     new Option('--no-color', 'no colours; also NO_COLOR'),
   ]
 }
@@ -282,5 +322,8 @@ export function parseGlobalOptions(argv: readonly string[]): GlobalOptions {
     if (!(error instanceof CommanderError)) throw error
   }
   const options: GlobalOptions = command.opts()
-  return { ...options, ...(options.output !== undefined && { output: options.output.replace(/^=/, '') }) }
+  return {
+    ...options,
+    ...(options.output !== undefined && { output: options.output.replace(/^=/, '') }),
+  }
 }

@@ -1,7 +1,8 @@
 import type { Command, Option } from 'commander'
 import { choiceIn, outputFormats } from '../config/option-values.js'
 import { fieldNames, idFromText } from '../plant/plant.js'
-import { must, shellOption, shellWord } from '../platform/errors.js'
+import { must } from '../platform/errors.js'
+import { shellOption, shellWord } from '../platform/shell.js'
 import type { PlantsCommand } from './command.js'
 
 /** Words of other programs, twenty at most: a wrong suggestion is worse than none. */
@@ -36,9 +37,14 @@ export function commandHint(command: PlantsCommand, words: readonly string[]): s
   const [word = '', ...others] = words
   const isTop = command.parent === null
   const names = command.commands.map((each) => [each.name(), ...each.aliases()])
-  const begins = names.map(([name = '', ...aliases]) => [name, ...aliases.filter((alias) => risky.includes(alias))])
-  const near = isTop && foreignWords.has(word) ? undefined : (begun(word, begins) ?? nearest(word, names))
-  const isOther = near !== undefined && (word.length < 4 || risky.includes(near)) && hasOtherLetters(word, near)
+  const begins = names.map(([name = '', ...aliases]) => [
+    name,
+    ...aliases.filter((alias) => risky.includes(alias)),
+  ])
+  const near =
+    isTop && foreignWords.has(word) ? undefined : (begun(word, begins) ?? nearest(word, names))
+  const isOther =
+    near !== undefined && (word.length < 4 || risky.includes(near)) && hasOtherLetters(word, near)
   if (near !== undefined && !isOther) return `Did you mean ${near}?`
   const isConfig = nameOf(command) === 'config'
   const found = isTop || isConfig ? foreignCommand(word) : undefined
@@ -46,7 +52,8 @@ export function commandHint(command: PlantsCommand, words: readonly string[]): s
   if (foreign?.endsWith(' --search'))
     return `Use: plants list${shellOption('search', others.length > 0 && !others.some(hasLogin) ? others.join(' ') : 'TEXT')}`
   if (foreign !== undefined) return `Did you mean ${foreign}?`
-  const use = isTop || isConfig ? settingCommand(word === 'set' ? others : words, command) : undefined
+  const use =
+    isTop || isConfig ? settingCommand(word === 'set' ? others : words, command) : undefined
   return use && `Use: ${use}`
 }
 
@@ -61,12 +68,18 @@ function foreignCommand(word: string): string | undefined {
 }
 
 /** @param value of the unknown option, which is not repeated unless it is a word of ours, or a filter */
-export function optionHint(command: Command, option: string, value: string | undefined): string | undefined {
+export function optionHint(
+  command: Command,
+  option: string,
+  value: string | undefined,
+): string | undefined {
   if (option === '-f') return optionHint(command, meaningOfF(command, value), value)
   const argument = argumentHint(command, option, value)
   if (argument !== undefined) return argument
   const longs = [...command.options.flatMap(({ long }) => long ?? []), '--help']
-  const listed = command.options.flatMap(({ long, hidden }) => (long === undefined || hidden ? [] : [[long]]))
+  const listed = command.options.flatMap(({ long, hidden }) =>
+    long === undefined || hidden ? [] : [[long]],
+  )
   const use = longs.includes('--search') ? filterValue(command, option, value) : undefined
   if (use !== undefined) return `Use: ${use.trim()}`
   if (option === '--out' && /[./]/.test(value ?? '')) return 'For a file: plants export FILE'
@@ -93,7 +106,8 @@ function meaningOfF(command: Command, value: string | undefined): string {
 /** For the value of `--filter tag=shade`, and for that of `--ids 1,2`. */
 function filterValue(command: Command, option: string, value = ''): string | undefined {
   const { registeredArguments } = command
-  if (/^tag=/.test(value) || (/^name=/.test(value) && maySearch(command))) return filterOptions([value], {})
+  if (/^tag=/.test(value) || (/^name=/.test(value) && maySearch(command)))
+    return filterOptions([value], {})
   if (registeredArguments.some((argument) => argument.name() === 'id')) return undefined
   if (value.startsWith('id=')) return filterOptions([value], {})
   const ids = /^--ids?$/.test(option) ? value.split(',') : []
@@ -106,7 +120,11 @@ function maySearch(command: Command): boolean {
 }
 
 /** For `--order desc`, `--order-by name` and `--group-by tag`. */
-function orderOption(option: string, value: string | undefined, longs: readonly string[]): string | undefined {
+function orderOption(
+  option: string,
+  value: string | undefined,
+  longs: readonly string[],
+): string | undefined {
   const [, word] = /(order|sort|group)/.exec(option) ?? []
   const long = word === 'group' ? '--by' : '--sort'
   if (word === undefined || !longs.includes(long)) return undefined
@@ -116,9 +134,14 @@ function orderOption(option: string, value: string | undefined, longs: readonly 
 }
 
 /** For `--format csv` and `--csv`. */
-function formatOption(option: string, value: string | undefined, longs: readonly string[]): string | undefined {
+function formatOption(
+  option: string,
+  value: string | undefined,
+  longs: readonly string[],
+): string | undefined {
   const named = formatIn(option.slice(2))
-  const isOfInput = longs.includes('--format') && (named === undefined || named === 'csv' || named === 'tsv')
+  const isOfInput =
+    longs.includes('--format') && (named === undefined || named === 'csv' || named === 'tsv')
   const isFormat = value?.toLowerCase() !== 'text' || /format|out/.test(option)
   const format = named ?? (isFormat ? formatIn(value) : undefined)
   return format && `${isOfInput ? '--format' : '--output'} ${format}`
@@ -129,16 +152,26 @@ function formatIn(text: string | undefined): string | undefined {
 }
 
 /** Whose suggestion is an option of this command, or of another one for those that write single plants. */
-function foreignOption(command: Command, option: string, longs: readonly string[]): string | undefined {
+function foreignOption(
+  command: Command,
+  option: string,
+  longs: readonly string[],
+): string | undefined {
   const foreign = option.startsWith('--') ? foreignWords.get(option) : undefined
   const [first = ''] = foreign?.split(' ') ?? []
-  const isOurs = first.startsWith('-') ? longs.includes(first) : ['create', 'update'].includes(command.name())
+  const isOurs = first.startsWith('-')
+    ? longs.includes(first)
+    : ['create', 'update'].includes(command.name())
   if (!isOurs || (first === '--search' && !maySearch(command))) return undefined
   return option === '--format' ? '--output' : foreign
 }
 
 /** Such as `--id 3` of get. */
-function argumentHint(command: Command, option: string, value: string | undefined): string | undefined {
+function argumentHint(
+  command: Command,
+  option: string,
+  value: string | undefined,
+): string | undefined {
   const word = option === '--out' ? 'file' : option.slice(2)
   const names = command.registeredArguments.map((argument) => argument.name())
   const found = names.find((name) => name === word || name === `${word}s` || `${name}s` === word)
@@ -164,16 +197,24 @@ export function strayHint(
   const name = nameOf(command)
   if (name in hintsWithoutWords) return hintsWithoutWords[name]
   if (words.some(hasLogin)) return 'Use: --store ADDRESS'
-  const isIdOfPlant = name === 'create' && command.opts()['id'] === undefined && words.length === 1 && words.every(isId)
-  const text = isIdOfPlant ? undefined : (unquotedText(command, words, line) ?? unquotedArgument(command))
+  const isIdOfPlant =
+    name === 'create' &&
+    command.opts()['id'] === undefined &&
+    words.length === 1 &&
+    words.every(isId)
+  const text = isIdOfPlant
+    ? undefined
+    : (unquotedText(command, words, line) ?? unquotedArgument(command))
   const use = text === undefined ? places[name]?.(words, command)?.trim() : undefined
-  const hint = text === undefined ? use && `Use: ${use}` : `A text with spaces is in quotes: ${text}`
+  const hint =
+    text === undefined ? use && `Use: ${use}` : `A text with spaces is in quotes: ${text}`
   return hint !== undefined && hint.length <= 200 ? hint : undefined
 }
 
 /** By command: what stands there may be a token, and is not repeated. */
 const hintsWithoutWords: Readonly<Record<string, string>> = {
-  'auth login': 'The service is --store ADDRESS. Its token is read from a prompt or, with --from-stdin, from stdin',
+  'auth login':
+    'The service is --store ADDRESS. Its token is read from a prompt or, with --from-stdin, from stdin',
   'auth logout': 'Use: --store ADDRESS',
   'auth status': 'Use: --store ADDRESS',
   'auth token': 'Use: --store ADDRESS',
@@ -191,16 +232,24 @@ export function missingHint(command: PlantsCommand): string | undefined {
 function settingCommand(words: readonly string[], command: PlantsCommand): string | undefined {
   const [name = '', ...rest] = words.length === 1 ? must(words[0]).split('=') : words
   if (!command.isSetting(name) || rest.some((word) => command.isSetting(word))) return undefined
-  return rest.length > 0 ? `plants config set ${name} ${placeWord(rest.join('='))}` : `plants config get ${name}`
+  return rest.length > 0
+    ? `plants config set ${name} ${placeWord(rest.join('='))}`
+    : `plants config get ${name}`
 }
 
 /** By command, what its stray arguments are as options. */
-const places: Readonly<Record<string, (words: readonly string[], command: PlantsCommand) => string | undefined>> = {
+const places: Readonly<
+  Record<string, (words: readonly string[], command: PlantsCommand) => string | undefined>
+> = {
   create: (words, command) => plantOptions(words, command.opts()),
   update: (words, command) => {
     const [first = ''] = command.args
-    if ((first !== '-' && !isId(first)) || words.some((word) => word.startsWith('id='))) return undefined
-    return fieldOptions(words) ?? (command.opts()['name'] === undefined ? textOption('name', words) : undefined)
+    if ((first !== '-' && !isId(first)) || words.some((word) => word.startsWith('id=')))
+      return undefined
+    return (
+      fieldOptions(words) ??
+      (command.opts()['name'] === undefined ? textOption('name', words) : undefined)
+    )
   },
   list: (words, command) => {
     const [word = ''] = words.length === 1 ? words : []
@@ -225,8 +274,11 @@ function unquotedArgument(command: Command): string | undefined {
   const { args, registeredArguments } = command
   const isFile = registeredArguments.some((argument) => argument.name() === 'file')
   const isName = args.every((word, at) => word.includes('.') === (at === args.length - 1))
-  const isNote = nameOf(command) === 'tokens revoke' && args.every((word) => /^\p{L}{1,20}$/u.test(word)) // no token
-  return isNote || (isFile && isName && !args.some(mayHaveSecret)) ? shellWord(args.join(' ')) : undefined
+  const isNote =
+    nameOf(command) === 'tokens revoke' && args.every((word) => /^\p{L}{1,20}$/u.test(word)) // no token
+  return isNote || (isFile && isName && !args.some(mayHaveSecret))
+    ? shellWord(args.join(' '))
+    : undefined
 }
 
 type Given = Readonly<Record<string, unknown>>
@@ -241,9 +293,11 @@ function plantOptions(words: readonly string[], given: Given): string | undefine
   }
   const fields = fieldOptions(words)
   if (fields !== undefined) return fields
-  const at = given['id'] === undefined ? words.findIndex((word) => word === 'next' || isId(word)) : -1
+  const at =
+    given['id'] === undefined ? words.findIndex((word) => word === 'next' || isId(word)) : -1
   const texts = words.filter((_, index) => index !== at)
-  if (given['name'] !== undefined) return at >= 0 && texts.length === 0 ? shellOption('id', first) : undefined
+  if (given['name'] !== undefined)
+    return at >= 0 && texts.length === 0 ? shellOption('id', first) : undefined
   const id = given['id'] === undefined ? (words[at] ?? 'next') : undefined
   return shellOption('id', id) + textOption('name', texts.length > 0 ? texts : ['NAME'])
 }
@@ -269,13 +323,15 @@ function filterOptions(words: readonly string[], given: Given): string | undefin
   if (words.length === 1 && isStorePath(first)) return storeOption(first)
   const { field, text = '' } = /^(?<field>id|name|tag)[=:](?<text>.*)$/s.exec(first)?.groups ?? {}
   if (field === 'id') return words.length === 1 && isId(text) ? `plants get ${text}` : undefined
-  if (field !== undefined) return words.length > 1 ? undefined : shellOption(field === 'tag' ? field : 'search', text)
+  if (field !== undefined)
+    return words.length > 1 ? undefined : shellOption(field === 'tag' ? field : 'search', text)
   return given['search'] === undefined ? textOption('search', words) : undefined
 }
 
 function listenOptions(words: readonly string[]): string | undefined {
   const options = words.map((word) => {
-    const { host, port } = /^(?<host>[\w.-]+(?=:)|localhost|\d+(\.\d+){3})?:?(?<port>\d+)?$/.exec(word)?.groups ?? {}
+    const { host, port } =
+      /^(?<host>[\w.-]+(?=:)|localhost|\d+(\.\d+){3})?:?(?<port>\d+)?$/.exec(word)?.groups ?? {}
     if (Number(port ?? 0) > 65_535) return undefined
     const listen = shellOption('host', host) + shellOption('port', port)
     return listen === '' ? storeOption(word) : listen
@@ -313,11 +369,17 @@ function textOption(name: string, words: readonly string[]): string {
 }
 
 /** The option with a text whose other words stand after it, because it was not in quotes. */
-function unquotedText(command: Command, words: readonly string[], line: readonly string[]): string | undefined {
+function unquotedText(
+  command: Command,
+  words: readonly string[],
+  line: readonly string[],
+): string | undefined {
   for (const option of command.options) {
     const value: unknown = command.getOptionValue(option.attributeName())
     if (!option.flags.endsWith(' <text>') || typeof value !== 'string') continue
-    const start = line.findIndex((word, at) => word === words[0] && isValueOf(option, value, line[at - 1]))
+    const start = line.findIndex(
+      (word, at) => word === words[0] && isValueOf(option, value, line[at - 1]),
+    )
     if (start < 0) continue
     const rest = words.filter((word, at) => line[start + at] === word)
     return shellOption(option.name(), [value, ...rest].join(' ')).trim()
@@ -326,7 +388,9 @@ function unquotedText(command: Command, words: readonly string[], line: readonly
 }
 
 function isValueOf({ long, short }: Option, value: string, word: string | undefined): boolean {
-  return [value, `${long}=${value}`, `${short}${value}`, `${short}=${value}`].some((each) => each === word)
+  return [value, `${long}=${value}`, `${short}${value}`, `${short}=${value}`].some(
+    (each) => each === word,
+  )
 }
 
 /** The word of which at most two letters are missing at its end, if that is of the only group with such a word. */
@@ -334,9 +398,12 @@ function begun(word: string, groups: readonly (readonly string[])[]): string | u
   const typed = word.toLowerCase()
   if (typed.replace(/^--?/, '') === '') return undefined
   const found = groups.flatMap(
-    (group) => group.find((each) => each.startsWith(typed) && each.length - typed.length <= 2) ?? [],
+    (group) =>
+      group.find((each) => each.startsWith(typed) && each.length - typed.length <= 2) ?? [],
   )
-  return found.length === 1 || found.includes(typed) ? (found.find((each) => each === typed) ?? found[0]) : undefined
+  return found.length === 1 || found.includes(typed)
+    ? (found.find((each) => each === typed) ?? found[0])
+    : undefined
 }
 
 /** Whether more is wrong than a letter that is missing, too many, or exchanged with its neighbour. */

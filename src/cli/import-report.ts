@@ -2,7 +2,6 @@ import { describeChange, describePlant, unknownFields, writeAnswer } from '../ou
 import { clockOf, type Progress, progressLine } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, grouped, plantCount, plantOf } from '../plant/plant.js'
-import type { Hint } from '../platform/advice.js'
 import { must, PlantsError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { CheckpointMovedError } from '../stores/common/checkpoint-state.js'
@@ -14,8 +13,13 @@ import type { ImportPlan } from '../transfer/import/input.js'
 import { maxOtherFields } from '../transfer/import/map.js'
 import type { RejectedRecord } from '../transfer/import/rejected-records.js'
 import type { CommandContext } from './command-context.js'
-import { hintText } from './hints.js'
-import { hasStored, type ImportOptions, isKept, isResumable, isRolledBack } from './import-options.js'
+import {
+  hasStored,
+  type ImportOptions,
+  isKept,
+  isResumable,
+  isRolledBack,
+} from './import-options.js'
 import { skipping } from './import-resume.js'
 
 /** The greatest numbers of rejected records, and of changes of a dry run, that are printed as text. */
@@ -52,7 +56,9 @@ export class ImportReport implements ImportObserver {
       if (isMapped && map[field] === undefined) this.#byName.set(field, must(header?.names[column]))
     if (!skipped) return
     const rows = skipped.rows === 1 ? '1 row' : `${skipped.rows} rows`
-    await this.#context.warn(`Skipped ${rows} above the header of ${input} in line ${skipped.header}`)
+    await this.#context.warn(
+      `Skipped ${rows} above the header of ${input} in line ${skipped.header}`,
+    )
   }
 
   async onRejected(rejected: readonly RejectedRecord[], file: string): Promise<void> {
@@ -61,7 +67,13 @@ export class ImportReport implements ImportObserver {
     this.#rejectedShown += shown.length
     if (shown.length === 0) return
     await this.#progress.clear()
-    const records = shown.map(({ line, element, error, message }) => ({ error, message, file, line, element }))
+    const records = shown.map(({ line, element, error, message }) => ({
+      error,
+      message,
+      file,
+      line,
+      element,
+    }))
     await this.#context.reporter.reportRejected(records)
   }
 
@@ -77,7 +89,8 @@ export class ImportReport implements ImportObserver {
   async writeChanges(changes: PlannedChange[]): Promise<void> {
     const { output, reporter } = this.#context
     const isText = output === 'text'
-    const limit = this.#options.output === 'ndjson' ? Infinity : isText && !reporter.isQuiet ? maxShown : 0
+    const limit =
+      this.#options.output === 'ndjson' ? Infinity : isText && !reporter.isQuiet ? maxShown : 0
     const shown = changes.slice(0, limit - this.#changesShown)
     this.#changesShown += shown.length
     if (shown.length === 0) return
@@ -100,17 +113,24 @@ export class ImportReport implements ImportObserver {
     const total = importing.position.counts
     const { skipped, unknown, rejected: reasons } = total
     const rejected = rejectedIn(total)
-    const { created, updated } = isRolledBack(importing, options) ? { created: 0, updated: 0 } : total
+    const { created, updated } = isRolledBack(importing, options)
+      ? { created: 0, updated: 0 }
+      : total
     const settled = settledIn(total)
     const ofRun = settled - importing.settledBefore
     const seconds = Math.round(context.io.now() - this.#startTime) / 1000
     const rate = Math.round(ofRun / Math.max(seconds, 0.001))
 
     await this.#warnOfRest(importing)
-    const why = Object.entries(reasons).map(([error, n]) => `${grouped(n)} ${words[error] ?? `with error ${error}`}`)
+    const why = Object.entries(reasons).map(
+      ([error, n]) => `${grouped(n)} ${words[error] ?? `with error ${error}`}`,
+    )
     const done = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
-      .map(([name, count]) => `${grouped(count)} ${name}${name === 'rejected' ? ` (${why.join(', ')})` : ''}`)
+      .map(
+        ([name, count]) =>
+          `${grouped(count)} ${name}${name === 'rejected' ? ` (${why.join(', ')})` : ''}`,
+      )
     const time = seconds < 90 ? `${seconds.toFixed(seconds < 10 ? 1 : 0)} s` : clockOf(seconds)
     const since = ofRun < settled ? ' since it was resumed' : ''
     const took = `${plantCount(settled)} in ${time}${since}${seconds < 1 ? '' : ` (${grouped(rate)}/s)`}`
@@ -130,7 +150,9 @@ export class ImportReport implements ImportObserver {
     if (settledIn(counts) === 0) await reporter.warn(`${input} contains no records`, 'warning')
     const which = options.match ? 'with a new name' : 'without an id'
     if (options.idFrom === 'next' && numbered && !isRolledBack(importing, options))
-      await reporter.warn(`Plants ${which} ${options.dryRun ? 'would get' : 'got'} ${rangeOf(numbered)}`)
+      await reporter.warn(
+        `Plants ${which} ${options.dryRun ? 'would get' : 'got'} ${rangeOf(numbered)}`,
+      )
     if (options.dryRun && options.rejects !== undefined && importing.rejected > 0)
       await reporter.warn('A dry run writes no rejects file')
     if (importing.rejected > maxShown && !reporter.isJson)
@@ -148,7 +170,9 @@ export class ImportReport implements ImportObserver {
     if (counts.unknown > 0) {
       const which = rejects === undefined ? 'they' : `those in ${rejects}`
       const what = `Whether ${plantCount(counts.unknown)} ${counts.unknown === 1 ? 'is' : 'are'} stored is unknown`
-      throw new PlantsError('unknownOutcome', what, { hint: `Check whether ${which} are in the store` })
+      throw new PlantsError('unknownOutcome', what, {
+        hint: `Check whether ${which} are in the store`,
+      })
     }
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
@@ -156,10 +180,14 @@ export class ImportReport implements ImportObserver {
     const verb = dryRun ? 'would be' : rejected === 1 ? 'was' : 'were'
     const stopped = importing.isDone ? '' : ', and the import stopped there'
     const undone = atomic ? ', so nothing was changed' : ''
-    throw new PlantsError('incomplete', `${plantCount(rejected)} ${verb} rejected${stopped}${undone}`, {
-      hint: importing.isDone ? this.#hintOfRejected(importing) : this.#hintOfStop(importing),
-      ...(others.length === 0 && { error: parseInt(only, 10) }),
-    })
+    throw new PlantsError(
+      'incomplete',
+      `${plantCount(rejected)} ${verb} rejected${stopped}${undone}`,
+      {
+        hint: importing.isDone ? this.#hintOfRejected(importing) : this.#hintOfStop(importing),
+        ...(others.length === 0 && { error: parseInt(only, 10) }),
+      },
+    )
   }
 
   /** With --max-errors. */
@@ -174,14 +202,18 @@ export class ImportReport implements ImportObserver {
   #hintOfRejected(importing: Importer): string {
     const { dryRun, atomic, idFrom, rejects, match } = this.#options
     const another = rejects === undefined || dryRun ? '' : ' and another --rejects'
-    if (importing.hasUnknownNames) return `To create plants with new names, add --id-from next${another}`
-    const areTwins = importing.twins > 0 && importing.twins === rejectedIn(importing.position.counts)
+    if (importing.hasUnknownNames)
+      return `To create plants with new names, add --id-from next${another}`
+    const areTwins =
+      importing.twins > 0 && importing.twins === rejectedIn(importing.position.counts)
     const conflict = areTwins ? undefined : this.#hintOfConflict(importing, another)
     if (conflict !== undefined) return conflict
     const what = areTwins ? `the ${match ? 'names' : 'ids'} in the input` : 'the input'
     if (dryRun || atomic) return `Correct ${what}: nothing was changed`
     if (rejects === undefined && areTwins) {
-      const repeated = hasStored(importing, this.#options) ? this.#repetition(importing.firstId) : ''
+      const repeated = hasStored(importing, this.#options)
+        ? this.#repetition(importing.firstId)
+        : ''
       return `Correct ${what}, and import it again${repeated && ` with${repeated}`}`
     }
     if (rejects === undefined) {
@@ -198,14 +230,21 @@ export class ImportReport implements ImportObserver {
     const { created, updated, skipped, rejected } = importing.position.counts
     const isConflict = Object.keys(rejected).join() === '409'
     if (idFrom === undefined || match) {
-      const policies = { error: 'skip, same or update', same: 'skip or update', skip: undefined, update: undefined }
+      const policies = {
+        error: 'skip, same or update',
+        same: 'skip or update',
+        skip: undefined,
+        update: undefined,
+      }
       const others = isConflict ? policies[ifExists] : undefined
       return others && `For ${match ? 'names' : 'ids'} that exist, use --if-exists ${others}`
     }
     if (ifExists === 'error' && rejected['409'])
       return `To skip what is stored already, ${this.#repeat(importing)}${another}`
     const isNew = created + updated + skipped === 0 && !restart
-    return isConflict && isNew && idFrom !== 'next' ? `For ids that exist, use --id-from next${another}` : undefined
+    return isConflict && isNew && idFrom !== 'next'
+      ? `For ids that exist, use --id-from next${another}`
+      : undefined
   }
 
   #repeat(importing: Importer): string {
@@ -222,32 +261,44 @@ export class ImportReport implements ImportObserver {
   /** What is thrown after an error: with the summary first if what is stored stays. */
   async failed(error: unknown, importing: Importer): Promise<unknown> {
     await this.#progress.clear()
-    const isEndOfInput = error instanceof PlantsError && error.type === 'malformed'
+    const isEndOfInput = error instanceof PlantsError && isFinal(error)
     if (isEndOfInput && isKept(importing, this.#options)) await this.writeSummary(importing)
     return this.explained(error, importing)
   }
 
   /** Adds to an error what was done, and how to resume. */
   explained(error: unknown, importing?: Importer): unknown {
-    if (!(error instanceof PlantsError) || error.type === 'defect') return error
+    if (!(error instanceof PlantsError) || error.kind === 'defect') return error
     if (error instanceof CheckpointMovedError) return error // the other process goes on
     const kept = importing && isKept(importing, this.#options) ? importing : undefined
-    if (error.type === 'malformed' && (this.#isResumable || !kept)) return error // the same command would fail again
-    const done = kept ? ` after ${plantCount(settledIn(kept.position.counts))}` : ', nothing was changed'
+    if (isFinal(error) && (this.#isResumable || !kept)) return error // the same command would fail again
+    const done = kept
+      ? ` after ${plantCount(settledIn(kept.position.counts))}`
+      : ', nothing was changed'
     // What aborts the signal.
-    const reason = error.isInterruption ? (this.#context.io.signal.reason as PlantsError | undefined) : undefined
+    const reason = error.isInterruption
+      ? (this.#context.io.signal.reason as PlantsError | undefined)
+      : undefined
     const message = reason ? reason.message + done : error.message
     let hint: string | undefined
-    if (this.#isResumable && (kept || error.type === 'unknownOutcome')) hint = `To resume, ${runAgain(this.#options)}`
+    if (this.#isResumable && (kept || error.kind === 'unknownOutcome'))
+      hint = `To resume, ${runAgain(this.#options)}`
     else if (kept) {
       const repeated = this.#repetition(kept.firstId)
       hint = `The plants created so far are kept. To continue, run it again${repeated && ` with${repeated}`}`
     }
-    const isOfLimit = typeof error.hint === 'object' && error.hint.code === 'raiseSizeLimit'
-    const own: Hint | undefined = isOfLimit ? { code: 'raiseSizeLimit', isResumable: this.#isResumable } : error.hint
-    const hints = [hintText(own), hint].filter((text) => text !== undefined)
-    return new PlantsError(error.type, message, { ...error, hint: hints.join('. ') || undefined, cause: error })
+    const hints = [error.hint, hint].filter((text) => text !== undefined)
+    return new PlantsError(error.kind, message, {
+      ...error,
+      hint: hints.join('. ') || undefined,
+      cause: error,
+    })
   }
+}
+
+/** Whether the same command would fail again, because of its input or its options. */
+function isFinal({ kind }: PlantsError): boolean {
+  return kind === 'input' || kind === 'usage'
 }
 
 /** Those between them may be the ids of other plants. */
@@ -269,13 +320,14 @@ function columnsWarning(
   const taken = [...byName]
     .map(([field, column]) => `the ${field} from ${JSON.stringify(shorten(column))}`)
     .join(' and ')
-  const took = taken && `took ${taken} by name${byName.has('tag') ? '. To ignore the tag: --map tag=' : ''}`
+  const took =
+    taken && `took ${taken} by name${byName.has('tag') ? '. To ignore the tag: --map tag=' : ''}`
   if (!ignored) return byName.has('tag') ? took : undefined
   return took ? `${ignored}, and ${took}` : ignored
 }
 
 const words: Readonly<Record<string, string>> = {
-  ...{ 400: 'malformed', 409: 'with an existing id', 413: 'too large', 422: 'invalid' },
+  ...{ 400: 'usage', 409: 'with an existing id', 413: 'too large', 422: 'invalid' },
 }
 
 function runAgain({ restart }: ImportOptions): string {

@@ -1,7 +1,12 @@
 import { grouped } from '../plant/plant.js'
-import { malformed } from '../platform/errors.js'
+import { usageError } from '../platform/errors.js'
 import type { ExistsPolicy } from '../stores/common/change.js'
-import { type Position, parseCheckpoint, type SavedImport, settledIn } from '../transfer/import/checkpoint.js'
+import {
+  type Position,
+  parseCheckpoint,
+  type SavedImport,
+  settledIn,
+} from '../transfer/import/checkpoint.js'
 
 /** What an import that may begin again is called with. */
 export interface ImportCommand {
@@ -25,10 +30,12 @@ export function restartHint(
   const isNumbered = numbered !== undefined || (isService && before['--id-from'] !== undefined)
   const changed = changedFlags(before, flags)
   const isMatched = flags['--match'] !== undefined
-  const isOther = (flag: string) => determinesPlants(flag) && !(isMatched && /^--(?:match|id-from)$/.test(flag))
+  const isOther = (flag: string) =>
+    determinesPlants(flag) && !(isMatched && /^--(?:match|id-from)$/.test(flag))
   // A record that is read in another way may be rejected, and take no number, or may have another name.
   const isRenumbered = isNumbered && ((hasOtherFile && !isMatched) || changed.some(isOther))
-  const isRemapped = changed.includes('--map') && /(?:^|,)id=/.test(`${before['--map']},${flags['--map']}`)
+  const isRemapped =
+    changed.includes('--map') && /(?:^|,)id=/.test(`${before['--map']},${flags['--map']}`)
   if (isStored && (isRenumbered || isRemapped || changed.includes('--columns')))
     return `delete what it created, ${isService ? 'and add --restart' : deletion(numbered)}`
   return `add --restart${isStored ? skipping(ifExists, isService) : ''}`
@@ -51,11 +58,16 @@ function changedFlags(before: SavedImport['flags'], flags: SavedImport['flags'])
   return [...names].filter((name) => before[name] !== flags[name])
 }
 
-/** @throws {PlantsError} `malformed`, unless `isRestart`, for a state that is damaged or of an older version */
+/** @throws {PlantsError} `usage`, unless `isRestart`, for a state that is damaged or of an older version */
 export function savedImport(
   state: string | undefined,
   { flags, ifExists }: ImportCommand,
-  { isService, isRestart, isOld, inputs }: { isService: boolean; isRestart: boolean; isOld: boolean; inputs: number },
+  {
+    isService,
+    isRestart,
+    isOld,
+    inputs,
+  }: { isService: boolean; isRestart: boolean; isOld: boolean; inputs: number },
 ): SavedImport | undefined {
   if (state === undefined) return undefined
   const { saved, stored: counts } = parseCheckpoint(state, inputs)
@@ -64,28 +76,46 @@ export function savedImport(
   const isNumbered = flags['--id-from'] !== undefined && flags['--match'] === undefined
   const toSkip = `To begin again, add --restart${skipping(ifExists, isService)}`
   const hint = isNumbered ? 'To begin again, delete what it created, and add --restart' : toSkip
-  if (!counts) throw malformed('The checkpoint of this import is damaged', hint)
+  if (!counts) throw usageError('The checkpoint of this import is damaged', hint)
   const stored = `${grouped(counts.created)} created, ${grouped(counts.updated)} updated`
-  throw malformed(`An older version of plants began this import: ${stored}`, hint)
+  throw usageError(`An older version of plants began this import: ${stored}`, hint)
 }
 
 /** Whether an import must resume an earlier one. Otherwise it may begin anew: nothing is stored. */
-export function isResumed(saved: SavedImport, { flags }: ImportCommand, isService: boolean): boolean {
-  return isService || settledIn(saved.position.counts) > 0 || changedFlags(saved.flags, flags).length === 0
+export function isResumed(
+  saved: SavedImport,
+  { flags }: ImportCommand,
+  isService: boolean,
+): boolean {
+  return (
+    isService ||
+    settledIn(saved.position.counts) > 0 ||
+    changedFlags(saved.flags, flags).length === 0
+  )
 }
 
-/** Throws `malformed` for a flag that differs. */
-export function assertSameFlags(saved: SavedImport, command: ImportCommand, isService: boolean): void {
+/** Throws `usage` for a flag that differs. */
+export function assertSameFlags(
+  saved: SavedImport,
+  command: ImportCommand,
+  isService: boolean,
+): void {
   const before = saved.flags
   const [changed] = changedFlags(before, command.flags)
   if (changed === undefined) return
-  const was = before[changed] === undefined ? `without ${changed}` : `with ${changed} ${before[changed]}`.trimEnd()
+  const was =
+    before[changed] === undefined
+      ? `without ${changed}`
+      : `with ${changed} ${before[changed]}`.trimEnd()
   const hint = `Use the same options, or ${restartHint(saved, command, { isService })}`
-  throw malformed(`This import was started ${was}`, hint)
+  throw usageError(`This import was started ${was}`, hint)
 }
 
 /** Whether a flag differs that determines which plants are made. */
-export function isReadDifferently({ flags: before }: SavedImport, { flags }: ImportCommand): boolean {
+export function isReadDifferently(
+  { flags: before }: SavedImport,
+  { flags }: ImportCommand,
+): boolean {
   return changedFlags(before, flags).some(determinesPlants)
 }
 

@@ -1,11 +1,15 @@
 import type { Reporter } from '../output/reporter.js'
 import { grouped, plantCount } from '../plant/plant.js'
-import { malformed, must, PlantsError } from '../platform/errors.js'
+import { inputError, must, PlantsError } from '../platform/errors.js'
 import { inCaseOfDisk } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { CheckpointMovedError } from '../stores/common/checkpoint-state.js'
-import type { OptionNames } from '../transfer/formats/chunk.js'
-import { newImport, rejectedIn, type SavedImport, settledIn } from '../transfer/import/checkpoint.js'
+import {
+  newImport,
+  rejectedIn,
+  type SavedImport,
+  settledIn,
+} from '../transfer/import/checkpoint.js'
 import { Importer } from '../transfer/import/importer.js'
 import {
   assertEncodings,
@@ -35,21 +39,14 @@ import {
 import { type OpenTarget, openTarget } from './import-target.js'
 import { idAfter, nextIdIn } from './next-id.js'
 
-export const optionNames: OptionNames = {
-  columns: '--columns',
-  delimiter: '--delimiter',
-  encoding: '--encoding',
-  format: '--format',
-  idFrom: '--id-from',
-  match: '--match',
-  rejects: '--rejects',
-  sheet: '--sheet',
-}
-
 /** At a service: less than a second of requests. */
 const recordsAtOnce = 500
 
-export async function runImport(inputs: ImportInput[], options: ImportOptions, context: CommandContext): Promise<void> {
+export async function runImport(
+  inputs: ImportInput[],
+  options: ImportOptions,
+  context: CommandContext,
+): Promise<void> {
   const { reporter, io } = context
   const plan = importPlan(inputs, options, context)
   assertReadable(plan, options.rejects)
@@ -70,7 +67,8 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, c
       try {
         await report.writeSummary(importing)
       } finally {
-        if (isComplete) await importing.forget().catch((error: unknown) => warnOfCheckpoint(error, reporter))
+        if (isComplete)
+          await importing.forget().catch((error: unknown) => warnOfCheckpoint(error, reporter))
       }
       report.assertComplete(importing)
     } finally {
@@ -81,12 +79,16 @@ export async function runImport(inputs: ImportInput[], options: ImportOptions, c
   }
 }
 
-function importPlan(inputs: ImportInput[], options: ImportOptions, { address, reporter }: CommandContext): ImportPlan {
+function importPlan(
+  inputs: ImportInput[],
+  options: ImportOptions,
+  { address, reporter }: CommandContext,
+): ImportPlan {
   const { format, sheet, encoding, delimiter, maxErrors = Infinity } = options
   const { columns, map = {}, idFrom, match, ifExists } = options
   return {
     ...{ inputs, format, sheet, encoding, delimiter, ifExists, maxErrors },
-    rules: { map, columns, idFrom, match, isPartial: ifExists === 'update', optionNames },
+    rules: { map, columns, idFrom, match, isPartial: ifExists === 'update' },
     maxRecords: address.scheme !== 'http' ? Infinity : recordsAtOnce,
     readsAhead: address.scheme !== 'sqlite',
     onWaiting: reporter.waitingFor('plants'),
@@ -102,13 +104,22 @@ async function createImporter(
 ): Promise<Importer> {
   const found = await findImport(plan, target, options, context)
   const { rejects: path, dryRun } = options
-  const owners = { saved: isResumable(plan, options) ? found.saved : undefined, replaced: found.replaced }
-  const rejects = path === undefined || dryRun ? undefined : await Rejects.open(path, owners, context.io.signal)
+  const owners = {
+    saved: isResumable(plan, options) ? found.saved : undefined,
+    replaced: found.replaced,
+  }
+  const rejects =
+    path === undefined || dryRun ? undefined : await Rejects.open(path, owners, context.io.signal)
   return new Importer(plan, found, target, rejects, report, context.io)
 }
 
 /** The import of an earlier run, or a new one, with the one that it replaces and whose rejects file it takes over. */
-async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportOptions, context: CommandContext) {
+async function findImport(
+  plan: ImportPlan,
+  target: OpenTarget,
+  options: ImportOptions,
+  context: CommandContext,
+) {
   const { reporter, io } = context
   const { id, isService, oldCheckpoint } = target
   const { ifExists, restart: isRestart = false } = options
@@ -128,7 +139,9 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
     await assertSameFiles(interrupted, command, plan, isService, io)
     const done = settledIn(interrupted.position.counts)
     if (done > 0)
-      await reporter.warn(`Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`)
+      await reporter.warn(
+        `Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`,
+      )
     return { saved: interrupted, checkpoint, names: await readMatches() }
   }
   if (saved?.done && !isRestart) await assertNotDone(saved, command, plan, io)
@@ -136,13 +149,19 @@ async function findImport(plan: ImportPlan, target: OpenTarget, options: ImportO
   const names = await readMatches()
   // By their names, plants are found whatever their numbers are.
   const oldFirstId = isSame('--id-from') && !names ? interrupted?.firstId : undefined
-  const firstId = oldFirstId === undefined ? await firstIdFor(plan, names, context) : BigInt(oldFirstId)
+  const firstId =
+    oldFirstId === undefined ? await firstIdFor(plan, names, context) : BigInt(oldFirstId)
   const replaced = interrupted && isSame('--rejects') && !options.atomic ? interrupted : undefined
   return { saved: newImport(command.flags, firstId), checkpoint, replaced, names }
 }
 
-/** Throws `malformed` if the same import is complete: it would create its plants again. */
-async function assertNotDone(saved: SavedImport, command: ImportCommand, plan: ImportPlan, io: Io): Promise<void> {
+/** Throws `input` if the same import is complete: it would create its plants again. */
+async function assertNotDone(
+  saved: SavedImport,
+  command: ImportCommand,
+  plan: ImportPlan,
+  io: Io,
+): Promise<void> {
   const { done = '', position } = saved
   if (isReadDifferently(saved, command) || (await changedInput(plan, position, io))) return
   const input = plan.inputs.length === 1 ? must(plan.inputs[0]).name : 'The same input'
@@ -152,7 +171,7 @@ async function assertNotDone(saved: SavedImport, command: ImportCommand, plan: I
   const others = rejected > 0 ? `, ${grouped(rejected)} rejected` : ''
   const created = `${plantCount(position.counts.created)} created${ids}${others}`
   const hint = 'Add --match name for plants with new names alone, or --restart to create all again'
-  throw malformed(`${what}: ${created}`, hint)
+  throw inputError(`${what}: ${created}`, hint)
 }
 
 async function assertSameFiles(
@@ -165,7 +184,7 @@ async function assertSameFiles(
   const changed = await changedInput(plan, saved.position, io)
   if (!changed) return
   const hint = `Use the file as it was, or ${restartHint(saved, command, { isService, hasOtherFile: true })}`
-  throw malformed(`${changed.name} is not the file that an earlier run has begun to import`, hint)
+  throw inputError(`${changed.name} is not the file that an earlier run has begun to import`, hint)
 }
 
 /** Those that determine what a record is, and its number. Others, such as --if-exists, may differ in a later run. */
@@ -223,12 +242,18 @@ async function importInto(
 }
 
 /** Brings all to disk before the summary, after which a kill must not make the same command import again. */
-async function finish(target: OpenTarget, importing: Importer, report: ImportReport, context: CommandContext) {
+async function finish(
+  target: OpenTarget,
+  importing: Importer,
+  report: ImportReport,
+  context: CommandContext,
+) {
   try {
     await target.flush?.()
     await importing.remember(new Date(context.io.time()))
   } catch (error) {
-    if (error instanceof PlantsError && error.isInterruption) throw report.explained(error, importing)
+    if (error instanceof PlantsError && error.isInterruption)
+      throw report.explained(error, importing)
     await warnOfCheckpoint(error, context.reporter)
   }
 }
@@ -237,5 +262,7 @@ async function warnOfCheckpoint(error: unknown, reporter: Reporter): Promise<voi
   if (!(error instanceof PlantsError)) throw error
   // Another process may have found the complete import, and printed its end, too.
   if (!error.isInterruption && !(error instanceof CheckpointMovedError))
-    await reporter.warn(`The import is done, but its checkpoint may have been left: ${error.message}`)
+    await reporter.warn(
+      `The import is done, but its checkpoint may have been left: ${error.message}`,
+    )
 }

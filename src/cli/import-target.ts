@@ -29,9 +29,12 @@ export async function openTarget(
   const { address, sqliteOptions, reporter, io } = context
   if (options.dryRun) {
     const mayBeUnreadable = address.scheme === 'http' && !options.match
-    const store = await (mayBeUnreadable ? openReadable(address, context) : (await context.opener()).openExisting())
+    const store = await (mayBeUnreadable
+      ? openReadable(address, context)
+      : (await context.opener()).openExisting())
     const isReadable = store !== undefined || !mayBeUnreadable
-    if (!isReadable) await reporter.warn(`Only the input is checked, not which ids exist at ${address.name}`)
+    if (!isReadable)
+      await reporter.warn(`Only the input is checked, not which ids exist at ${address.name}`)
     const { write, close } = dryRunOf(store, isReadable, (changes) => report.writeChanges(changes))
     return { store, isService: false, id: undefined, transaction: withoutCheckpoint(write), close }
   }
@@ -74,14 +77,18 @@ export async function openTarget(
 }
 
 /** Undefined without a token, or without the right to read. */
-async function openReadable(address: HttpAddress, context: CommandContext): Promise<Store | undefined> {
+async function openReadable(
+  address: HttpAddress,
+  context: CommandContext,
+): Promise<Store | undefined> {
   const { HttpStore } = await import('../stores/http/http-store.js')
   try {
     const store = await HttpStore.open(address, await context.httpOptions(address))
     if (await store.isReadable()) return store
     await store.close()
   } catch (error) {
-    const isWithoutToken = error instanceof PlantsError && error.type === 'unauthorized' && error.status === undefined
+    const isWithoutToken =
+      error instanceof PlantsError && error.kind === 'unauthorized' && error.status === undefined
     if (!isWithoutToken) throw error
   }
   return undefined

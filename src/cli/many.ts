@@ -4,14 +4,13 @@ import { type Progress, progressLine } from '../output/progress.js'
 import type { Reporter } from '../output/reporter.js'
 import { isObject, parseJson } from '../plant/exact-json.js'
 import { grouped, idFromText, plantCount, type StoredPlant } from '../plant/plant.js'
-import { malformed, PlantsError, systemCode } from '../platform/errors.js'
+import { PlantsError, systemCode, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { wholeLines } from '../platform/lines.js'
 import { decoderOf, explainRead, maxDocumentBytes, readStdin } from '../platform/text-files.js'
 import { defaultConcurrency } from '../stores/http/http-options.js'
 import type { SettingsContext } from './command-context.js'
-import { hintText } from './hints.js'
 import { parseId } from './options.js'
 
 /** What a command does to plants, in the words of its messages. */
@@ -71,22 +70,37 @@ export async function performAll<Target>(
     await progress.clear()
     if (total > 0 || !failures.worst) await printer.end(done()) // no empty list for an error alone
   } catch (error) {
-    await failures.add(changes ? explainClosed(error, `${done()}. No more were ${changes.passive}`) : error)
+    await failures.add(
+      changes ? explainClosed(error, `${done()}. No more were ${changes.passive}`) : error,
+    )
   }
   const { worst } = failures
   if (worst?.isInterruption)
-    throw interrupted(worst, io.signal, words && ` after ${words.participle} ${plantCount(isDryRun ? 0 : total)}`)
+    throw interrupted(
+      worst,
+      io.signal,
+      words && ` after ${words.participle} ${plantCount(isDryRun ? 0 : total)}`,
+    )
   if (total > 0 || !worst) await printTotal(total, work, context)
   if (worst) throw worst
 }
 
-async function noteUntried(passive: string | undefined, part: number | undefined, reporter: Reporter): Promise<void> {
+async function noteUntried(
+  passive: string | undefined,
+  part: number | undefined,
+  reporter: Reporter,
+): Promise<void> {
   if (passive !== undefined && part !== 1) await reporter.warn(`No more were ${passive}`)
 }
 
 /** A line for each plant would overwrite it. */
-function showsProgress({ action, isSummed }: Work<never>, { reporter, io }: SettingsContext): boolean {
-  return action !== undefined && reporter.showsProgress && (isSummed === true || !io.stdout.isTerminal)
+function showsProgress(
+  { action, isSummed }: Work<never>,
+  { reporter, io }: SettingsContext,
+): boolean {
+  return (
+    action !== undefined && reporter.showsProgress && (isSummed === true || !io.stdout.isTerminal)
+  )
 }
 
 /** Undefined if the number of all is not known. */
@@ -95,7 +109,11 @@ function partOf(done: number, pages: AsyncIterable<unknown> | unknown[][]): numb
   return all > 0 ? done / all : undefined
 }
 
-async function printTotal(total: number, work: Work<never>, context: SettingsContext): Promise<void> {
+async function printTotal(
+  total: number,
+  work: Work<never>,
+  context: SettingsContext,
+): Promise<void> {
   const { action, isDryRun = false, isCounted, isSummed } = work
   if (action === undefined) return
   const sentence = `${pastOf(action, isDryRun)} ${plantCount(total)}`
@@ -116,7 +134,9 @@ async function settle<Target>(part: Target[], { perform }: Work<Target>) {
   const settled = await Promise.allSettled(part.map(perform))
   return {
     plants: settled.flatMap((each) => (each.status === 'fulfilled' ? (each.value ?? []) : [])),
-    reasons: settled.flatMap((each) => (each.status === 'rejected' ? [each.reason as unknown] : [])),
+    reasons: settled.flatMap((each) =>
+      each.status === 'rejected' ? [each.reason as unknown] : [],
+    ),
   }
 }
 
@@ -125,12 +145,14 @@ export async function sentencePrinter(
   action: Action,
   { isDryRun, isSummed }: { isDryRun: boolean; isSummed: boolean },
   context: SettingsContext,
-  sentence = (verb: string, plant: StoredPlant, style: Style) => `${verb} ${describePlant(plant, style)}`,
+  sentence = (verb: string, plant: StoredPlant, style: Style) =>
+    `${verb} ${describePlant(plant, style)}`,
 ): Promise<Printer<StoredPlant>> {
   const style = await context.style()
   const verb = pastOf(action, isDryRun)
   const isSilent = isSummed || (context.reporter.isQuiet && !isDryRun)
-  const textOf = (plants: StoredPlant[]) => plants.map((plant) => `${sentence(verb, plant, style)}\n`).join('')
+  const textOf = (plants: StoredPlant[]) =>
+    plants.map((plant) => `${sentence(verb, plant, style)}\n`).join('')
   return context.printer({ text: (plants) => (isSilent ? '' : textOf(plants)) })
 }
 
@@ -141,8 +163,8 @@ function explainClosed(error: unknown, hint: string): unknown {
 }
 
 function interrupted(cause: PlantsError, signal: AbortSignal, after = ''): PlantsError {
-  const { type, message } = signal.reason as PlantsError // no pager shows changes
-  return new PlantsError(type, message + after, { hint: cause.hint, cause })
+  const { kind, message } = signal.reason as PlantsError // no pager shows changes
+  return new PlantsError(kind, message + after, { hint: cause.hint, cause })
 }
 
 /** Keeps the worst one, and prints the others. */
@@ -158,7 +180,9 @@ class Failures {
 
   /** The others would fail, too. */
   get isFinal(): boolean {
-    return this.worst !== undefined && this.worst.type !== 'conflict' && this.worst.type !== 'notFound'
+    return (
+      this.worst !== undefined && this.worst.kind !== 'conflict' && this.worst.kind !== 'notFound'
+    )
   }
 
   /** @throws what is not an error of ours */
@@ -167,27 +191,39 @@ class Failures {
     if (!(failure instanceof PlantsError)) throw failure
     const { worst } = this
     // Of several interruptions, one with a hint: what became of its plant is unknown.
-    const isWorse = failure.exitCode >= (worst?.exitCode ?? 0) && !(worst?.isInterruption && failure.hint === undefined)
+    const isWorse =
+      failure.exitCode >= (worst?.exitCode ?? 0) &&
+      !(worst?.isInterruption && failure.hint === undefined)
     if (isWorse) this.worst = failure
     const lesser = isWorse ? worst : failure
     // An interruption with a hint is of a plant whose change is unknown.
     if (lesser && (!lesser.isInterruption || lesser.hint !== undefined))
-      await this.#reporter.reportError(lesser, hintText(lesser.hint))
+      await this.#reporter.reportError(lesser)
   }
 }
 
 /** Splits pages into as many targets as requests may be in flight, so that no time-out begins while one waits. */
-async function* parts<Target>(pages: AsyncIterable<Target[]> | Target[][]): AsyncGenerator<Target[]> {
+async function* parts<Target>(
+  pages: AsyncIterable<Target[]> | Target[][],
+): AsyncGenerator<Target[]> {
   for await (const page of pages) {
-    for (let from = 0; from < page.length; from += defaultConcurrency) yield page.slice(from, from + defaultConcurrency)
+    for (let from = 0; from < page.length; from += defaultConcurrency)
+      yield page.slice(from, from + defaultConcurrency)
   }
 }
 
 /** Reads the ids, each once, from the arguments or, for `-`, from stdin to its end. */
-export async function readIds(args: readonly string[], reporter: Reporter, io: Io): Promise<bigint[]> {
+export async function readIds(
+  args: readonly string[],
+  reporter: Reporter,
+  io: Io,
+): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
-    throw malformed('"-" reads all ids from stdin, but other ids were given', 'Leave out one of them')
+    throw usageError(
+      '"-" reads all ids from stdin, but other ids were given',
+      'Leave out one of them',
+    )
   const ids = new Set<bigint>()
   let line = 0
   let count = 0
@@ -197,7 +233,10 @@ export async function readIds(args: readonly string[], reporter: Reporter, io: I
     ids.add(idIn(text.trim(), line))
     count += 1
     if (count > maxIds)
-      throw malformed(`Stdin has more than ${grouped(maxIds)} ids`, `For parts of that many: split -l ${maxIds}`)
+      throw usageError(
+        `Stdin has more than ${grouped(maxIds)} ids`,
+        `For parts of that many: split -l ${maxIds}`,
+      )
   }
   return [...ids]
 }
@@ -212,7 +251,7 @@ function idIn(text: string, line: number): bigint {
   const id = 'value' in parsed && isObject(parsed.value) ? parsed.value['id'] : undefined
   if (typeof id === 'bigint') return id
   if (/^[+-]?\d/.test(text)) return parseId(`Line ${line} of stdin`, text) // says what is wrong with it
-  throw malformed(
+  throw usageError(
     `Line ${line} of stdin is neither an id nor a plant with an id: ${JSON.stringify(shorten(text))}`,
     'For one plant on each line: plants list --output ndjson',
   )
@@ -221,7 +260,7 @@ function idIn(text: string, line: number): bigint {
 /** Yields lines without their line feed; the CR of a CRLF stays. */
 async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
   const decode = decoderOf('Stdin')
-  const tooLong = () => malformed('A line of stdin is too long for a plant', oneOnEachLine)
+  const tooLong = () => usageError('A line of stdin is too long for a plant', oneOnEachLine)
   try {
     for await (const block of wholeLines(chunks, { max: maxLine, tooLong })) {
       const text = decode(block, false)

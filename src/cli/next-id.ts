@@ -33,12 +33,15 @@ export async function nextIdIn(opener: StoreOpener, flag?: string): Promise<bigi
 const maxTries = 1000
 
 /** Creates the plant with the greatest id plus 1, or the next one if another process creates that id first. */
-export async function createNext(store: Pick<Store, 'read' | 'write'>, plant: Plant): Promise<StoredPlant> {
+export async function createNext(
+  store: Pick<Store, 'read' | 'write'>,
+  plant: Plant,
+): Promise<StoredPlant> {
   for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
     const next = plantFrom(idAfter(await greatestId(store)), plant.name, plant.tag)
     const isLast = next.id === tried || tries === maxTries
     const [outcome] = await store.write([{ type: 'create', plant: next }])
-    const isTaken = outcome?.type === 'rejected' && outcome.error.type === 'conflict'
+    const isTaken = outcome?.type === 'rejected' && outcome.error.kind === 'conflict'
     if (!isTaken || isLast) return changedBy(must(outcome)).plant
     tried = next.id
   }

@@ -1,8 +1,9 @@
 import { choiceIn, duration, invalidValue, parseCount } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
-import { malformed, must, shellWord } from '../platform/errors.js'
+import { must, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
+import { shellWord } from '../platform/shell.js'
 import type { Address } from '../stores/common/address.js'
 import { maxSearch } from '../stores/common/query.js'
 import { type Right, rights } from '../stores/common/token-store.js'
@@ -18,13 +19,20 @@ export function addFilters(command: PlantsCommand): PlantsCommand {
   return command
     .option('-t, --tag <text>', 'only plants with this tag')
     .option('--no-tag', 'only plants without a tag')
-    .value('--search <text>', 'only plants whose name or tag contains this text, in any case', parseSearch)
+    .value(
+      '--search <text>',
+      'only plants whose name or tag contains this text, in any case',
+      parseSearch,
+    )
 }
 
 function parseSearch(flag: string, text: string): string {
   const { length } = Array.from(text)
   if (length <= maxSearch) return text
-  throw malformed(`${flag} must have at most ${maxSearch} characters, but has ${length}`, 'Search for a part of it')
+  throw usageError(
+    `${flag} must have at most ${maxSearch} characters, but has ${length}`,
+    'Search for a part of it',
+  )
 }
 
 export interface QueryOptions extends FilterOptions {
@@ -70,7 +78,8 @@ export async function warnOfEmptyTexts(
   reporter: Reporter,
 ): Promise<void> {
   for (const field of ['name', 'tag'] as const)
-    if (options[field] === '') await reporter.warn(`--${field} is empty: the ${field} becomes ""`, 'warning')
+    if (options[field] === '')
+      await reporter.warn(`--${field} is empty: the ${field} becomes ""`, 'warning')
 }
 
 export const rightsRule = `separated by commas: ${rights.join(', ')}`
@@ -79,37 +88,53 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   const words = text.split(',').map((word) => word.trim())
   const chosen = words.map((word) => choiceIn(rights, word))
   if (!chosen.includes(undefined)) return rights.filter((right) => chosen.includes(right))
-  throw invalidValue(flag, `one or more of ${rights.join(', ')}, separated by commas`, text, 'create,read')
+  throw invalidValue(
+    flag,
+    `one or more of ${rights.join(', ')}, separated by commas`,
+    text,
+    'create,read',
+  )
 }
 
-/** @param name of the option, or `id` for an argument. Throws `malformed`. */
+/** @param name of the option, or `id` for an argument. Throws `usage`. */
 export function parseId(name: string, text: string): bigint {
   const id = idFromText(text)
   if (id !== undefined) return id
   const failure = invalidValue(name, idRuleFor(text), text, '1')
   const ids = text.length > 100 ? [] : text.split(',')
   if (ids.length > 1 && ids.every((each) => idFromText(each) !== undefined))
-    throw malformed(failure.message, `Separate ids by spaces: ${ids.join(' ')}`)
+    throw usageError(failure.message, `Separate ids by spaces: ${ids.join(' ')}`)
   if (/^-?\d+(-|\.\.)-?\d+$/.test(text))
-    throw malformed(failure.message, 'A range is not supported: give each id, such as 1 2 3')
+    throw usageError(failure.message, 'A range is not supported: give each id, such as 1 2 3')
   const isName = name === 'id' && /^\p{L}[^=]*$/u.test(text)
   const typed = shorten(text) === text ? shellWord(text) : 'TEXT'
-  throw isName ? malformed(failure.message, `To find plants by their texts: plants list --search ${typed}`) : failure
+  throw isName
+    ? usageError(failure.message, `To find plants by their texts: plants list --search ${typed}`)
+    : failure
 }
 
-export const idsArgument = ['<id...>', 'ids of the plants; "-" for ids or plants on stdin, one on each line'] as const
+export const idsArgument = [
+  '<id...>',
+  'ids of the plants; "-" for ids or plants on stdin, one on each line',
+] as const
 
 /** Undefined for several ids, and for `-`. */
 export function singleId([text = '-', ...others]: readonly string[]): bigint | undefined {
   return text === '-' || others.length > 0 ? undefined : parseId('id', text)
 }
 
-/** Throws `malformed` for a text among the ids that belongs to an option. */
-export async function assertNoStrays(args: readonly string[], command: PlantsCommand): Promise<void> {
+/** Throws `usage` for a text among the ids that belongs to an option. */
+export async function assertNoStrays(
+  args: readonly string[],
+  command: PlantsCommand,
+): Promise<void> {
   const strays = args.filter((text) => text !== '-' && idFromText(text) === undefined)
   if (strays.length === 0) return
   const { strayHint } = await import('./guesses.js')
   const hint = strayHint(command, strays, command.line)
   if (hint === undefined) return
-  throw malformed(`${command.name()} takes ids, but got ${JSON.stringify(shorten(must(strays[0])))}`, hint)
+  throw usageError(
+    `${command.name()} takes ids, but got ${JSON.stringify(shorten(must(strays[0])))}`,
+    hint,
+  )
 }

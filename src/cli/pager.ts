@@ -11,7 +11,11 @@ import { mayWaitForPerson } from './command-context.js'
  * comes after the pager has ended. If a person quits the pager, the action ends with EPIPE; after Ctrl-C, with the
  * interruption, which is not reported.
  */
-export async function paged(options: GlobalOptions, io: Io, action: (io: Io) => Promise<void>): Promise<void> {
+export async function paged(
+  options: GlobalOptions,
+  io: Io,
+  action: (io: Io) => Promise<void>,
+): Promise<void> {
   const command = commandIn(options, io)
   if (command === undefined) return action(io)
   const pager = new Pager(command, io)
@@ -81,7 +85,9 @@ class Pager implements Output {
     this.#keep(text)
     if (child.stdin.write(text)) return
     try {
-      await once(child.stdin, 'drain', { signal: AbortSignal.any([this.signal, this.#missing.signal]) })
+      await once(child.stdin, 'drain', {
+        signal: AbortSignal.any([this.signal, this.#missing.signal]),
+      })
     } catch (error) {
       this.signal.throwIfAborted()
       if (isMissing((await child).exitCode)) return this.#printing
@@ -109,7 +115,8 @@ class Pager implements Output {
     await this.#printing
     await this.stderr.release()
     const { reason } = signal
-    if (reason instanceof PlantsError) throw new PlantsError(reason.type, reason.message, { isReported: true })
+    if (reason instanceof PlantsError)
+      throw new PlantsError(reason.kind, reason.message, { isReported: true })
   }
 
   /** A shell that ends at once has read nothing, and its pipe holds 64 KiB. */
@@ -134,7 +141,7 @@ class Pager implements Output {
     this.stderr.hold()
     // Ctrl-C is for the pager, which shows what it has until the person quits it.
     const stop = () => {
-      if (signal.reason instanceof PlantsError && signal.reason.type === 'terminated') child.kill()
+      if (signal.reason instanceof PlantsError && signal.reason.kind === 'terminated') child.kill()
     }
     signal.addEventListener('abort', stop)
     child.once('exit', (code) => {

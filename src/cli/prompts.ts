@@ -50,15 +50,33 @@ export async function askForPlant(
 }
 
 /** Asks on stderr, without echo. Throws as `askForPlant` does. */
-export function askForSecret(message: string, check: Check, isColored: boolean, io: Io): Promise<string> {
+export function askForSecret(
+  message: string,
+  check: Check,
+  isColored: boolean,
+  io: Io,
+): Promise<string> {
   return prompt(io, (context) =>
-    password({ message, mask: false, theme: themeFor(isColored), validate: validator(check) }, context),
+    password(
+      { message, mask: false, theme: themeFor(isColored), validate: validator(check) },
+      context,
+    ),
   )
 }
 
 /** The default is no. Throws `interrupted` without a confirmation, and as `askForPlant` does. */
-export async function askToConfirm(message: string, refusal: string, isColored: boolean, io: Io): Promise<void> {
-  if (await prompt(io, (context) => confirm({ message, default: false, theme: themeFor(isColored) }, context))) return
+export async function askToConfirm(
+  message: string,
+  refusal: string,
+  isColored: boolean,
+  io: Io,
+): Promise<void> {
+  if (
+    await prompt(io, (context) =>
+      confirm({ message, default: false, theme: themeFor(isColored) }, context),
+    )
+  )
+    return
   throw new PlantsError('interrupted', refusal)
 }
 
@@ -66,7 +84,9 @@ type Check = (text: string) => string | undefined | Promise<string | undefined>
 
 function validator(check: Check): (text: string) => Promise<string | true> {
   return async (text) => {
-    const failure = text.includes('\uFFFD') ? 'This is not UTF-8. Use a UTF-8 terminal' : await check(text)
+    const failure = text.includes('\uFFFD')
+      ? 'This is not UTF-8. Use a UTF-8 terminal'
+      : await check(text)
     return failure === undefined ? true : escapeControlChars(failure)
   }
 }
@@ -94,7 +114,8 @@ async function promptOnce<T>(io: Io, ask: Ask<T>): Promise<{ answer: T } | 'cont
     return { answer: await ask({ input: stdin, output: io.stderr.stream(), signal }) }
   } catch (error) {
     io.signal.throwIfAborted()
-    if (!(error instanceof Error) || !['ExitPromptError', 'AbortPromptError'].includes(error.name)) throw error
+    if (!(error instanceof Error) || !['ExitPromptError', 'AbortPromptError'].includes(error.name))
+      throw error
     if (ended.signal.reason === 'continued') return 'continued'
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {

@@ -13,10 +13,10 @@ import type { EffectiveSettings } from '../config/resolve.js'
 import { waitingLine } from '../output/progress.js'
 import type { Reporter } from '../output/reporter.js'
 import { observerOf } from '../output/trace.js'
-import { passwordFile } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { proxyFor } from '../platform/urls.js'
 import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
+import { passwordFile } from '../stores/common/address.js'
 import type { Access } from '../stores/http/http-options.js'
 import type { Login } from '../stores/postgres/postgres-options.js'
 
@@ -30,22 +30,30 @@ interface AccessContext {
   storeFlag: string
 }
 
-export function credentialContext({ settings, timeout, reporter }: AccessContext): CredentialContext {
+export function credentialContext({
+  settings,
+  timeout,
+  reporter,
+}: AccessContext): CredentialContext {
   const { storeName, isOfRun, file } = settings
   const warn = (text: string) => reporter.warn(text)
   return { storeName, isOfRun, timeout, warn, file, tokenCommand: settings.value('token-command') }
 }
 
-/** Throws `malformed` when others could read the token in transit. */
+/** Throws `usage` when others could read the token in transit. */
 export function assertSafe(address: HttpAddress, settings: EffectiveSettings): void {
   assertNotExposed(address, settings.storeName, settings.value('allow-http') ?? false)
 }
 
 /**
  * @param given a token that is not saved yet
- * @throws {PlantsError} `unauthorized` without a token, `malformed` if others could read the token in transit
+ * @throws {PlantsError} `unauthorized` without a token, `usage` if others could read the token in transit
  */
-export async function accessTo(address: HttpAddress, context: AccessContext, given?: Credential): Promise<Access> {
+export async function accessTo(
+  address: HttpAddress,
+  context: AccessContext,
+  given?: Credential,
+): Promise<Access> {
   const { settings, reporter, storeFlag, io } = context
   const credentials = credentialContext(context)
   const found = given ?? (await findToken(address, credentials, io))
@@ -58,10 +66,15 @@ export async function accessTo(address: HttpAddress, context: AccessContext, giv
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   const renew = () => {
     if (!renewal || io.now() - renewal.at >= 60_000)
-      renewal = { token: findToken(address, credentials, io).then((newer) => newer?.token), at: io.now() }
+      renewal = {
+        token: findToken(address, credentials, io).then((newer) => newer?.token),
+        at: io.now(),
+      }
     return renewal.token
   }
-  const onWait = reporter.showsProgress ? waitingLine(io, address.socketPath ?? address.url.host) : undefined
+  const onWait = reporter.showsProgress
+    ? waitingLine(io, address.socketPath ?? address.url.host)
+    : undefined
   const isSaved = found.source === 'file'
   return {
     token: found.token,
@@ -96,12 +109,17 @@ async function authoritiesOf(settings: EffectiveSettings, io: Io): Promise<strin
 }
 
 /** The absolute path of the setting `ca-cert`, and the source of it. */
-function certificatesOf(settings: EffectiveSettings, io: Io): { path: string; source: string } | undefined {
+function certificatesOf(
+  settings: EffectiveSettings,
+  io: Io,
+): { path: string; source: string } | undefined {
   const { value, place } = settings.source('ca-cert')
-  return value === undefined ? undefined : { path: io.resolvePath(parseText(place, value)), source: place }
+  return value === undefined
+    ? undefined
+    : { path: io.resolvePath(parseText(place, value)), source: place }
 }
 
-/** Throws `malformed` for certificates that cannot be used. */
+/** Throws `usage` for certificates that cannot be used. */
 export async function loginTo(address: PostgresAddress, context: AccessContext): Promise<Login> {
   const { settings, reporter, io } = context
   const found = await findPassword(address, credentialContext(context), io)

@@ -34,14 +34,20 @@ export async function storedWords(
   }
 }
 
-async function wordsIn(store: Store, field: 'id' | 'tag', text: string, { now }: Io): Promise<StoredWord[]> {
+async function wordsIn(
+  store: Store,
+  field: 'id' | 'tag',
+  text: string,
+  { now }: Io,
+): Promise<StoredWord[]> {
   const found = new Map<string, string>()
   const end = now() + maxTime
   for await (const plants of store.read({ limit: maxRead, inPages: true })) {
     for (const { id, name, tag } of plants) {
       const word = field === 'id' ? String(id) : tag
       if (found.size === maxWords) break
-      if (word?.startsWith(text) && plainWord.test(word)) found.set(word, field === 'id' ? shorten(name) : '')
+      if (word?.startsWith(text) && plainWord.test(word))
+        found.set(word, field === 'id' ? shorten(name) : '')
     }
     if (found.size === maxWords || now() > end) break
   }

@@ -1,4 +1,4 @@
-import { malformed, type PlantsError } from '../platform/errors.js'
+import { type PlantsError, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 
 export function wholeNumber(what: string, min: number, max: number, example: string) {
@@ -12,16 +12,29 @@ export function wholeNumber(what: string, min: number, max: number, example: str
 export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
 
 /** Parses texts such as `30s`, `90d` or `1.5` (seconds) to milliseconds. */
-export function duration(rule: string, min: number, max: number, example: string, defaultUnit = 's') {
+export function duration(
+  rule: string,
+  min: number,
+  max: number,
+  example: string,
+  defaultUnit = 's',
+) {
   return (flag: string, text: string): number => {
-    const [, amount = '', unit = defaultUnit] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
+    const [, amount = '', unit = defaultUnit] =
+      /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
     const milliseconds = Math.round(parseFloat(amount) * (units[unit] ?? Number.NaN))
     if (milliseconds >= min && milliseconds <= max) return milliseconds
     throw invalidValue(flag, rule, text, example)
   }
 }
 
-const units: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const units: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+}
 
 export const parseDuration = duration('a duration such as 30s, 500ms or 2m', 0, Infinity, '30s')
 
@@ -37,7 +50,12 @@ export function parseOutput(
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
   const isFile = text === 'xlsx' || /[./]/.test(text)
-  return parseChoice(flag, text, formats, isFile ? 'For a file: plants export FILE' : 'See: plants help options')
+  return parseChoice(
+    flag,
+    text,
+    formats,
+    isFile ? 'For a file: plants export FILE' : 'See: plants help options',
+  )
 }
 
 export function isJson(format: string | undefined): boolean {
@@ -52,36 +70,51 @@ export function parseSwitch(name: string, text: string): boolean {
 }
 
 export function parseText(flag: string, text: string): string {
-  if (text === '') throw malformed(`${flag} is empty`, `Give it a value, or leave it out`)
-  if (text.includes('\0')) throw malformed(`${flag} contains U+0000`, 'Remove that character')
+  if (text === '') throw usageError(`${flag} is empty`, `Give it a value, or leave it out`)
+  if (text.includes('\0')) throw usageError(`${flag} contains U+0000`, 'Remove that character')
   return text
 }
 
 /** Returns "" or "/v1", without a trailing slash. */
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
-  const rule = 'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes'
-  if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path)) throw invalidValue(flag, rule, text, '/v1')
+  const rule =
+    'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes'
+  if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path))
+    throw invalidValue(flag, rule, text, '/v1')
   return path
 }
 
-export function parseChoice<W extends string>(flag: string, text: string, words: readonly W[], hint?: string): W {
+export function parseChoice<W extends string>(
+  flag: string,
+  text: string,
+  words: readonly W[],
+  hint?: string,
+): W {
   const word = choiceIn(words, text)
   if (word !== undefined) return word
   const isLines = /^(jsonl|ldjson)$/i.test(text) && choiceIn(words, 'ndjson') !== undefined
   const message = invalidValue(flag, `one of ${words.join(', ')}`, text).message
-  throw malformed(message, isLines ? 'Did you mean ndjson?' : hint)
+  throw usageError(message, isLines ? 'Did you mean ndjson?' : hint)
 }
 
 /** In any letter case. */
-export function choiceIn<W extends string>(words: readonly W[], text: string | undefined): W | undefined {
+export function choiceIn<W extends string>(
+  words: readonly W[],
+  text: string | undefined,
+): W | undefined {
   const typed = text?.toLowerCase()
   return words.find((word) => word === typed)
 }
 
 /** @param example needed unless the rule lists all values. */
-export function invalidValue(name: string, rule: string, text: string, example?: string): PlantsError {
+export function invalidValue(
+  name: string,
+  rule: string,
+  text: string,
+  example?: string,
+): PlantsError {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
-  if (example === undefined) return malformed(message, undefined)
-  return malformed(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)
+  if (example === undefined) return usageError(message, undefined)
+  return usageError(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)
 }

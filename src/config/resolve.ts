@@ -1,10 +1,22 @@
-import { malformed, PlantsError } from '../platform/errors.js'
+import { PlantsError, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { parseAddress } from '../stores/registry.js'
-import { optionValue, type SettingName, type SettingValue, settingOf, textOf } from './setting-table.js'
-import { isStoreName, type SavedSettings, type SavedStore, type SettingsFile, savedStore } from './settings-file.js'
+import {
+  optionValue,
+  type SettingName,
+  type SettingValue,
+  settingOf,
+  textOf,
+} from './setting-table.js'
+import {
+  isStoreName,
+  type SavedSettings,
+  type SavedStore,
+  type SettingsFile,
+  savedStore,
+} from './settings-file.js'
 
 export interface SettingSource {
   name: SettingName
@@ -55,22 +67,28 @@ export class EffectiveSettings {
     return name === 'store' ? this.#store : this.#find(name)
   }
 
-  /** @throws {PlantsError} `malformed` for an invalid value */
+  /** @throws {PlantsError} `usage` for an invalid value */
   value<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
     const found = this.source(name)
     try {
       return parseSetting(found) as SettingValue<Name> | undefined // as its entry of the table parses it
     } catch (error) {
-      if (!this.#sources.ignoresInvalid || found.source === 'flag' || !(error instanceof PlantsError)) throw error
+      if (
+        !this.#sources.ignoresInvalid ||
+        found.source === 'flag' ||
+        !(error instanceof PlantsError)
+      )
+        throw error
       return parseSetting(defaultSource(name)) as SettingValue<Name> | undefined // the same
     }
   }
 
-  /** @throws {PlantsError} `malformed` for an unknown store */
+  /** @throws {PlantsError} `usage` for an unknown store */
   async address(): Promise<Address> {
     const { value = 'local', place, source } = this.#store
     const { io, file } = this.#sources
-    if (!isStoreName(value)) return resolveAddress(value, place, io, { isArgument: source === 'flag' })
+    if (!isStoreName(value))
+      return resolveAddress(value, place, io, { isArgument: source === 'flag' })
     const { address } = knownStore(value, file.saved, this.#store)
     return resolveAddress(address, `stores.${value}.address in ${file.path}`, io)
   }
@@ -85,7 +103,8 @@ export class EffectiveSettings {
       { value: flags && textOf(optionValue(name, options)), source: 'flag', place: `--${name}` },
       { value: inVariable, source: 'variable', place: variable },
     ]
-    const store = storeName !== undefined && scopes.includes('store') ? savedStore(saved, storeName) : undefined
+    const store =
+      storeName !== undefined && scopes.includes('store') ? savedStore(saved, storeName) : undefined
     const kept: typeof ofRun = [
       {
         value: textOf(store?.[name]),
@@ -108,28 +127,43 @@ export class EffectiveSettings {
 
 function defaultSource(name: SettingName): SettingSource {
   const { default: preset } = settingOf(name)
-  return { name, value: typeof preset === 'string' ? preset : undefined, source: 'default', place: 'default' }
+  return {
+    name,
+    value: typeof preset === 'string' ? preset : undefined,
+    source: 'default',
+    place: 'default',
+  }
 }
 
-/** @throws {PlantsError} `malformed`, with the command that changes what is saved */
+/** @throws {PlantsError} `usage`, with the command that changes what is saved */
 function parseSetting(setting: SettingSource): unknown {
   const { name, value, place, fix } = setting
   try {
     return value === undefined ? undefined : settingOf(name).parse(place, value)
   } catch (error) {
     if (!(error instanceof PlantsError) || fix === undefined) throw error
-    throw malformed(error.message, `Change it: ${fix}`, error)
+    throw usageError(error.message, `Change it: ${fix}`, error)
   }
 }
 
-export function resolveAddress(text: string, place: string, io: Io, { isArgument = false } = {}): Promise<Address> {
+export function resolveAddress(
+  text: string,
+  place: string,
+  io: Io,
+  { isArgument = false } = {},
+): Promise<Address> {
   const { env, resolvePath, userName, secrets } = io
-  const dataFolder = async () => (env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder())
+  const dataFolder = async () =>
+    env['PLANTS_DATA_DIR'] ? resolvePath(env['PLANTS_DATA_DIR']) : io.dataFolder()
   return parseAddress(text, place, { resolvePath, dataFolder, env, userName, secrets, isArgument })
 }
 
 /** A name as it is, an address without its user and parameters, and `***` for what is neither. */
-export async function shownStore(text: string, io: Io, { isResolved = false } = {}): Promise<string> {
+export async function shownStore(
+  text: string,
+  io: Io,
+  { isResolved = false } = {},
+): Promise<string> {
   if (text === 'local' || isStoreName(text)) return text
   try {
     const address = await resolveAddress(text, '', { ...io, env: {} }) // what is wrong with the environment is not shown here
@@ -146,19 +180,31 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
 }
 
 /**
- * Throws `malformed` for an unknown store.
+ * Throws `usage` for an unknown store.
  *
  * @param setting where the name is from, unless it is an argument
  */
-export function knownStore(name: string, saved: SavedSettings, setting?: SettingSource): SavedStore {
+export function knownStore(
+  name: string,
+  saved: SavedSettings,
+  setting?: SettingSource,
+): SavedStore {
   const store = savedStore(saved, name)
   if (store) return store
   const place = setting === undefined ? '' : ` (from ${setting.place})`
   const names = namedStores(saved).map(([known]) => known)
-  const known = names.length === 0 ? 'No store is saved' : `The saved stores are: ${names.slice(0, 10).join(', ')}`
+  const known =
+    names.length === 0
+      ? 'No store is saved'
+      : `The saved stores are: ${names.slice(0, 10).join(', ')}`
   const advice =
-    setting?.fix === undefined ? `For a file with that name: ./${name}` : 'Choose another: plants stores use local'
+    setting?.fix === undefined
+      ? `For a file with that name: ./${name}`
+      : 'Choose another: plants stores use local'
   // What cannot be a name is not repeated: it may be an address with its password.
   const named = isStoreName(name) ? `named ${JSON.stringify(shorten(name))}` : 'of this name'
-  throw malformed(`There is no store ${named}${place}`, setting === undefined ? known : `${known}. ${advice}`)
+  throw usageError(
+    `There is no store ${named}${place}`,
+    setting === undefined ? known : `${known}. ${advice}`,
+  )
 }

@@ -1,4 +1,4 @@
-import { malformed } from '../platform/errors.js'
+import { usageError } from '../platform/errors.js'
 import type { Address } from '../stores/common/address.js'
 import { parseDuration, parseOutput, parseSwitch, parseText } from './option-values.js'
 
@@ -75,7 +75,9 @@ interface Setting {
 export type Scope = 'user' | 'store'
 
 export type SettingName = keyof typeof settingsTable
-export type SettingValue<Name extends SettingName> = ReturnType<(typeof settingsTable)[Name]['parse']>
+export type SettingValue<Name extends SettingName> = ReturnType<
+  (typeof settingsTable)[Name]['parse']
+>
 export const settingNames = Object.keys(settingsTable) as SettingName[] // as its type says
 
 export function settingOf(name: SettingName): Setting {
@@ -110,5 +112,5 @@ export function textOf(value: unknown): string | undefined {
 function parseCommand(source: string, text: string): string {
   if (!/(?:^|\s)["']/.test(text)) return parseText(source, text.trim())
   const hint = 'Write a space within a word as "\\ ", or use a script as the command'
-  throw malformed(`${source} contains a quote, but no shell interprets it`, hint)
+  throw usageError(`${source} contains a quote, but no shell interprets it`, hint)
 }

@@ -2,9 +2,10 @@ import { isUtf8 } from 'node:buffer'
 import { closeSync, constants, existsSync, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../plant/exact-json.js'
-import { isWindows, malformed, octal, PlantsError, shellWord, systemCode, systemReason } from '../platform/errors.js'
-import { isTrusted, whyOthersCanWrite } from '../platform/files.js'
+import { inputError, isWindows, PlantsError, systemCode, systemReason } from '../platform/errors.js'
+import { isTrusted, octal, whyOthersCanWrite } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
+import { shellWord } from '../platform/shell.js'
 import { isLoginAddress } from '../stores/common/address.js'
 import { type Scope, type SettingName, savedType, settingsIn } from './setting-table.js'
 
@@ -34,11 +35,13 @@ export interface SettingsFile {
 }
 
 export async function settingsPath({ env, resolvePath, configFolder }: Io): Promise<string> {
-  const folder = env['PLANTS_CONFIG_DIR'] ? resolvePath(env['PLANTS_CONFIG_DIR']) : await configFolder()
+  const folder = env['PLANTS_CONFIG_DIR']
+    ? resolvePath(env['PLANTS_CONFIG_DIR'])
+    : await configFolder()
   return join(folder, 'settings.json')
 }
 
-/** A missing file counts as empty. Throws `malformed` for an invalid file. */
+/** A missing file counts as empty. Throws `input` for an invalid file. */
 export async function readSettings(io: Io): Promise<SettingsFile> {
   let path: string | undefined
   try {
@@ -48,23 +51,32 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     addTokens(saved, io)
     const what = `The settings in ${path} are open to others ${octal(mode)}`
     const isOpen = !isWindows && (mode & 0o077) !== 0
-    return { path, saved, warning: isOpen ? { what, command: `chmod 600 ${shellWord(path)}` } : undefined }
+    return {
+      path,
+      saved,
+      warning: isOpen ? { what, command: `chmod 600 ${shellWord(path)}` } : undefined,
+    }
   } catch (error) {
     const nothing: SettingsFile = { path, saved: { version: 1 } }
-    if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR']) return nothing
+    if (path === undefined && error instanceof PlantsError && !io.env['PLANTS_CONFIG_DIR'])
+      return nothing
     const code = systemCode(error)
     if (path === undefined || code === undefined) throw error
     // A folder without access counts as missing: under `sudo -u`, it may be in the home of root.
-    if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && !existsSync(path))) return nothing
+    if (code === 'ENOENT' || code === 'ENOTDIR' || (code === 'EACCES' && !existsSync(path)))
+      return nothing
     const hint =
-      code === 'ELOOP' ? 'Fix the link' : 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
+      code === 'ELOOP'
+        ? 'Fix the link'
+        : 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
     throw broken(path, `could not be read: ${systemReason(error)}`, hint, error)
   }
 }
 
 /** Without passwords, each of which may be a common word: it is added when it is used. */
 function addTokens({ tokens = {} }: SavedSettings, { secrets }: Io): void {
-  for (const [address, { token }] of Object.entries(tokens)) if (!address.startsWith('postgres:')) secrets.add(token)
+  for (const [address, { token }] of Object.entries(tokens))
+    if (!address.startsWith('postgres:')) secrets.add(token)
 }
 
 export const maxFileBytes = 1_048_576
@@ -74,7 +86,11 @@ function readOwn(path: string): { bytes: Buffer; mode: number } {
   try {
     const stats = fstatSync(fd)
     if (!stats.isFile())
-      throw broken(path, stats.isDirectory() ? 'are a directory' : 'are not a regular file', 'Move it away')
+      throw broken(
+        path,
+        stats.isDirectory() ? 'are a directory' : 'are not a regular file',
+        'Move it away',
+      )
     if (stats.size > maxFileBytes) throw broken(path, 'are larger than 1 MiB')
     const why = whyOthersCanWrite(stats)
     if (why !== undefined)
@@ -92,7 +108,8 @@ function readOwn(path: string): { bytes: Buffer; mode: number } {
 }
 
 async function parseSettings(bytes: Buffer, path: string): Promise<SavedSettings> {
-  if (bytes.length === 0) throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
+  if (bytes.length === 0)
+    throw broken(path, 'are empty', `Move the file away, or write {"version":1} into it`)
   if (!isUtf8(bytes)) throw broken(path, 'are not UTF-8')
   const text = bytes.toString().replace(/^\uFEFF/, '')
   const value = parsed(text)
@@ -134,17 +151,24 @@ export function isSettings(value: unknown): value is SavedSettings {
   const { stores = {}, tokens = {} } = value
   return (
     hasSettings(value, 'user') &&
-    areAll(stores, (store) => typeof store['address'] === 'string' && hasSettings(store, 'store')) &&
+    areAll(
+      stores,
+      (store) => typeof store['address'] === 'string' && hasSettings(store, 'store'),
+    ) &&
     areAll(tokens, ({ token, savedAt }) => typeof token === 'string' && typeof savedAt === 'string')
   )
 }
 
 function hasSettings(fields: Record<string, unknown>, scope: Scope): boolean {
-  return settingsIn(scope).every((name) => ['undefined', savedType(name)].includes(typeof fields[name]))
+  return settingsIn(scope).every((name) =>
+    ['undefined', savedType(name)].includes(typeof fields[name]),
+  )
 }
 
 function areAll(entries: unknown, isValid: (entry: Record<string, unknown>) => boolean): boolean {
-  return isObject(entries) && Object.values(entries).every((entry) => isObject(entry) && isValid(entry))
+  return (
+    isObject(entries) && Object.values(entries).every((entry) => isObject(entry) && isValid(entry))
+  )
 }
 
 /** The key and the rule of each, but never the value, nor a key of `tokens` that is not an address: it may be a token. */
@@ -152,13 +176,20 @@ export async function settingsProblems(value: unknown): Promise<string[]> {
   const z = await import('zod/mini')
   const settings = (scope: Scope) =>
     Object.fromEntries(
-      settingsIn(scope).map((name) => [name, z.optional(savedType(name) === 'boolean' ? z.boolean() : z.string())]),
+      settingsIn(scope).map((name) => [
+        name,
+        z.optional(savedType(name) === 'boolean' ? z.boolean() : z.string()),
+      ]),
     )
   const schema = z.looseObject({
     version: z.literal(1),
     ...settings('user'),
-    stores: z.optional(z.record(z.string(), z.looseObject({ address: z.string(), ...settings('store') }))),
-    tokens: z.optional(z.record(z.string(), z.looseObject({ token: z.string(), savedAt: z.string() }))),
+    stores: z.optional(
+      z.record(z.string(), z.looseObject({ address: z.string(), ...settings('store') })),
+    ),
+    tokens: z.optional(
+      z.record(z.string(), z.looseObject({ token: z.string(), savedAt: z.string() })),
+    ),
   })
   const rules: Readonly<Record<string, string>> = { string: 'a string', boolean: 'true or false' }
   const issues = schema.safeParse(value, { jitless: true }).error?.issues ?? []
@@ -176,6 +207,11 @@ export async function settingsProblems(value: unknown): Promise<string[]> {
   })
 }
 
-function broken(path: string, why: string, hint = 'Fix the file, or move it away', cause?: unknown): PlantsError {
-  return malformed(`The settings in ${path} ${why}`, hint, cause)
+function broken(
+  path: string,
+  why: string,
+  hint = 'Fix the file, or move it away',
+  cause?: unknown,
+): PlantsError {
+  return inputError(`The settings in ${path} ${why}`, hint, cause)
 }

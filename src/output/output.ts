@@ -53,10 +53,16 @@ export async function writeAnswer(io: Io, text: string, given?: string): Promise
   } catch (error) {
     const hint = given ?? sizeLimitHint(error) ?? 'Run it again'
     if (error instanceof PlantsError)
-      throw new PlantsError(error.type, `${error.message} before the output was written`, { hint, cause: error })
+      throw new PlantsError(error.kind, `${error.message} before the output was written`, {
+        hint,
+        cause: error,
+      })
     const reason = systemReason(error)
     if (reason === undefined || systemCode(error) === 'EPIPE') throw error
-    throw new PlantsError('unwritable', `Could not write to stdout: ${reason}`, { hint, cause: error })
+    throw new PlantsError('unwritable', `Could not write to stdout: ${reason}`, {
+      hint,
+      cause: error,
+    })
   }
 }
 
@@ -67,7 +73,11 @@ export type ColorChoice = (typeof colorChoices)[number]
  * Precedence: the flag, FORCE_COLOR, NO_COLOR, CLICOLOR_FORCE, the terminal. See https://no-color.org,
  * https://force-color.org and https://bixense.com/clicolors.
  */
-export function mayColor(stream: Output, { color }: { color?: ColorChoice | false }, { env }: Io): boolean {
+export function mayColor(
+  stream: Output,
+  { color }: { color?: ColorChoice | false },
+  { env }: Io,
+): boolean {
   if (color === false || color === 'never') return false
   if (color === 'always') return true
   if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
@@ -92,8 +102,14 @@ export function describePlant({ id, name, tag }: StoredPlant, { strong, faint }:
 }
 
 /** Such as `Updated Fern (id 1): tag "shade" → none`, with the verb, or `Fern (id 1) is unchanged`. */
-export function describeChange(verb: string, before: StoredPlant, after: StoredPlant, style: Style): string {
-  const shown = (text: string | undefined) => (text === undefined ? 'none' : escapeControlChars(JSON.stringify(text)))
+export function describeChange(
+  verb: string,
+  before: StoredPlant,
+  after: StoredPlant,
+  style: Style,
+): string {
+  const shown = (text: string | undefined) =>
+    text === undefined ? 'none' : escapeControlChars(JSON.stringify(text))
   const changes = (['name', 'tag'] as const)
     .filter((field) => before[field] !== after[field])
     .map((field) => `${field} ${shown(before[field])} → ${shown(after[field])}`)
@@ -103,7 +119,9 @@ export function describeChange(verb: string, before: StoredPlant, after: StoredP
 
 /** Escapes the text for a terminal, too. */
 export function quoteIfNeeded(text: string): string {
-  return text === '' || text !== text.trim() ? `"${escapeControlChars(text)}"` : escapeControlChars(text)
+  return text === '' || text !== text.trim()
+    ? `"${escapeControlChars(text)}"`
+    : escapeControlChars(text)
 }
 
 export async function styleFor(isColored: boolean): Promise<Style> {

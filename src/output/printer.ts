@@ -59,6 +59,7 @@ export class Printer<Row extends object> {
 
   async #write(text: string, hint?: string): Promise<void> {
     const isRaw = !this.#text && this.#io.stdout.isTerminal
-    if (text !== '') await writeAnswer(this.#io, isRaw ? escapeControlCharsInLines(text) : text, hint)
+    if (text !== '')
+      await writeAnswer(this.#io, isRaw ? escapeControlCharsInLines(text) : text, hint)
   }
 }

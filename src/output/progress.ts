@@ -14,7 +14,11 @@ export type Progress = ReturnType<typeof progressLine>
 /**
  * The rate is measured from the first update, so that a resumed import does not count what an earlier run has done.
  */
-export function progressLine({ now, stderr }: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delayMs = 500) {
+export function progressLine(
+  { now, stderr }: Pick<Io, 'now' | 'stderr'>,
+  isShown: boolean,
+  delayMs = 500,
+) {
   let first: { time: number; snapshot: ProgressSnapshot } | undefined
   let last = now() + delayMs - intervalMs
   let isDrawn = false
@@ -46,12 +50,18 @@ function lineOf(text: string, { columns }: Output): string {
 }
 
 /** The function shows how long a response has been awaited; `undefined` clears the line. */
-export function waitingLine({ stderr }: Io, host: string): (milliseconds: number | undefined) => Promise<void> {
+export function waitingLine(
+  { stderr }: Io,
+  host: string,
+): (milliseconds: number | undefined) => Promise<void> {
   let isShown = false
   return async (milliseconds) => {
     if (milliseconds === undefined && !isShown) return
     isShown = milliseconds !== undefined
-    const text = milliseconds === undefined ? '' : `Waiting for ${host}\u2026 (${Math.round(milliseconds / 1000)} s)`
+    const text =
+      milliseconds === undefined
+        ? ''
+        : `Waiting for ${host}\u2026 (${Math.round(milliseconds / 1000)} s)`
     await stderr.log(lineOf(escapeControlChars(text), stderr))
   }
 }
@@ -73,14 +83,22 @@ export async function* withProgress<T>(
   }
 }
 
-function describe({ done, rejected = 0, part }: ProgressSnapshot, first: ProgressSnapshot, seconds: number): string {
+function describe(
+  { done, rejected = 0, part }: ProgressSnapshot,
+  first: ProgressSnapshot,
+  seconds: number,
+): string {
   const passed = (part ?? 0) - (first.part ?? 0)
   return [
     part === undefined ? [] : `${Math.floor(part * 100)} %`,
     done === undefined ? [] : `${grouped(done)} done`,
     rejected > 0 ? `${grouped(rejected)} rejected` : [],
-    done === undefined || seconds <= 0 ? [] : `${grouped(Math.round((done - (first.done ?? 0)) / seconds))}/s`,
-    part === undefined || passed <= 0 || seconds < 1 ? [] : `${clockOf((seconds * (1 - part)) / passed)} left`,
+    done === undefined || seconds <= 0
+      ? []
+      : `${grouped(Math.round((done - (first.done ?? 0)) / seconds))}/s`,
+    part === undefined || passed <= 0 || seconds < 1
+      ? []
+      : `${clockOf((seconds * (1 - part)) / passed)} left`,
   ]
     .flat()
     .join(', ')
@@ -91,5 +109,7 @@ export function clockOf(seconds: number): string {
   const whole = Math.max(1, Math.round(seconds))
   const minutes = Math.floor(whole / 60)
   if (whole < 60) return `${whole} s`
-  return whole < 3600 ? `${minutes} min ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+  return whole < 3600
+    ? `${minutes} min ${whole % 60} s`
+    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }

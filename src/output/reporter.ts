@@ -11,7 +11,13 @@ interface ReportOptions {
 }
 
 /** The `element` is the index in a JSON array. */
-type Rejection = { error: number; message: string; file: string; line: number; element: number | undefined }
+type Rejection = {
+  error: number
+  message: string
+  file: string
+  line: number
+  element: number | undefined
+}
 
 /** Writes to stderr: warnings, errors and, with --verbose, a log. */
 export class Reporter {
@@ -52,7 +58,9 @@ export class Reporter {
   /** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
   log(...lines: string[]): void {
     if (!this.isVerbose) return
-    const texts = lines.map((line) => (this.isJson ? this.#jsonLine({ verbose: line }) : `${this.#printable(line)}\n`))
+    const texts = lines.map((line) =>
+      this.isJson ? this.#jsonLine({ verbose: line }) : `${this.#printable(line)}\n`,
+    )
     void this.#io.stderr.log(texts.join(''))
   }
 
@@ -69,24 +77,38 @@ export class Reporter {
   }
 
   /** Throws the reason of a signal that arrives meanwhile. */
-  async reportError(failure: PlantsError, hint: string | undefined): Promise<void> {
-    const { error, type, cause, message, retryable, status, requestId } = failure
+  async reportError(failure: PlantsError): Promise<void> {
+    const { error, kind, cause, message, hint, isRetryable, status, requestId } = failure
     if (this.isJson) {
-      const fields = { error, message, hint, retryable: retryable || undefined, status, requestId }
+      const fields = {
+        error,
+        message,
+        hint,
+        retryable: isRetryable || undefined,
+        status,
+        requestId,
+      }
       return this.#write(this.#jsonLine(fields))
     }
     const { stderr } = this.#io
     const { bad, faint } = await this.#style()
-    const stack = type === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
+    const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
     // 400 is the specification's status for every error.
-    const isOmitted = status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
+    const isOmitted =
+      status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
     const shownStatus = isOmitted ? '' : ` (status ${status})`
     const advice =
       hint === undefined
         ? []
-        : wrapped(this.#printable(hint), stderr, { indent: hintIndent, hasCommands: true }).split('\n  ')
-    const text = wrapped(this.#printable(message) + shownStatus, stderr, { indent: 'plants: '.length })
-    const lines = [...stack.map((line) => this.#printable(line)), ...advice].map((line) => `  ${faint(line)}\n`)
+        : wrapped(this.#printable(hint), stderr, { indent: hintIndent, hasCommands: true }).split(
+            '\n  ',
+          )
+    const text = wrapped(this.#printable(message) + shownStatus, stderr, {
+      indent: 'plants: '.length,
+    })
+    const lines = [...stack.map((line) => this.#printable(line)), ...advice].map(
+      (line) => `  ${faint(line)}\n`,
+    )
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
   }
 

@@ -60,7 +60,10 @@ const maxWidth = 1000
  */
 function fitWidths(titles: string[], widths: number[], columns = Infinity): number[] {
   const texts = [...widths.entries()].filter(([column]) => !isNumber(titles[column]))
-  const numbers = widths.reduce((sum, width, column) => (isNumber(titles[column]) ? sum + width : sum), 0)
+  const numbers = widths.reduce(
+    (sum, width, column) => (isNumber(titles[column]) ? sum + width : sum),
+    0,
+  )
   let room = Math.max(columns - numbers - (titles.length - 1) * gap.length, 4 * texts.length)
   const fitted = [...widths]
   for (const [index, [column, width]] of texts.toSorted(([, a], [, b]) => a - b).entries()) {

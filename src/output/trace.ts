@@ -7,7 +7,10 @@ export function observerOf(reporter: Reporter): Observer {
   return {
     connected: (time) => log(`* connected after ${ms(time)}`),
     sent: ({ method, url, headers, length }) => {
-      const shown = { ...headers, ...(headers['authorization'] !== undefined && { authorization: 'Bearer ***' }) }
+      const shown = {
+        ...headers,
+        ...(headers['authorization'] !== undefined && { authorization: 'Bearer ***' }),
+      }
       log(`> ${method} ${url}`, ...headerLines('>', shown), `> ${length} bytes`)
     },
     answered: ({ status, headers }, firstByte) =>
@@ -17,7 +20,10 @@ export function observerOf(reporter: Reporter): Observer {
   }
 }
 
-function headerLines(sign: string, headers: Readonly<Record<string, string | string[] | undefined>>): string[] {
+function headerLines(
+  sign: string,
+  headers: Readonly<Record<string, string | string[] | undefined>>,
+): string[] {
   return Object.entries(headers).flatMap(([name, value]) =>
     [value ?? []].flat().map((text) => `${sign} ${name}: ${text}`),
   )

@@ -17,7 +17,8 @@ export function parseJson(
   if (isList && Array.isArray(value)) {
     const quoted = inexact.test(text) ? JSON.parse(withQuotedNumbers(text)) : []
     for (const [index, item] of value.entries())
-      if (isObject(item) && typeof item[idKey] === 'number') item[idKey] = exact(item[idKey], quoted[index]?.[idKey])
+      if (isObject(item) && typeof item[idKey] === 'number')
+        item[idKey] = exact(item[idKey], quoted[index]?.[idKey])
   } else if (isObject(value) && typeof value[idKey] === 'number') {
     const isExact = Number.isSafeInteger(value[idKey]) && !inexact.test(text)
     value[idKey] = exact(value[idKey], isExact ? undefined : digitsOf(text, idKey))
@@ -106,7 +107,10 @@ function quoted(text: string): string {
 }
 
 function escapeUnsafe(json: string): string {
-  return json.replace(unsafe, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`)
+  return json.replace(
+    unsafe,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 /** RFC 8259, section 11, with any parameters */
@@ -118,7 +122,8 @@ export function isJsonType(contentType: string): boolean {
 export function toWireJson(fields: object): string {
   const plant = plantJson(fields, JSON.stringify)
   if (plant !== undefined) return plant
-  if (!Object.values(fields).some((value) => typeof value === 'bigint')) return JSON.stringify(fields)
+  if (!Object.values(fields).some((value) => typeof value === 'bigint'))
+    return JSON.stringify(fields)
   let members = ''
   for (const [key, value] of Object.entries(fields)) {
     if (value === undefined) continue
@@ -141,4 +146,5 @@ function plantJson(fields: object, quote: (text: string) => string): string | un
 const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /** These, what JSON escapes, and lone surrogates. */
-const special = /["\\\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
+const special =
+  /["\\\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u

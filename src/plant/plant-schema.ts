@@ -4,16 +4,24 @@ import { NumberText } from './exact-json.js'
 import { type FieldName, idRuleFor, largestId, smallestId } from './plant.js'
 
 const int64 = (name: FieldName) => {
-  const error = ({ input }: { input?: unknown }) => `${name} must be ${idRuleFor(input)}, but ${describe(input)}`
-  return z.bigint({ error }).check(z.minimum(smallestId, { error }), z.maximum(largestId, { error }))
+  const error = ({ input }: { input?: unknown }) =>
+    `${name} must be ${idRuleFor(input)}, but ${describe(input)}`
+  return z
+    .bigint({ error })
+    .check(z.minimum(smallestId, { error }), z.maximum(largestId, { error }))
 }
 
 const text = (name: FieldName) => {
   const wellFormed = `${name} must be well-formed Unicode, but contains a lone surrogate`
-  return z.string({ error: ({ input }) => `${name} must be a string, but ${describe(input)}` }).check(
-    z.refine((value) => value.isWellFormed(), { error: wellFormed, abort: true }),
-    z.refine((value) => !value.includes('\0'), `${name} must be text without U+0000, but contains it`),
-  )
+  return z
+    .string({ error: ({ input }) => `${name} must be a string, but ${describe(input)}` })
+    .check(
+      z.refine((value) => value.isWellFormed(), { error: wellFormed, abort: true }),
+      z.refine(
+        (value) => !value.includes('\0'),
+        `${name} must be text without U+0000, but contains it`,
+      ),
+    )
 }
 
 const [id, name, tag] = [int64('id'), text('name'), text('tag')]
@@ -28,7 +36,10 @@ export const schemas = {
 
 /** A problem for each invalid field. */
 export function problemsOf(value: unknown, form: keyof typeof schemas = 'newPlant'): string[] {
-  return schemas[form].safeParse(value, { jitless: true }).error?.issues.map(({ message }) => message) ?? []
+  return (
+    schemas[form].safeParse(value, { jitless: true }).error?.issues.map(({ message }) => message) ??
+    []
+  )
 }
 
 export function problemOf(field: FieldName, value: unknown): string | undefined {

@@ -100,7 +100,10 @@ function isText(value: unknown): value is string {
 }
 
 /** Returns undefined if the name is missing in both. */
-export function patchedPlant({ id, ...patch }: PlantPatch, stored?: Plant): StoredPlant | undefined {
+export function patchedPlant(
+  { id, ...patch }: PlantPatch,
+  stored?: Plant,
+): StoredPlant | undefined {
   const { name = stored?.name, tag = stored?.tag } = patch
   return name == null ? undefined : plantFrom(id, name, tag)
 }

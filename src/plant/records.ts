@@ -56,7 +56,10 @@ export function documentIn(format: FormatName, fields: readonly Column[] = field
 const delimiterOf = { csv: ',', tsv: '\t' }
 
 /** Returns a function that writes a line for each record. */
-function lineWriter(format: FormatName, fields: readonly Column[]): (records: readonly PlantRecord[]) => string {
+function lineWriter(
+  format: FormatName,
+  fields: readonly Column[],
+): (records: readonly PlantRecord[]) => string {
   const lines = (records: readonly PlantRecord[], write: (record: PlantRecord) => string) =>
     records.map((record) => `${write(record)}\n`).join('')
   if (format === 'csv' || format === 'tsv') {
@@ -66,10 +69,14 @@ function lineWriter(format: FormatName, fields: readonly Column[]): (records: re
     const [first, others] = [must(fields[0]), fields.slice(1)] // without an array for each record
     return (records) =>
       lines(records, (record) =>
-        others.reduce((line, name) => `${line}${delimiter}${cell(record[name])}`, cell(record[first])),
+        others.reduce(
+          (line, name) => `${line}${delimiter}${cell(record[name])}`,
+          cell(record[first]),
+        ),
       )
   }
-  const pick = (record: PlantRecord) => Object.fromEntries(fields.map((name) => [name, record[name]]))
+  const pick = (record: PlantRecord) =>
+    Object.fromEntries(fields.map((name) => [name, record[name]]))
   const write = fields === fieldNames ? toJson : (record: PlantRecord) => toJson(pick(record))
   return (records) => lines(records, write)
 }

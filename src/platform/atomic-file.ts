@@ -16,9 +16,8 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import type { Hint } from './advice.js'
 import { wait } from './clock.js'
-import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
+import { PlantsError, systemCode, systemReason, usageError } from './errors.js'
 import { isOpenElsewhere, isThisUser, makeFolderHint, sizeLimitHint, syncFolder } from './files.js'
 
 /** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
@@ -42,7 +41,10 @@ export function syncName(file: string): void {
     const reason = systemReason(cause)
     if (reason === undefined) throw cause
     const message = `${file} was written, but a power failure may undo that: ${reason}`
-    throw new PlantsError('unwritable', message, { hint: 'Check the disk, then repeat the command', cause })
+    throw new PlantsError('unwritable', message, {
+      hint: 'Check the disk, then repeat the command',
+      cause,
+    })
   }
 }
 
@@ -133,8 +135,13 @@ export class AtomicFile {
  * @param target the absolute path that was to be written
  * @param otherwise the hint where there is no better one for the cause
  */
-export function unwritable(what: string, target: string, cause: unknown, otherwise: Hint): unknown {
-  const reason = systemReason(cause, { ENOENT: 'there is no such directory' })
+export function unwritable(
+  what: string,
+  target: string,
+  cause: unknown,
+  otherwise: string,
+): unknown {
+  const reason = systemReason(cause)
   if (reason === undefined) return cause
   const folder = dirname(target)
   const isMissing = systemCode(cause) === 'ENOENT' && !existsSync(folder)
@@ -163,12 +170,13 @@ export async function openInPlace(path: string, signal: AbortSignal): Promise<nu
 
 /** Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over from its start. */
 export function descriptorOf(path: string, stats: Stats | undefined): number | undefined {
-  const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)?.groups?.['name']
+  const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)
+    ?.groups?.['name']
   if (name === undefined || !stats?.isFile()) return undefined
   return { stdout: 1, stderr: 2 }[name] ?? parseInt(name, 10)
 }
 
-/** Throws `malformed`, with the hint, for a file of another user, to which nothing is written. */
-export function assertOwnFile(path: string, { uid }: Stats, hint: Hint): void {
-  if (!isThisUser(uid)) throw malformed(`${path} belongs to another user (uid ${uid})`, hint)
+/** Throws `usage`, with the hint, for a file of another user, to which nothing is written. */
+export function assertOwnFile(path: string, { uid }: Stats, hint: string): void {
+  if (!isThisUser(uid)) throw usageError(`${path} belongs to another user (uid ${uid})`, hint)
 }

@@ -32,7 +32,11 @@ export interface RetryPolicy {
 }
 
 /** In milliseconds. @param tries so far */
-export function backoff({ base, max }: RetryPolicy, tries: number, { random }: Pick<Clock, 'random'>): number {
+export function backoff(
+  { base, max }: RetryPolicy,
+  tries: number,
+  { random }: Pick<Clock, 'random'>,
+): number {
   return Math.min(base * 2 ** (tries - 1), max) * (0.5 + random() / 2)
 }
 

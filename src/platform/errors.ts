@@ -1,13 +1,21 @@
-import type { Hint } from './advice.js'
+import { getSystemErrorMap } from 'node:util'
 
 export const isWindows = process.platform === 'win32'
 
-/** As hints name it: libpq reads passwords from it (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
-export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'
+interface KindOfError {
+  /** The specification's `error`. */
+  error: number
+  exitCode: number
+  /** Whether the same call can succeed later, unchanged. */
+  isRetryable?: true
+  /** Whether the change may have been made, so that a repetition may make it twice. */
+  isOutcomeUnknown?: true
+}
 
-/** Each type has the `error` value and the exit code of the contract. */
-const errorTypes = {
-  malformed: { error: 400, exitCode: 2 }, // wrong options, an unreadable file, a text that is not JSON
+/** What follows from the kind of an error, as the contract has it. */
+const errorKinds = {
+  usage: { error: 400, exitCode: 2 }, // the command line, a variable or a setting is wrong
+  input: { error: 400, exitCode: 2 }, // a file, stdin or a body is wrong
   tooLarge: { error: 413, exitCode: 2 },
   invalid: { error: 422, exitCode: 2 }, // JSON or options, but not a NewPlant
   unauthorized: { error: 401, exitCode: 3 },
@@ -16,107 +24,115 @@ const errorTypes = {
   notFound: { error: 404, exitCode: 1 },
   conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
   unwell: { error: 500, exitCode: 1 }, // a check found a problem
-  unavailable: { error: 503, exitCode: 4 }, // nothing was stored
-  unknownOutcome: { error: 500, exitCode: 5 }, // of a commit
-  unusable: { error: 502, exitCode: 5 }, // a response that does not match the specification
-  unanswered: { error: 504, exitCode: 5 }, // a service received the plant and did not respond
+  unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
+  inaccessible: { error: 503, exitCode: 4 }, // nothing was stored, and somebody must change something first
+  unknownOutcome: { error: 500, exitCode: 5, isOutcomeUnknown: true }, // of a commit
+  unusable: { error: 502, exitCode: 5, isOutcomeUnknown: true }, // a response that does not match the specification
+  unanswered: { error: 504, exitCode: 5, isOutcomeUnknown: true }, // a service received the plant and did not respond
   incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
   defect: { error: 500, exitCode: 70 },
   unwritable: { error: 500, exitCode: 74 },
   interrupted: { error: 500, exitCode: 130 }, // SIGINT, Ctrl-C, or "no" at a prompt
   terminated: { error: 500, exitCode: 143 },
-} as const
+} as const satisfies Record<string, KindOfError>
 
-export type ErrorType = keyof typeof errorTypes
+export type ErrorKind = keyof typeof errorKinds
 
-export function errorValue(type: ErrorType): number {
-  return errorTypes[type].error
+export function errorValue(kind: ErrorKind): number {
+  return errorKinds[kind].error
 }
 
-export type ExitCode = 0 | (typeof errorTypes)[ErrorType]['exitCode']
+export type ExitCode = 0 | (typeof errorKinds)[ErrorKind]['exitCode']
 
 /** In ascending order, each with the `error` values that cause it. */
 export function exitCodes(): [code: ExitCode, errors: number[]][] {
-  const all = Object.values(errorTypes)
-  const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted((a, b) => a - b)
+  const all = Object.values(errorKinds)
+  const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted(
+    (a, b) => a - b,
+  )
   return codes.map((code) => {
-    const errors = new Set(all.filter(({ exitCode }) => exitCode === code).map(({ error }) => error))
+    const errors = new Set(
+      all.filter(({ exitCode }) => exitCode === code).map(({ error }) => error),
+    )
     return [code, [...errors].toSorted((a, b) => a - b)]
   })
 }
 
-interface Details {
-  hint?: Hint | undefined
-  /** Whether the same call can succeed later, unchanged. */
-  retryable?: boolean
-  cause?: unknown
-  /** The `error` of a service, where it differs from that of the type. */
-  error?: number
-  status?: number | undefined
-  /** The id of the request in the log of a service. */
-  requestId?: string | undefined
-  /** A service wants to be asked again after so many milliseconds. */
-  retryAfter?: number | undefined
-  /** Whether the person knows of it, such as of Ctrl-C in a pager. */
-  isReported?: boolean
-}
+type Details = Partial<
+  Pick<PlantsError, 'hint' | 'error' | 'status' | 'requestId' | 'retryAfterMs' | 'isReported'>
+>
 
 /**
- * A failure that a person can fix or a script can act on. The message says what failed, and on what; the hint, what to
- * do next. Neither ends with a full stop, or contains a token.
+ * A failure that a person can fix or a script can act on. The message says what failed, and on what, in the words of the
+ * domain, because a service may send it. The hint, one fixed sentence, says what to do next. Neither ends with a full
+ * stop, or contains a token.
  */
 export class PlantsError extends Error {
-  readonly type: ErrorType
-  readonly hint: Hint | undefined
-  readonly retryable: boolean
-  /** The specification's `error`. */
+  readonly kind: ErrorKind
+  /** The specification's `error`: that of a service where it gave one, otherwise that of the kind. */
   readonly error: number
-  readonly status: number | undefined
-  readonly requestId: string | undefined
-  readonly retryAfter: number | undefined
-  readonly isReported: boolean
+  /** For the person at the command line: it may name commands and options, and no service sends it. */
+  declare readonly hint?: string | undefined
+  /** Of a response. */
+  declare readonly status?: number | undefined
+  /** The id of the request in the log of a service. */
+  declare readonly requestId?: string | undefined
+  /** A service wants to be asked again after so long. */
+  declare readonly retryAfterMs?: number | undefined
+  /** Whether the person knows of it, such as of Ctrl-C in a pager. */
+  declare readonly isReported?: boolean
 
-  constructor(type: ErrorType, message: string, details: Details = {}) {
-    const { hint, retryable = false, cause, error = errorTypes[type].error, status, requestId, retryAfter } = details
-    const { isReported = false } = details
+  constructor(
+    kind: ErrorKind,
+    message: string,
+    { cause, ...details }: Details & { cause?: unknown } = {},
+  ) {
     super(message, cause === undefined ? undefined : { cause })
+    this.error = errorKinds[kind].error
+    Object.assign(this, details)
+    // After the details, which may be those of another error.
     this.name = 'PlantsError'
-    this.type = type
-    this.hint = hint
-    this.retryable = retryable
-    this.error = error
-    this.status = status
-    this.requestId = requestId
-    this.retryAfter = retryAfter
-    this.isReported = isReported
+    this.kind = kind
   }
 
   get exitCode(): number {
-    return errorTypes[this.type].exitCode
+    return errorKinds[this.kind].exitCode
+  }
+
+  get isRetryable(): boolean {
+    return 'isRetryable' in errorKinds[this.kind]
   }
 
   get isOutcomeUnknown(): boolean {
-    return this.exitCode === 5
+    return 'isOutcomeUnknown' in errorKinds[this.kind]
   }
 
   get isInterruption(): boolean {
-    return this.type === 'interrupted' || this.type === 'terminated'
+    return this.kind === 'interrupted' || this.kind === 'terminated'
   }
 }
 
-export function malformed(message: string, hint: Hint | undefined, cause?: unknown): PlantsError {
-  return new PlantsError('malformed', message, { hint, cause })
+/** A command line, a variable or a setting is wrong. */
+export function usageError(message: string, hint?: string, cause?: unknown): PlantsError {
+  return new PlantsError('usage', message, { hint, cause })
+}
+
+/** A file, stdin or the body of a request is wrong. */
+export function inputError(message: string, hint?: string, cause?: unknown): PlantsError {
+  return new PlantsError('input', message, { hint, cause })
 }
 
 /** Such as `ENOENT`; undefined for what is not a failed system call. */
 export function systemCode(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
+  return error instanceof Error && 'code' in error && typeof error.code === 'string'
+    ? error.code
+    : undefined
 }
 
-/** The first line of the message, without the advice of Node 24 about certificates, which names an option of Node. */
+/** The first line of the message. */
 export function reasonOf(error: unknown): string {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1)
-  return line.replace(/; if the root CA is installed locally, .*/, '')
+  return line
 }
 
 export function unlessSystemError<T>(call: () => T): T | undefined {
@@ -128,56 +144,16 @@ export function unlessSystemError<T>(call: () => T): T | undefined {
   }
 }
 
-/** Undefined for what is not a failed system call. `special` has the codes that mean something else here. */
-export function systemReason(error: unknown, special: Readonly<Record<string, string>> = {}): string | undefined {
+/** In the words of the system, such as `permission denied`. Undefined for what is not a failed system call. */
+export function systemReason(error: unknown): string | undefined {
   const code = systemCode(error)
-  return code === undefined ? undefined : (special[code] ?? systemReasons[code] ?? `system error ${code}`)
+  return code === undefined ? undefined : (reasonOfCode(code) ?? `system error ${code}`)
 }
 
-export const systemReasons: Readonly<Record<string, string>> = {
-  ENOENT: 'there is no such file',
-  EEXIST: 'it exists already',
-  ENOTDIR: 'a part of its path is not a directory',
-  EISDIR: 'it is a directory',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  ELOOP: 'too many symbolic links',
-  ENAMETOOLONG: 'its name is too long',
-  ENXIO: 'no such device or address',
-  EROFS: 'the disk is read-only',
-  ENOSPC: 'no space left on the disk',
-  EFBIG: 'the limit of the size of a file is reached',
-  EDQUOT: "this user's disk quota is exceeded",
-  EIO: 'the disk or the terminal failed',
-  EINVAL: 'it cannot be read',
-  EMFILE: 'too many files are open',
-  ENFILE: 'too many files are open',
-  EBUSY: isWindows ? 'another program has it open' : 'it is a mount point',
-}
-
-/** Such as `(mode 644)`. */
-export function octal(mode: number): string {
-  return `(mode ${(mode & 0o1777).toString(8)})`
-}
-
-export function shellOption(name: string, value: string | undefined): string {
-  return value === undefined ? '' : ` --${name}${value.startsWith('-') ? '=' : ' '}${shellWord(value)}`
-}
-
-/** Quotes a word for PowerShell and cmd on Windows, otherwise for sh, bash and zsh. */
-export function shellWord(text: string): string {
-  return isWindows ? windowsWord(text) : posixWord(text)
-}
-
-export function posixWord(text: string): string {
-  return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
-}
-
-/** A word with `"`, `$` or a backtick is quoted for PowerShell alone: cmd cannot quote them. */
-export function windowsWord(text: string): string {
-  if (/^[\w./:\\+=-]+$/.test(text)) return text
-  // A backslash would quote the quote.
-  return /["$`]/.test(text) ? `'${text.replaceAll("'", "''")}'` : `"${text.replace(/\\+$/, '$&$&')}"`
+/** Undefined for a code that is not the system's. */
+export function reasonOfCode(code: string): string | undefined {
+  for (const [name, reason] of getSystemErrorMap().values()) if (name === code) return reason
+  return undefined
 }
 
 /** What an index finds that is in range. Anything else is a defect. */

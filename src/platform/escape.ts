@@ -15,7 +15,8 @@ export function escapeControlCharsInLines(text: string): string {
 }
 
 /** The properties Cc, Zl, Zp and Bidi_Control of Unicode, and what has no width. V8 is slow to parse `\p{…}`. */
-const unsafe = /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
+const unsafe =
+  /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
 
 /** Joiners that are neither between letters, where some scripts need them, nor between emoji. */
 function strayJoiners(): RegExp {
@@ -37,11 +38,18 @@ export function printable(text: string, io: Io): string {
  *
  * @param syntax that of the text, which is kept: in JSON, a secret is only as JSON writes it
  */
-export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, syntax: 'text' | 'json' = 'text'): string {
+export function redact(
+  text: string,
+  { secrets }: Pick<Io, 'secrets'>,
+  syntax: 'text' | 'json' = 'text',
+): string {
   // Shorter ones would match in every text.
-  const long = [...secrets].filter(({ length }) => length > 3).toSorted((a, b) => b.length - a.length)
+  const long = [...secrets]
+    .filter(({ length }) => length > 3)
+    .toSorted((a, b) => b.length - a.length)
   let redacted = text
-  for (const form of long.flatMap((secret) => formsOf(secret, syntax))) redacted = redacted.replaceAll(form, '***')
+  for (const form of long.flatMap((secret) => formsOf(secret, syntax)))
+    redacted = redacted.replaceAll(form, '***')
   // A message may cut a secret after its first characters: those, and all token characters that follow.
   for (const secret of long) {
     const start = syntax === 'json' ? inJson(startOf(secret)) : startOf(secret)
@@ -55,7 +63,11 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, syntax: '
 /** Matches at least 8 characters, which are a secret, and no word, where a message is cut after them. */
 function anyStartOf(start: string): string {
   const others = Array.from(start.slice(8), escapeRegExp)
-  return escapeRegExp(start.slice(0, 8)) + others.map((each) => `(?:${each}`).join('') + ')?'.repeat(others.length)
+  return (
+    escapeRegExp(start.slice(0, 8)) +
+    others.map((each) => `(?:${each}`).join('') +
+    ')?'.repeat(others.length)
+  )
 }
 
 /** At least 8 characters: as many as no ordinary word begins with, such as `password1` and not `password`. */
@@ -86,8 +98,13 @@ export function redactFields<Fields extends object>(fields: Fields, io: Io): Fie
     if (typeof value === 'string') return redact(value, io)
     if (Array.isArray(value)) return value.map(redacted)
     if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(Object.entries(value).map(([key, item]) => [redact(key, io), redacted(item)]))
+    return Object.fromEntries(
+      Object.entries(value).map(([key, item]) => [redact(key, io), redacted(item)]),
+    )
   }
-  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [key, redacted(value)])
+  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [
+    key,
+    redacted(value),
+  ])
   return Object.fromEntries(entries) as Fields // each value keeps its type
 }

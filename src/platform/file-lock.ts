@@ -1,7 +1,24 @@
-import { accessSync, closeSync, constants, lstatSync, openSync, readFileSync, statSync, truncateSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  lstatSync,
+  openSync,
+  readFileSync,
+  statSync,
+  truncateSync,
+} from 'node:fs'
 import type { Clock } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
-import { connect, type Database, isBusy, isSqliteError, primaryCode, retryWhileBusy, uriOf } from './sqlite.js'
+import {
+  connect,
+  type Database,
+  isBusy,
+  isSqliteError,
+  primaryCode,
+  retryWhileBusy,
+  uriOf,
+} from './sqlite.js'
 
 /**
  * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process ends, however it ends.
@@ -9,7 +26,11 @@ import { connect, type Database, isBusy, isSqliteError, primaryCode, retryWhileB
  * @returns what releases it
  * @throws {PlantsError} `unavailable` when another process keeps it until the timeout; `unwritable` if it is not a lock
  */
-export async function acquireLock(path: string, timeoutMs: number, clock: Clock): Promise<() => void> {
+export async function acquireLock(
+  path: string,
+  timeoutMs: number,
+  clock: Clock,
+): Promise<() => void> {
   createLockFile(path)
   const db = connect(uriOf(path, 'mode=rw'), { readOnly: false })
   const release = () => {
@@ -22,13 +43,19 @@ export async function acquireLock(path: string, timeoutMs: number, clock: Clock)
   } catch (error) {
     release()
     if (isBusy(error)) {
-      const hint = 'Try again. If it stays locked, end a suspended plants process, or use a local disk'
+      const hint =
+        'Try again. If it stays locked, end a suspended plants process, or use a local disk'
       const message = `Another process held ${path} for ${timeoutMs / 1000} s`
-      throw new PlantsError('unavailable', message, { hint, retryable: true })
+      throw new PlantsError('unavailable', message, { hint })
     }
     if (primaryCode(error) === notADatabase) throw unusable(path, 'it is not a lock', error)
     if (!isSqliteError(error)) throw error
-    throw unusable(path, 'its file system may not support locks', error, 'Choose a directory on a local disk')
+    throw unusable(
+      path,
+      'its file system may not support locks',
+      error,
+      'Choose a directory on a local disk',
+    )
   }
 }
 
@@ -61,6 +88,14 @@ function createLockFile(path: string): void {
   }
 }
 
-function unusable(path: string, why: string, cause: unknown, hint = 'Remove it when no plants process is running') {
-  return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, { hint, cause })
+function unusable(
+  path: string,
+  why: string,
+  cause: unknown,
+  hint = 'Remove it when no plants process is running',
+) {
+  return new PlantsError('unwritable', `Could not acquire the lock ${path}: ${why}`, {
+    hint,
+    cause,
+  })
 }

@@ -15,7 +15,8 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
-import { isWindows, octal, shellWord, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, systemCode, unlessSystemError } from './errors.js'
+import { shellWord } from './shell.js'
 
 /** Durable, also for missing parents. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
@@ -39,7 +40,8 @@ export function assertCreatable(path: string): void {
 
 /** Throws the system error that would keep this user from creating a file in it. */
 export function assertWritableDirectory(folder: string): void {
-  if (!statSync(folder).isDirectory()) throw Object.assign(new Error('not a directory'), { code: 'ENOTDIR' })
+  if (!statSync(folder).isDirectory())
+    throw Object.assign(new Error('not a directory'), { code: 'ENOTDIR' })
   accessSync(folder, constants.W_OK | constants.X_OK) // on Windows, also for a file
 }
 
@@ -86,7 +88,8 @@ export function syncFolder(folder: string): void {
     fsyncSync(fd)
   } catch (error) {
     // Windows and some file systems cannot sync a folder
-    if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? '')) throw error
+    if (!['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'EISDIR'].includes(systemCode(error) ?? ''))
+      throw error
   } finally {
     if (fd !== undefined) closeSync(fd)
   }
@@ -99,8 +102,16 @@ export function isOpenElsewhere(error: unknown): boolean {
 
 /** Whether both paths name one file, which exists. A file system that gives no identities, such as of a network, says 0. */
 export function isSameFile(path: string, other: string): boolean {
-  const [one, two] = [path, other].map((each) => unlessSystemError(() => statSync(each, { bigint: true })))
-  return one !== undefined && two !== undefined && one.ino !== 0n && one.ino === two.ino && one.dev === two.dev
+  const [one, two] = [path, other].map((each) =>
+    unlessSystemError(() => statSync(each, { bigint: true })),
+  )
+  return (
+    one !== undefined &&
+    two !== undefined &&
+    one.ino !== 0n &&
+    one.ino === two.ino &&
+    one.dev === two.dev
+  )
 }
 
 /**
@@ -118,11 +129,17 @@ export function inCaseOfDisk(path: string): string {
 /** The limit of open files of this process, if the system says it (proc(5)). Node.js has raised it to the hard one. */
 export function maxOpenFiles(): number {
   try {
-    const [, limit] = /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? []
+    const [, limit] =
+      /^Max open files +(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1')) ?? []
     return limit === undefined ? Infinity : parseInt(limit, 10)
   } catch {
     return Infinity
   }
+}
+
+/** Such as `(mode 644)`. */
+export function octal(mode: number): string {
+  return `(mode ${(mode & 0o1777).toString(8)})`
 }
 
 // Trusted are root, this user, and the directories that plants is told to use. Windows has no user ids and no modes.

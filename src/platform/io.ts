@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
 import type { Clock } from './clock.js'
-import { isWindows, malformed, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, systemCode, unlessSystemError, usageError } from './errors.js'
 import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
 
 export type { Input, Output }
@@ -80,13 +80,19 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
 }
 
 /** Windows ignores the case of a name; a copy of its environment does not. */
-export function environmentOf(env: Io['env'], system: { isWindows: boolean } = { isWindows }): Io['env'] {
+export function environmentOf(
+  env: Io['env'],
+  system: { isWindows: boolean } = { isWindows },
+): Io['env'] {
   const named = (name: string) => (system.isWindows ? name.toUpperCase() : name)
   return Object.fromEntries(Object.entries(env).map(([name, value]) => [named(name), value]))
 }
 
 /** The path of a device of Windows, such as NUL, which `resolve` would take for a file in the current directory. */
-export function deviceOf(path: string, system: { isWindows: boolean } = { isWindows }): string | undefined {
+export function deviceOf(
+  path: string,
+  system: { isWindows: boolean } = { isWindows },
+): string | undefined {
   const name = /^(?:\\\\\.\\)?(?<name>nul|con|prn|aux|com\d|lpt\d):?$/i.exec(path)?.groups?.['name']
   return system.isWindows && name !== undefined ? `\\\\.\\${name}` : undefined
 }
@@ -101,7 +107,7 @@ function resolvePath(path: string): string {
   } catch (error) {
     if (systemCode(error) !== 'ENOENT') throw error
     const hint = 'Change to another directory, or use absolute paths'
-    throw malformed('The current directory no longer exists', hint, error)
+    throw usageError('The current directory no longer exists', hint, error)
   }
 }
 
@@ -113,8 +119,10 @@ async function folderOf(name: 'data' | 'config' | 'log'): Promise<string> {
   const folder = home !== '' && path.startsWith(home) ? relative(home, path) : path
   if (isAbsolute(folder)) return folder
   const what = { data: 'the store', log: 'the journal of an import', config: 'the settings' }[name]
-  throw malformed(`There is no absolute path for ${what}, only ${folder}`, { code: 'setFolder', folder: name })
+  throw usageError(`There is no absolute path for ${what}, only ${folder}`, setFolders)
 }
+
+const setFolders = `Set ${isWindows ? 'USERPROFILE' : 'HOME'}, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH`
 
 function homeFolder(): string {
   try {
@@ -126,11 +134,13 @@ function homeFolder(): string {
 
 /** A user id without an account has no home. */
 function withoutHome(error: unknown): never {
-  if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir')) throw error
-  throw malformed('This user has no home directory', { code: 'setHome' }, error)
+  if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir'))
+    throw error
+  throw usageError('This user has no home directory', setFolders, error)
 }
 
 function argumentsAreExact(): boolean {
-  if (process.platform !== 'linux' || !process.argv.some((argument) => argument.includes('\uFFFD'))) return true
+  if (process.platform !== 'linux' || !process.argv.some((argument) => argument.includes('\uFFFD')))
+    return true
   return !existsSync('/proc/self/cmdline') || isUtf8(readFileSync('/proc/self/cmdline'))
 }

@@ -19,7 +19,9 @@ export async function* wholeLines(
     const block = Buffer.from(buffer, byteOffset, byteLength)
     const end = endOf(block)
     if (end > 0) {
-      yield rest.length === 0 ? block.subarray(0, end) : Buffer.concat([rest.bytes, block.subarray(0, end)])
+      yield rest.length === 0
+        ? block.subarray(0, end)
+        : Buffer.concat([rest.bytes, block.subarray(0, end)])
       rest = new GrowingBuffer()
     }
     rest.append(block.subarray(end, end + max + 1 - rest.length))

@@ -57,7 +57,8 @@ type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
  */
 function loadDriver(): Driver {
   driver ??=
-    (isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined) ?? loadPackage()
+    (isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined) ??
+    loadPackage()
   return driver
 }
 
@@ -66,7 +67,12 @@ let driver: Driver | undefined
 
 function isBuiltIn(): boolean {
   const [major = 0, minor = 0] = process.versions.node.split('.').map((part) => parseInt(part, 10))
-  return major > 25 || (major === 25 && minor >= 7) || (major === 24 && minor >= 15) || 'bun' in process.versions
+  return (
+    major > 25 ||
+    (major === 25 && minor >= 7) ||
+    (major === 24 && minor >= 15) ||
+    'bun' in process.versions
+  )
 }
 
 /**
@@ -88,10 +94,12 @@ function loadPackage(): Driver {
     if (!systemCode(error)?.startsWith('ERR_DLOPEN_')) throw error // musl, an old glibc, --no-addons
   }
   try {
-    return process.getBuiltinModule('node:module').createRequire(import.meta.url)('@photostructure/sqlite')
+    return process.getBuiltinModule('node:module').createRequire(import.meta.url)(
+      '@photostructure/sqlite',
+    )
   } catch (cause) {
     const hint = 'Reinstall plants, or use Node 24.15 or newer, which includes SQLite'
-    throw new PlantsError('unavailable', `Could not load SQLite for ${machine}`, { hint, cause })
+    throw new PlantsError('inaccessible', `Could not load SQLite for ${machine}`, { hint, cause })
   }
 }
 
@@ -99,7 +107,11 @@ function loadPackage(): Driver {
  * The URI of an absolute path (https://sqlite.org/uri.html). SQLite takes no host, as `pathToFileURL` makes of a UNC path:
  * its server belongs to the path.
  */
-export function uriOf(path: string, query: string, system: { isWindows: boolean } = { isWindows }): string {
+export function uriOf(
+  path: string,
+  query: string,
+  system: { isWindows: boolean } = { isWindows },
+): string {
   const slashed = system.isWindows ? path.replaceAll('\\', '/') : path
   const root = slashed.startsWith('/') ? '' : '/'
   return `file://${root}${slashed.replace(/[%?#]/g, encodeURIComponent)}?${query}`
@@ -116,7 +128,9 @@ export function isBusy(error: unknown): boolean {
 /** SQLite's primary result code (https://sqlite.org/rescode.html); undefined for any other error. */
 export function primaryCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined
-  return 'errcode' in error && typeof error.errcode === 'number' ? error.errcode & 0xff : codesByText[error.message]
+  return 'errcode' in error && typeof error.errcode === 'number'
+    ? error.errcode & 0xff
+    : codesByText[error.message]
 }
 
 /** The `all` and `iterate` of the packaged driver throw only SQLite's text (`sqlite3_errstr`), without a code. */
@@ -125,7 +139,7 @@ const codesByText: Record<string, number> = {
   'database table is locked': 6,
   'attempt to write a readonly database': 8,
   'disk I/O error': 10,
-  'database disk image is malformed': 11,
+  'database disk image is usageError': 11,
   'unable to open database file': 14,
   'locking protocol': 15,
   'string or blob too big': 18,
@@ -133,7 +147,12 @@ const codesByText: Record<string, number> = {
 }
 
 /** Calls again while another process has locked the file, until the timeout. Throws the error of the last call. */
-export function retryWhileBusy<T>(call: () => T, policy: RetryPolicy, timeout: number, clock: Clock): Promise<T> {
+export function retryWhileBusy<T>(
+  call: () => T,
+  policy: RetryPolicy,
+  timeout: number,
+  clock: Clock,
+): Promise<T> {
   const end = clock.now() + timeout
   const pauseAfter = (error: unknown, tries: number) =>
     isBusy(error) && clock.now() < end ? backoff(policy, tries, clock) : undefined

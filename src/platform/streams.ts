@@ -40,13 +40,16 @@ export class ProcessInput implements Input {
 
   get isPiped(): boolean {
     const stats = statsOf(0)
-    return stats === undefined ? !isTerminal(0) : isPipe(stats) || stats.isSocket() || stats.isFile()
+    return stats === undefined
+      ? !isTerminal(0)
+      : isPipe(stats) || stats.isSocket() || stats.isFile()
   }
 
   async *chunks(): AsyncGenerator<Uint8Array> {
     yield* process.stdin
     // Ctrl-C ends the writer of a pipe, too: our signal may come some milliseconds after the end of its data.
-    if (this.#signals.areHandled && !statsOf(0)?.isFile()) await new Promise((resolve) => setTimeout(resolve, 20))
+    if (this.#signals.areHandled && !statsOf(0)?.isFile())
+      await new Promise((resolve) => setTimeout(resolve, 20))
   }
 
   stream(): NodeJS.ReadableStream {
@@ -234,7 +237,9 @@ export class Signals {
         this.received = true
         receivedAt = process.uptime()
         const interrupted = new PlantsError('interrupted', 'Interrupted')
-        controller.abort(name === 'SIGINT' ? interrupted : new PlantsError('terminated', 'Terminated'))
+        controller.abort(
+          name === 'SIGINT' ? interrupted : new PlantsError('terminated', 'Terminated'),
+        )
       } else if (!this.#isLent && process.uptime() - receivedAt >= 0.1) {
         // `timeout` and shells send one signal to the process and one to its group: both together count as one.
         for (const signal of endingSignals()) process.off(signal, receive)

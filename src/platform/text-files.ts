@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs'
-import { malformed, PlantsError, systemCode, systemReason } from './errors.js'
+import { inputError, PlantsError, systemCode, systemReason } from './errors.js'
 import type { Io } from './io.js'
 import { readFrom } from './streams.js'
 
@@ -18,7 +18,9 @@ export async function readText(path: string, io: Io, hints: TextHints): Promise<
   let length = 0
   try {
     const isStdin = path === '-'
-    const chunks = isStdin ? readStdin(io, hints.onWaiting) : chunksOf(io.resolvePath(path), maxDocumentBytes)
+    const chunks = isStdin
+      ? readStdin(io, hints.onWaiting)
+      : chunksOf(io.resolvePath(path), maxDocumentBytes)
     for await (const chunk of chunks) {
       parts.push(chunk)
       length += chunk.length
@@ -33,8 +35,12 @@ export async function readText(path: string, io: Io, hints: TextHints): Promise<
 }
 
 /** @param onWaiting called once if stdin is open, but silent, so that a person at a terminal may wonder */
-export async function* readStdin({ stdin, stderr }: Io, onWaiting: () => void): AsyncGenerator<Uint8Array> {
-  const timer = stdin.isPiped && stderr.isTerminal ? setTimeout(onWaiting, silence).unref() : undefined
+export async function* readStdin(
+  { stdin, stderr }: Io,
+  onWaiting: () => void,
+): AsyncGenerator<Uint8Array> {
+  const timer =
+    stdin.isPiped && stderr.isTerminal ? setTimeout(onWaiting, silence).unref() : undefined
   try {
     for await (const chunk of stdin.chunks()) {
       clearTimeout(timer)
@@ -48,10 +54,12 @@ export async function* readStdin({ stdin, stderr }: Io, onWaiting: () => void): 
 /** In milliseconds. */
 const silence = 5000
 
-/** Turns a system error of reading a file, or stdin for `-`, into `malformed` with the hint. */
+/** Turns a system error of reading a file, or stdin for `-`, into `input` with the hint. */
 export function explainRead(path: string, error: unknown, hint: string): unknown {
   const code = systemCode(error)
-  return code === undefined || code.startsWith('ERR_') ? error : unreadable(path === '-' ? 'stdin' : path, error, hint)
+  return code === undefined || code.startsWith('ERR_')
+    ? error
+    : unreadable(path === '-' ? 'stdin' : path, error, hint)
 }
 
 /** At most 16 MiB: a device may be endless. */
@@ -59,7 +67,7 @@ export function readTextFile(path: string, hint: string): string {
   const limit = 16 * 1_048_576
   try {
     const bytes = Buffer.concat([...chunksOf(path, limit)])
-    if (bytes.length > limit) throw malformed(`${path} is larger than 16 MiB`, hint)
+    if (bytes.length > limit) throw inputError(`${path} is larger than 16 MiB`, hint)
     return bytes.toString()
   } catch (error) {
     throw systemCode(error) === undefined ? error : unreadable(path, error, hint)
@@ -67,7 +75,7 @@ export function readTextFile(path: string, hint: string): string {
 }
 
 function unreadable(source: string, cause: unknown, hint: string): PlantsError {
-  return malformed(`Could not read ${source}: ${systemReason(cause) ?? cause}`, hint, cause)
+  return inputError(`Could not read ${source}: ${systemReason(cause) ?? cause}`, hint, cause)
 }
 
 function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {
@@ -79,7 +87,7 @@ function* chunksOf(path: string, limit: number): Iterable<Uint8Array> {
   }
 }
 
-/** Returns a function that decodes UTF-8, without a byte order mark at the start. Throws `malformed`. */
+/** Returns a function that decodes UTF-8, without a byte order mark at the start. Throws `input`. */
 export function decoderOf(source: string): (bytes: Uint8Array, isLast?: boolean) => string {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   return (bytes, isLast = true) => {
@@ -89,7 +97,7 @@ export function decoderOf(source: string): (bytes: Uint8Array, isLast?: boolean)
       if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
       const isUtf16 = ['fffe', 'feff'].includes(Buffer.from(bytes.subarray(0, 2)).toString('hex'))
       const hint = `Convert it from ${isUtf16 ? 'UTF-16' : 'its encoding'} to UTF-8 first`
-      throw malformed(`${source} is not UTF-8`, hint, error)
+      throw inputError(`${source} is not UTF-8`, hint, error)
     }
   }
 }

@@ -1,4 +1,4 @@
-import { malformed, unlessSystemError } from './errors.js'
+import { unlessSystemError, usageError } from './errors.js'
 import type { Io } from './io.js'
 
 /** Whether this is `localhost` or a loopback address. Looks up no names. */
@@ -13,14 +13,19 @@ export function urlOf(text: string, base?: string): URL | undefined {
 
 type ProxyTarget = { url: URL; socketPath?: string }
 
-/** Undefined for this machine: the loopback of a proxy is a different one. Throws `malformed`. */
-export async function proxyFor({ url, socketPath }: ProxyTarget, io: Io): Promise<string | undefined> {
+/** Undefined for this machine: the loopback of a proxy is a different one. Throws `usage`. */
+export async function proxyFor(
+  { url, socketPath }: ProxyTarget,
+  io: Io,
+): Promise<string | undefined> {
   // The names that are reserved for loopback (RFC 6761, 6.3) are trusted less with plain HTTP.
   const isThisMachine =
-    socketPath !== undefined || isLoopback(url.hostname) || /(^|\.)localhost\.?$/i.test(url.hostname)
+    socketPath !== undefined ||
+    isLoopback(url.hostname) ||
+    /(^|\.)localhost\.?$/i.test(url.hostname)
   if (isThisMachine || !(await io.isProxied(url))) return undefined
-  const name = [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY'].find((each) =>
-    variable(each, io),
+  const name = [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY'].find(
+    (each) => variable(each, io),
   )
   return name && parseProxy(name, variable(name, io))
 }
@@ -32,7 +37,7 @@ function parseProxy(name: string, text: string): string {
   const hint = url
     ? 'In its user name and password, "%" is written as %25'
     : `For example: ${name}=http://proxy.example.com:3128`
-  throw malformed(`${name} is not the address of an http or https proxy`, hint)
+  throw usageError(`${name} is not the address of an http or https proxy`, hint)
 }
 
 function isDecodable({ username, password }: URL): boolean {

@@ -13,8 +13,13 @@ interface AdminOptions {
 
 /** Needs no token. Logs errors, but no requests. */
 export function adminServer({ metrics, host, isReady, error }: AdminOptions): Server {
-  const answerTo = async ({ url = '', method = '', headers }: IncomingMessage): Promise<HttpAnswer> => {
-    if (!isAddressed(headers.host, host)) return new HttpError(421, 'This Host is not that of the admin port')
+  const answerTo = async ({
+    url = '',
+    method = '',
+    headers,
+  }: IncomingMessage): Promise<HttpAnswer> => {
+    if (!isAddressed(headers.host, host))
+      return new HttpError(421, 'This Host is not that of the admin port')
     const path = url.replace(/\?.*/s, '')
     if (!['/live', '/ready', '/metrics'].includes(path))
       return new HttpError(404, 'Only /live, /ready and /metrics are here')
@@ -22,16 +27,21 @@ export function adminServer({ metrics, host, isReady, error }: AdminOptions): Se
       return new HttpError(405, `${path} allows only GET and HEAD`, ['Allow', 'GET, HEAD'])
     if (path === '/metrics') return metrics.text()
     if (path === '/live') return { status: 200, body: '{"live":true}' }
-    return (await isReady()) ? { status: 200, body: '{"ready":true}' } : busy('The service is not ready')
+    return (await isReady())
+      ? { status: 200, body: '{"ready":true}' }
+      : busy('The service is not ready')
   }
-  const server = createServer({ headersTimeout: 5000, requestTimeout: 5000 }, async (request, response) => {
-    try {
-      respond(response, await answerTo(request))
-    } catch (failure) {
-      error(failure)
-      respond(response, new HttpError(500, 'Internal error'))
-    }
-  })
+  const server = createServer(
+    { headersTimeout: 5000, requestTimeout: 5000 },
+    async (request, response) => {
+      try {
+        respond(response, await answerTo(request))
+      } catch (failure) {
+        error(failure)
+        respond(response, new HttpError(500, 'Internal error'))
+      }
+    },
+  )
   server.maxConnections = 64
   return server
 }
@@ -89,6 +99,10 @@ export class Metrics {
   }
 
   async text(): Promise<HttpAnswer> {
-    return { status: 200, contentType: this.#registry.contentType, body: await this.#registry.metrics() }
+    return {
+      status: 200,
+      contentType: this.#registry.contentType,
+      body: await this.#registry.metrics(),
+    }
   }
 }

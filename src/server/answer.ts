@@ -33,7 +33,10 @@ const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 421, 431, 
 export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 
 /** One answer for both limits: from version 24 on, Node reports them with one code. */
-export const headersTooLarge = new HttpError(431, 'The headers have more than 16 KiB or more than 100 lines')
+export const headersTooLarge = new HttpError(
+  431,
+  'The headers have more than 16 KiB or more than 100 lines',
+)
 
 export const late = new HttpError(408, 'The request did not arrive in time')
 
@@ -48,12 +51,14 @@ export function bodyTooLarge(bodyLimit: number): HttpError {
 /** For an internal error, the response contains only the request id; the details are in the log. */
 export function toHttpError(error: unknown, requestId: string): HttpError {
   if (error instanceof HttpError) return error
-  const { type, message } = error instanceof PlantsError ? error : { type: 'defect', message: '' }
-  if (type === 'conflict') return new HttpError(409, message)
-  if (type === 'notFound') return new HttpError(404, message)
+  const { kind, message } = error instanceof PlantsError ? error : { kind: 'defect', message: '' }
+  if (kind === 'conflict') return new HttpError(409, message)
+  if (kind === 'notFound') return new HttpError(404, message)
   const hint = `Ask the operator of the service about request ${requestId}`
-  if (type === 'unavailable') return busy(`The store is not available, and nothing was stored. ${hint}`)
-  const what = type === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'
+  if (kind === 'unavailable' || kind === 'inaccessible')
+    return busy(`The store is not available, and nothing was stored. ${hint}`)
+  const what =
+    kind === 'unknownOutcome' ? 'Whether the plant is stored is unknown' : 'Internal error'
   return new HttpError(500, `${what}. ${hint}`)
 }
 
@@ -65,11 +70,16 @@ export const lingerTime = 1000
  *
  * @param more headers: alternating names and values
  */
-export function respond(response: ServerResponse, answer: HttpAnswer, more: readonly string[] = []): void {
+export function respond(
+  response: ServerResponse,
+  answer: HttpAnswer,
+  more: readonly string[] = [],
+): void {
   const { status, contentType = 'application/json', body, headers = [] } = answer
   const { req: request } = response
   const length = Buffer.byteLength(body)
-  const ofBody = status === 204 ? [] : ['Content-Type', contentType, 'Content-Length', String(length)]
+  const ofBody =
+    status === 204 ? [] : ['Content-Type', contentType, 'Content-Length', String(length)]
   if (!request.complete) response.shouldKeepAlive = false
   response.cork() // `end` with a body would make a second write
   startResponse(response, status, [...ofBody, ...headers, ...more])
@@ -82,7 +92,11 @@ export function respond(response: ServerResponse, answer: HttpAnswer, more: read
   response.once('close', () => clearTimeout(timer))
 }
 
-export function startResponse(response: ServerResponse, status: number, headers: readonly string[]): void {
+export function startResponse(
+  response: ServerResponse,
+  status: number,
+  headers: readonly string[],
+): void {
   response.writeHead(status, [...headers, 'X-Content-Type-Options', 'nosniff'])
 }
 
@@ -100,7 +114,10 @@ export function bytesOf({ status, body }: HttpError): string {
 // https://fetch.spec.whatwg.org/#http-cors-protocol
 
 /** Headers of every response, for pages of these origins, or of any (`*`). */
-export function corsHeaders({ headers }: IncomingMessage, origins: readonly string[]): readonly string[] {
+export function corsHeaders(
+  { headers }: IncomingMessage,
+  origins: readonly string[],
+): readonly string[] {
   const allowed = allowedOrigin(headers.origin, origins)
   const vary = origins.length > 0 ? ['Vary', 'Origin'] : []
   if (allowed === undefined) return vary

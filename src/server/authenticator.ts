@@ -22,13 +22,20 @@ export const freshness = 500
 const maxLookups = 32
 
 /** Rejects with 401 (RFC 6750). */
-export async function authenticate(response: ServerResponse, findToken: TokenSource): Promise<Caller> {
+export async function authenticate(
+  response: ServerResponse,
+  findToken: TokenSource,
+): Promise<Caller> {
   const { authorization = '' } = response.req.headers
   const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization)?.[1]
   if (token === undefined)
-    throw unauthorized('No bearer token: send one in the header Authorization, as "Bearer TOKEN"', '')
+    throw unauthorized(
+      'No bearer token: send one in the header Authorization, as "Bearer TOKEN"',
+      '',
+    )
   const caller = await findToken(token, response)
-  if (caller === undefined) throw unauthorized('This token is not accepted', ', error="invalid_token"')
+  if (caller === undefined)
+    throw unauthorized('This token is not accepted', ', error="invalid_token"')
   if (typeof caller !== 'string') return caller
   throw unauthorized(caller, `, error="invalid_token", error_description="${caller}"`)
 }
@@ -50,7 +57,9 @@ export function digestOf(token: string): Buffer {
 export function endOf({ revokedAt, expiresAt }: Token, time: number): string | undefined {
   const dayOf = (date: Date) => date.toISOString().slice(0, 10)
   if (revokedAt) return `The token was revoked on ${dayOf(revokedAt)}`
-  return expiresAt && expiresAt.getTime() <= time ? `The token expired on ${dayOf(expiresAt)}` : undefined
+  return expiresAt && expiresAt.getTime() <= time
+    ? `The token expired on ${dayOf(expiresAt)}`
+    : undefined
 }
 
 /**
@@ -60,7 +69,12 @@ export function endOf({ revokedAt, expiresAt }: Token, time: number): string | u
  * @param time milliseconds since 1970
  * @param timeout milliseconds
  */
-export function tokensOfStore(store: TokenStore, now: () => number, time: () => number, timeout: number): TokenSource {
+export function tokensOfStore(
+  store: TokenStore,
+  now: () => number,
+  time: () => number,
+  timeout: number,
+): TokenSource {
   /** Lookups of found tokens, and those in progress, which requests with the same token share. */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
   // Of connections: each has one request at a time, and so they take turns.

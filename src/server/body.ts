@@ -27,7 +27,8 @@ export class Body {
   async read(limit: number): Promise<Buffer> {
     const request = this.#request
     this.#limit = limit
-    if (request.complete && !this.#received && request.readableLength <= limit) return request.read() ?? noBody
+    if (request.complete && !this.#received && request.readableLength <= limit)
+      return request.read() ?? noBody
     if (!this.#received) this.#collect()
     request.resume()
     while (!request.readableEnded && !this.#error && !request.destroyed && !this.#isTooLarge)

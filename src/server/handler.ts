@@ -76,7 +76,10 @@ export class RequestHandler {
   readonly #options: HandlerOptions
   readonly #runId = randomBytes(4).toString('hex')
   #count = 0
-  readonly #callers = new WeakMap<Socket, { authorization: string | undefined; caller: Caller; until: number }>()
+  readonly #callers = new WeakMap<
+    Socket,
+    { authorization: string | undefined; caller: Caller; until: number }
+  >()
 
   constructor(options: HandlerOptions) {
     this.#options = options
@@ -124,9 +127,14 @@ export class RequestHandler {
     const { findToken, now } = this.#options
     const { headers, socket } = response.req
     const known = this.#callers.get(socket)
-    if (known && known.authorization === headers.authorization && known.until > now()) return known.caller
+    if (known && known.authorization === headers.authorization && known.until > now())
+      return known.caller
     const caller = await authenticate(response, findToken)
-    this.#callers.set(socket, { authorization: headers.authorization, caller, until: now() + freshness / 2 })
+    this.#callers.set(socket, {
+      authorization: headers.authorization,
+      caller,
+      until: now() + freshness / 2,
+    })
     return caller
   }
 
@@ -134,7 +142,10 @@ export class RequestHandler {
   #authorize(caller: Caller, right: Right): void {
     const challenge = 'Bearer realm="plants", error="insufficient_scope"' // RFC 6750, 3.1
     if (!this.#options.rights.includes(right))
-      throw new HttpError(403, `This service does not ${right} plants`, ['WWW-Authenticate', challenge])
+      throw new HttpError(403, `This service does not ${right} plants`, [
+        'WWW-Authenticate',
+        challenge,
+      ])
     if (caller.rights.includes(right)) return
     const header = ['WWW-Authenticate', `${challenge}, scope="${right}"`]
     throw new HttpError(403, `This token has no right to ${right} plants`, header)
@@ -144,7 +155,9 @@ export class RequestHandler {
   #sizeOf({ headers }: IncomingMessage, { id, right }: Operation): number {
     const { bodyLimit } = this.#options
     if (id === 'listPlants') return listSize
-    return right === 'create' ? parseInt(headers['content-length'] ?? `${bodyLimit}`, 10) : bodyLimit
+    return right === 'create'
+      ? parseInt(headers['content-length'] ?? `${bodyLimit}`, 10)
+      : bodyLimit
   }
 
   async #act(call: Call, { id, hasBody }: Operation, hold: Hold): Promise<Answer> {
@@ -153,7 +166,13 @@ export class RequestHandler {
     this.waiting += 1
     try {
       const { match, waited } = call
-      const answer = await this.#options.handlers[id]({ request, response, id: match?.id ?? '', body, waited })
+      const answer = await this.#options.handlers[id]({
+        request,
+        response,
+        id: match?.id ?? '',
+        body,
+        waited,
+      })
       hold.resize(Buffer.byteLength(answer.body))
       return answer
     } finally {
@@ -185,7 +204,11 @@ export class RequestHandler {
   }
 
   /** Ends early if the client leaves, or the stream is cut. */
-  async #stream(call: Call, { status, contentType = '', outcome }: Answer, pieces: AsyncIterable<string>) {
+  async #stream(
+    call: Call,
+    { status, contentType = '', outcome }: Answer,
+    pieces: AsyncIterable<string>,
+  ) {
     const { request, response } = call.exchange
     const { streams, findToken, now } = this.#options
     if (request.httpVersion === '1.0')
@@ -231,7 +254,8 @@ export class RequestHandler {
     const answer = toHttpError(failure, requestId)
     const { error, status, message, headers } = answer
     const outcome = String(error)
-    if (answer !== failure && (error >= 500 || headersSent)) this.#options.log.error(failure, requestId)
+    if (answer !== failure && (error >= 500 || headersSent))
+      this.#options.log.error(failure, requestId)
     if (headersSent) {
       response.destroy()
       return void this.#record(call, outcome, statusCode, answer === failure ? message : undefined)
@@ -242,12 +266,27 @@ export class RequestHandler {
   }
 
   /** @param reason of a stream that was cut */
-  #record({ exchange, requestId, caller, startedAt, match }: Call, outcome: string, status?: number, reason?: string) {
+  #record(
+    { exchange, requestId, caller, startedAt, match }: Call,
+    outcome: string,
+    status?: number,
+    reason?: string,
+  ) {
     const milliseconds = Math.round((this.#options.now() - startedAt) * 1000) / 1000
     const { method, socket } = exchange.request
     const token = caller?.name
     const path = match?.path
     const from = socket.remoteAddress
-    this.#options.log.record({ requestId, status, outcome, milliseconds, token, method, path, reason, from })
+    this.#options.log.record({
+      requestId,
+      status,
+      outcome,
+      milliseconds,
+      token,
+      method,
+      path,
+      reason,
+      from,
+    })
   }
 }

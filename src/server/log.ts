@@ -75,9 +75,10 @@ export class Log {
 
   /** Of a failure that the client did not cause. Only a defect has a stack. */
   error(error: unknown, requestId?: string): void {
-    if (error instanceof PlantsError && error.type !== 'defect') {
-      const { type: code, message, cause } = error
-      const reason = cause === undefined || message.includes(reasonOf(cause)) ? undefined : reasonOf(cause)
+    if (error instanceof PlantsError && error.kind !== 'defect') {
+      const { kind: code, message, cause } = error
+      const reason =
+        cause === undefined || message.includes(reasonOf(cause)) ? undefined : reasonOf(cause)
       this.#add('error', { requestId, code, reason }, message)
     } else this.#add('error', { requestId, err: error }, 'failed')
     void this.flush()
@@ -134,7 +135,19 @@ function wordsOf(fields: Fields): unknown[] {
   const { status, outcome, method, path, milliseconds, token, code, reason, from } = fields
   if (outcome !== undefined) {
     const duration = typeof milliseconds === 'number' ? `${Math.round(milliseconds)} ms` : undefined
-    return [status, outcome, method, path, duration, token && `token ${token}`, code, reason, reason && from]
+    return [
+      status,
+      outcome,
+      method,
+      path,
+      duration,
+      token && `token ${token}`,
+      code,
+      reason,
+      reason && from,
+    ]
   }
-  return Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]))
+  return Object.entries(fields).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}=${value}`],
+  )
 }

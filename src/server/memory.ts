@@ -45,7 +45,8 @@ export class Shares {
   ask(holder: unknown, amount: number, response: ServerResponse): Hold | Promise<Hold> {
     const share = this.#shares.get(holder) ?? { used: 0, requests: 0, waiting: new Set() }
     this.#shares.set(holder, share)
-    if (share.waiting.size === 0 && this.#hasRoom(share, amount)) return this.#grant(holder, share, amount)
+    if (share.waiting.size === 0 && this.#hasRoom(share, amount))
+      return this.#grant(holder, share, amount)
     return new Promise((resolve, reject) => {
       const end = () => {
         share.waiting.delete(waiter)

@@ -41,7 +41,8 @@ export class Streams {
   /** Throws 503. */
   add(stream: Stream): Stream {
     for (const { token } of this.#open)
-      if (token === stream.token) throw busy('This token is reading a stream already, and may read one at a time')
+      if (token === stream.token)
+        throw busy('This token is reading a stream already, and may read one at a time')
     const isFull = this.#open.size >= Math.min(maxStreams, this.#store.maxSnapshots)
     // Streams that begin before others have ended would keep the log from ever being emptied.
     if (isFull || (this.#open.size > 0 && this.#store.logSize() > maxLog)) throw busy()
@@ -61,9 +62,16 @@ export class Streams {
     this.#timer = setTimeout(() => this.#check(), checkInterval)
     const [oldest] = this.#open
     if (oldest && this.#now() - oldest.startedAt >= minDuration && this.#store.logSize() > maxLog)
-      cut(oldest, new HttpError(503, 'The stream kept the log of the store from being emptied, which has passed 1 GiB'))
+      cut(
+        oldest,
+        new HttpError(
+          503,
+          'The stream kept the log of the store from being emptied, which has passed 1 GiB',
+        ),
+      )
     for (const stream of this.#open) {
-      if (this.#now() - stream.startedAt >= maxDuration) cut(stream, new HttpError(503, 'The stream took too long'))
+      if (this.#now() - stream.startedAt >= maxDuration)
+        cut(stream, new HttpError(503, 'The stream took too long'))
       stream.authenticate().catch((error: unknown) => {
         if (error instanceof HttpError && error.error === 401) cut(stream, error) // not for a lookup that fails
       })

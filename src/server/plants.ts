@@ -32,7 +32,13 @@ export function plantHandlers(store: OwnStore): Handlers {
   ): Promise<Answer> => {
     const closed = new AbortController()
     response.once('close', () => closed.abort(busy()))
-    const list = store.read({ ...query, limit: limit + 1, signal: closed.signal, waited, inPages: true })
+    const list = store.read({
+      ...query,
+      limit: limit + 1,
+      signal: closed.signal,
+      waited,
+      inPages: true,
+    })
     const { plants, hasNext } = await pageOf(list, limit)
     const next = `<plants?${queryText({ ...query, limit, after: plants.at(-1)?.id })}>; rel="next"`
     const body = `[${plants.map(toWireJson).join()}]`
@@ -47,13 +53,21 @@ export function plantHandlers(store: OwnStore): Handlers {
   return {
     createPlant: async ({ request, body, waited }) => {
       const key = parseIdempotencyKey(request.headers)
-      const { plant } = await writeOne(store, { type: 'create', plant: plantInBody(body), key }, { waited })
+      const { plant } = await writeOne(
+        store,
+        { type: 'create', plant: plantInBody(body), key },
+        { waited },
+      )
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
     listPlants: async (input) => {
       const { headers, url = '' } = input.request
-      if (!/application\/x-ndjson/i.test(headers.accept ?? '')) return page(input, parseListQuery(url))
-      const pieces = snapshot({ ...parseListQuery(url, Number.MAX_SAFE_INTEGER), waited: input.waited })
+      if (!/application\/x-ndjson/i.test(headers.accept ?? ''))
+        return page(input, parseListQuery(url))
+      const pieces = snapshot({
+        ...parseListQuery(url, Number.MAX_SAFE_INTEGER),
+        waited: input.waited,
+      })
       return { outcome: 'read', status: 200, contentType: 'application/x-ndjson', body: '', pieces }
     },
     getPlant: async (input) => {
@@ -63,8 +77,13 @@ export function plantHandlers(store: OwnStore): Handlers {
       return { outcome: 'read', status: 200, body: toWireJson(plant) }
     },
     updatePlant: async (input) =>
-      changed({ type: 'update', patch: patchInBody(input.body, idInPath(input)) }, 'updated', input),
-    deletePlant: async (input) => changed({ type: 'delete', id: idInPath(input) }, 'deleted', input),
+      changed(
+        { type: 'update', patch: patchInBody(input.body, idInPath(input)) },
+        'updated',
+        input,
+      ),
+    deletePlant: async (input) =>
+      changed({ type: 'delete', id: idInPath(input) }, 'deleted', input),
   }
 }
 

@@ -51,9 +51,16 @@ const patchTypes = 'application/merge-patch+json, application/json'
 
 /** Throws 415 or 413. */
 export function validateBodyHeaders({ method, headers }: IncomingMessage, bodyLimit: number): void {
-  const { 'content-type': type = '', 'content-encoding': coding = 'identity', 'content-length': length = '0' } = headers
+  const {
+    'content-type': type = '',
+    'content-encoding': coding = 'identity',
+    'content-length': length = '0',
+  } = headers
   const isPatch = method === 'PATCH'
-  if (!isJsonType(type) && !(isPatch && isJsonType(type.replace(/^application\/merge-patch\+/i, 'application/')))) {
+  if (
+    !isJsonType(type) &&
+    !(isPatch && isJsonType(type.replace(/^application\/merge-patch\+/i, 'application/')))
+  ) {
     const found = headers['content-type'] === undefined ? 'is missing' : `was ${quote(type)}`
     const types = isPatch ? 'application/merge-patch+json or application/json' : 'application/json'
     const message = `Content-Type must be ${types}, but ${found}`
@@ -78,7 +85,11 @@ export function patchInBody(bytes: Buffer, id: bigint): PlantPatch {
   const value = isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
   const patch = parsePatch(value)
   if (!patch) throw new HttpError(422, invalidPlant(problemsOf(value, 'patch')))
-  if (patch.id !== id) throw new HttpError(422, invalidPlant([`id must be ${id}, as in the path, but was ${patch.id}`]))
+  if (patch.id !== id)
+    throw new HttpError(
+      422,
+      invalidPlant([`id must be ${id}, as in the path, but was ${patch.id}`]),
+    )
   return patch
 }
 
@@ -95,17 +106,21 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
   const key = headers['idempotency-key']
   // Node joins repeated headers with a comma and a space, and a key cannot contain a space.
   if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
-  throw new HttpError(400, 'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated')
+  throw new HttpError(
+    400,
+    'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated',
+  )
 }
 
 /** Only canonical decimal digits are valid, so that a plant has one URL. Throws 400. */
 export function parseIdText(text: string, name = 'id'): bigint {
   const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
-  if (id === undefined || String(id) !== text) throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
+  if (id === undefined || String(id) !== text)
+    throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
   return id
 }
 
-/** Throws 400 for a parameter that is unknown, repeated or malformed. */
+/** Throws 400 for a parameter that is unknown, repeated or inputError. */
 export function parseListQuery(url: string, maxLimit = maxPage): ReadQuery {
   const parameters = parametersOf(url, ['limit', 'order', 'after', 'tag', 'noTag', 'search'])
   const { limit, order = 'asc', after, tag, noTag = 'false', search } = parameters
@@ -114,7 +129,8 @@ export function parseListQuery(url: string, maxLimit = maxPage): ReadQuery {
     throw invalid(`limit must be a whole number from 1 to ${maxLimit}`, limit)
   if (order !== 'asc' && order !== 'desc') throw invalid('order must be asc or desc', order)
   if (noTag !== 'true' && noTag !== 'false') throw invalid('noTag must be true or false', noTag)
-  if (noTag === 'true' && tag !== undefined) throw new HttpError(400, 'tag and noTag cannot be used together')
+  if (noTag === 'true' && tag !== undefined)
+    throw new HttpError(400, 'tag and noTag cannot be used together')
   const { length } = Array.from(search ?? '')
   if (length > maxSearch)
     throw new HttpError(400, `search must have at most ${maxSearch} characters, but has ${length}`)
@@ -134,19 +150,28 @@ export function parseListQuery(url: string, maxLimit = maxPage): ReadQuery {
 /** Throws 400 for a parameter, and for a condition (RFC 9110, 13.1) of a change. */
 export function requireUnconditional({ method, url = '', headers }: IncomingMessage): void {
   parametersOf(url, [])
-  const condition = ['If-Match', 'If-None-Match'].find((name) => headers[name.toLowerCase()] !== undefined)
+  const condition = ['If-Match', 'If-None-Match'].find(
+    (name) => headers[name.toLowerCase()] !== undefined,
+  )
   if (condition !== undefined && method !== 'GET' && method !== 'HEAD')
-    throw new HttpError(400, `${condition} is not supported: this service has no conditional requests`)
+    throw new HttpError(
+      400,
+      `${condition} is not supported: this service has no conditional requests`,
+    )
 }
 
-function parametersOf<Name extends string>(url: string, known: readonly Name[]): Partial<Record<Name, string>> {
+function parametersOf<Name extends string>(
+  url: string,
+  known: readonly Name[],
+): Partial<Record<Name, string>> {
   const parameters: Partial<Record<Name, string>> = {}
   for (const part of url.replace(/^[^?]*\??|#.*$/gs, '').split('&')) {
     if (part === '') continue
     const given = decode(part.replace(/=.*/s, ''))
     const name = known.find((each) => each === given)
     const others = known.length > 0 ? `, only ${known.join(', ')}` : ''
-    if (name === undefined) throw new HttpError(400, `There is no parameter ${quote(given)}${others}`)
+    if (name === undefined)
+      throw new HttpError(400, `There is no parameter ${quote(given)}${others}`)
     if (name in parameters) throw new HttpError(400, `The parameter ${name} must be given once`)
     parameters[name] = decode(part.replace(/^[^=]*=?/, ''))
   }

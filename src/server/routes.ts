@@ -33,7 +33,11 @@ export class Routes {
     this.#basePath = basePath
     this.#rights = rights
     this.#cors = cors
-    const answer = { outcome: 'described', status: 200, body: Buffer.from(openApi(basePath, rights)) }
+    const answer = {
+      outcome: 'described',
+      status: 200,
+      body: Buffer.from(openApi(basePath, rights)),
+    }
     // The specification's operation exists in every service: one that does not offer it rejects each create.
     const offered = operations.filter(({ right }) => right === 'create' || rights.includes(right))
     for (const route of [...offered, { method: 'GET', path: '/openapi.json', answer }]) {
@@ -45,7 +49,9 @@ export class Routes {
   /** Undefined for a path that is not in the table. */
   match(url: string): Match | undefined {
     // A target may have a scheme and a host (RFC 9112, 3.2.2), which do not count.
-    const target = this.#byPath.has(url) ? url : url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
+    const target = this.#byPath.has(url)
+      ? url
+      : url.replace(/^https?:\/\/[^/?#]*(?=\/)/i, '').replace(/[?#].*/s, '')
     const start = target.lastIndexOf('/') + 1
     const id = target.slice(start)
     const path = this.#byPath.has(target) || id === '' ? target : `${target.slice(0, start)}{id}`
@@ -61,10 +67,16 @@ export class Routes {
     if (route) return route
     const offered = routes.filter((each) => 'answer' in each || this.#rights.includes(each.right))
     if (offered.length === 0)
-      throw new HttpError(404, `There is nothing at this path. The API is described at ${this.#basePath}/openapi.json`)
+      throw new HttpError(
+        404,
+        `There is nothing at this path. The API is described at ${this.#basePath}/openapi.json`,
+      )
     const headers = preflightHeaders(request, this.#cors)
-    if (headers) return { method, path, answer: { outcome: 'preflight', status: 204, body: '', headers } }
-    const allowed = offered.map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method)).join(', ')
+    if (headers)
+      return { method, path, answer: { outcome: 'preflight', status: 204, body: '', headers } }
+    const allowed = offered
+      .map((each) => (each.method === 'GET' ? 'GET, HEAD' : each.method))
+      .join(', ')
     throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
   }
 }

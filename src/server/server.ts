@@ -37,7 +37,8 @@ interface HttpServerOptions {
 }
 
 /** The ciphers of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
-const ciphers = 'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20'
+const ciphers =
+  'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20'
 
 /** In milliseconds. */
 const headersTimeout = 10_000
@@ -102,8 +103,12 @@ export class HttpServer {
     })
     server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#add(socket))
     for (const event of ['request', 'checkContinue', 'checkExpectation'])
-      server.on(event, (request: IncomingMessage, response: ServerResponse) => this.#receive(request, response))
-    server.on('clientError', (error: Error, socket: Socket) => this.#reject(socket, systemCode(error) ?? ''))
+      server.on(event, (request: IncomingMessage, response: ServerResponse) =>
+        this.#receive(request, response),
+      )
+    server.on('clientError', (error: Error, socket: Socket) =>
+      this.#reject(socket, systemCode(error) ?? ''),
+    )
     // Nothing was sent or received for so long. A client may wait for its response, or get a 408.
     server.setTimeout(requestTimeout, (socket) => {
       if (socket.writableLength > 0 || this.#connections.get(socket)?.length === 0) socket.destroy()
@@ -138,7 +143,8 @@ export class HttpServer {
     this.#handleArrived()
     // Who has just connected may still send a request.
     for (let turn = 0; this.#connections.size > 0 && !isOver(); turn += 1) {
-      if (turn >= 10) for (const [socket, { length }] of this.#connections) if (length === 0) socket.destroy()
+      if (turn >= 10)
+        for (const [socket, { length }] of this.#connections) if (length === 0) socket.destroy()
       await wait(pause)
     }
     this.abort()
@@ -227,7 +233,8 @@ export class HttpServer {
     socket.pause()
     if (!this.#paused) setImmediate(() => this.#resume())
     this.#paused ??= []
-    for (const other of this.#connections.keys()) if (!other.isPaused()) this.#paused.push(other.pause())
+    for (const other of this.#connections.keys())
+      if (!other.isPaused()) this.#paused.push(other.pause())
   }
 
   #resume(): void {

@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { chmodSync, lstatSync, unlinkSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { malformed, PlantsError, systemCode, systemReason } from '../platform/errors.js'
+import { PlantsError, systemCode, systemReason, usageError } from '../platform/errors.js'
 import { isLoopback } from '../platform/urls.js'
 import { maxSocketPathBytes } from '../stores/common/address.js'
 import type { OwnStore } from '../stores/common/store.js'
@@ -68,7 +68,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     isOnlyCaller: () => http?.connectionCount === 1,
     onCommit: (count) => metrics?.recordCommit(count),
     onCreated: async (path) => log.info(`Created store ${path}`),
-    onAway: (failure) => (failure ? warn(`${failure.message}. Requests wait for it`) : log.info('The store is back')),
+    onAway: (failure) =>
+      failure ? warn(`${failure.message}. Requests wait for it`) : log.info('The store is back'),
   })
   let stop = () => store.close()
   try {
@@ -76,7 +77,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const findToken = await options.openTokenSource(store.tokens, warn)
     const routes = new Routes(basePath, rights, cors)
     const memory = new Shares(64 * bodyLimit + otherMemory, timeout, now)
-    const parts = { handlers: plantHandlers(store), routes, memory, streams: new Streams(store, now), log }
+    const parts = {
+      handlers: plantHandlers(store),
+      routes,
+      memory,
+      streams: new Streams(store, now),
+      log,
+    }
     handler = new RequestHandler({ ...parts, rights, findToken, bodyLimit, cors, now })
     const server = new HttpServer(handler.handle, { limits, tls, log })
     http = server
@@ -88,19 +95,26 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       )
       return Promise.race([checked, wait(1000, false, { ref: false })])
     }
-    const admin = metrics && adminServer({ metrics, host, isReady, error: (error) => log.error(error) })
+    const admin =
+      metrics && adminServer({ metrics, host, isReady, error: (error) => log.error(error) })
     stop = async () => {
       server.abort()
       admin?.close().closeAllConnections()
       await store.close()
     }
-    const address = await listen(server.server, options.listen, { basePath, isSecure: tls !== undefined })
+    const address = await listen(server.server, options.listen, {
+      basePath,
+      isSecure: tls !== undefined,
+    })
     const adminAddress = options.admin && admin && (await listen(admin, options.admin))
     await options.onListening?.(store.tokens)
     log.info('listening', { address, admin: adminAddress })
     if (!isLocal(options.listen) && !tls)
-      warn('Other machines can reach this address. Without TLS, tokens and plants can be read on the network')
-    if (options.admin && !isLocal(options.admin)) warn('Other machines can reach the admin port, which needs no token')
+      warn(
+        'Other machines can reach this address. Without TLS, tokens and plants can be read on the network',
+      )
+    if (options.admin && !isLocal(options.admin))
+      warn('Other machines can reach the admin port, which needs no token')
     return {
       address,
       drain: async (milliseconds) => {
@@ -159,20 +173,24 @@ const anotherPath = 'Give another path with --socket'
 async function prepareSocket(path: string): Promise<void> {
   if (Buffer.byteLength(path) > maxSocketPathBytes)
     // The system would truncate it.
-    throw malformed(`${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`, anotherPath)
+    throw usageError(
+      `${path} is longer than the ${maxSocketPathBytes} bytes of a socket's path`,
+      anotherPath,
+    )
   const stats = lstatSync(path, { throwIfNoEntry: false })
   if (!stats) return
-  if (!stats.isSocket()) throw malformed(`${path} exists and is not a socket`, anotherPath)
+  if (!stats.isSocket()) throw usageError(`${path} exists and is not a socket`, anotherPath)
   // Only ECONNREFUSED proves that nobody listens: there may be no permission, or a full queue.
   const socket = connect(path)
   const failure = await once(socket, 'connect').then(() => undefined, systemCode)
   socket.destroy()
-  if (failure !== 'ECONNREFUSED') throw inUse(path, `Stop the other service, or ${anotherPath.toLowerCase()}`)
+  if (failure !== 'ECONNREFUSED')
+    throw inUse(path, `Stop the other service, or ${anotherPath.toLowerCase()}`)
   unlinkSync(path)
 }
 
 function inUse(what: string, hint: string): PlantsError {
-  return new PlantsError('unavailable', `${what} is in use by another program`, { hint, retryable: true })
+  return new PlantsError('unavailable', `${what} is in use by another program`, { hint })
 }
 
 function explain(error: unknown, address: ListenAddress): unknown {
@@ -180,16 +198,17 @@ function explain(error: unknown, address: ListenAddress): unknown {
   if (code === undefined) return error
   if ('path' in address) {
     // The system does not tell the two apart.
-    const reason = systemReason(error, { EACCES: 'permission denied, or there is no such directory' })
-    return malformed(`${address.path}: ${reason}`, anotherPath, error)
+    const reason = systemReason(error)
+    return usageError(`${address.path}: ${reason}`, anotherPath, error)
   }
   const { host, port, isAdmin } = address
   const option = `--${isAdmin ? 'admin-' : ''}`
   const another = `Give another with ${option}port`
-  if (code === 'EADDRINUSE') return inUse(`Port ${port} of ${host}`, `${another}, or 0 for any free port`)
+  if (code === 'EADDRINUSE')
+    return inUse(`Port ${port} of ${host}`, `${another}, or 0 for any free port`)
   if (code === 'EACCES' || code === 'EPERM')
-    return malformed(`Port ${port} of ${host}: permission denied`, another, error)
+    return usageError(`Port ${port} of ${host}: permission denied`, another, error)
   if (!['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code)) return error
   const hint = `Give ${option}host 127.0.0.1, or 0.0.0.0 for all of them`
-  return malformed(`${host} is not an address of this machine`, hint, error)
+  return usageError(`${host} is not an address of this machine`, hint, error)
 }

@@ -27,7 +27,8 @@ export const schemes: Record<Address['scheme'], StoreScheme> = {
   postgres: {
     noun: 'a database',
     pattern: /^postgres(ql)?:/i,
-    parse: async (...text) => (await import('./postgres/postgres-address.js')).parsePostgres(...text),
+    parse: async (...text) =>
+      (await import('./postgres/postgres-address.js')).parsePostgres(...text),
   },
   sqlite: { noun: 'a file', pattern: undefined, parse: parseSqlite },
 }
@@ -40,12 +41,23 @@ export function schemeOfText(text: string): Address['scheme'] {
 const maxAddress = 4096
 
 /** @param source names the address in messages */
-export async function parseAddress(text: string, source: string, context: AddressContext): Promise<Address> {
-  if (text.includes('\0')) throw addressError(source, 'contains U+0000, which is not allowed in an address')
-  if (text.length > maxAddress) throw addressError(source, `is longer than ${maxAddress} characters`)
+export async function parseAddress(
+  text: string,
+  source: string,
+  context: AddressContext,
+): Promise<Address> {
+  if (text.includes('\0'))
+    throw addressError(source, 'contains U+0000, which is not allowed in an address')
+  if (text.length > maxAddress)
+    throw addressError(source, `is longer than ${maxAddress} characters`)
   if (text === 'local')
-    return { scheme: 'sqlite', name: join(await context.dataFolder(), 'plants.db'), isDefault: true }
-  if (text.includes('\uFFFD')) throw addressError(source, 'is a path that is not UTF-8, or holds U+FFFD')
+    return {
+      scheme: 'sqlite',
+      name: join(await context.dataFolder(), 'plants.db'),
+      isDefault: true,
+    }
+  if (text.includes('\uFFFD'))
+    throw addressError(source, 'is a path that is not UTF-8, or holds U+FFFD')
   return schemes[schemeOfText(text)].parse(text, source, context)
 }
 

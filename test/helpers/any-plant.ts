@@ -17,6 +17,12 @@ export function int64(): fc.Arbitrary<bigint> {
 export function text(): fc.Arbitrary<string> {
   const awkward =
     '\u0001\t\n\r\u001b\u007f\u0085\u009b\u00ad\u0301\u061c\u200b\u200d\u2028\u202e\ufeff\uffff\u{1f331}\u{10ffff}"\'\\-=%$ '
-  const anyText = fc.string({ unit: 'binary', size: 'medium' }).map((characters) => characters.replaceAll('\0', ''))
-  return fc.oneof(anyText, fc.string({ unit: 'grapheme' }), fc.string({ unit: fc.constantFrom(...awkward) }))
+  const anyText = fc
+    .string({ unit: 'binary', size: 'medium' })
+    .map((characters) => characters.replaceAll('\0', ''))
+  return fc.oneof(
+    anyText,
+    fc.string({ unit: 'grapheme' }),
+    fc.string({ unit: fc.constantFrom(...awkward) }),
+  )
 }

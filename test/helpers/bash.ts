@@ -11,13 +11,23 @@ import type { World } from './world.js'
 
 export function bashOptions(user: World, env: Record<string, string> = {}) {
   return {
-    ...({ stdin: 'ignore', reject: false, stripFinalNewline: false, cwd: user.home, extendEnv: false } as const),
+    ...({
+      stdin: 'ignore',
+      reject: false,
+      stripFinalNewline: false,
+      cwd: user.home,
+      extendEnv: false,
+    } as const),
     env: { PATH: process.env['PATH'], HOME: user.home, ...withoutCache, ...user.env, ...env },
   }
 }
 
 /** Runs a script in which "$plants" is the program. A pipe fails when any part of it does. */
-export async function bash(user: World, script: string, env: Record<string, string> = {}): Promise<ProcessResult> {
+export async function bash(
+  user: World,
+  script: string,
+  env: Record<string, string> = {},
+): Promise<ProcessResult> {
   const args = ['-c', `set -o pipefail; plants=$0; ${script}`, bin]
   const { exitCode, stdout, stderr } = await execa('bash', args, bashOptions(user, env))
   return { code: exitCode, out: stdout, err: stderr }
@@ -38,7 +48,12 @@ interface Piped {
 }
 
 /** Runs a command line whose stdout (1) or stderr (2) is a pipe of 64 KiB that the test reads itself. */
-export function intoPipe(user: World, fd: 1 | 2, line: string, { before = '', isFull = false, env }: Piped = {}) {
+export function intoPipe(
+  user: World,
+  fd: 1 | 2,
+  line: string,
+  { before = '', isFull = false, env }: Piped = {},
+) {
   const path = pipeIn(user.home)
   const both = openSync(path, constants.O_RDWR | constants.O_NONBLOCK) // one end alone would wait for the other
   const reader = openSync(path, 'r')

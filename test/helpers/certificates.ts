@@ -27,18 +27,30 @@ export interface Subject {
   isRsa?: boolean
 }
 
-export function certificate({ names, isExpired = false, issuer, isAuthority = false, isRsa }: Subject): Certificate {
+export function certificate({
+  names,
+  isExpired = false,
+  issuer,
+  isAuthority = false,
+  isRsa,
+}: Subject): Certificate {
   const folder = temporaryFolder()
   const [path, keyPath] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
   const algorithm = isRsa ? 'RSA' : 'EC -pkeyopt ec_paramgen_curve:prime256v1'
-  const extensions = [`subjectAltName=${names.join()}`, `basicConstraints=critical,CA:${isAuthority}`]
-  const signer = issuer ? `-CA ${issuer.path} -CAkey ${issuer.keyPath} -CAcreateserial` : '-signkey key.pem'
+  const extensions = [
+    `subjectAltName=${names.join()}`,
+    `basicConstraints=critical,CA:${isAuthority}`,
+  ]
+  const signer = issuer
+    ? `-CA ${issuer.path} -CAkey ${issuer.keyPath} -CAcreateserial`
+    : '-signkey key.pem'
   const steps = [
     `genpkey -out key.pem -algorithm ${algorithm}`,
     `req -new -key key.pem -out request.pem -subj /CN=plants -addext ${extensions.join(' -addext ')}`,
     `x509 -req -in request.pem -out cert.pem -days ${isExpired ? -1 : 2} -copy_extensions copy ${signer}`,
   ]
-  if (!steps.every((step) => openssl(step, folder) === 0)) throw new Error('openssl has made no certificate')
+  if (!steps.every((step) => openssl(step, folder) === 0))
+    throw new Error('openssl has made no certificate')
   return { cert: readFileSync(path, 'utf8'), key: readFileSync(keyPath, 'utf8'), path, keyPath }
 }
 

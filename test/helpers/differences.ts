@@ -3,7 +3,9 @@ import { bin } from './process.js'
 
 /** Whether the program under test is the standalone executable, or another that runs on Bun. */
 const isExecutable = / on Bun /.test(
-  spawnSync(bin, ['doctor', '--output', 'ndjson'], { env: { PATH: process.env['PATH'] } }).stdout.toString(),
+  spawnSync(bin, ['doctor', '--output', 'ndjson'], {
+    env: { PATH: process.env['PATH'] },
+  }).stdout.toString(),
 )
 
 /** With which code a `plants list` ends, by what is odd around it. */
@@ -15,8 +17,13 @@ export const oddSurroundings = ofProgram({
 /** Whether clients that connect while a service closes its port are answered. Bun closes their connections with it. */
 export const answersAtClose = !isExecutable
 
-function ofProgram(table: Record<string, [ofPackage: string, ofExecutable: string]>): ReadonlyMap<string, string> {
+function ofProgram(
+  table: Record<string, [ofPackage: string, ofExecutable: string]>,
+): ReadonlyMap<string, string> {
   return new Map(
-    Object.entries(table).map(([name, [ofPackage, ofExecutable]]) => [name, isExecutable ? ofExecutable : ofPackage]),
+    Object.entries(table).map(([name, [ofPackage, ofExecutable]]) => [
+      name,
+      isExecutable ? ofExecutable : ofPackage,
+    ]),
   )
 }

@@ -27,7 +27,8 @@ export class Disk extends World {
   async examine(
     flags = '',
     env: Record<string, string> = {},
-    run: (line: string) => Promise<Pick<ProcessResult, 'code' | 'out' | 'err'>> = (line) => this.run(line, { env }),
+    run: (line: string) => Promise<Pick<ProcessResult, 'code' | 'out' | 'err'>> = (line) =>
+      this.run(line, { env }),
   ) {
     const before = treeOf(this.home)
     const { code, out, err } = await run(`doctor --output ndjson${flags && ` ${flags}`}`)
@@ -40,7 +41,12 @@ export class Disk extends World {
     for (const { state, hint } of findings) expect(hint === undefined).toBe(state === 'ok') // each says what to do
     const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
     const said = err.split('\n').filter(Boolean)
-    if (failures > 0) expect(JSON.parse(said.pop() ?? '')).toEqual({ error: 500, message, hint: 'See the hints above' })
+    if (failures > 0)
+      expect(JSON.parse(said.pop() ?? '')).toEqual({
+        error: 500,
+        message,
+        hint: 'See the hints above',
+      })
     expect(said).toEqual([])
     return { findings, ill: findings.filter(({ state }) => state !== 'ok') }
   }

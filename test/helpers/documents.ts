@@ -22,7 +22,9 @@ export const documentation = [...pages.values()].join('\n')
 
 /** The addresses in a text that lead nowhere (RFC 2606). https://plants.example.com is the reader's own service. */
 export function placeholders(text: string): string[] {
-  return [...text.matchAll(/https?:\/\/[\w.-]+\.(?:example|invalid|test)(?![\w-]|\.\w)/g)].map(([address]) => address)
+  return [...text.matchAll(/https?:\/\/[\w.-]+\.(?:example|invalid|test)(?![\w-]|\.\w)/g)].map(
+    ([address]) => address,
+  )
 }
 
 /** A block between two fences. */
@@ -34,5 +36,8 @@ export interface Block {
 
 /** The blocks of a page in their order. */
 export function blocksOf(page: string): Block[] {
-  return [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({ language, text }))
+  return [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({
+    language,
+    text,
+  }))
 }

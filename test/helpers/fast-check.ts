@@ -13,6 +13,9 @@ export function check<Values extends [unknown, ...unknown[]]>(
   arbitraries: { [At in keyof Values]: fc.Arbitrary<Values[At]> },
   holds: (...values: Values) => unknown,
 ): Promise<void> {
-  const property = fc.asyncProperty(fc.tuple<Values>(...arbitraries), async (values) => void (await holds(...values)))
+  const property = fc.asyncProperty(
+    fc.tuple<Values>(...arbitraries),
+    async (values) => void (await holds(...values)),
+  )
   return fc.assert(property, { numRuns: rounds(times) })
 }

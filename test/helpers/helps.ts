@@ -10,12 +10,15 @@ export const program = programOf(io)
 for (const command of program.commands) await loadCommand(command, io)
 
 /** The names of the commands that help lists, without `help`. */
-export const commandNames = program.commands.map((command) => command.name()).filter((name) => name !== 'help')
+export const commandNames = program.commands
+  .map((command) => command.name())
+  .filter((name) => name !== 'help')
 
 /** The command with this name, or with those of its parent and itself; undefined if there is none. */
 export function commandAt(words: string[]): Command | undefined {
   return words.reduce<Command | undefined>(
-    (command, word) => command?.commands.find((each) => each.name() === word || each.aliases().includes(word)),
+    (command, word) =>
+      command?.commands.find((each) => each.name() === word || each.aliases().includes(word)),
     program,
   )
 }

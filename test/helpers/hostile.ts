@@ -99,11 +99,18 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     if (end < 0) return bytes
     const [line = '', ...fields] = bytes.subarray(0, end).toString('latin1').split('\r\n')
     const headers = Object.fromEntries(
-      fields.map((field) => [field.replace(/:.*/s, '').toLowerCase(), field.replace(/^.*?: */s, '')]),
+      fields.map((field) => [
+        field.replace(/:.*/s, '').toLowerCase(),
+        field.replace(/^.*?: */s, ''),
+      ]),
     )
     const next = end + 4 + parseInt(headers['content-length'] ?? '0', 10)
     if (bytes.length < next) return bytes
-    const request = { line: line.replace(/ HTTP.*/, ''), headers, body: bytes.subarray(end + 4, next).toString() }
+    const request = {
+      line: line.replace(/ HTTP.*/, ''),
+      headers,
+      body: bytes.subarray(end + 4, next).toString(),
+    }
     this.requests.push(request)
     this.#answer(request, socket)
     this.emit('request', request)
@@ -128,12 +135,19 @@ export function http(
   headers: Record<string, string | number> = {},
 ): Buffer {
   const bytes = Buffer.from(body)
-  const fields = { ...('Transfer-Encoding' in headers ? {} : { 'Content-Length': bytes.length }), ...headers }
+  const fields = {
+    ...('Transfer-Encoding' in headers ? {} : { 'Content-Length': bytes.length }),
+    ...headers,
+  }
   const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.concat([Buffer.from(`HTTP/1.1 ${status} Said\r\n${head.join('')}\r\n`), bytes])
 }
 
-export function json(status: number, value: unknown, headers: Record<string, string | number> = {}): Buffer {
+export function json(
+  status: number,
+  value: unknown,
+  headers: Record<string, string | number> = {},
+): Buffer {
   return http(status, typeof value === 'string' ? value : JSON.stringify(value), {
     'Content-Type': 'application/json',
     ...headers,

@@ -24,7 +24,12 @@ export interface Outcome {
   requests: string[]
 }
 
-export const created: Outcome = { code: 0, out: '{"name":"Fern"}\n', said: [], requests: ['POST /plants'] }
+export const created: Outcome = {
+  code: 0,
+  out: '{"name":"Fern"}\n',
+  said: [],
+  requests: ['POST /plants'],
+}
 
 /** Creates plant 1, Fern, at a service; every request for it must have one and the same key. */
 export async function createAt(
@@ -47,8 +52,17 @@ export function createIn(
   env: Record<string, string> = {},
   now = () => 0,
 ): Promise<Result> {
-  const usual = { '--id': '1', '--name': 'Fern', '--output': 'json', '--timeout': '1h', '--store': store }
-  return runPlants(withUsual(usual, ['create', ...flags]), { env: { PLANTS_TOKEN: token, ...env }, now })
+  const usual = {
+    '--id': '1',
+    '--name': 'Fern',
+    '--output': 'json',
+    '--timeout': '1h',
+    '--store': store,
+  }
+  return runPlants(withUsual(usual, ['create', ...flags]), {
+    env: { PLANTS_TOKEN: token, ...env },
+    now,
+  })
 }
 
 export function linesOf(err: string, service: Hostile): unknown[] {
@@ -90,7 +104,11 @@ export async function openHttp(
 }
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */
-export async function ownService(listen: ListenAddress, path: string, basePath = ''): Promise<string> {
+export async function ownService(
+  listen: ListenAddress,
+  path: string,
+  basePath = '',
+): Promise<string> {
   const service = await serveHere({
     openStore: (events) => SqliteStore.open(fileAddress(path), openOptions(events)),
     openTokenSource: async () => fixedToken(token, { name: 'test', rights }),

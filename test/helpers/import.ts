@@ -1,5 +1,13 @@
 import { createHash } from 'node:crypto'
-import { createWriteStream, existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  createWriteStream,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { pipeIn } from './bash.js'
@@ -36,7 +44,11 @@ export function shuffled(lines: readonly string[]): string[] {
   return lines.map((_, index) => lines[(index * prime) % lines.length] ?? '')
 }
 
-export function writeLines(folder: string, lines: readonly string[], name = 'plants.ndjson'): string {
+export function writeLines(
+  folder: string,
+  lines: readonly string[],
+  name = 'plants.ndjson',
+): string {
   const path = join(folder, name)
   writeFileSync(path, `${lines.join('\n')}\n`)
   return path
@@ -71,7 +83,9 @@ export function allCreated(created: number): Counts {
 export function journalsOf({ state }: World): string[] {
   const folder = join(state, 'imports')
   const entries = existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : []
-  const names = entries.filter((entry) => entry.isFile() && entry.name.endsWith('.db')).map(({ name }) => name)
+  const names = entries
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.db'))
+    .map(({ name }) => name)
   return names.filter((name) => {
     const db = new DatabaseSync(join(folder, name), { readOnly: true })
     const rows = db.prepare('SELECT id FROM imports WHERE state NOT LIKE \'{"done":%\'').all()
@@ -110,7 +124,8 @@ export function rejectedIn(world: World, rejects: string): Rejected[] {
       quoted = '',
       plain = '',
       cells = '',
-    } = /^(?<line>\d+).(?:"(?<quoted>(?:[^"]|"")*)"|(?<plain>[^",;\t]*)).?(?<cells>.*)$/.exec(row)?.groups ?? {}
+    } = /^(?<line>\d+).(?:"(?<quoted>(?:[^"]|"")*)"|(?<plain>[^",;\t]*)).?(?<cells>.*)$/.exec(row)
+      ?.groups ?? {}
     return { line: Number(line), reason: quoted.replaceAll('""', '"') || plain, record: cells }
   })
 }
@@ -136,7 +151,8 @@ export function digestOf(text: string): string {
 /** The most memory that a process has had, in MiB; nothing when it is gone. */
 export function peakOf(pid: number | undefined): number | undefined {
   const path = `/proc/${pid}/status`
-  const [, kilobytes] = /VmHWM:\s+(\d+) kB/.exec(existsSync(path) ? readFileSync(path, 'utf8') : '') ?? []
+  const [, kilobytes] =
+    /VmHWM:\s+(\d+) kB/.exec(existsSync(path) ? readFileSync(path, 'utf8') : '') ?? []
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024
 }
 

@@ -17,9 +17,14 @@ interface Imported {
 /** A user who imports into the default store. */
 export class Importer extends World {
   /** @param args without `import`; a text is split at its spaces */
-  async import(args: string | readonly string[] = '', stdin?: string | Uint8Array): Promise<Imported> {
+  async import(
+    args: string | readonly string[] = '',
+    stdin?: string | Uint8Array,
+  ): Promise<Imported> {
     const words = typeof args === 'string' ? (args.match(/\S+/g) ?? []) : args
-    const { code, out, err } = await this.run(['import', ...words], { ...(stdin !== undefined && { stdin }) })
+    const { code, out, err } = await this.run(['import', ...words], {
+      ...(stdin !== undefined && { stdin }),
+    })
     expect(out !== '').toBe(code === 0 || code === 6)
     return { code, ...(out !== '' && countsIn(out)), err }
   }
@@ -47,7 +52,9 @@ export function plant(id: number | bigint | string, name = `Plant ${id}`, tag?: 
 }
 
 function countsIn(out: string): object {
-  const { rejected, reasons, seconds, rate, ...counts } = JSON.parse(out.trimEnd().split('\n').at(-1) ?? '')
+  const { rejected, reasons, seconds, rate, ...counts } = JSON.parse(
+    out.trimEnd().split('\n').at(-1) ?? '',
+  )
   const { created, updated, skipped, unknown } = counts
   const all = [created, updated, skipped, unknown, rejected, seconds, rate]
   expect(all.every((count) => count >= 0)).toBe(true)

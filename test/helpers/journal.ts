@@ -23,7 +23,14 @@ export function journalOf(database: Buffer, superJournal?: string): Buffer {
   if (superJournal === undefined) return Buffer.concat([header, ...records])
   const name = Buffer.from(superJournal)
   const nameSum = name.reduce((total, byte) => total + byte, 0)
-  return Buffer.concat([header, ...records, numbers(2 ** 30 / size + 1), name, numbers(name.length, nameSum), mark])
+  return Buffer.concat([
+    header,
+    ...records,
+    numbers(2 ** 30 / size + 1),
+    name,
+    numbers(name.length, nameSum),
+    mark,
+  ])
 }
 
 function checksumOf(page: Buffer): number {

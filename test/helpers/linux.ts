@@ -9,7 +9,8 @@ import { temporaryFolder } from './temporary.js'
 /** What only Linux lets a test do, and only where its tools are installed: tests that need it say so in their names. */
 export const isLinux = process.platform === 'linux'
 export const canTrace = isLinux && spawnSync('strace', ['-o', '/dev/null', 'true']).status === 0
-export const canMount = isLinux && spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0
+export const canMount =
+  isLinux && spawnSync('unshare', ['-rm', 'mount', '-t', 'tmpfs', 'tmpfs', tmpdir()]).status === 0
 
 export interface SmallDisk {
   /** where it is for the processes that share its mounts */
@@ -24,7 +25,10 @@ export interface SmallDisk {
 export async function smallDisk(): Promise<SmallDisk> {
   const folder = temporaryFolder()
   const script = 'mount -t tmpfs -o size=256k,mode=700 tmpfs "$1" && echo mounted && exec cat'
-  const owner = execa('unshare', ['-rm', 'sh', '-c', script, 'sh', folder], { stdin: 'pipe', reject: false })
+  const owner = execa('unshare', ['-rm', 'sh', '-c', script, 'sh', folder], {
+    stdin: 'pipe',
+    reject: false,
+  })
   onTestFinished(async () => {
     owner.stdin.end()
     await owner

@@ -8,12 +8,17 @@ import { query, type Row } from './postgres/query.js'
 import { isHere } from './programs.js'
 
 /** Runs a program in PIDs of its own: when it is killed, so is PostgreSQL, which is no child of Patroni. */
-const contained = 'unshare --user --map-current-user --pid --ipc --fork --kill-child --mount-proc'.split(' ')
+const contained =
+  'unshare --user --map-current-user --pid --ipc --fork --kill-child --mount-proc'.split(' ')
 
 /** Patroni and etcd are Debian's: tests that need them say so in their names. */
 export function hasPatroni(): boolean {
   const [program = '', ...args] = contained
-  return isHere('patroni') && isHere('etcd') && spawnSync(program, [...args, 'true'], identity()).status === 0
+  return (
+    isHere('patroni') &&
+    isHere('etcd') &&
+    spawnSync(program, [...args, 'true'], identity()).status === 0
+  )
 }
 
 /**
@@ -55,7 +60,10 @@ class PatroniNode {
     onTestFinished(() => this.kill())
   }
 
-  static async start(name: string, place: { folder: string; bin: string; etcd: string }): Promise<PatroniNode> {
+  static async start(
+    name: string,
+    place: { folder: string; bin: string; etcd: string },
+  ): Promise<PatroniNode> {
     const folder = ownedFolder(join(place.folder, name))
     const [port, api] = [await freePort(), await freePort()]
     const config = {
@@ -69,9 +77,16 @@ class PatroniNode {
         ...{ listen: `127.0.0.1:${port}`, connect_address: `127.0.0.1:${port}` },
         ...{ bin_dir: place.bin, data_dir: join(folder, 'data'), pgpass: join(folder, 'pgpass') },
         basebackup: [{ checkpoint: 'fast' }],
-        authentication: { superuser: { username: 'postgres' }, replication: { username: 'replicator' } },
+        authentication: {
+          superuser: { username: 'postgres' },
+          replication: { username: 'replicator' },
+        },
         parameters: { unix_socket_directories: folder, dynamic_shared_memory_type: 'mmap' },
-        pg_hba: ['local all all trust', 'host all all 127.0.0.1/32 trust', 'host replication all 127.0.0.1/32 trust'],
+        pg_hba: [
+          'local all all trust',
+          'host all all 127.0.0.1/32 trust',
+          'host replication all 127.0.0.1/32 trust',
+        ],
       },
     }
     writeOwned(join(folder, 'patroni.yml'), [JSON.stringify(config)])

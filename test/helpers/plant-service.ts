@@ -89,7 +89,8 @@ export class PlantService {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.method === 'GET' && request.url?.endsWith('/openapi.json')) return this.#describe(response)
+    if (request.method === 'GET' && request.url?.endsWith('/openapi.json'))
+      return this.#describe(response)
     if (request.method === 'GET') return void response.writeHead(405).end()
     this.#underWay += 1
     this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay)
@@ -119,15 +120,25 @@ export class PlantService {
     const { name, tag }: { name: string; tag?: string } = JSON.parse(body)
     const isKnown = this.#manner.isKeyed && key !== undefined && this.#keys.get(key) === body
     if (!isKnown && this.made.has(id))
-      return { status: 400, answer: { error: 409, message: `A plant with id ${id} already exists` } }
+      return {
+        status: 400,
+        answer: { error: 409, message: `A plant with id ${id} already exists` },
+      }
     if (!isKnown) this.made.set(id, 1)
     if (key !== undefined) this.#keys.set(key, body)
     return { status: 200, answer: { name, tag } }
   }
 }
 
-function say(response: ServerResponse, status: number, body: object = {}, headers: Record<string, string> = {}): void {
-  response.writeHead(status, { 'Content-Type': 'application/json', ...headers }).end(JSON.stringify(body))
+function say(
+  response: ServerResponse,
+  status: number,
+  body: object = {},
+  headers: Record<string, string> = {},
+): void {
+  response
+    .writeHead(status, { 'Content-Type': 'application/json', ...headers })
+    .end(JSON.stringify(body))
 }
 
 /** The time that a slow service takes. Nothing is to depend on how long it is. */

@@ -73,7 +73,10 @@ function reused<Kind extends Database>(make: () => Promise<Made<Kind>>): () => P
 
 const emptied = ['plants', 'tokens', 'imports'].map((table) => `DELETE FROM plant_store.${table};`)
 
-async function makeDatabase(installation?: Installation, { isEmpty }: Content = {}): Promise<Made<Database>> {
+async function makeDatabase(
+  installation?: Installation,
+  { isEmpty }: Content = {},
+): Promise<Made<Database>> {
   const place = await shared<Place>('servers', installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
@@ -98,7 +101,10 @@ export async function ownServer(options: OwnServer = {}): Promise<PostgresServer
 }
 
 async function makeServer(options: OwnServer): Promise<Made<PostgresServer & Database>> {
-  const server = await PostgresServer.start(await shared<Template>('templates', options.installation), options)
+  const server = await PostgresServer.start(
+    await shared<Template>('templates', options.installation),
+    options,
+  )
   const remove = () => server.remove()
   process.once('disconnect', remove) // the run was killed, and has left this process alone
   const drop = async () => {

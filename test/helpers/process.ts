@@ -12,7 +12,11 @@ export interface ProcessResult {
 }
 
 /** Runs the program as a process of its own. Without `input` its stdin is /dev/null. */
-export async function plants(args: string[], folder: string, options: Options = {}): Promise<ProcessResult> {
+export async function plants(
+  args: string[],
+  folder: string,
+  options: Options = {},
+): Promise<ProcessResult> {
   return resultOf(start(args, folder, options))
 }
 
@@ -45,14 +49,28 @@ export function startUnder(
   return launch(tracer, [...tracerArgs, bin, ...args], folder, options)
 }
 
-function launch(program: string, args: string[], folder: string, { env = {}, ...options }: Options) {
-  const stdin = options.input === undefined && options.inputFile === undefined ? ({ stdin: 'ignore' } as const) : {}
+function launch(
+  program: string,
+  args: string[],
+  folder: string,
+  { env = {}, ...options }: Options,
+) {
+  const stdin =
+    options.input === undefined && options.inputFile === undefined
+      ? ({ stdin: 'ignore' } as const)
+      : {}
   const child = execa(program, args, {
     ...stdin,
     reject: false,
     stripFinalNewline: false,
     extendEnv: false,
-    env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...withoutCache, ...env },
+    env: {
+      PATH: process.env['PATH'],
+      HOME: folder,
+      PLANTS_DATA_DIR: join(folder, 'data'),
+      ...withoutCache,
+      ...env,
+    },
     ...options,
   })
   checkSecretsOf(child.then(({ stdout, stderr }) => ({ argv: args, out: stdout, err: stderr })))

@@ -9,7 +9,10 @@ export function isHere(program: string): boolean {
 }
 
 /** Runs a program, which must accept what it reads, and gives what it prints. */
-export function run(program: string, ...given: (string | Record<string, string | undefined>)[]): string {
+export function run(
+  program: string,
+  ...given: (string | Record<string, string | undefined>)[]
+): string {
   const args = given.filter((each) => typeof each === 'string')
   const env = Object.assign({ ...process.env }, ...given.filter((each) => typeof each !== 'string'))
   const { status, stdout, stderr } = spawnSync(program, args, { encoding: 'utf8', env })

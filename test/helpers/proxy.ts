@@ -30,7 +30,8 @@ export async function forwardProxy(refusal?: number): Promise<Proxy> {
   server.on('connect', (request: IncomingMessage, socket: Socket) => {
     note(request)
     socket.on('error', () => undefined)
-    if (refusal !== undefined) return void socket.end(`HTTP/1.1 ${refusal} No\r\nContent-Length: 0\r\n\r\n`)
+    if (refusal !== undefined)
+      return void socket.end(`HTTP/1.1 ${refusal} No\r\nContent-Length: 0\r\n\r\n`)
     const { hostname, port } = new URL(`http://${request.url}`)
     const onward = connect(parseInt(port, 10), hostname.replace(/^\[|\]$/g, ''), () =>
       socket.write('HTTP/1.1 200 Connected\r\n\r\n'),

@@ -147,7 +147,12 @@ function parseAnswer(bytes: Buffer, method: string, isEnded: boolean) {
   const start = end + 4
   const length = bodyLength(status, method, headers) ?? (isEnded ? bytes.length - start : Infinity)
   if (bytes.length < start + length) return undefined
-  return { status, headers, body: bytes.toString('utf8', start, start + length), length: start + length }
+  return {
+    status,
+    headers,
+    body: bytes.toString('utf8', start, start + length),
+    length: start + length,
+  }
 }
 
 function textOf(status: number, body: string): string {
@@ -157,9 +162,14 @@ function textOf(status: number, body: string): string {
 }
 
 /** RFC 9112, 6.3; undefined when it lasts to the end of the connection. */
-function bodyLength(status: number, method: string, headers: Record<string, string>): number | undefined {
+function bodyLength(
+  status: number,
+  method: string,
+  headers: Record<string, string>,
+): number | undefined {
   if (status < 200 || status === 204 || status === 304 || method === 'HEAD') return 0
-  if (headers['transfer-encoding'] !== undefined) throw new Error('An answer in chunks is not expected')
+  if (headers['transfer-encoding'] !== undefined)
+    throw new Error('An answer in chunks is not expected')
   const length = headers['content-length']
   return length === undefined ? undefined : parseInt(length, 10)
 }

@@ -27,7 +27,9 @@ export function recorder(...posts: Answer[]): Promise<Hostile> {
 export function tunnelTo(service: Hostile): Promise<Hostile> {
   return Hostile.listen({
     openapi: (socket) => {
-      const onward = connect(service.port, '127.0.0.1', () => socket.write('HTTP/1.1 200 Connected\r\n\r\n'))
+      const onward = connect(service.port, '127.0.0.1', () =>
+        socket.write('HTTP/1.1 200 Connected\r\n\r\n'),
+      )
       onward.on('error', () => socket.destroy()).pipe(socket)
       socket.removeAllListeners('close').pipe(onward)
     },
@@ -41,5 +43,7 @@ export function tokensIn(...servers: Hostile[]): string[][] {
 
 /** The token, as it is saved for addresses. */
 export function saved(...addresses: string[]): Record<string, { token: string; savedAt: string }> {
-  return Object.fromEntries(addresses.map((address) => [address, { token, savedAt: '2026-01-02T03:04:05.678Z' }]))
+  return Object.fromEntries(
+    addresses.map((address) => [address, { token, savedAt: '2026-01-02T03:04:05.678Z' }]),
+  )
 }

@@ -1,7 +1,4 @@
-import { hintText } from '../../src/cli/hints.js'
-import { optionNames } from '../../src/cli/import-run.js'
 import type { NewPlant } from '../../src/plant/plant.js'
-import { PlantsError } from '../../src/platform/errors.js'
 import type { FieldRules, InputOptions, RawRecord } from '../../src/transfer/formats/chunk.js'
 import { openFormat } from '../../src/transfer/formats/formats.js'
 import { Mapper } from '../../src/transfer/import/map.js'
@@ -22,32 +19,43 @@ interface ReadRecord {
 }
 
 type ReadOptions = Partial<Omit<InputOptions, 'rules'>> &
-  Partial<Omit<FieldRules, 'optionNames'>> & {
+  Partial<FieldRules> & {
     name?: string
     /** where the input is cut into blocks; the first has 16 bytes, or all */
     cuts?: number[]
   }
 
-/** Reads an input as an import does, in blocks. An error has the hint that the command line prints. */
-export async function readRecords(input: string | Uint8Array, options: ReadOptions = {}): Promise<Read> {
-  try {
-    return await read(input, options)
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    throw new PlantsError(error.type, error.message, { ...error, hint: hintText(error.hint), cause: error })
-  }
-}
-
-async function read(input: string | Uint8Array, options: ReadOptions): Promise<Read> {
-  const { name = 'stdin', cuts = [], map = {}, columns, idFrom, isPartial = false, ...rest } = options
+/** Reads an input as an import does, in blocks.  */
+export async function readRecords(
+  input: string | Uint8Array,
+  options: ReadOptions = {},
+): Promise<Read> {
+  const {
+    name = 'stdin',
+    cuts = [],
+    map = {},
+    columns,
+    idFrom,
+    isPartial = false,
+    ...rest
+  } = options
   const bytes = Buffer.from(input)
-  const places = cuts.filter((cut) => cut >= 16 && cut < bytes.length).toSorted((one, other) => one - other)
+  const places = cuts
+    .filter((cut) => cut >= 16 && cut < bytes.length)
+    .toSorted((one, other) => one - other)
   async function* blocks(): AsyncGenerator<Buffer> {
     for (const [index, start] of [0, ...places].entries())
       if (start < bytes.length) yield bytes.subarray(start, places[index])
   }
-  const rules = { map, columns, idFrom, isPartial, optionNames }
-  const given = { format: undefined, sheet: undefined, encoding: undefined, delimiter: undefined, ...rest, rules }
+  const rules = { map, columns, idFrom, isPartial }
+  const given = {
+    format: undefined,
+    sheet: undefined,
+    encoding: undefined,
+    delimiter: undefined,
+    ...rest,
+    rules,
+  }
   const file = {
     name,
     head: bytes.subarray(0, Math.max(16, Math.min(places[0] ?? bytes.length, 65_536))),
@@ -56,13 +64,19 @@ async function read(input: string | Uint8Array, options: ReadOptions): Promise<R
   }
   const reader = await openFormat(file, given)
   const otherFields = new Map<string, number>()
-  const mapper = new Mapper({ rules, ifExists: isPartial ? 'update' : 'error' }, reader.header, {}, otherFields)
+  const mapper = new Mapper(
+    { rules, ifExists: isPartial ? 'update' : 'error' },
+    reader.header,
+    {},
+    otherFields,
+  )
   const records: ReadRecord[] = []
   for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {
       const line = chunk.lines[index] ?? 0
       const mapped = chunk.problems.get(index) ?? mapper.map(raw)
-      if ('error' in mapped) records.push({ problem: `${mapped.error}: ${mapped.message}`, line, raw })
+      if ('error' in mapped)
+        records.push({ problem: `${mapped.error}: ${mapped.message}`, line, raw })
       else if (mapped.type === 'create') records.push({ plant: mapped.plant, line, raw })
     }
   return { records, otherFields, format: reader.format, skipped: reader.skipped?.rows ?? 0 }

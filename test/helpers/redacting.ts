@@ -10,7 +10,11 @@ export const long = `plants_s3cret-${'0123456789'.repeat(3)}-s3cret`
 export const savedAt = '2026-01-02T03:04:05.678Z'
 
 /** Runs a command in text and in JSON, with traces, which show the most; returns all that was on stderr. */
-export async function everyWay(user: World, args: string | string[], options: RunOptions = {}): Promise<string> {
+export async function everyWay(
+  user: World,
+  args: string | string[],
+  options: RunOptions = {},
+): Promise<string> {
   const words = [...(typeof args === 'string' ? args.split(' ') : args), '--verbose']
   const text = await user.run(withUsual({ '--output': 'text' }, words), options)
   const json = await user.run(withUsual({ '--output': 'json' }, words), options)

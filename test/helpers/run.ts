@@ -54,7 +54,14 @@ const clock = () => performance.now()
 
 /** What a program sees of a world. */
 export function ioOf(
-  { stdin, env = {}, cwd = '/', terminals = [], signal = new AbortController().signal, now = clock }: RunOptions,
+  {
+    stdin,
+    env = {},
+    cwd = '/',
+    terminals = [],
+    signal = new AbortController().signal,
+    now = clock,
+  }: RunOptions,
   stdout: Output = new Captured({}, 'stdout'),
   stderr: Output = new Captured({}, 'stderr'),
 ): Io {

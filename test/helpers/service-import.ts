@@ -26,18 +26,26 @@ export class ServiceImport extends World {
 
   async import(flags = '', options: RunOptions = {}): Promise<Imported> {
     const env = { PLANTS_TOKEN: token, ...options.env }
-    return this.#imported(await this.run(`${this.#command}${flags && ` ${flags}`}`, { ...options, env }))
+    return this.#imported(
+      await this.run(`${this.#command}${flags && ` ${flags}`}`, { ...options, env }),
+    )
   }
 
   startImport(flags = '', options: Options = {}) {
-    return this.start(`${this.#command}${flags && ` ${flags}`}`, { env: { PLANTS_TOKEN: token }, ...options })
+    return this.start(`${this.#command}${flags && ` ${flags}`}`, {
+      env: { PLANTS_TOKEN: token },
+      ...options,
+    })
   }
 
   /** Does it in a namespace of process ids, as a container has it. */
   startContained() {
     const env = { ...this.env, PLANTS_TOKEN: token }
     const unshare = ['-rpf', '--kill-child', '--mount-proc']
-    return startUnder('unshare', unshare, this.#command.split(' '), this.home, { cwd: this.home, env })
+    return startUnder('unshare', unshare, this.#command.split(' '), this.home, {
+      cwd: this.home,
+      env,
+    })
   }
 
   async ended(child: ReturnType<World['start']>): Promise<Imported> {
@@ -46,7 +54,12 @@ export class ServiceImport extends World {
   }
 
   #imported({ code, out, err }: { code: Imported['code']; out: string; err: string }): Imported {
-    return { code, counts: out === '' ? undefined : countsOf(out), err, journals: journalsOf(this).length }
+    return {
+      code,
+      counts: out === '' ? undefined : countsOf(out),
+      err,
+      journals: journalsOf(this).length,
+    }
   }
 }
 

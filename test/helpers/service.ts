@@ -57,7 +57,10 @@ export async function serve(
   args: string[] = [],
   { folder = temporaryFolder(), ...options }: Options = {},
 ): Promise<RunningService> {
-  const { child, ready } = launch(args, folder, { ...options, ...(await tokenFor(folder, options)) })
+  const { child, ready } = launch(args, folder, {
+    ...options,
+    ...(await tokenFor(folder, options)),
+  })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await child
@@ -95,7 +98,9 @@ export function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<st
 }
 
 async function linesIn(folder: string, argv: string[]): Promise<string[]> {
-  const { code, out, err } = await runPlants(argv, { env: { PLANTS_DATA_DIR: join(folder, 'data') } })
+  const { code, out, err } = await runPlants(argv, {
+    env: { PLANTS_DATA_DIR: join(folder, 'data') },
+  })
   if (code !== 0) throw new Error(err)
   return out.split('\n').slice(0, -1)
 }
@@ -155,7 +160,10 @@ export function logInto(write: (lines: string) => Promise<void>): ServiceOptions
 }
 
 /** Puts any store behind HTTP in this process, until the test is over. */
-export async function serveStore(store: Partial<Store>, options: Partial<ServiceOptions> = {}): Promise<ServedStore> {
+export async function serveStore(
+  store: Partial<Store>,
+  options: Partial<ServiceOptions> = {},
+): Promise<ServedStore> {
   let log = ''
   const service = await serveHere({
     openStore: async () => ({ ...uselessStore, ...store }),
@@ -176,8 +184,22 @@ export const noTokens: TokenStore = {
 }
 
 const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
-  ...{ get: unused, read: unused, count: unused, countBy: unused, write: unused, transaction: unused },
-  ...{ checkpoint: unused, flush: unused, close: unused, maxSnapshots: Infinity, logSize: () => 0, tokens: noTokens },
+  ...{
+    get: unused,
+    read: unused,
+    count: unused,
+    countBy: unused,
+    write: unused,
+    transaction: unused,
+  },
+  ...{
+    checkpoint: unused,
+    flush: unused,
+    close: unused,
+    maxSnapshots: Infinity,
+    logSize: () => 0,
+    tokens: noTokens,
+  },
   check: async () => undefined,
   rights: async () => rights,
 }

@@ -8,6 +8,7 @@ export function modeOf(path: string): string {
 
 /** What stderr says when the settings of a user could not be changed. */
 export function unwritable(user: World, why: string): string {
-  const hint = 'Choose another directory with PLANTS_CONFIG_DIR, or use options and variables instead'
+  const hint =
+    'Choose another directory with PLANTS_CONFIG_DIR, or use options and variables instead'
   return `plants: The settings in ${user.file} could not be changed: ${why}\n  ${hint}\n`
 }

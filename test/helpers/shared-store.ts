@@ -46,7 +46,8 @@ export async function openShared(
       const opening = databaseOptions(database, options)
       return closedAfterTest(await PostgresStore.open(addressOf(database, parameters), opening))
     } catch (error) {
-      if (options.timeout === undefined || !(error instanceof PlantsError && error.retryable)) throw error
+      if (options.timeout === undefined || !(error instanceof PlantsError && error.isRetryable))
+        throw error
     }
   }
 }
@@ -69,7 +70,10 @@ export async function configure({ admin }: Database, setting: string): Promise<v
 }
 
 /** The same over a line, which can be cut. */
-export async function openByLine(database: Database, options: Parameters<typeof openShared>[1] = {}) {
+export async function openByLine(
+  database: Database,
+  options: Parameters<typeof openShared>[1] = {},
+) {
   const line = await Line.to(database)
   return { line, store: await openShared({ url: line.url, env: database.env }, options) }
 }
@@ -103,10 +107,15 @@ export function typesOf(outcomes: Outcome[]): string[] {
 }
 
 /** The database as another role, which is made for the test. */
-export async function asRole(place: Database, prefix: string): Promise<Database & { role: string }> {
+export async function asRole(
+  place: Database,
+  prefix: string,
+): Promise<Database & { role: string }> {
   const role = `${prefix}_${nameOf(place)}`
   await place.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
-  onTestFinished(async () => void (await place.admin(`DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`)))
+  onTestFinished(
+    async () => void (await place.admin(`DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`)),
+  )
   return { ...place, role, url: withUser(place, role) }
 }
 
@@ -129,11 +138,13 @@ export function nameOf({ url }: Pick<Database, 'url'>): string {
 /** What became of each call: its value, or the kind and the message of its error. */
 export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {
   const results = await Promise.allSettled(calls)
-  return results.map((result) => (result.status === 'fulfilled' ? result.value : told(result.reason)))
+  return results.map((result) =>
+    result.status === 'fulfilled' ? result.value : told(result.reason),
+  )
 }
 
 function told(error: unknown): unknown {
-  return error instanceof PlantsError ? `${error.type}: ${error.message}` : error
+  return error instanceof PlantsError ? `${error.kind}: ${error.message}` : error
 }
 
 /**
@@ -271,5 +282,9 @@ export class Line {
 
 /** Whether an answer is over (https://www.postgresql.org/docs/current/protocol-message-formats.html, ReadyForQuery). */
 function isReady(data: Buffer): boolean {
-  return data.length >= 6 && data.readUInt32BE(data.length - 5) === 5 && data.at(-6) === 'Z'.charCodeAt(0)
+  return (
+    data.length >= 6 &&
+    data.readUInt32BE(data.length - 5) === 5 &&
+    data.at(-6) === 'Z'.charCodeAt(0)
+  )
 }

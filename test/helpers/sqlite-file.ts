@@ -46,5 +46,7 @@ export function query(path: string, sql: string): Record<string, unknown>[] {
 /** The ids in a store, past the program. Fails if the file is damaged. */
 export function idsIn(path: string): number[] {
   expect(query(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
-  return query(path, 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id').map((row) => Number(row['id']))
+  return query(path, 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id').map((row) =>
+    Number(row['id']),
+  )
 }

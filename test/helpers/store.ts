@@ -9,7 +9,11 @@ import type { SqliteOptions } from '../../src/stores/sqlite/sqlite-connection.js
 
 /** What a store needs to wait, with a timeout that no test reaches. */
 export function openOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {
-  const clock = { signal: new AbortController().signal, now: () => performance.now(), random: Math.random }
+  const clock = {
+    signal: new AbortController().signal,
+    now: () => performance.now(),
+    random: Math.random,
+  }
   return { timeout: 3_600_000, clock, ...options }
 }
 
@@ -52,16 +56,27 @@ export function collectGarbage(): void {
   runInNewContext('gc')()
 }
 
-export async function createPlant(store: Pick<Store, 'write'>, plant: NewPlant, key?: string): Promise<NewPlant> {
+export async function createPlant(
+  store: Pick<Store, 'write'>,
+  plant: NewPlant,
+  key?: string,
+): Promise<NewPlant> {
   return (await writeOne(store, { type: 'create', plant, key })).plant
 }
 
-export async function deletePlant(store: Pick<Store, 'write'>, id: bigint, only?: NewPlant): Promise<NewPlant> {
+export async function deletePlant(
+  store: Pick<Store, 'write'>,
+  id: bigint,
+  only?: NewPlant,
+): Promise<NewPlant> {
   return (await writeOne(store, { type: 'delete', id, only })).plant
 }
 
 /** Replaces a whole plant, also its missing tag. */
-export async function replacePlant(store: Pick<Store, 'write'>, plant: NewPlant): Promise<NewPlant> {
+export async function replacePlant(
+  store: Pick<Store, 'write'>,
+  plant: NewPlant,
+): Promise<NewPlant> {
   return (await writeOne(store, { type: 'update', patch: { tag: null, ...plant } })).plant
 }
 

@@ -9,7 +9,9 @@ import type { World } from './world.js'
 export const stranger = 1234
 export const becomeStranger = ['--reuid', `${stranger}`, '--regid', `${stranger}`, '--clear-groups']
 export const canBecome =
-  isLinux && process.getuid?.() === 0 && spawnSync('setpriv', [...becomeStranger, bin, '--version']).status === 0
+  isLinux &&
+  process.getuid?.() === 0 &&
+  spawnSync('setpriv', [...becomeStranger, bin, '--version']).status === 0
 
 /** Runs a command line of a user's as the stranger. */
 export function asStranger(user: World, command: string, variables: Record<string, string> = {}) {
@@ -30,7 +32,8 @@ export function under(
 }
 
 const isRoot = process.getuid?.() === 0
-export const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
+export const canDropRights =
+  process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
 
 /** Starts a command line of a user's without the rights of root, who may write anywhere. */
 export function startWithoutRights(user: World, line: string, options: Options = {}) {

@@ -18,7 +18,12 @@ export interface Terminal {
 }
 
 /** Runs the program on a real terminal of 80 columns. */
-export function terminal(args: string[], folder: string, env: Record<string, string> = {}, columns = 80): Terminal {
+export function terminal(
+  args: string[],
+  folder: string,
+  env: Record<string, string> = {},
+  columns = 80,
+): Terminal {
   const pty = spawn(bin, args, {
     cols: columns,
     rows: 24,
@@ -36,14 +41,26 @@ export function terminal(args: string[], folder: string, env: Record<string, str
   })
   const shown = terminalOf(pty)
   // A service that starts on a terminal shows the token that it makes.
-  if (args[0] !== 'serve') checkSecretsOf(shown.ended.then(({ screen }) => ({ argv: args, out: screen })))
+  if (args[0] !== 'serve')
+    checkSecretsOf(shown.ended.then(({ screen }) => ({ argv: args, out: screen })))
   return shown
 }
 
 /** Runs another program, such as a shell, on a real terminal that is wide enough for whatever it lists. */
-export function terminalFor(program: string, args: string[], folder: string, env: Record<string, string>): Terminal {
+export function terminalFor(
+  program: string,
+  args: string[],
+  folder: string,
+  env: Record<string, string>,
+): Terminal {
   const shown = terminalOf(
-    spawn(program, args, { cols: 160, rows: 50, name: 'xterm', cwd: folder, env: { TERM: 'xterm', ...env } }),
+    spawn(program, args, {
+      cols: 160,
+      rows: 50,
+      name: 'xterm',
+      cwd: folder,
+      env: { TERM: 'xterm', ...env },
+    }),
   )
   checkSecretsOf(shown.ended.then(({ screen }) => ({ argv: [program, ...args], out: screen })))
   return shown
@@ -58,7 +75,9 @@ function terminalOf(pty: IPty): Terminal {
     look()
   })
   const ended = new Promise<{ code: number; screen: string }>((resolve) => {
-    pty.onExit(({ exitCode, signal }) => resolve({ code: signal ? 128 + signal : exitCode, screen }))
+    pty.onExit(({ exitCode, signal }) =>
+      resolve({ code: signal ? 128 + signal : exitCode, screen }),
+    )
   })
   const see = (text: string) =>
     new Promise<void>((resolve, reject) => {
@@ -69,7 +88,9 @@ function terminalOf(pty: IPty): Terminal {
         resolve()
       }
       look()
-      void ended.then(() => reject(new Error(`The program ended without showing ${JSON.stringify(text)}:\n${screen}`)))
+      void ended.then(() =>
+        reject(new Error(`The program ended without showing ${JSON.stringify(text)}:\n${screen}`)),
+      )
     })
   return {
     get screen() {

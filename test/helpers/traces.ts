@@ -4,9 +4,16 @@ import { token } from './http-store.js'
 import { type Result, type RunOptions, runPlants } from './run.js'
 
 /** Creates a plant with --verbose. */
-export function create(store: string, flags: string[] = [], world: RunOptions = {}): Promise<Result> {
+export function create(
+  store: string,
+  flags: string[] = [],
+  world: RunOptions = {},
+): Promise<Result> {
   const create = 'create --id 1 --name Fern --verbose --store'.split(' ')
-  return runPlants([...create, store, ...flags], { ...world, env: { PLANTS_TOKEN: token, ...world.env } })
+  return runPlants([...create, store, ...flags], {
+    ...world,
+    env: { PLANTS_TOKEN: token, ...world.env },
+  })
 }
 
 /** What --verbose shows after the settings; times are N, the address is URL, and the idempotency key KEY. */

@@ -10,7 +10,8 @@ delete process.getuid
 for (const name of ['isFIFO', 'isSocket', 'isBlockDevice']) fs.Stats.prototype[name] = () => false
 
 const { dlopen } = process
-process.dlopen = (module, file, ...flags) => dlopen(module, file.replace('win32-', 'linux-'), ...flags)
+process.dlopen = (module, file, ...flags) =>
+  dlopen(module, file.replace('win32-', 'linux-'), ...flags)
 
 function isOpen(path) {
   const links = fs.readdirSync('/proc/self/fd').map((fd) => {
@@ -32,7 +33,11 @@ function failing(name, code, fails) {
 }
 
 let scans = 3 // how often a scanner has the file open that is to be replaced
-failing('renameSync', 'EPERM', (from, to) => isOpen(from) || isOpen(to) || (fs.existsSync(to) && scans-- > 0))
+failing(
+  'renameSync',
+  'EPERM',
+  (from, to) => isOpen(from) || isOpen(to) || (fs.existsSync(to) && scans-- > 0),
+)
 failing('rmSync', 'EBUSY', (path) => isOpen(path))
 failing('fstatSync', 'EISDIR', (fd) => fd < 3 && process.env.NO_STATUS !== undefined)
 const { fstatSync } = fs
@@ -43,6 +48,7 @@ fs.fstatSync = (...args) => {
 }
 
 const { write, writeSync } = fs
-const inCodePage = (fd, bytes) => (isatty(fd) ? Buffer.from(String(bytes).replace(/[^\0-\x7f]/g, '?')) : bytes)
+const inCodePage = (fd, bytes) =>
+  isatty(fd) ? Buffer.from(String(bytes).replace(/[^\0-\x7f]/g, '?')) : bytes
 fs.write = (fd, bytes, ...rest) => write(fd, inCodePage(fd, bytes), ...rest)
 fs.writeSync = (fd, bytes, ...rest) => writeSync(fd, inCodePage(fd, bytes), ...rest)

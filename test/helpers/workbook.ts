@@ -18,14 +18,26 @@ export interface Parts {
 }
 
 /** A workbook of these parts, such as a spreadsheet program may write, or an attacker. */
-export function workbook({ sheets = {}, sharedStrings, styles, properties = '', declared, isStored }: Parts): Buffer {
+export function workbook({
+  sheets = {},
+  sharedStrings,
+  styles,
+  properties = '',
+  declared,
+  isStored,
+}: Parts): Buffer {
   const names = Object.keys(sheets)
-  const listed = names.map((name, index) => `<sheet name="${name}" sheetId="${index + 1}" r:id="${index}"/>`).join('')
+  const listed = names
+    .map((name, index) => `<sheet name="${name}" sheetId="${index + 1}" r:id="${index}"/>`)
+    .join('')
   const typed = names.map((name) => (sheets[name] === undefined ? 'chartsheet' : 'worksheet'))
   const files: [name: string, text: string | Packed, size?: number | undefined][] = [
     ['[Content_Types].xml', '<Types/>'],
     ['_rels/.rels', relationships(['officeDocument', 'xl/workbook.xml'])],
-    ['xl/workbook.xml', `<workbook xmlns:r="${office}">${properties}<sheets>${listed}</sheets></workbook>`],
+    [
+      'xl/workbook.xml',
+      `<workbook xmlns:r="${office}">${properties}<sheets>${listed}</sheets></workbook>`,
+    ],
     [
       'xl/_rels/workbook.xml.rels',
       relationships(
@@ -41,7 +53,8 @@ export function workbook({ sheets = {}, sharedStrings, styles, properties = '', 
     files.push([`xl/worksheets/sheet${index + 1}.xml`, sheet, index === 0 ? declared : undefined])
   }
   if (styles !== undefined) files.push(['xl/styles.xml', `<styleSheet>${styles}</styleSheet>`])
-  if (sharedStrings !== undefined) files.push(['xl/sharedStrings.xml', `<sst>${sharedStrings}</sst>`])
+  if (sharedStrings !== undefined)
+    files.push(['xl/sharedStrings.xml', `<sst>${sharedStrings}</sst>`])
   return zip(files, isStored)
 }
 
@@ -63,7 +76,11 @@ export function repeatedRow(header: string, row: string, count: number): Packed 
   const parts = new Map(texts.map((text) => [text, flushed(text)]))
   let [size, crc] = [0, 0]
   for (const text of texts) [size, crc] = [size + text.length, crc32(text, crc)]
-  return { bytes: Buffer.concat([...texts.map((text) => must(parts.get(text))), deflateRawSync('')]), size, crc }
+  return {
+    bytes: Buffer.concat([...texts.map((text) => must(parts.get(text))), deflateRawSync('')]),
+    size,
+    crc,
+  }
 }
 
 /** Deflated, so that more may follow. */
@@ -74,7 +91,8 @@ function flushed(text: string): Buffer {
 /** Each has its place as its id. */
 function relationships(...relations: [type: string, target: string][]): string {
   const all = relations.map(
-    ([type, target], id) => `<Relationship Id="${id}" Type="${office}/${type}" Target="${target}"/>`,
+    ([type, target], id) =>
+      `<Relationship Id="${id}" Type="${office}/${type}" Target="${target}"/>`,
   )
   return `<?xml version="1.0" encoding="UTF-8"?><Relationships>${all.join('')}</Relationships>`
 }
@@ -88,7 +106,11 @@ export function zip(
   const entries: Buffer[] = []
   let offset = 0
   for (const [name, content, declared] of files) {
-    const { bytes: packed, size, crc } = typeof content === 'object' ? content : packedText(content, isStored)
+    const {
+      bytes: packed,
+      size,
+      crc,
+    } = typeof content === 'object' ? content : packedText(content, isStored)
     const common = Buffer.alloc(26)
     common.writeUInt16LE(20, 0)
     common.writeUInt16LE(isStored ? 0 : 8, 4)
@@ -129,9 +151,11 @@ export function inline(text: string): string {
 export function partOf(archive: Buffer, name: string): string {
   const mark = Buffer.from('PK\x01\x02')
   for (let at = archive.indexOf(mark); at >= 0; at = archive.indexOf(mark, at + mark.length)) {
-    if (archive.toString('utf8', at + 46, at + 46 + archive.readUInt16LE(at + 28)) !== name) continue
+    if (archive.toString('utf8', at + 46, at + 46 + archive.readUInt16LE(at + 28)) !== name)
+      continue
     const header = archive.readUInt32LE(at + 42)
-    const start = header + 30 + archive.readUInt16LE(header + 26) + archive.readUInt16LE(header + 28)
+    const start =
+      header + 30 + archive.readUInt16LE(header + 26) + archive.readUInt16LE(header + 28)
     return inflateRawSync(archive.subarray(start, start + archive.readUInt32LE(at + 20))).toString()
   }
   throw new Error(`The archive has no ${name}`)

@@ -15,7 +15,11 @@ export class World {
   readonly data = join(this.home, 'data')
   readonly store = join(this.data, 'plants.db')
   readonly state = join(this.home, 'state')
-  readonly env = { PLANTS_CONFIG_DIR: this.config, PLANTS_DATA_DIR: this.data, PLANTS_STATE_DIR: this.state }
+  readonly env = {
+    PLANTS_CONFIG_DIR: this.config,
+    PLANTS_DATA_DIR: this.data,
+    PLANTS_STATE_DIR: this.state,
+  }
 
   constructor(settings?: Record<string, unknown>) {
     if (settings) this.save(settings)
@@ -24,21 +28,43 @@ export class World {
   /** Runs a command line in this process, without a terminal; a text is split at its spaces. */
   run(args: string | readonly string[], options: RunOptions = {}): Promise<Result> {
     const pager = options.terminals?.includes('stdout') && { PAGER: 'cat' }
-    return runPlants(wordsOf(args), { cwd: this.home, ...options, env: { ...pager, ...this.env, ...options.env } })
+    return runPlants(wordsOf(args), {
+      cwd: this.home,
+      ...options,
+      env: { ...pager, ...this.env, ...options.env },
+    })
   }
 
   /** Starts the built program as a process. */
-  start(args: string | readonly string[], { env, ...options }: Options = {}): ReturnType<typeof start> {
-    return start(wordsOf(args), this.home, { cwd: this.home, ...options, env: { ...this.env, ...env } })
+  start(
+    args: string | readonly string[],
+    { env, ...options }: Options = {},
+  ): ReturnType<typeof start> {
+    return start(wordsOf(args), this.home, {
+      cwd: this.home,
+      ...options,
+      env: { ...this.env, ...env },
+    })
   }
 
   /** Runs the built program as a process; a code of undefined stands for a signal. */
-  spawn(args: string | readonly string[], { env, ...options }: Options = {}): ReturnType<typeof plants> {
-    return plants(wordsOf(args), this.home, { cwd: this.home, ...options, env: { ...this.env, ...env } })
+  spawn(
+    args: string | readonly string[],
+    { env, ...options }: Options = {},
+  ): ReturnType<typeof plants> {
+    return plants(wordsOf(args), this.home, {
+      cwd: this.home,
+      ...options,
+      env: { ...this.env, ...env },
+    })
   }
 
   /** Runs the built program on a real terminal. */
-  terminal(args: string | readonly string[], env: Record<string, string> = {}, columns = 80): Terminal {
+  terminal(
+    args: string | readonly string[],
+    env: Record<string, string> = {},
+    columns = 80,
+  ): Terminal {
     return terminal(wordsOf(args), this.home, { ...this.env, ...env }, columns)
   }
 
@@ -61,7 +87,10 @@ export class World {
   /** Saves settings without the program: a text as it is, an object with the version that it leaves out. */
   save(settings: string | Uint8Array | Record<string, unknown>): void {
     const isRaw = typeof settings === 'string' || settings instanceof Uint8Array
-    this.write('config/settings.json', isRaw ? settings : JSON.stringify({ version: 1, ...settings }))
+    this.write(
+      'config/settings.json',
+      isRaw ? settings : JSON.stringify({ version: 1, ...settings }),
+    )
   }
 
   /** undefined if there is no file */

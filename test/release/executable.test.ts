@@ -26,7 +26,9 @@ describe('the executable', () => {
       'proxy-agent-negotiate',
     ])
     for (const notices of [read(folder, 'LICENSES.txt'), read(root, 'dist/THIRD-PARTY.txt')]) {
-      const sections = new Map(notices.split(/^-{80}\n/m).map((section) => [section.split('\n', 1)[0], words(section)]))
+      const sections = new Map(
+        notices.split(/^-{80}\n/m).map((section) => [section.split('\n', 1)[0], words(section)]),
+      )
       const incomplete = packages.filter(({ title, texts }) =>
         texts.some((text) => !sections.get(title)?.includes(text)),
       )
@@ -44,9 +46,13 @@ test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== '
     const roots = `graphroot = "${join(folder, 'images')}"\nrunroot = "${join(folder, 'run')}"`
     writeFileSync(storage, `[storage]\ndriver = "vfs"\n${roots}\n`)
     const buildah = async (...args: string[]) =>
-      (await execa('buildah', args, { cwd: root, env: { CONTAINERS_STORAGE_CONF: storage } })).stdout
+      (await execa('buildah', args, { cwd: root, env: { CONTAINERS_STORAGE_CONF: storage } }))
+        .stdout
     // An empty base instead of that of a registry, so that all that the image has is what this project puts there.
-    const options = '--isolation chroot --format docker --build-arg BASE=scratch --file deploy/Dockerfile'.split(' ')
+    const options =
+      '--isolation chroot --format docker --build-arg BASE=scratch --file deploy/Dockerfile'.split(
+        ' ',
+      )
     const image = await buildah('build', '--quiet', ...options, 'release')
     const { Docker } = JSON.parse(await buildah('inspect', '--type', 'image', image)) as {
       Docker: { config: Record<string, unknown> }
@@ -57,12 +63,16 @@ test.skipIf(!isHere('buildah') || process.getuid?.() !== 0 || process.arch !== '
       Volumes: { '/home/nonroot': {} },
       Entrypoint: ['/usr/local/bin/plants'],
       Cmd: ['serve', '--host', '0.0.0.0'],
-      Healthcheck: { Test: ['CMD', '/usr/local/bin/plants', 'doctor', '--quick', '--output', 'json'] },
+      Healthcheck: {
+        Test: ['CMD', '/usr/local/bin/plants', 'doctor', '--quick', '--output', 'json'],
+      },
       StopSignal: 'SIGTERM',
     })
     const container = await buildah('from', image)
     const place = await buildah('mount', container)
-    const { stdout } = await execa('find', ['.', '-type', 'f', '-printf', '%m %p\\n'], { cwd: place })
+    const { stdout } = await execa('find', ['.', '-type', 'f', '-printf', '%m %p\\n'], {
+      cwd: place,
+    })
     expect(stdout.split('\n').toSorted()).toEqual([
       '644 ./usr/share/doc/plants/LICENSES.txt',
       '755 ./usr/local/bin/plants',
@@ -100,10 +110,16 @@ async function bundledPackages(): Promise<Bundled[]> {
 /** Whole files, or what a README grants: from its copyright to its disclaimer. */
 function licencesIn(folder: string): string[] {
   const names = readdirSync(folder)
-  const files = names.filter((name) => /licen[cs]e|copying|notice/i.test(name) && /^[^.]+(\.(md|txt|\w+))?$/.test(name))
+  const files = names.filter(
+    (name) => /licen[cs]e|copying|notice/i.test(name) && /^[^.]+(\.(md|txt|\w+))?$/.test(name),
+  )
   if (files.length > 0) return files.map((name) => words(read(folder, name)))
-  const readmes = names.filter((name) => /^readme/i.test(name)).map((name) => words(read(folder, name)))
-  return readmes.flatMap((text) => /Copyright \(c\) \d{4}.* Permission is .* IN THE SOFTWARE\./i.exec(text)?.[0] ?? [])
+  const readmes = names
+    .filter((name) => /^readme/i.test(name))
+    .map((name) => words(read(folder, name)))
+  return readmes.flatMap(
+    (text) => /Copyright \(c\) \d{4}.* Permission is .* IN THE SOFTWARE\./i.exec(text)?.[0] ?? [],
+  )
 }
 
 function words(text: string): string {

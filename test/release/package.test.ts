@@ -20,19 +20,27 @@ test('the package holds what runs, its licences and its documentation, in 480 KB
   expect(statSync(archive).size).toBeLessThanOrEqual(480_000)
   await execa('tar', ['-xzf', archive, '-C', folder])
   const inside = join(folder, 'package')
-  const entries = readdirSync(inside, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
+  const entries = readdirSync(inside, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  )
   const paths = entries.map(({ name, parentPath }) => join(parentPath, name))
   const expected = [
     ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'],
     ...['bin/code-cache.js', 'bin/plants.js'],
-    ...['dist', 'docs', 'man'].flatMap((name) => readdirSync(join(root, name)).map((file) => `${name}/${file}`)),
+    ...['dist', 'docs', 'man'].flatMap((name) =>
+      readdirSync(join(root, name)).map((file) => `${name}/${file}`),
+    ),
   ]
   expect(paths.map((path) => relative(inside, path)).toSorted()).toEqual(expected.toSorted())
-  expect(expected.filter((name) => !/\.js$/.test(name) && name.startsWith('dist/'))).toEqual(['dist/THIRD-PARTY.txt'])
+  expect(expected.filter((name) => !/\.js$/.test(name) && name.startsWith('dist/'))).toEqual([
+    'dist/THIRD-PARTY.txt',
+  ])
   // no address leads nowhere
   const texts = paths.map((path) => readFileSync(path, 'utf8'))
   expect(texts.flatMap(placeholders)).toEqual([])
-  expect(placeholders(texts.join('\n').replaceAll('plants.example.com', 'plants.example'))).not.toEqual([])
+  expect(
+    placeholders(texts.join('\n').replaceAll('plants.example.com', 'plants.example')),
+  ).not.toEqual([])
   // it needs the driver of SQLite alone, and installing it runs nothing of its own
   const { dependencies, optionalDependencies, peerDependencies, scripts } = JSON.parse(
     readFileSync(join(inside, 'package.json'), 'utf8'),
@@ -44,7 +52,9 @@ test('the package holds what runs, its licences and its documentation, in 480 KB
 })
 
 test('the package has a manual page for each command', () => {
-  const pages = ['plants', ...commandNames.map((name) => `plants-${name}`).toSorted()].map((name) => `man/${name}.1`)
+  const pages = ['plants', ...commandNames.map((name) => `plants-${name}`).toSorted()].map(
+    (name) => `man/${name}.1`,
+  )
   expect(man).toEqual(pages)
   expect(
     readdirSync(join(root, 'man'))
@@ -74,8 +84,20 @@ test('publint and attw find no fault in the package', async () => {
   // publint colours what it prints wherever CI is set
   const options = { cwd: root, env: { NO_COLOR: '1' }, preferLocal: true, reject: false }
   const publint = await execa('publint', ['run', archive, '--strict'], options)
-  expect({ code: publint.exitCode, last: publint.stdout.split('\n').at(-1) }).toEqual({ code: 0, last: 'All good!' })
-  const attw = ['exec', '--yes', '--package', '@arethetypeswrong/cli@0.18.5', '--', 'attw', archive, '--no-color']
+  expect({ code: publint.exitCode, last: publint.stdout.split('\n').at(-1) }).toEqual({
+    code: 0,
+    last: 'All good!',
+  })
+  const attw = [
+    'exec',
+    '--yes',
+    '--package',
+    '@arethetypeswrong/cli@0.18.5',
+    '--',
+    'attw',
+    archive,
+    '--no-color',
+  ]
   const types = await execa('npm', attw, options)
   expect({ code: types.exitCode, out: types.stdout }).toEqual({
     code: 0,
@@ -88,9 +110,13 @@ test.runIf(process.platform === 'linux' && process.arch === 'x64').each(['12', '
   async (version) => {
     const node = fetchNode(version)
     const { stdout: name } = await execa(node, ['--version'])
-    const { exitCode, stdout, stderr } = await execa(node, [join(root, 'bin/plants.js'), '--version'], {
-      reject: false,
-    })
+    const { exitCode, stdout, stderr } = await execa(
+      node,
+      [join(root, 'bin/plants.js'), '--version'],
+      {
+        reject: false,
+      },
+    )
     const sentence = `plants needs Node.js 20.19 or newer; this is ${name.slice(1)}`
     expect({ exitCode, stdout, stderr }).toEqual({ exitCode: 70, stdout: '', stderr: sentence })
   },
@@ -100,21 +126,33 @@ test('the recipe for CI installs the package, and imports with it at every push'
   const folder = temporaryFolder()
   await pack(folder)
   writeFileSync(join(folder, 'plants.csv'), 'id,name\n1,Fern\n')
-  const [recipe] = blocksOf(pages.get('docs/recipes.md') ?? '').filter(({ language }) => language === 'yaml')
+  const [recipe] = blocksOf(pages.get('docs/recipes.md') ?? '').filter(
+    ({ language }) => language === 'yaml',
+  )
   const { jobs } = parse(recipe?.text ?? '') as { jobs: { plants: { steps: { run?: string }[] } } }
   const steps = jobs.plants.steps.flatMap(({ run }) => (run === undefined ? [] : [run]))
   const prefix = join(folder, 'prefix')
   const PLANTS_STORE = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
   const env = {
     ...(await registrySettings()),
-    ...{ PATH: `${join(prefix, 'bin')}:${process.env['PATH']}`, HOME: folder, CI: 'true', npm_config_prefix: prefix },
+    ...{
+      PATH: `${join(prefix, 'bin')}:${process.env['PATH']}`,
+      HOME: folder,
+      CI: 'true',
+      npm_config_prefix: prefix,
+    },
     ...{ PLANTS_STORE, PLANTS_TOKEN: token },
   }
   const results: unknown[] = []
   for (const step of [...steps, ...steps, 'plants get 1']) {
     const options = { cwd: folder, env, extendEnv: false, reject: false }
     const { exitCode, stdout } = await execa('bash', ['-e', '-c', step], options)
-    results.push({ step, exitCode, created: /"created":\d+/.exec(stdout)?.[0], plant: /^\{"id":.*/.exec(stdout)?.[0] })
+    results.push({
+      step,
+      exitCode,
+      created: /"created":\d+/.exec(stdout)?.[0],
+      plant: /^\{"id":.*/.exec(stdout)?.[0],
+    })
   }
   const install = { step: 'npm install --global --ignore-scripts ./plant-store-*.tgz', exitCode: 0 }
   const [one, none] = ['"created":1', '"created":0'].map((created) => ({ exitCode: 0, created }))
@@ -136,7 +174,10 @@ test('the first command of the README works in a copy of the tree, in an empty h
   const env = { ...(await registrySettings()), PATH: process.env['PATH'], HOME: home, CI: 'true' }
   const options = { cwd: folder, env, extendEnv: false, reject: false }
   const { exitCode, stdout } = await execa('bash', ['-e', '-c', first?.text ?? ''], options)
-  expect({ exitCode, plant: stdout.split('\n').at(-1) }).toEqual({ exitCode: 0, plant: '{"name":"Fern"}' })
+  expect({ exitCode, plant: stdout.split('\n').at(-1) }).toEqual({
+    exitCode: 0,
+    plant: '{"name":"Fern"}',
+  })
 })
 
 /** Packs what is built; without `prepack`, which would build it under the feet of other tests. */

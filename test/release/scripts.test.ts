@@ -15,7 +15,10 @@ async function script(line: string, env: Record<string, string> = {}) {
 }
 
 test.each([
-  ['test/soak.mjs kill', 'npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was kill'],
+  [
+    'test/soak.mjs kill',
+    'npm run soak -- ROUNDS [NAME]: ROUNDS must be a whole number from 1 up, but was kill',
+  ],
   [
     'test/matrix.mjs --only 22,23',
     '--only must be some of 20.19,22,24,26,executable,arm64,arm64-executable,musl,own, but has 23',
@@ -38,11 +41,18 @@ test.each([
   ],
   ['bin/build-binary.mjs --target darwin-arm64', 'There is no target darwin-arm64\n'], // its Bun has no SQLite
   ['bin/build-binary.mjs --fast', "Unknown option '--fast'"],
-  ['test/windows.mjs', 'needs wine. On Debian, install it with: apt-get install --no-install-recommends wine wine64'],
+  [
+    'test/windows.mjs',
+    'needs wine. On Debian, install it with: apt-get install --no-install-recommends wine wine64',
+  ],
   ['test/windows.mjs --only 21', '--only must be some of 20,22,24,26, but has 21'],
 ])('%s: exit code 2', async (line, message) => {
   const env = /conformance|windows/.test(line) ? { PATH: '' } : {}
-  expect(await script(line, env)).toEqual({ exitCode: 2, stdout: '', stderr: expect.stringContaining(message) })
+  expect(await script(line, env)).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr: expect.stringContaining(message),
+  })
 })
 
 test('the start is measured beside a bare runtime', async () => {
@@ -63,7 +73,9 @@ test('each kind of load is measured beside an echo', async () => {
   const figures = (goal: string) => String.raw`[\d,.]+ +[\d.]+ +${goal} +[\d,.]+ +[\d,.]+ +[\d.-]+$`
   for (const kind of ['kept', 'new']) {
     expect(stdout).toMatch(RegExp(`^2 ${kind} +plants serve +${figures('-')}`, 'm'))
-    expect(lineOf(`this disk, ${kind}`, stdout)).toMatch(/^plants serve +[\d,.]+ +[\d,.]+ +[\d,.]+ +[\d,.]+$/)
+    expect(lineOf(`this disk, ${kind}`, stdout)).toMatch(
+      /^plants serve +[\d,.]+ +[\d,.]+ +[\d,.]+ +[\d,.]+$/,
+    )
   }
   expect(stdout).toMatch(RegExp(`^plants serve +${figures('at least 0.65: (met|missed)')}`, 'm'))
 })
@@ -78,7 +90,11 @@ test('the notes of a release are its entries in the changelog', async () => {
     `# Changelog\n\n## [1.1.0] - 2026-02-01\n\n${entries}\n\n## [1.0.0]\n\n- Ferns.\n`,
   )
   const notes = (tag: string) =>
-    execa('bash', ['-eo', 'pipefail', '-c', command], { cwd: folder, reject: false, env: { GITHUB_REF_NAME: tag } })
+    execa('bash', ['-eo', 'pipefail', '-c', command], {
+      cwd: folder,
+      reject: false,
+      env: { GITHUB_REF_NAME: tag },
+    })
   expect(await notes('v1.1.0')).toMatchObject({ exitCode: 0, stdout: `\n${entries}\n` })
   expect(await notes('v1.0.1')).toMatchObject({ exitCode: 1, stdout: '' })
 })
@@ -107,7 +123,9 @@ async function advisories(report: string) {
   const folder = temporaryFolder()
   writeFileSync(join(folder, 'report'), report)
   writeFileSync(join(folder, 'npm'), `#!/bin/sh\ncat '${folder}/report'; exit 1\n`, { mode: 0o755 })
-  const { exitCode, stdout, stderr } = await script('bin/advisories.mjs', { PATH: `${folder}:${process.env['PATH']}` })
+  const { exitCode, stdout, stderr } = await script('bin/advisories.mjs', {
+    PATH: `${folder}:${process.env['PATH']}`,
+  })
   return { exitCode, stdout: stdout.replace(/\d+(?= bundled)/, 'N'), stderr }
 }
 
@@ -126,5 +144,8 @@ test('an advisory counts if it is about what is bundled', async () => {
     ),
   })
   const failed = '{"message":"405 Method Not Allowed","error":{}}'
-  expect(await advisories(failed)).toMatchObject({ exitCode: 1, stderr: expect.stringContaining('405') })
+  expect(await advisories(failed)).toMatchObject({
+    exitCode: 1,
+    stderr: expect.stringContaining('405'),
+  })
 })

@@ -7,11 +7,24 @@ import { World } from '../helpers/world.js'
 
 const names = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.txt'))
 
-const withPaths = ['auth.txt', 'config.txt', 'database.txt', 'import.txt', 'stores.txt', 'usage.txt']
+const withPaths = [
+  'auth.txt',
+  'config.txt',
+  'database.txt',
+  'import.txt',
+  'stores.txt',
+  'usage.txt',
+]
 
-test.each(names.filter((name) => !withPaths.includes(name)))('%s is what its commands print', expectSame)
+test.each(names.filter((name) => !withPaths.includes(name)))(
+  '%s is what its commands print',
+  expectSame,
+)
 
-test.skipIf(isWindows).each(withPaths)('%s is what its commands print (needs paths with /)', expectSame)
+test.skipIf(isWindows).each(withPaths)(
+  '%s is what its commands print (needs paths with /)',
+  expectSame,
+)
 
 async function expectSame(name: string): Promise<void> {
   const path = join(import.meta.dirname, name)
@@ -29,7 +42,8 @@ async function rerun(text: string): Promise<string> {
   for (const line of text.split('\n')) {
     if (line.startsWith('# ')) world = new World()
     const [, terminal, command] = /^(tty)?\$ (.*)/.exec(line) ?? []
-    if (command !== undefined) lines.push(line, ...(await shown(command, terminal !== undefined, world)))
+    if (command !== undefined)
+      lines.push(line, ...(await shown(command, terminal !== undefined, world)))
     else if (line === '' || line.startsWith('#')) lines.push(line)
   }
   return `${lines
@@ -43,7 +57,12 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
   const terminals: RunOptions['terminals'] = isTerminal ? ['stdout', 'stderr'] : []
   const { code, out, err } =
     words[0] === 'plants'
-      ? await world.run(words.slice(1), { env, terminals, columns: 200, ...(stdin !== undefined && { stdin }) })
+      ? await world.run(words.slice(1), {
+          env,
+          terminals,
+          columns: 200,
+          ...(stdin !== undefined && { stdin }),
+        })
       : { code: 0, out: builtIn(words, world), err: '' }
   if (target !== undefined) world.write(target, out)
   const text = (target === undefined ? out : '') + err.replace(/^/gm, '! ').replace(/! $/, '')
@@ -65,7 +84,9 @@ function parse(line: string, world: World) {
   const env: Record<string, string> = {}
   const words: string[] = []
   const operands: Record<string, string> = {}
-  for (const [, operator, word = ''] of line.matchAll(/(<<<|[<>])?\s*((?:\$?'(?:\\.|[^'])*'|"[^"]*"|[^\s'"<>])+)/g)) {
+  for (const [, operator, word = ''] of line.matchAll(
+    /(<<<|[<>])?\s*((?:\$?'(?:\\.|[^'])*'|"[^"]*"|[^\s'"<>])+)/g,
+  )) {
     const text = unquoted(word).replaceAll('HOME', world.home)
     const [, name, value = ''] = /^([A-Z_]+)=(.*)$/s.exec(text) ?? []
     if (operator !== undefined) operands[operator] = text
@@ -73,7 +94,12 @@ function parse(line: string, world: World) {
     else words.push(text)
   }
   const { '<': source, '<<<': text, '>': target } = operands
-  return { words, env, target, stdin: source === undefined ? text && `${text}\n` : world.read(source) }
+  return {
+    words,
+    env,
+    target,
+    stdin: source === undefined ? text && `${text}\n` : world.read(source),
+  }
 }
 
 function unquoted(word: string): string {

@@ -21,12 +21,25 @@ const [local, roaming] = ['Local', 'Roaming'].map((name) => join(home, 'AppData'
 const [data, config] = [join(local, 'plants/Data'), join(roaming, 'plants/Config')]
 for (const path of [local, roaming]) mkdirSync(path, { recursive: true })
 process.chdir(folder)
-const base = { ...process.env, LOCALAPPDATA: local, APPDATA: roaming, USERPROFILE: home, NODE_NO_WARNINGS: '1' }
+const base = {
+  ...process.env,
+  LOCALAPPDATA: local,
+  APPDATA: roaming,
+  USERPROFILE: home,
+  NODE_NO_WARNINGS: '1',
+}
 
 const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args)
 
 function plants(args, { input = '', env = {}, stdio = 'pipe', cwd } = {}) {
-  const options = { input, cwd, env: { ...base, ...env }, stdio, encoding: 'utf8', timeout: 300_000 }
+  const options = {
+    input,
+    cwd,
+    env: { ...base, ...env },
+    stdio,
+    encoding: 'utf8',
+    timeout: 300_000,
+  }
   const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...wordsOf(args)], options)
   return { code: status, out: stdout, err: stderr }
 }
@@ -66,7 +79,9 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, 20))
 function storeWith(...ids) {
   stores += 1
   const store = `.\\store${stores}.db`
-  ok(['import', '-', '--store', store], { input: ids.map((id) => `{"id":${id},"name":"Fern ${id}"}\n`).join('') })
+  ok(['import', '-', '--store', store], {
+    input: ids.map((id) => `{"id":${id},"name":"Fern ${id}"}\n`).join(''),
+  })
   return store
 }
 
@@ -100,9 +115,11 @@ const hasOwnSqlite = /^(?:24\.(?:1[5-9]|[2-9]\d)|2[5-9])\./.test(process.version
 const leftIn = (journals) => readdirSync(journals).filter((name) => !name.endsWith('.lock'))
 
 /** What is left of a file that was being written. */
-const remains = (path = '.') => readdirSync(path).filter((name) => /^\.plants-|\.new$|\.tmp$/.test(name))
+const remains = (path = '.') =>
+  readdirSync(path).filter((name) => /^\.plants-|\.new$|\.tmp$/.test(name))
 
-const many = (count) => `id,name\r\n${Array.from({ length: count }, (_, at) => `${at + 1},plant ${at}\r\n`).join('')}`
+const many = (count) =>
+  `id,name\r\n${Array.from({ length: count }, (_, at) => `${at + 1},plant ${at}\r\n`).join('')}`
 
 const idsIn = (out) =>
   out
@@ -114,11 +131,17 @@ const idsIn = (out) =>
 const checks = {
   'the version says the platform': () => {
     const { platform, runtime } = JSON.parse(ok('version -o json'))
-    assert.deepEqual([platform, runtime], [`win32-${process.arch}`, `node ${process.versions.node}`])
+    assert.deepEqual(
+      [platform, runtime],
+      [`win32-${process.arch}`, `node ${process.versions.node}`],
+    )
   },
   'a store is created at a path with a backslash': () => {
     const { code, out, err } = plants('create --store .\\a.db --id 1 --name Fern')
-    assert.deepEqual([code, out, err], [0, '{"name":"Fern"}\n', `plants: Created store ${join(folder, 'a.db')}\n`])
+    assert.deepEqual(
+      [code, out, err],
+      [0, '{"name":"Fern"}\n', `plants: Created store ${join(folder, 'a.db')}\n`],
+    )
   },
   'umlauts and emoji are kept': () => {
     const plant = { id: 2, name: 'Ärger 植物 \u{1f33f}', tag: 'größe' }
@@ -126,7 +149,11 @@ const checks = {
     assert.equal(ok('get 2 --store .\\text.db'), `${JSON.stringify(plant)}\n`)
   },
   'a drive letter is no scheme of a URL': () => {
-    const paths = [join(folder, 'd1.db'), join(folder, 'd2').replaceAll('\\', '/'), `sqlite:${join(folder, 'd3.db')}`]
+    const paths = [
+      join(folder, 'd1.db'),
+      join(folder, 'd2').replaceAll('\\', '/'),
+      `sqlite:${join(folder, 'd3.db')}`,
+    ]
     for (const store of paths) ok(['create', '--store', store, '--id', '1', '--name', 'x'])
     assert.deepEqual(['d1.db', 'd2', 'd3.db'].map(existsSync), [true, true, true])
   },
@@ -139,7 +166,9 @@ const checks = {
   },
   'a store has a UNC path': () => {
     // A share of wine, or that of administrators.
-    const unc = ['\\\\localhost\\share', folder.replace(/^(.):/, '\\\\localhost\\$1$')].find(existsSync)
+    const unc = ['\\\\localhost\\share', folder.replace(/^(.):/, '\\\\localhost\\$1$')].find(
+      existsSync,
+    )
     if (unc === undefined) return 'there is no share'
     const store = join(unc, 'unc 1%.db')
     rmSync(store, { force: true })
@@ -158,7 +187,8 @@ const checks = {
   'a directory in place of the default store is reported': () => {
     const env = { PLANTS_DATA_DIR: join(folder, 'taken') }
     mkdirSync(join(folder, 'taken/plants.db'), { recursive: true })
-    for (const command of ['list', 'create --id 1 --name x']) fails(command, 4, 'it is a directory', { env })
+    for (const command of ['list', 'create --id 1 --name x'])
+      fails(command, 4, 'it is a directory', { env })
   },
   'a variable has any case': () => {
     assert.equal(ok('count', { env: { plants_store: storeWith(1, 2) } }), '2\n')
@@ -188,7 +218,9 @@ const checks = {
     ok('import --store .\\piped.db', { stdio: [fd, 'pipe', 'pipe'] })
     closeSync(fd)
     assert.equal(ok('count --store .\\piped.db'), '3\n')
-    fails('import --store .\\piped.db', 2, 'import needs a file', { stdio: ['ignore', 'pipe', 'pipe'] })
+    fails('import --store .\\piped.db', 2, 'import needs a file', {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
   },
   'ids and plants are read from a pipe': () => {
     const store = storeWith(1, 2, 3)
@@ -197,10 +229,16 @@ const checks = {
     assert.deepEqual(idsIn(ok(`list --store ${store}`)), [1, 2])
   },
   'a CSV file with CR LF is imported, and its rejected records are written': () => {
-    writeFileSync('crlf.csv', 'id,name,tag\r\n10,Rose,"a,b"\r\n11,"two\r\nlines",\r\n12,März,t\r\nx,Ivy,\r\n')
+    writeFileSync(
+      'crlf.csv',
+      'id,name,tag\r\n10,Rose,"a,b"\r\n11,"two\r\nlines",\r\n12,März,t\r\nx,Ivy,\r\n',
+    )
     const { code, out } = plants('import crlf.csv --store .\\csv.db --rejects bad.csv')
     assert.deepEqual([code, JSON.parse(out).created], [6, 3])
-    assert.equal(ok('list --store .\\csv.db -o csv'), 'id,name,tag\n10,Rose,"a,b"\n11,"two\r\nlines",\n12,März,t\n')
+    assert.equal(
+      ok('list --store .\\csv.db -o csv'),
+      'id,name,tag\n10,Rose,"a,b"\n11,"two\r\nlines",\n12,März,t\n',
+    )
     const rejected = readFileSync('bad.csv', 'utf8')
     assert.match(rejected, /^\uFEFFrejected_line,rejected_reason,id,name,tag\n6,/)
     writeFileSync('good.csv', rejected.replace(/,x,Ivy/, ',13,Ivy'))
@@ -252,7 +290,9 @@ const checks = {
     for (const command of ['backup b.db', 'backup B.DB', 'delete 1 --yes', 'restore b.db --yes'])
       ok(`${command} --store ${store}`)
     assert.equal(ok(`count --store ${store}`), '2\n')
-    const kept = readdirSync('.').filter((name) => name.startsWith(`${store.slice(2)}.before-restore-`))
+    const kept = readdirSync('.').filter((name) =>
+      name.startsWith(`${store.slice(2)}.before-restore-`),
+    )
     assert.deepEqual([kept.length, ok(`count --store .\\${kept[0]}`)], [1, '1\n'])
     const fd = openSync('b.db', 'r')
     const { code, err } = plants(`backup b.db --store ${store}`)
@@ -267,7 +307,9 @@ const checks = {
     ok(`doctor --store ${store}`)
   },
   'six processes create at once': async () => {
-    const all = await Promise.all(upTo(6).map((n) => start(`create --store .\\six.db --id next --name p${n}`).ended))
+    const all = await Promise.all(
+      upTo(6).map((n) => start(`create --store .\\six.db --id next --name p${n}`).ended),
+    )
     assert.deepEqual(
       all.map(({ code }) => code),
       upTo(6).map(() => 0),
@@ -277,7 +319,9 @@ const checks = {
   },
   'two imports write at once': async () => {
     for (const n of [1, 2]) writeFileSync(`w${n}.csv`, many(20_000).replaceAll(/^(\d)/gm, `${n}$1`))
-    const all = await Promise.all([1, 2].map((n) => start(`import w${n}.csv --store .\\two.db`).ended))
+    const all = await Promise.all(
+      [1, 2].map((n) => start(`import w${n}.csv --store .\\two.db`).ended),
+    )
     assert.deepEqual(
       all.map(({ code }) => code),
       [0, 0],
@@ -286,7 +330,9 @@ const checks = {
     assert.equal(ok('count --store .\\two.db'), '40000\n')
   },
   'six processes change the settings at once': async () => {
-    const all = await Promise.all(upTo(6).map((n) => start(['stores', 'add', `s${n}`, join(folder, `s${n}.db`)]).ended))
+    const all = await Promise.all(
+      upTo(6).map((n) => start(['stores', 'add', `s${n}`, join(folder, `s${n}.db`)]).ended),
+    )
     assert.deepEqual(
       all.map(({ code }) => code),
       upTo(6).map(() => 0),
@@ -375,7 +421,9 @@ const checks = {
     const service = await serve(storeWith(1))
     try {
       writeFileSync('print-token.cjs', `process.stdout.write(${JSON.stringify(token)})`)
-      const command = [process.execPath, join(folder, 'print-token.cjs')].map((path) => path.replaceAll(' ', '\\ '))
+      const command = [process.execPath, join(folder, 'print-token.cjs')].map((path) =>
+        path.replaceAll(' ', '\\ '),
+      )
       ok(['stores', 'add', 'garden', service.address, '--token-command', command.join(' ')])
       assert.equal(ok('count --store garden'), '1\n')
     } finally {
@@ -399,7 +447,14 @@ const checks = {
   'PowerShell completes': () => {
     writeFileSync('complete.ps1', ok('completion powershell'))
     if (!powershell) return 'there is no PowerShell'
-    const lines = ['crea', 'list --outp', 'list --output js', 'list --output=js', 'stores ', 'list --store gar']
+    const lines = [
+      'crea',
+      'list --outp',
+      'list --output js',
+      'list --output=js',
+      'stores ',
+      'list --store gar',
+    ]
     writeFileSync(
       'try.ps1',
       `Invoke-Expression (Get-Content -Raw complete.ps1)
@@ -409,7 +464,14 @@ foreach ($words in ${lines.map((line) => `'${line}'`)}) {
 }`,
     )
     const out = powershell.run('./try.ps1')
-    assert.deepEqual(out.trim().split(/\r?\n/), ['create', '--output', 'json', '--output=json', 'add', 'garden'])
+    assert.deepEqual(out.trim().split(/\r?\n/), [
+      'create',
+      '--output',
+      'json',
+      '--output=json',
+      'add',
+      'garden',
+    ])
   },
 }
 
@@ -433,12 +495,15 @@ const [powershell] = ['pwsh', 'powershell']
   .map((name) => shellNamed(name, ['-NoProfile', '-ExecutionPolicy', 'Bypass', '-Command'], true))
   .filter(
     ({ name, run }) =>
-      spawnSync(name, ['-NoProfile', '-Command', '1 + 1'], { encoding: 'utf8' }).stdout?.trim() === '2' && run('1'),
+      spawnSync(name, ['-NoProfile', '-Command', '1 + 1'], { encoding: 'utf8' }).stdout?.trim() ===
+        '2' && run('1'),
   )
 const shells = [shellNamed('cmd', ['/d', '/s', '/c'], false), powershell].filter(Boolean)
 
 let failed = 0
-for (const [name, check] of Object.entries(checks).filter(([name]) => name.includes(words.join(' ')))) {
+for (const [name, check] of Object.entries(checks).filter(([name]) =>
+  name.includes(words.join(' ')),
+)) {
   const begin = Date.now()
   let [verdict, why] = ['ok', '']
   try {
@@ -448,6 +513,9 @@ for (const [name, check] of Object.entries(checks).filter(([name]) => name.inclu
     failed += 1
     ;[verdict, why] = ['FAIL', `\n    ${error.message.split('\n').slice(0, 12).join('\n    ')}`]
   }
-  writeSync(1, `${verdict.padEnd(4)} ${name} (${((Date.now() - begin) / 1000).toFixed(1)} s)${why}\n`)
+  writeSync(
+    1,
+    `${verdict.padEnd(4)} ${name} (${((Date.now() - begin) / 1000).toFixed(1)} s)${why}\n`,
+  )
 }
 process.exitCode = failed > 0 ? 1 : 0

@@ -3,14 +3,19 @@ import { failureOf } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change-settings.js'
 import { type EffectiveSettings, namedStores } from '../../config/resolve.js'
 import { quoteIfNeeded } from '../../output/output.js'
-import { malformed, PlantsError, passwordFile } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { type Address, type HttpAddress, isLoginAddress, loginAddress } from '../../stores/common/address.js'
+import {
+  type Address,
+  type HttpAddress,
+  isLoginAddress,
+  loginAddress,
+  passwordFile,
+} from '../../stores/common/address.js'
 import { schemeOfText, schemes } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { hintText } from '../hints.js'
 import { accessTo, assertSafe, credentialContext } from '../store-access.js'
 
 export interface LoginOptions extends GlobalOptions {
@@ -38,7 +43,9 @@ export function defineAuth(command: PlantsCommand, io: Io): void {
   command
     .command('logout')
     .aliases(['rm', 'delete', 'remove'])
-    .description('Remove the saved token of the store, or the password that an earlier version saved for a database.')
+    .description(
+      'Remove the saved token of the store, or the password that an earlier version saved for a database.',
+    )
     .handler((options: GlobalOptions) => logout(options, io))
   command
     .command('status')
@@ -59,7 +66,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const store = serviceOf(context)
   if (settings.value('token-command') !== undefined) {
     const hint = `Renew the token where the command reads it, or remove the command: plants stores set ${storeName} --no-token-command`
-    throw malformed(`${storeName} gets its token from a command`, hint)
+    throw usageError(`${storeName} gets its token from a command`, hint)
   }
   assertSafe(store, settings)
   const token = await readToken(options.fromStdin === true, store, context)
@@ -75,11 +82,14 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const savedAt = new Date(io.time()).toISOString()
   const names = namesOf(store, settings)
   const saved = { [names.address]: { token, savedAt } }
-  await changeSettings(io, context.timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
+  await changeSettings(io, context.timeout, (file) => ({
+    ...file,
+    tokens: { ...file.tokens, ...saved },
+  }))
   const checked = check.state === 'accepted'
   if (!checked) {
-    const { message, type, hint } = check.error
-    const advice = type === 'rejected' && hint !== undefined ? `. ${hintText(hint)}` : ''
+    const { message, kind, hint } = check.error
+    const advice = kind === 'rejected' && hint !== undefined ? `. ${hint}` : ''
     await context.warn(`The token is saved, but could not be checked: ${message}${advice}`)
   }
   if (tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set, and takes precedence')
@@ -93,7 +103,9 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const store = address.scheme === 'postgres' ? address : serviceOf(context)
   const names = namesOf(store, settings)
   const { before, after } = await changeSettings(io, context.timeout, (saved) =>
-    saved.tokens === undefined ? saved : { ...saved, tokens: withField(saved.tokens, names.address, undefined) },
+    saved.tokens === undefined
+      ? saved
+      : { ...saved, tokens: withField(saved.tokens, names.address, undefined) },
   )
   const removed = after !== before
   if (store.scheme === 'http' && tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set')
@@ -107,18 +119,29 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
 async function status(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { saved, path = '' } = context.settings.file
-  const store = options.store !== undefined || context.address.scheme === 'http' ? serviceOf(context) : undefined
+  const store =
+    options.store !== undefined || context.address.scheme === 'http'
+      ? serviceOf(context)
+      : undefined
   const found = store && (await findToken(store, credentialContext(context), io))
   const { source, savedAt } = found ?? { source: 'none' }
   const own: Status[] = store ? [{ ...namesOf(store, context.settings), source, savedAt }] : []
   const others = Object.entries(options.store === undefined ? (saved.tokens ?? {}) : {})
     .filter(([address]) => address !== own[0]?.address && isLoginAddress(address))
-    .map(([address, entry]): Status => ({ store: address, address, source: 'file', savedAt: entry.savedAt }))
+    .map(
+      ([address, entry]): Status => ({
+        store: address,
+        address,
+        source: 'file',
+        savedAt: entry.savedAt,
+      }),
+    )
   const text = (lines: Status[]) => lines.map((line) => statusLine(line, path)).join('')
   await context.printer({ text }).all([[...own, ...others]])
   if (store && !found) throw noToken(store, context.storeFlag)
   const hint = 'Save one with: plants auth login --store https://plants.example.com'
-  if (!store && others.length === 0) throw new PlantsError('unauthorized', 'No token is saved', { hint })
+  if (!store && others.length === 0)
+    throw new PlantsError('unauthorized', 'No token is saved', { hint })
 }
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
@@ -130,18 +153,24 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
   await context.printWord(token, { token, source, savedAt })
 }
 
-/** Throws `malformed` for a store without tokens. */
+/** Throws `usage` for a store without tokens. */
 function serviceOf({ address: store, settings }: CommandContext): HttpAddress {
   if (store.scheme === 'http') return store
-  const [name] = namedStores(settings.file.saved).find(([, { address }]) => schemeOfText(address) === 'http') ?? []
+  const [name] =
+    namedStores(settings.file.saved).find(([, { address }]) => schemeOfText(address) === 'http') ??
+    []
   const hint =
     store.scheme === 'postgres'
       ? `If it requires a password: set PGPASSWORD, or write it to ${passwordFile}`
       : `Select a store: --store ${name ?? 'https://plants.example.com'}`
-  throw malformed(`${store.name} is ${schemes[store.scheme].noun}, and uses no token`, hint)
+  throw usageError(`${store.name} is ${schemes[store.scheme].noun}, and uses no token`, hint)
 }
 
-async function readToken(fromStdin: boolean, store: HttpAddress, context: CommandContext): Promise<string> {
+async function readToken(
+  fromStdin: boolean,
+  store: HttpAddress,
+  context: CommandContext,
+): Promise<string> {
   const { reporter, storeFlag, io } = context
   if (fromStdin && !io.stdin.isTerminal) {
     const [wanted, tooLarge] = ['Pipe the token to stdin', 'Pipe nothing but the token to stdin']
@@ -149,10 +178,13 @@ async function readToken(fromStdin: boolean, store: HttpAddress, context: Comman
     const text = (await readText('-', io, { wanted, tooLarge, onWaiting })).trim()
     const failure = failureOf(text)
     if (failure === undefined) return text
-    throw malformed(`The token on stdin ${failure}`, 'Copy the token again, without any other text')
+    throw usageError(
+      `The token on stdin ${failure}`,
+      'Copy the token again, without any other text',
+    )
   }
   const hint = `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`
-  if (!context.mayAsk) throw malformed('Cannot prompt for the token', hint)
+  if (!context.mayAsk) throw usageError('Cannot prompt for the token', hint)
   const { askForSecret } = await import('../prompts.js')
   const check = (text: string) => {
     const failure = failureOf(text.trim())

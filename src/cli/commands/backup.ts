@@ -1,6 +1,6 @@
 import { parseText } from '../../config/option-values.js'
 import { plantCount } from '../../plant/plant.js'
-import { malformed } from '../../platform/errors.js'
+import { usageError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import type { SqliteAddress } from '../../stores/common/address.js'
@@ -16,23 +16,30 @@ export function defineBackup(command: PlantsCommand, io: Io): void {
     .description(
       'Copy a consistent snapshot of the store to a file. The copy is verified before it replaces an older backup. Others can use the store in the meantime.',
     )
-    .argument('<file>', 'file to write; an older backup of the same store is replaced', parseBackupPath)
+    .argument(
+      '<file>',
+      'file to write; an older backup of the same store is replaced',
+      parseBackupPath,
+    )
     .option('-y, --yes', 'replace a backup of another store')
     .alsoAs('-f, --force', '--yes')
-    .addExamples('plants backup plants.bak', 'plants backup "plants-$(date +%F).bak" --store ./garden.db')
+    .addExamples(
+      'plants backup plants.bak',
+      'plants backup "plants-$(date +%F).bak" --store ./garden.db',
+    )
     .handler((options: BackupOptions, file: string) => backup(file, options, io))
 }
 
 export function parseBackupPath(text: string): string {
   if (text !== '-') return parseText('file', text)
-  throw malformed('A backup is a file, not stdin or stdout', 'Name a file')
+  throw usageError('A backup is a file, not stdin or stdout', 'Name a file')
 }
 
 /** @param instead the hint for a database */
 export function fileOf(context: CommandContext, instead: string): SqliteAddress {
   const address = context.ownAddress()
   if (address.scheme === 'sqlite') return address
-  throw malformed(`${address.name} is a database, which has backups of its own`, instead)
+  throw usageError(`${address.name} is a database, which has backups of its own`, instead)
 }
 
 export async function backup(path: string, options: BackupOptions, io: Io): Promise<void> {
@@ -51,6 +58,6 @@ export async function backup(path: string, options: BackupOptions, io: Io): Prom
 }
 
 async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
-  if (!context.mayAsk) throw malformed(message, 'To replace it, add --yes')
+  if (!context.mayAsk) throw usageError(message, 'To replace it, add --yes')
   await context.confirm(`${escapeControlChars(message)}. Replace it?`, 'Nothing was backed up')
 }

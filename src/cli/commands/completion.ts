@@ -6,7 +6,13 @@ import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import { printable, shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { type GlobalOptions, isNamed, loadCommand, OtherFlags, type PlantsCommand } from '../command.js'
+import {
+  type GlobalOptions,
+  isNamed,
+  loadCommand,
+  OtherFlags,
+  type PlantsCommand,
+} from '../command.js'
 import { topics } from './help.js'
 
 /**
@@ -172,7 +178,9 @@ export function defineCompletion(command: PlantsCommand, io: Io): void {
       'plants completion zsh > _plants',
       'plants completion fish > plants.fish',
     )
-    .handler((_: object, shell: (typeof shells)[number]) => writeAnswer(io, { bash, zsh, fish, powershell }[shell]))
+    .handler((_: object, shell: (typeof shells)[number]) =>
+      writeAnswer(io, { bash, zsh, fish, powershell }[shell]),
+    )
 }
 
 /** A raw template, without the backslash before `${` and a backtick, which TypeScript needs and shells must not see. */
@@ -198,12 +206,24 @@ interface Completions {
  * @param words the last one is being typed
  */
 export async function printCompletions(program: Command, words: string[], io: Io): Promise<void> {
-  const { candidates, files, prefix = '' } = await complete(program, words.slice(0, -1), words.at(-1) ?? '', io)
+  const {
+    candidates,
+    files,
+    prefix = '',
+  } = await complete(program, words.slice(0, -1), words.at(-1) ?? '', io)
   const lines = [[files ? 'any' : 'none', prefix], ...candidates]
-  await writeAnswer(io, lines.map((fields) => `${fields.map((field) => printable(field, io)).join('\t')}\n`).join(''))
+  await writeAnswer(
+    io,
+    lines.map((fields) => `${fields.map((field) => printable(field, io)).join('\t')}\n`).join(''),
+  )
 }
 
-async function complete(program: Command, before: string[], text: string, io: Io): Promise<Completions> {
+async function complete(
+  program: Command,
+  before: string[],
+  text: string,
+  io: Io,
+): Promise<Completions> {
   let command = program
   const operands: string[] = []
   /** The option whose value is missing. */
@@ -222,14 +242,19 @@ async function complete(program: Command, before: string[], text: string, io: Io
   if (pending) return valuesOf(pending, text, storeIn(before), io)
   const { flag, value = '' } = /^(?<flag>--[^=]+)=(?<value>.*)$/s.exec(text)?.groups ?? {}
   if (flag !== undefined) {
-    const option = command.options.find(({ long, required, optional }) => long === flag && (required || optional))
-    return option ? { ...(await valuesOf(option, value, storeIn(before), io)), prefix: `${flag}=` } : { candidates: [] }
+    const option = command.options.find(
+      ({ long, required, optional }) => long === flag && (required || optional),
+    )
+    return option
+      ? { ...(await valuesOf(option, value, storeIn(before), io)), prefix: `${flag}=` }
+      : { candidates: [] }
   }
   if (text.startsWith('-')) return { candidates: optionsOf(command) }
   const commands = command.name() === 'help' ? helpWords(program) : commandsOf(command)
   if (commands.length > 0) return { candidates: operands.length === 0 ? commands : [] }
   const { registeredArguments } = command
-  const argument = registeredArguments[operands.length] ?? registeredArguments.find(({ variadic }) => variadic)
+  const argument =
+    registeredArguments[operands.length] ?? registeredArguments.find(({ variadic }) => variadic)
   if (argument) return valuesOf(argument, text, storeIn(before), io)
   return { candidates: text === '' ? optionsOf(command) : [] }
 }
@@ -241,7 +266,9 @@ function takerOf({ options }: Command, word: string): Option | undefined {
 
 function optionsOf({ options }: Command): Candidate[] {
   const listed = options.filter((option) => !(option instanceof OtherFlags))
-  const all = listed.flatMap(({ long, description }): Candidate[] => (long === undefined ? [] : [[long, description]]))
+  const all = listed.flatMap(({ long, description }): Candidate[] =>
+    long === undefined ? [] : [[long, description]],
+  )
   return [...all, ['--help', 'show this help']]
 }
 
@@ -265,7 +292,12 @@ function storeIn(words: string[]): GlobalOptions {
 }
 
 /** Completes by the choices of an option or argument, or by the name of its value. */
-async function valuesOf(of: Option | Argument, text: string, options: GlobalOptions, io: Io): Promise<Completions> {
+async function valuesOf(
+  of: Option | Argument,
+  text: string,
+  options: GlobalOptions,
+  io: Io,
+): Promise<Completions> {
   if (of.argChoices) return { candidates: of.argChoices.map((word) => [word, '']) }
   const isTag = 'long' in of && of.long === '--tag'
   if (isTag || (!('long' in of) && of.name() === 'id')) {
@@ -276,7 +308,10 @@ async function valuesOf(of: Option | Argument, text: string, options: GlobalOpti
   if (name === 'file' || name === 'files' || name === 'path') return { candidates: [], files: true }
   const isAddress = /^\w+:/.test(text) // which fish would replace by a name with the same letters
   if ((name !== 'address' && name !== 'store') || isAddress) return { candidates: [] }
-  return { candidates: [...(await savedStores(io)), ['local', 'your own store, which is built in']], files: true }
+  return {
+    candidates: [...(await savedStores(io)), ['local', 'your own store, which is built in']],
+    files: true,
+  }
 }
 
 /** Invalid settings only mean fewer candidates; the next command reports them. */

@@ -1,10 +1,21 @@
 import { isJson } from '../../config/option-values.js'
-import { type EffectiveSettings, knownStore, resolveAddress, shownStore } from '../../config/resolve.js'
-import { defaultOf, type SettingName, settingNames, settingOf, settingsIn } from '../../config/setting-table.js'
+import {
+  type EffectiveSettings,
+  knownStore,
+  resolveAddress,
+  shownStore,
+} from '../../config/resolve.js'
+import {
+  defaultOf,
+  type SettingName,
+  settingNames,
+  settingOf,
+  settingsIn,
+} from '../../config/setting-table.js'
 import { isStoreName, settingsPath } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { type Address, completeAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
@@ -51,17 +62,23 @@ function settingArgument(command: PlantsCommand, names: readonly SettingName[] =
     .argParser(String)
 }
 
-/** Throws `malformed` for an unknown setting. */
+/** Throws `usage` for an unknown setting. */
 function nameOf(text: string, names: readonly SettingName[] = saved): SettingName {
   const found = names.find((name) => name === text)
   if (found !== undefined) return found
   const ofStore = settingNames.find((name) => name === text || text.endsWith(`.${name}`))
-  const option = ofStore ? (settingOf(ofStore).flags ?? `--${ofStore} <command>`) : '--address <address>'
+  const option = ofStore
+    ? (settingOf(ofStore).flags ?? `--${ofStore} <command>`)
+    : '--address <address>'
   const isOfStore = ofStore !== undefined || text.endsWith('.address')
-  const hint = isOfStore ? `For one store: plants stores set NAME ${option}` : `The settings are: ${names.join(', ')}`
+  const hint = isOfStore
+    ? `For one store: plants stores set NAME ${option}`
+    : `The settings are: ${names.join(', ')}`
   const message =
-    ofStore === text ? `The setting ${text} is not for all stores` : `There is no setting ${JSON.stringify(text)}`
-  throw malformed(message, hint)
+    ofStore === text
+      ? `The setting ${text} is not for all stores`
+      : `There is no setting ${JSON.stringify(text)}`
+  throw usageError(message, hint)
 }
 
 async function get(text: string, options: GlobalOptions, io: Io): Promise<void> {
@@ -69,14 +86,21 @@ async function get(text: string, options: GlobalOptions, io: Io): Promise<void> 
   const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
   const entry = await entryOf(name, context.settings, io)
   if (entry.value === undefined)
-    throw new PlantsError('notFound', `${name} is not set`, { hint: `The default applies: ${defaultOf(name)}` })
+    throw new PlantsError('notFound', `${name} is not set`, {
+      hint: `The default applies: ${defaultOf(name)}`,
+    })
   // Unchanged, unless a terminal would obey it.
   const shown = io.stdout.isTerminal ? quoteIfNeeded(entry.value) : entry.value
   await context.printWord(shown, entry)
 }
 
 /** Warns about what has precedence over it. */
-export async function set(text: string, value: string, options: GlobalOptions, io: Io): Promise<void> {
+export async function set(
+  text: string,
+  value: string,
+  options: GlobalOptions,
+  io: Io,
+): Promise<void> {
   const name = nameOf(text)
   const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
   const { changeSettings, savedValue } = await import('../../config/change-settings.js')
@@ -105,7 +129,9 @@ async function unset(text: string, options: GlobalOptions, io: Io): Promise<void
   const name = nameOf(text)
   const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
   const { changeSettings, withField } = await import('../../config/change-settings.js')
-  const { before, after } = await changeSettings(io, context.timeout, (all) => withField(all, name, undefined))
+  const { before, after } = await changeSettings(io, context.timeout, (all) =>
+    withField(all, name, undefined),
+  )
   const removed = before !== after
   const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
   await context.print({ name, removed }, sentence)
@@ -128,7 +154,10 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 async function path(options: GlobalOptions, io: Io): Promise<void> {
   const file = await settingsPath(io)
   const shown = io.stdout.isTerminal ? quoteIfNeeded(file) : file
-  await writeAnswer(io, `${isJson(await chosenFormat(options.output, io)) ? toJson({ path: file }) : shown}\n`)
+  await writeAnswer(
+    io,
+    `${isJson(await chosenFormat(options.output, io)) ? toJson({ path: file }) : shown}\n`,
+  )
 }
 
 type Entry = Awaited<ReturnType<typeof entryOf>>

@@ -14,20 +14,34 @@ export interface CountOptions extends FilterOptions {
 export function defineCount(command: PlantsCommand, io: Io): void {
   command
     .description('Print the number of plants; with --output json or ndjson as a JSON number.')
-    .choice('--by <field>', 'count the plants of each text, the most frequent first', ['name', 'tag'])
+    .choice('--by <field>', 'count the plants of each text, the most frequent first', [
+      'name',
+      'tag',
+    ])
   addFilters(command)
-    .addExamples('plants count --tag shade', 'plants count --by tag', 'plants count --by name --output csv')
+    .addExamples(
+      'plants count --tag shade',
+      'plants count --by tag',
+      'plants count --by name --output csv',
+    )
     .handler((options: CountOptions) => count(options, io))
 }
 
 export async function count(options: CountOptions, io: Io): Promise<void> {
   const { tag, search, by } = options
-  const context = await CommandContext.from(options, io, by === undefined ? commonFormats : outputFormats)
+  const context = await CommandContext.from(
+    options,
+    io,
+    by === undefined ? commonFormats : outputFormats,
+  )
   const store = await context.openStore()
   try {
     if (by === undefined) {
       const plants = (await store?.count({ tag, search })) ?? 0n
-      return await writeAnswer(io, context.output === 'text' ? `${plantCount(plants)}\n` : `${plants}\n`)
+      return await writeAnswer(
+        io,
+        context.output === 'text' ? `${plantCount(plants)}\n` : `${plants}\n`,
+      )
     }
     const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
     for await (const page of store?.countBy(by, { tag, search }) ?? [])

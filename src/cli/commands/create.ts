@@ -11,7 +11,7 @@ import {
   plantOf,
   type StoredPlant,
 } from '../../plant/plant.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { idExists, writeOne } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
@@ -35,11 +35,10 @@ export function defineCreate(command: PlantsCommand, io: Io): void {
     .option('-n, --name <text>', 'name of the plant')
     .option('-t, --tag <text>', 'tag of the plant, such as shade')
     .addOption(
-      new Option('-f, --file <path>', 'read the plant as JSON from a file, or from stdin with "-"').conflicts([
-        'id',
-        'name',
-        'tag',
-      ]),
+      new Option(
+        '-f, --file <path>',
+        'read the plant as JSON from a file, or from stdin with "-"',
+      ).conflicts(['id', 'name', 'tag']),
     )
     .value(
       '--idempotency-key <key>',
@@ -61,7 +60,7 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io, outputFormats)
   const { address, reporter, storeFlag } = context
   if (options.id === 'next' && key !== undefined)
-    throw malformed(
+    throw usageError(
       '--id next cannot be used with --idempotency-key: a repeat would create another plant',
       'Use a specific id',
     )
@@ -76,7 +75,8 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
     const created = await creating.catch(explainConflict(plant.id, storeFlag))
     if (!equalFields(created, plant)) await reporter.warn(differenceBetween(created, plant))
     const sentence = `Planted ${describePlant(created, await context.style())}`
-    const see = address.scheme !== 'http' ? `. Show it with: plants get ${created.id}${storeFlag}` : ''
+    const see =
+      address.scheme !== 'http' ? `. Show it with: plants get ${created.id}${storeFlag}` : ''
     await context.print(resultOf(created, isNext), sentence, `The plant is stored${see}`)
   } finally {
     await store.close()
@@ -84,27 +84,43 @@ export async function create(options: CreateOptions, io: Io): Promise<void> {
 }
 
 /** Prints what would be created, and where. A service is sent and asked nothing. */
-async function preview(given: NewPlant, isNext: boolean, key: string | undefined, context: CommandContext) {
+async function preview(
+  given: NewPlant,
+  isNext: boolean,
+  key: string | undefined,
+  context: CommandContext,
+) {
   const { address, storeFlag } = context
   if (address.scheme === 'http') {
-    if (isNext) throw malformed('The service chooses the id of --id next', 'Use a specific id')
+    if (isNext) throw usageError('The service chooses the id of --id next', 'Use a specific id')
     await (await import('../store-access.js')).assertAccess(address, context)
   }
-  const store = address.scheme !== 'http' ? await (await context.ownOpener()).openExisting() : undefined
+  const store =
+    address.scheme !== 'http' ? await (await context.ownOpener()).openExisting() : undefined
   try {
-    const plant = isNext ? plantFrom(idAfter(store && (await greatestId(store))), given.name, given.tag) : given
+    const plant = isNext
+      ? plantFrom(idAfter(store && (await greatestId(store))), given.name, given.tag)
+      : given
     await store
       ?.transaction((transaction) => createOne(transaction, plant, key), { commits: () => false })
       .catch(explainConflict(plant.id, storeFlag))
     const place = `${quoteIfNeeded(address.name)}${address.scheme !== 'http' && !store ? ', which would be created' : ''}`
     const sentence = `Would plant ${describePlant(plant, await context.style())} in ${place}`
-    await context.printResult({ dryRun: true, ...resultOf(plant, isNext) }, sentence, 'Nothing was created')
+    await context.printResult(
+      { dryRun: true, ...resultOf(plant, isNext) },
+      sentence,
+      'Nothing was created',
+    )
   } finally {
     await store?.close()
   }
 }
 
-async function createOne(store: Pick<Store, 'write'>, plant: NewPlant, key: string | undefined): Promise<StoredPlant> {
+async function createOne(
+  store: Pick<Store, 'write'>,
+  plant: NewPlant,
+  key: string | undefined,
+): Promise<StoredPlant> {
   return (await writeOne(store, { type: 'create', plant, key })).plant
 }
 
@@ -121,7 +137,8 @@ function differenceBetween(created: StoredPlant, sent: NewPlant): string {
 /** Only for an id that exists: the conflict of an idempotency key has a hint of its own. */
 function explainConflict(id: bigint, storeFlag: string) {
   return (error: unknown): never => {
-    if (!(error instanceof PlantsError && error.type === 'conflict' && error.hint === undefined)) throw error
+    if (!(error instanceof PlantsError && error.kind === 'conflict' && error.hint === undefined))
+      throw error
     const hint = `Look at it with: plants get ${id}${storeFlag}`
     throw new PlantsError('conflict', idExists(id).message, { ...error, hint })
   }

@@ -6,7 +6,6 @@ import { readSettings, type SettingsFile, unknownIn } from '../../config/setting
 import { mayColor, type Style, styleFor, wrapped } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { progressLine } from '../../output/progress.js'
-import type { Hint } from '../../platform/advice.js'
 import { PlantsError, systemReason } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
 import { assertCreatable } from '../../platform/files.js'
@@ -19,7 +18,6 @@ import {
 } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, chosenFormat, printedFormat } from '../command-context.js'
-import { hintText } from '../hints.js'
 import { accessTo } from '../store-access.js'
 
 /** In milliseconds, unless --timeout says otherwise. */
@@ -35,19 +33,24 @@ export function defineDoctor(command: PlantsCommand, io: Io): void {
       `Check the runtime, SQLite, the settings and each store, and read the contents of the store of this run, for ${readingTime / 1000} seconds or as long as --timeout says. The exit code is 1 if a check fails.`,
     )
     .option('--quick', 'do not read the contents: check only whether the store opens')
-    .addExamples('plants doctor', 'plants doctor --quick --output json', 'plants doctor --timeout 10m')
+    .addExamples(
+      'plants doctor',
+      'plants doctor --quick --output json',
+      'plants doctor --timeout 10m',
+    )
     .handler((options: DoctorOptions) => doctor(options, io))
 }
 
 export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const format = printedFormat(await chosenFormat(options.output, io), options, io)
   const style = await styleFor(mayColor(io.stdout, options, io))
-  const text = (findings: ShownFinding[]) => findings.map((finding) => lineOf(finding, style, io)).join('')
+  const text = (findings: Finding[]) =>
+    findings.map((finding) => lineOf(finding, style, io)).join('')
   const printer = new Printer(io, format, { text })
   const failures: Finding[] = []
   for await (const finding of examine(options, io)) {
     if (finding.state === 'failed') failures.push(finding)
-    await printer.rows([redactFields({ ...finding, hint: hintText(finding.hint) }, io)])
+    await printer.rows([redactFields(finding, io)])
   }
   await printer.end()
   const message = failures.length === 1 ? 'One check failed' : `${failures.length} checks failed`
@@ -57,13 +60,12 @@ export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
 interface CheckResult {
   state: 'ok' | 'warning' | 'failed'
   message: string
-  hint?: Hint | undefined
+  hint?: string | undefined
 }
 
 type Finding = CheckResult & { check: string }
-type ShownFinding = Finding & { hint: string | undefined }
 
-function lineOf({ check, state, message, hint }: ShownFinding, style: Style, io: Io): string {
+function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
   const styles = { ok: style.faint, warning: style.strong, failed: style.bad }
   const indent = 9
   const text = `${style.strong(printable(check, io))}: ${printable(message, io)}`
@@ -97,28 +99,38 @@ async function* examine(options: DoctorOptions, io: Io): AsyncGenerator<Finding>
 
   const { address } = context
   const name = settings.storeName ?? (isDefaultStore(address) ? 'local' : address.name)
-  const others = ['local', ...namedStores(file.saved).map(([other]) => other)].filter((other) => other !== name)
+  const others = ['local', ...namedStores(file.saved).map(([other]) => other)].filter(
+    (other) => other !== name,
+  )
   // Concurrent, because some stores may be slow to answer.
   const own = findingOf(`store ${name}`, () => examineStore(context))
   const findings = [own, ...others.map((other) => examineOther(other, file, options, io))]
   for (const finding of findings) finding.catch(() => undefined) // it is reported below, in order
   for (const finding of findings) yield await finding
   // The last one, because long steps would delay the answers of other stores.
-  const contents = options.quick || (await own).state === 'failed' ? undefined : await examineContents(context)
+  const contents =
+    options.quick || (await own).state === 'failed' ? undefined : await examineContents(context)
   if (contents) yield { check: 'contents', ...contents }
 }
 
 function examineSettings(file: SettingsFile): CheckResult[] {
   const { saved, path = 'no settings file, because there is no home directory', warning } = file
   const unknown = unknownIn(saved)
-  const unmade = file.path === undefined || existsSync(file.path) ? undefined : whyNotCreatable(file.path)
+  const unmade =
+    file.path === undefined || existsSync(file.path) ? undefined : whyNotCreatable(file.path)
   const results: CheckResult[] = []
   const warn = (message: string, hint: string) => results.push({ state: 'warning', message, hint })
   if (warning) warn(warning.what, `Fix it with: ${warning.command}`)
   if (unknown.length > 0)
-    warn(`${path} has settings that this version ignores: ${unknown.join(', ')}`, 'Check how they are written')
+    warn(
+      `${path} has settings that this version ignores: ${unknown.join(', ')}`,
+      'Check how they are written',
+    )
   if (unmade !== undefined)
-    warn(`${path} cannot be created: ${unmade}`, 'To save settings, set PLANTS_CONFIG_DIR to another directory')
+    warn(
+      `${path} cannot be created: ${unmade}`,
+      'To save settings, set PLANTS_CONFIG_DIR to another directory',
+    )
   return results.length > 0 ? results : [ok(path)]
 }
 
@@ -132,7 +144,12 @@ function whyNotCreatable(path: string): string | undefined {
   }
 }
 
-function examineOther(other: string, file: SettingsFile, options: DoctorOptions, io: Io): Promise<Finding> {
+function examineOther(
+  other: string,
+  file: SettingsFile,
+  options: DoctorOptions,
+  io: Io,
+): Promise<Finding> {
   return findingOf(`store ${other}`, async () => {
     const settings = new EffectiveSettings({ options, io, file, other })
     const parts = { settings, options: { ...options, store: other }, io }
@@ -149,14 +166,18 @@ async function examineStore(context: CommandContext): Promise<CheckResult> {
     return await examineService(address, context)
   } catch (error) {
     // PLANTS_TOKEN and PGPASSWORD are for the store of this run, so another store may have none here.
-    const isOfToken = error instanceof PlantsError && (error.type === 'unauthorized' || error.type === 'forbidden')
+    const isOfToken =
+      error instanceof PlantsError && (error.kind === 'unauthorized' || error.kind === 'forbidden')
     if (context.settings.isOfRun || !isOfToken) throw error
     return { state: 'warning', message: error.message, hint: error.hint }
   }
 }
 
 /** A file that cannot be written is opened to be read. */
-async function examineFile(address: SqliteAddress, { sqliteOptions, settings }: CommandContext): Promise<CheckResult> {
+async function examineFile(
+  address: SqliteAddress,
+  { sqliteOptions, settings }: CommandContext,
+): Promise<CheckResult> {
   const { assertWritable, inspect } = await import('../../stores/sqlite/sqlite-check.js')
   const exposures: CheckResult[] = []
   const onExposed = async (message: string, hint: string) => {
@@ -168,11 +189,18 @@ async function examineFile(address: SqliteAddress, { sqliteOptions, settings }: 
   const closed = await attempt(async () => assertWritable(address))
   // A store that this user can only read may be meant so, and one that this run does not use may never be created.
   if (closed)
-    return { state: exists || !settings.isOfRun ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
+    return {
+      state: exists || !settings.isOfRun ? 'warning' : 'failed',
+      message: closed.message,
+      hint: closed.hint,
+    }
   return ok(exists ? address.name : `${address.name} (not created yet)`)
 }
 
-async function examineDatabase(address: PostgresAddress, context: CommandContext): Promise<CheckResult> {
+async function examineDatabase(
+  address: PostgresAddress,
+  context: CommandContext,
+): Promise<CheckResult> {
   const { PostgresStore } = await import('../../stores/postgres/postgres-store.js')
   const store = await PostgresStore.openExisting(address, await context.postgresOptions(address))
   const rights = await store.rights().finally(() => store.close())
@@ -196,7 +224,8 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
   const { verifyToken } = await import('../../stores/http/check-token.js')
   const result = await verifyToken(address, { access, timeout, clock: io })
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
-  const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } = result.error
+  const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } =
+    result.error
   const rejection = result.state === 'rejected' ? `${address.name} does not accept the token: ` : ''
   return { state: 'failed', message: rejection + message, hint }
 }
@@ -207,7 +236,8 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
   if (address.scheme === 'http') return undefined
   const timeout = settings.source('timeout').source === 'default' ? readingTime : context.timeout
   const progress = progressLine(io, reporter.showsProgress)
-  const onProgress = (done: number, total: number) => progress.show(() => ({ done, part: done / total }))
+  const onProgress = (done: number, total: number) =>
+    progress.show(() => ({ done, part: done / total }))
   const read = async () => {
     if (address.scheme === 'postgres')
       return (await import('../../stores/postgres/postgres-schema.js')).check(

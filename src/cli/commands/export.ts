@@ -4,8 +4,13 @@ import { Printer } from '../../output/printer.js'
 import { progressLine, withProgress } from '../../output/progress.js'
 import type { Reporter } from '../../output/reporter.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
-import { countEmptyTexts, type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import {
+  countEmptyTexts,
+  type FileFormat,
+  type FormatName,
+  formatNames,
+} from '../../plant/records.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { OutFile } from '../../transfer/export/out-file.js'
 import type { PlantsCommand } from '../command.js'
@@ -30,7 +35,11 @@ export function defineExport(command: PlantsCommand, io: Io): void {
     .option('-y, --yes', 'replace a file that exists')
     .alsoAs('--force', '--yes')
   addQuery(command)
-    .addExamples('plants export > plants.ndjson', 'plants export --output csv --tag shade', 'plants export plants.xlsx')
+    .addExamples(
+      'plants export > plants.ndjson',
+      'plants export --output csv --tag shade',
+      'plants export plants.xlsx',
+    )
     .handler((options: ExportOptions, name?: string) => exportPlants(name, options, io))
 }
 
@@ -39,17 +48,24 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
   const context = await CommandContext.from(options, io, outputFormats)
   const { reporter } = context
   assertOrder(options, context.address)
-  const target = /^(-|\/dev\/stdout)$/.test(name) ? undefined : await targetNamed(name, options, context)
+  const target = /^(-|\/dev\/stdout)$/.test(name)
+    ? undefined
+    : await targetNamed(name, options, context)
   const store = await context.openStore()
   try {
     if (!store) await warnOfMissing(context, target)
-    const progress = progressLine(io, reporter.showsProgress && (target !== undefined || !io.stdout.isTerminal))
+    const progress = progressLine(
+      io,
+      reporter.showsProgress && (target !== undefined || !io.stdout.isTerminal),
+    )
     const { limit, after, tag, search, sort, desc } = options
     const query = { limit, after, tag, search, sort, desc }
     const read = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
     const format = target?.format ?? outputOf(context)
     const isTable = format === 'csv' || format === 'tsv' || format === 'xlsx'
-    const pages = isTable ? countEmptyTexts(read, (plants) => warnOfEmptyTexts(plants, reporter)) : read
+    const pages = isTable
+      ? countEmptyTexts(read, (plants) => warnOfEmptyTexts(plants, reporter))
+      : read
     if (target) await save(pages, target, context)
     else await new Printer<StoredPlant>(io, outputOf(context)).all(pages)
   } finally {
@@ -73,19 +89,25 @@ interface Target extends OutFile {
 }
 
 /** Asks before an existing file is replaced, and throws without the consent. */
-async function targetNamed(name: string, { output, yes }: ExportOptions, context: CommandContext): Promise<Target> {
+async function targetNamed(
+  name: string,
+  { output, yes }: ExportOptions,
+  context: CommandContext,
+): Promise<Target> {
   const path = context.io.resolvePath(name)
-  if (await context.isStoreFile(path)) throw malformed(`${path} is the store itself`, 'Choose another file')
+  if (await context.isStoreFile(path))
+    throw usageError(`${path} is the store itself`, 'Choose another file')
   const { encoderFor, formatOf, outFileAt } = await import('../../transfer/export/out-file.js')
   const file = outFileAt(path)
   const format = output === undefined ? formatOf(file, outputOf(context)) : outputOf(context)
   const encode = encoderFor(path, format)
-  if (file.exists && !yes) await confirmReplacement(`${quoteIfNeeded(name)} already exists`, context)
+  if (file.exists && !yes)
+    await confirmReplacement(`${quoteIfNeeded(name)} already exists`, context)
   return { ...file, name, format, encode, mayReplace: file.exists || yes === true }
 }
 
 async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
-  if (!context.mayAsk) throw malformed(message, 'To replace it, add --yes')
+  if (!context.mayAsk) throw usageError(message, 'To replace it, add --yes')
   await context.confirm(`${message}. Replace it?`, 'Nothing was exported')
 }
 
@@ -99,10 +121,16 @@ async function warnOfMissing(context: CommandContext, target: Target | undefined
   if (!target?.exists) return reporter.warn(context.noStoreYet())
   const what = `an empty export would replace ${quoteIfNeeded(target.name)}`
   const message = `There is no store at ${address.name} yet, and ${what}`
-  throw new PlantsError('unavailable', message, { hint: 'List the stores with: plants stores list' })
+  throw new PlantsError('unavailable', message, {
+    hint: 'List the stores with: plants stores list',
+  })
 }
 
-async function save(pages: AsyncIterable<StoredPlant[]>, target: Target, context: CommandContext): Promise<void> {
+async function save(
+  pages: AsyncIterable<StoredPlant[]>,
+  target: Target,
+  context: CommandContext,
+): Promise<void> {
   const { io } = context
   const { writeOut } = await import('../../transfer/export/out-file.js')
   const { path, name, encode, mayReplace } = target

@@ -38,7 +38,8 @@ export async function get(args: readonly string[], options: GlobalOptions, io: I
 }
 
 function layOut({ id, name, tag }: StoredPlant, { faint, strong }: Style): string {
-  const line = (field: string, text: string) => `${faint(field)}${' '.repeat(4 - field.length)}  ${text}`
+  const line = (field: string, text: string) =>
+    `${faint(field)}${' '.repeat(4 - field.length)}  ${text}`
   const lines = [line('id', String(id)), line('name', strong(quoteIfNeeded(name)))]
   if (tag !== undefined) lines.push(line('tag', quoteIfNeeded(tag)))
   return lines.join('\n')

@@ -1,8 +1,14 @@
 import { settingNames, settingOf } from '../../config/setting-table.js'
 import { terminalWidth, wrapped, writeAnswer } from '../../output/output.js'
-import { type ExitCode, exitCodes, malformed } from '../../platform/errors.js'
+import { type ExitCode, exitCodes, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { type GlobalOptions, isNamed, loadCommand, OtherFlags, type PlantsCommand } from '../command.js'
+import {
+  type GlobalOptions,
+  isNamed,
+  loadCommand,
+  OtherFlags,
+  type PlantsCommand,
+} from '../command.js'
 import { paged } from '../pager.js'
 
 interface Topic {
@@ -33,16 +39,22 @@ export function defineHelp(command: PlantsCommand, io: Io): void {
     .handler((options: GlobalOptions, words: string[]) => help(command, words, options, io))
 }
 
-async function help(command: PlantsCommand, words: string[], options: GlobalOptions, io: Io): Promise<void> {
+async function help(
+  command: PlantsCommand,
+  words: string[],
+  options: GlobalOptions,
+  io: Io,
+): Promise<void> {
   const [word = ''] = words
   const topic = words.length === 1 && Object.hasOwn(topics, word) ? topics[word] : undefined
-  if (topic) return paged(options, io, (shown) => writeAnswer(shown, topic.page(terminalWidth(io), command)))
+  if (topic)
+    return paged(options, io, (shown) => writeAnswer(shown, topic.page(terminalWidth(io), command)))
   let shown = command.parent ?? command
   for (const name of words) {
     const below = shown.commands.find((each) => isNamed(each, name))
     if (!below) {
       if (shown.commands.length > 0) await shown.parseAsync([name], { from: 'user' }) // its error has a suggestion
-      throw malformed(`${shown.name()} has no commands`, 'See: plants help topics') // the word may be a token
+      throw usageError(`${shown.name()} has no commands`, 'See: plants help topics') // the word may be a token
     }
     await loadCommand(below, io)
     shown = below
@@ -51,14 +63,24 @@ async function help(command: PlantsCommand, words: string[], options: GlobalOpti
 }
 
 function optionsPage(width: number, command: PlantsCommand): string {
-  const variables = new Map(settingNames.map((name) => [settingOf(name).flags, settingOf(name).variable]))
-  const all = (command.parent ?? command).options.filter((option) => !(option instanceof OtherFlags))
+  const variables = new Map(
+    settingNames.map((name) => [settingOf(name).flags, settingOf(name).variable]),
+  )
+  const all = (command.parent ?? command).options.filter(
+    (option) => !(option instanceof OtherFlags),
+  )
   const items = all.map(({ flags, short, description }): Item => {
     const variable = variables.get(flags)
-    return [short === undefined ? `    ${flags}` : flags, variable ? `${description}; also ${variable}` : description]
+    return [
+      short === undefined ? `    ${flags}` : flags,
+      variable ? `${description}; also ${variable}` : description,
+    ]
   })
   const options = list('Options of every command, before or after its name', items, width, command)
-  const pager: Item = ['PAGER', 'the program that shows lists and help on a terminal; by default less, with cat none']
+  const pager: Item = [
+    'PAGER',
+    'the program that shows lists and help on a terminal; by default less, with cat none',
+  ]
   return `${options}\n${list('Variable', [pager], width, command)}`
 }
 

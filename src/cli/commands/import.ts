@@ -2,9 +2,10 @@ import { Option } from 'commander'
 import { invalidValue, parseCount, parseText, wholeNumber } from '../../config/option-values.js'
 import { fieldNames } from '../../plant/plant.js'
 import { formatNames } from '../../plant/records.js'
-import { isWindows, malformed, shellWord } from '../../platform/errors.js'
+import { isWindows, usageError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { shellWord } from '../../platform/shell.js'
 import { existsPolicies } from '../../stores/common/change.js'
 import { defaultConcurrency } from '../../stores/http/http-options.js'
 import { schemes } from '../../stores/registry.js'
@@ -21,10 +22,18 @@ export function defineImport(command: PlantsCommand, io: Io): void {
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. If an import is interrupted, the same command resumes it.',
     )
     .argument('[files...]', 'files to read, also .gz; "-" for stdin')
-    .choice('--if-exists <what>', 'when the id exists; by default error, or same with --match', existsPolicies)
+    .choice(
+      '--if-exists <what>',
+      'when the id exists; by default error, or same with --match',
+      existsPolicies,
+    )
     .value('--rejects <path>', 'write rejected records and reasons to this file', parseText)
-    .addOption(new Option('--dry-run', 'only report what would be done').conflicts(['atomic', 'restart']))
-    .addOption(new Option('--atomic', 'all plants or none; other writers wait').conflicts('restart'))
+    .addOption(
+      new Option('--dry-run', 'only report what would be done').conflicts(['atomic', 'restart']),
+    )
+    .addOption(
+      new Option('--atomic', 'all plants or none; other writers wait').conflicts('restart'),
+    )
     .optionsGroup('Reading:')
     .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
     .value('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
@@ -63,38 +72,61 @@ export async function importPlants(files: string[], options: ImportOptions, io: 
   const { address, reporter } = context
   const { format, delimiter, columns, map, idFrom, match, rejects } = options
   if (options.atomic && address.scheme === 'http')
-    throw malformed(
+    throw usageError(
       `--atomic is not supported at ${address.name}: a service cannot roll back what was created`,
       'Leave it out: an interrupted import can be resumed',
     )
   const ofTable = columns ? '--columns' : delimiter === undefined ? undefined : '--delimiter'
   if (ofTable && (format === 'json' || format === 'ndjson'))
-    throw malformed(`${ofTable} applies to csv and tsv, but not to ${format}`, 'Leave out one of them')
+    throw usageError(
+      `${ofTable} applies to csv and tsv, but not to ${format}`,
+      'Leave out one of them',
+    )
   if (map?.id === '' && idFrom === undefined && !match)
-    throw malformed('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
+    throw usageError('--map id= leaves the plants without ids', 'Assign ids: --id-from next')
   if (rejects === '-')
-    throw malformed('Rejected records go to a file', isWindows ? 'Name a file' : 'For stdout: --rejects /dev/stdout')
+    throw usageError(
+      'Rejected records go to a file',
+      isWindows ? 'Name a file' : 'For stdout: --rejects /dev/stdout',
+    )
   if (rejects !== undefined && /\.xlsx$/i.test(rejects))
-    throw malformed('Rejected rows of a workbook are written as CSV', 'For example: --rejects rejected.csv')
+    throw usageError(
+      'Rejected rows of a workbook are written as CSV',
+      'For example: --rejects rejected.csv',
+    )
   const rejectsPath = rejects === undefined ? undefined : io.resolvePath(rejects)
   if (rejectsPath !== undefined && (await context.isStoreFile(rejectsPath)))
-    throw malformed(`${rejectsPath} is the store itself, or belongs to it`, 'Choose another file with --rejects')
+    throw usageError(
+      `${rejectsPath} is the store itself, or belongs to it`,
+      'Choose another file with --rejects',
+    )
   const inputs = inputsOf(files, io)
   if (options.concurrency && address.scheme !== 'http')
-    await reporter.warn(`--concurrency applies only to services, and has no effect on ${schemes[address.scheme].noun}`)
+    await reporter.warn(
+      `--concurrency applies only to services, and has no effect on ${schemes[address.scheme].noun}`,
+    )
   await warnOfUselessRetry(options.retry, address, reporter)
   const { runImport } = await import('../import-run.js')
-  await runImport(inputs, { ...options, ...(rejectsPath !== undefined && { rejects: rejectsPath }) }, context)
+  await runImport(
+    inputs,
+    { ...options, ...(rejectsPath !== undefined && { rejects: rejectsPath }) },
+    context,
+  )
 }
 
 function inputsOf(files: string[], io: Io): { path: string; name: string }[] {
   if (files.length === 0 && !io.stdin.isPiped)
-    throw malformed('import needs a file, or plants on stdin', 'For example: plants import plants.ndjson')
+    throw usageError(
+      'import needs a file, or plants on stdin',
+      'For example: plants import plants.ndjson',
+    )
   const names = files.length === 0 ? ['-'] : files
   if (names.filter((name) => name === '-').length > 1)
-    throw malformed('Stdin can be read only once', 'Use "-" only once')
+    throw usageError('Stdin can be read only once', 'Use "-" only once')
   return names.map((name) =>
-    name === '-' ? { path: '-', name: 'stdin' } : { path: io.resolvePath(parseText('file', name)), name },
+    name === '-'
+      ? { path: '-', name: 'stdin' }
+      : { path: io.resolvePath(parseText('file', name)), name },
   )
 }
 
@@ -103,7 +135,7 @@ function parseEncoding(flag: string, text: string): string {
   const encoding = encodingOf(text)
   if (encoding !== undefined) return encoding
   const message = `${flag} must be an encoding such as ${commonEncodings.join(', ')}, but was ${JSON.stringify(shorten(text))}`
-  throw malformed(message, 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels')
+  throw usageError(message, 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels')
 }
 
 /** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
@@ -132,7 +164,7 @@ function parseMap(flag: string, text: string): FieldRules['map'] {
   const isNameless = entries.some(([, field, source]) => field === 'name' && source === '')
   if (isNameless || fields.includes(undefined) || new Set(fields).size < fields.length) {
     const rule = 'must map a field of the input to id, name or tag'
-    throw malformed(
+    throw usageError(
       `${flag} ${rule}, but was ${JSON.stringify(shorten(text))}`,
       reversedMap(flag, text) ?? `For example: ${flag} name=CommonName,tag=Family`,
     )
@@ -145,6 +177,7 @@ function reversedMap(flag: string, text: string): string | undefined {
   const pairs = text.split(',').map((pair) => pair.split('=').map((word) => word.trim()))
   const fields = pairs.map(([, field]) => field)
   const areFields = fields.every((field) => fieldNames.some((name) => name === field))
-  if (!areFields || new Set(fields).size < fields.length || pairs.some((pair) => pair.length !== 2)) return undefined
+  if (!areFields || new Set(fields).size < fields.length || pairs.some((pair) => pair.length !== 2))
+    return undefined
   return `Use: ${flag} ${shellWord(pairs.map(([source, field]) => `${field}=${source}`).join())}`
 }

@@ -2,7 +2,7 @@ import { outputFormats } from '../../config/option-values.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Printer } from '../../output/printer.js'
 import { fieldNames, grouped, idFromText, plantCount, type StoredPlant } from '../../plant/plant.js'
-import { malformed, must, PlantsError } from '../../platform/errors.js'
+import { must, PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { Address } from '../../stores/common/address.js'
 import { type ListQuery, maxSearch, pageRows } from '../../stores/common/query.js'
@@ -14,7 +14,9 @@ import { addQuery, type QueryOptions } from '../options.js'
 import { paged } from '../pager.js'
 
 export function defineList(command: PlantsCommand, io: Io): void {
-  command.description('List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.')
+  command.description(
+    'List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.',
+  )
   addQuery(command)
     .addExamples(
       'plants list --tag shade',
@@ -32,14 +34,24 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
   const store = await context.openStore()
   try {
     // A table reads one plant beyond its limit, to know whether there are more.
-    const query = { limit: limit && limit + Number(isTable), after, tag, search, sort, desc, inPages: sort === 'id' }
+    const query = {
+      limit: limit && limit + Number(isTable),
+      after,
+      tag,
+      search,
+      sort,
+      desc,
+      inPages: sort === 'id',
+    }
     const printer = await context.plantPrinter(fieldNames, Math.min(limit ?? Infinity, 200))
     const shown = await printPlants(store?.read(query) ?? [], limit, printer)
     if (!store) await context.warn(context.noStoreYet())
     else if (shown.isTruncated) {
       const more = sort === 'id' ? `For more: --after ${shown.last}` : 'For all, leave out --limit'
       const share =
-        context.address.scheme !== 'http' ? await shareOf(store, shown.count, options) : plantCount(shown.count)
+        context.address.scheme !== 'http'
+          ? await shareOf(store, shown.count, options)
+          : plantCount(shown.count)
       await context.warn(`Only ${share} shown. ${more}`)
     } else if (isTable) await noteFound(shown.count, options, store, context)
   } finally {
@@ -65,11 +77,11 @@ async function printPlants(
   return shown
 }
 
-/** Throws `malformed` for an order that a service does not offer. */
+/** Throws `usage` for an order that a service does not offer. */
 export function assertOrder({ sort }: QueryOptions, address: Address): void {
   if (sort === 'id' || address.scheme !== 'http') return
   const why = 'a service lists plants only in the order of their ids'
-  throw malformed(`--sort ${sort} is not supported at ${address.name}: ${why}`, 'Leave it out')
+  throw usageError(`--sort ${sort} is not supported at ${address.name}: ${why}`, 'Leave it out')
 }
 
 function isFiltered({ tag, search }: Pick<ListQuery, 'tag' | 'search'>): boolean {
@@ -77,12 +89,21 @@ function isFiltered({ tag, search }: Pick<ListQuery, 'tag' | 'search'>): boolean
 }
 
 /** Such as `10 of 153 plants`. Not for a service, of which a count would read all plants. */
-async function shareOf(store: Store, shown: number, { tag, search, after }: QueryOptions): Promise<string> {
+async function shareOf(
+  store: Store,
+  shown: number,
+  { tag, search, after }: QueryOptions,
+): Promise<string> {
   if (!isFiltered({ tag, search }) || after !== undefined) return plantCount(shown)
   return `${grouped(shown)} of ${plantCount(await store.count({ tag, search }))}`
 }
 
-async function noteFound(shown: number, options: QueryOptions, store: Store, context: CommandContext): Promise<void> {
+async function noteFound(
+  shown: number,
+  options: QueryOptions,
+  store: Store,
+  context: CommandContext,
+): Promise<void> {
   if (!isFiltered(options)) {
     if (shown === 0) await context.warn('No plants')
   } else if (shown > 0) await context.warn(`Found ${plantCount(shown)}`)
@@ -100,13 +121,18 @@ function hintOfSearch({ search = '' }: QueryOptions, { storeFlag }: CommandConte
 }
 
 /** Such as `. There is a tag Kräuter`, for `--tag kräuter`. A service gets one request, and may reject it. */
-async function similarTags({ tag }: QueryOptions, store: Store, { address }: CommandContext): Promise<string> {
+async function similarTags(
+  { tag }: QueryOptions,
+  store: Store,
+  { address }: CommandContext,
+): Promise<string> {
   if (!tag || Array.from(tag).length > maxSearch) return ''
   const folded = foldText(tag)
   const tags = new Set<string>()
   try {
     for await (const page of store.read({ search: tag, limit: pageRows, inPages: true })) {
-      for (const plant of page) if (plant.tag !== undefined && foldText(plant.tag) === folded) tags.add(plant.tag)
+      for (const plant of page)
+        if (plant.tag !== undefined && foldText(plant.tag) === folded) tags.add(plant.tag)
       if (address.scheme === 'http') break
     }
   } catch (error) {

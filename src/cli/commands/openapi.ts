@@ -10,7 +10,9 @@ export interface OpenapiOptions extends GlobalOptions {
 
 export function defineOpenapi(command: PlantsCommand, io: Io): void {
   command
-    .description('Print the OpenAPI 3.1 description of the HTTP API, which plants serve returns at /openapi.json.')
+    .description(
+      'Print the OpenAPI 3.1 description of the HTTP API, which plants serve returns at /openapi.json.',
+    )
     .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
     .addExamples('plants openapi > openapi.json')
     .handler((options: OpenapiOptions) => openapi(options, io))

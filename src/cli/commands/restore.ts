@@ -1,5 +1,5 @@
 import { plantCount } from '../../plant/plant.js'
-import { malformed } from '../../platform/errors.js'
+import { inputError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { sqliteOpener } from '../../stores/registry.js'
@@ -27,7 +27,8 @@ export function defineRestore(command: PlantsCommand, io: Io): void {
 
 export async function restore(path: string, options: RestoreOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const instead = 'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
+  const instead =
+    'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
   const address = fileOf(context, instead)
   const file = io.resolvePath(path)
   const { sqliteOptions } = context
@@ -43,15 +44,18 @@ export async function restore(path: string, options: RestoreOptions, io: Io): Pr
     const store = await sqliteOpener(address, sqliteOptions).openExisting()
     const present = await store?.count()
     await store?.close()
-    if (present) await confirmReplacement(`The store ${address.name} has ${plantCount(present)}`, context)
+    if (present)
+      await confirmReplacement(`The store ${address.name} has ${plantCount(present)}`, context)
   }
   const kept = await restoreStore(address, checked, new Date(io.time()), sqliteOptions)
-  const rest = kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
+  const rest =
+    kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
   await context.print({ file, store: address.name, plants, kept }, `Restored ${what}${rest}`)
 }
 
 async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
-  if (!context.mayAsk) throw malformed(message, 'To replace it, and keep a copy beside it, add --yes')
+  if (!context.mayAsk)
+    throw inputError(message, 'To replace it, and keep a copy beside it, add --yes')
   const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
   await context.confirm(question, 'Nothing was restored')
 }

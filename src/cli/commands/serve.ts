@@ -13,14 +13,20 @@ import {
 import { wrapped } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { type Clock, within } from '../../platform/clock.js'
-import { isWindows, malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { isWindows, PlantsError, usageError } from '../../platform/errors.js'
 import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions, StoreEvents } from '../../server/service.js'
 import { isDefaultStore } from '../../stores/common/address.js'
-import { defaultRights, type Right, rights, type TokenStore } from '../../stores/common/token-store.js'
+import {
+  defaultRights,
+  type Right,
+  rights,
+  type TokenStore,
+} from '../../stores/common/token-store.js'
 import { type OwnStoreOpener, postgresOpener, sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -36,7 +42,9 @@ const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '3
 
 function parseSize(flag: string, text: string): number {
   const [, amount = '', unit = ''] = /^([1-9]\d{0,11})(B|KiB|MiB|GiB)?$/i.exec(text) ?? []
-  const bytes = parseInt(amount, 10) * ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
+  const bytes =
+    parseInt(amount, 10) *
+    ({ kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }[unit.toLowerCase()] ?? 1)
   if (!(bytes <= 1_073_741_824))
     throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
   return bytes
@@ -68,13 +76,20 @@ export function defineServe(command: PlantsCommand, io: Io): void {
     .description('Serve a store over HTTP. Prints its address on stdout, and its log on stderr.')
     .value('--host <host>', 'address to listen on; 0.0.0.0 for all', parseText, loopback)
     .addOption(
-      new Option('-p, --port <port>', `port to listen on: ${defaultPort} (default); 0 for any free one`)
+      new Option(
+        '-p, --port <port>',
+        `port to listen on: ${defaultPort} (default); 0 for any free one`,
+      )
         .argParser((text) => parsePort('--port', text))
         .conflicts('socket'),
     )
     .value('--socket <path>', 'listen on a Unix socket instead', parseText)
     .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
-    .option('--cors <origin...>', 'let pages of this origin use the service; * for any; repeatable', parseOrigin)
+    .option(
+      '--cors <origin...>',
+      'let pages of this origin use the service; * for any; repeatable',
+      parseOrigin,
+    )
     .value('--admin-port <port>', '/live, /ready and /metrics, without a token', parsePort)
     .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
     .choice('--log-level <level>', 'what to log', ['info', 'warn', 'error', 'silent'], 'info')
@@ -117,19 +132,30 @@ export async function serve(options: ServeOptions, io: Io): Promise<void> {
 }
 
 /** A command that shows that the service answers. Its description needs no token. */
-function tryIt(address: string, { socket, basePath = '', allow }: ServeOptions, { env, resolvePath }: Io): string {
+function tryIt(
+  address: string,
+  { socket, basePath = '', allow }: ServeOptions,
+  { env, resolvePath }: Io,
+): string {
   const mayRead = allow?.includes('read') ?? !env['PLANTS_SERVE_TOKEN']
-  const to = socket === undefined ? '' : `--unix-socket ${shellWord(escapeControlChars(resolvePath(socket)))} `
+  const to =
+    socket === undefined
+      ? ''
+      : `--unix-socket ${shellWord(escapeControlChars(resolvePath(socket)))} `
   const url = socket === undefined ? address : `http://localhost${basePath}`
   return `curl ${to}${mayRead ? `-H "Authorization: Bearer TOKEN" ${url}/plants` : `${url}/openapi.json`}`
 }
 
-async function serviceOptions(options: ServeOptions, context: CommandContext): Promise<ServiceOptions> {
+async function serviceOptions(
+  options: ServeOptions,
+  context: CommandContext,
+): Promise<ServiceOptions> {
   const { address: store, storeFlag, timeout, io } = context
   const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = options
-  if (socket !== undefined && isWindows) throw malformed('--socket does not work on Windows', 'Use --port instead')
+  if (socket !== undefined && isWindows)
+    throw usageError('--socket does not work on Windows', 'Use --port instead')
   if (options.adminHost !== undefined && adminPort === undefined)
-    throw malformed('--admin-host needs --admin-port', 'Add --admin-port 9090')
+    throw usageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
   const { PLANTS_SERVE_TOKEN: variable } = io.env
@@ -153,7 +179,8 @@ async function serviceOptions(options: ServeOptions, context: CommandContext): P
         needsToken = await needsFirstToken(tokens, mayShowToken, context)
         return tokensOfStore(tokens, io.now, io.time, timeout)
       }
-      if (given.length < minTokenLength) warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
+      if (given.length < minTokenLength)
+        warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
       return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: options.allow ?? ['create'] })
     },
     onListening: async (tokens) => {
@@ -164,7 +191,8 @@ async function serviceOptions(options: ServeOptions, context: CommandContext): P
     basePath: options.basePath ?? '',
     cors: options.cors ?? [],
     tls: await tlsFor(options, io),
-    admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
+    admin:
+      adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
     limits: options,
     timeout,
     log: {
@@ -185,7 +213,12 @@ async function openerFor(
   const address = context.ownAddress()
   if (address.scheme === 'sqlite')
     return sqliteOpener(address, { ...context.sqliteOptions, clock, onCommit, ...events })
-  return postgresOpener(address, { ...(await context.postgresOptions(address)), clock, onAway, onCommit })
+  return postgresOpener(address, {
+    ...(await context.postgresOptions(address)),
+    clock,
+    onAway,
+    onCommit,
+  })
 }
 
 /** As `new URL(…).origin` writes it, which is what browsers send. */
@@ -194,18 +227,27 @@ function parseOrigin(text: string, before: string[] = []): string[] {
   throw invalidValue('--cors', 'an origin without a path, or *', text, 'https://garden.example.com')
 }
 
-function warnOfPermissions(tlsKey: string | undefined, io: Io, warn: (message: string) => void): void {
+function warnOfPermissions(
+  tlsKey: string | undefined,
+  io: Io,
+  warn: (message: string) => void,
+): void {
   if (tlsKey === undefined || isWindows) return
   const path = io.resolvePath(tlsKey)
   const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
   if ((mode & 0o077) !== 0)
-    warn(`Other users can read the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`)
+    warn(
+      `Other users can read the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`,
+    )
 }
 
 async function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
-    throw malformed('TLS needs a certificate and its key', 'Add both --tls-cert PATH and --tls-key PATH')
+    throw usageError(
+      'TLS needs a certificate and its key',
+      'Add both --tls-cert PATH and --tls-key PATH',
+    )
   const { readKeyPair } = await import('../../platform/certificates.js')
   return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
@@ -214,7 +256,11 @@ async function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): Promise<Servic
 const minTokenLength = 16
 
 /** True if the store never had a token. Throws `unauthorized` without a valid one, unless a first one may be shown. */
-async function needsFirstToken(tokens: TokenStore, mayShow: boolean, { address, storeFlag, io }: CommandContext) {
+async function needsFirstToken(
+  tokens: TokenStore,
+  mayShow: boolean,
+  { address, storeFlag, io }: CommandContext,
+) {
   let isEmpty = true
   for await (const page of tokens.list()) {
     isEmpty = false

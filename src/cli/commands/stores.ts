@@ -11,9 +11,15 @@ import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting
 import { isStoreName, type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Reporter } from '../../output/reporter.js'
-import { malformed, PlantsError, shellWord } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { type Address, completeAddress, isDefaultStore, loginAddress } from '../../stores/common/address.js'
+import { shellWord } from '../../platform/shell.js'
+import {
+  type Address,
+  completeAddress,
+  isDefaultStore,
+  loginAddress,
+} from '../../stores/common/address.js'
 import { sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, SettingsContext } from '../command-context.js'
@@ -31,26 +37,40 @@ interface StoreOptions extends Omit<GlobalOptions, 'timeout' | 'caCert'> {
 export function defineStores(command: PlantsCommand, io: Io): void {
   const word = 'letters, digits, "-" and "_"'
   command
-    .description('Save the addresses and settings of stores under names. A name can be used wherever an address can.')
+    .description(
+      'Save the addresses and settings of stores under names. A name can be used wherever an address can.',
+    )
     .addExamples(
       'plants stores add garden ./garden.db',
       'plants stores add team https://plants.example.com/v1 --timeout 2m',
       'plants stores list',
     )
-  const add = command.command('add').description('Save a store under a name, with the values of these options.')
+  const add = command
+    .command('add')
+    .description('Save a store under a name, with the values of these options.')
   addSettings(
-    add.argument('<name>', word).argument('<address>', 'a path, http(s)://…, unix:PATH or postgres://…'),
-  ).handler((options: StoreOptions, name: string, address: string) => addStore(name, address, options, io))
-  const set = command.command('set').description('Change what is saved with a store: its address and these settings.')
+    add
+      .argument('<name>', word)
+      .argument('<address>', 'a path, http(s)://…, unix:PATH or postgres://…'),
+  ).handler((options: StoreOptions, name: string, address: string) =>
+    addStore(name, address, options, io),
+  )
+  const set = command
+    .command('set')
+    .description('Change what is saved with a store: its address and these settings.')
   addSettings(set.argument('<store>', 'its name').option('--address <address>', 'another address'))
-  for (const name of settingsIn('store')) set.option(`--no-${name}`, `remove the ${name}, so that its default applies`)
+  for (const name of settingsIn('store'))
+    set.option(`--no-${name}`, `remove the ${name}, so that its default applies`)
   set.handler((options: StoreOptions, name: string) => setStore(name, options, io))
   command
     .command('init')
     .description(
       'Create the store in a PostgreSQL database, or migrate it, as its owner. What other roles need is granted with SQL: see the page about databases. An existing store is kept.',
     )
-    .argument('<address>', "postgres://…, with one server, and the database's owner as the user; or a file")
+    .argument(
+      '<address>',
+      "postgres://…, with one server, and the database's owner as the user; or a file",
+    )
     .handler((options: GlobalOptions, address: string) => init(address, options, io))
   command
     .command('list')
@@ -89,7 +109,10 @@ async function addStore(name: string, place: string, options: StoreOptions, io: 
     const other = savedStore(saved, name)
     if (!other) return { ...saved, stores: { ...saved.stores, [name]: store } }
     const hint = `Change it: plants stores set ${name} --address ADDRESS. Or remove it: plants stores remove ${name}`
-    throw malformed(`The store ${name} already exists: ${await shownStore(other.address, io)}`, hint)
+    throw usageError(
+      `The store ${name} already exists: ${await shownStore(other.address, io)}`,
+      hint,
+    )
   })
   await warnOfRisks(name, address, store, context.reporter)
   const how = `Use it with: plants list --store ${name}. To make it the default: plants stores use ${name}`
@@ -101,7 +124,7 @@ async function setStore(name: string, options: StoreOptions, io: Io): Promise<vo
   const context = await contextOf(options, io)
   const given = settingsIn('store').some((setting) => optionValue(setting, options) !== undefined)
   if (!given && options.address === undefined)
-    throw malformed('stores set needs something to change', 'See: plants stores set --help')
+    throw usageError('stores set needs something to change', 'See: plants stores set --help')
   const { before, after } = await changeSettings(io, context.timeout, async (saved) => {
     const old = knownStore(name, saved)
     const address =
@@ -118,19 +141,30 @@ async function setStore(name: string, options: StoreOptions, io: Io): Promise<vo
     await context.warn(
       `The saved token is for the old address. Save a new one: plants auth login --store ${shellWord(name)}`,
     )
-  const kept = settingsIn('store').filter((each) => settingOf(each).onlyFor && store[each] !== undefined)
-  if (old !== address.name && kept.length > 0) await context.warn(`${name} keeps its ${kept.join(', ')}`)
+  const kept = settingsIn('store').filter(
+    (each) => settingOf(each).onlyFor && store[each] !== undefined,
+  )
+  if (old !== address.name && kept.length > 0)
+    await context.warn(`${name} keeps its ${kept.join(', ')}`)
   await warnOfRisks(name, address, store, context.reporter)
   await context.print(await fieldsOf(name, store, io), `Changed the store ${name}`)
 }
 
 /** `--timeout` is saved with the store, and does not limit the wait for the lock. */
-function contextOf({ timeout, caCert, allowHttp, ...options }: StoreOptions, io: Io): Promise<SettingsContext> {
+function contextOf(
+  { timeout, caCert, allowHttp, ...options }: StoreOptions,
+  io: Io,
+): Promise<SettingsContext> {
   return SettingsContext.read(options, io)
 }
 
-/** Throws `malformed` for a setting that has no effect at the address. */
-async function withSettings(store: SavedStore, address: Address, options: StoreOptions, io: Io): Promise<SavedStore> {
+/** Throws `usage` for a setting that has no effect at the address. */
+async function withSettings(
+  store: SavedStore,
+  address: Address,
+  options: StoreOptions,
+  io: Io,
+): Promise<SavedStore> {
   const given = settingsIn('store').filter((name) => optionValue(name, options) !== undefined)
   let changed = store
   for (const name of given) {
@@ -140,7 +174,8 @@ async function withSettings(store: SavedStore, address: Address, options: StoreO
   assertSettingsFor(address, changed)
   for (const name of given) {
     const text = textOf(changed[name])
-    if (text !== undefined) changed = withField(changed, name, await savedValue(name, `--${name}`, text, io))
+    if (text !== undefined)
+      changed = withField(changed, name, await savedValue(name, `--${name}`, text, io))
   }
   return changed
 }
@@ -149,10 +184,17 @@ function savedAddress(address: Address): string {
   return isDefaultStore(address) ? 'local' : completeAddress(address)
 }
 
-async function warnOfRisks(name: string, address: Address, store: SavedStore, reporter: Reporter): Promise<void> {
+async function warnOfRisks(
+  name: string,
+  address: Address,
+  store: SavedStore,
+  reporter: Reporter,
+): Promise<void> {
   if (address.scheme === 'http' && isOpenToAll(address) && !store['allow-http']) {
     const hint = `To allow it: plants stores set ${shellWord(name)} --allow-http`
-    await reporter.warn(`No token will be sent to ${address.name}, because others could read it. ${hint}`)
+    await reporter.warn(
+      `No token will be sent to ${address.name}, because others could read it. ${hint}`,
+    )
   }
   await warnOfExposure(address, reporter)
 }
@@ -164,11 +206,12 @@ async function init(address: string, options: GlobalOptions, io: Io): Promise<vo
   if (!isStoreName(address)) await resolveAddress(address, 'The address', io, { isArgument: true })
   const context = await CommandContext.from({ ...options, store: address }, io)
   const { address: store, sqliteOptions } = context
-  if (store.scheme === 'http') throw malformed(`${store.name} is a service, which has its own store`, ofService)
+  if (store.scheme === 'http')
+    throw usageError(`${store.name} is a service, which has its own store`, ofService)
   if (store.scheme === 'postgres' && store.hosts.length > 1) {
     const why = 'while the first one is away, a second store would be created on another'
     const message = `stores init takes an address with one server, but ${store.name} has ${store.hosts.length}: ${why}`
-    throw malformed(message, 'Name the server that accepts writes')
+    throw usageError(message, 'Name the server that accepts writes')
   }
   const opener =
     store.scheme === 'sqlite'
@@ -197,7 +240,9 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
     name === undefined ? '-' : quoteIfNeeded(name),
     quoteIfNeeded(address),
     Object.entries(others)
-      .flatMap(([setting, value]) => (value === undefined ? [] : `${setting}=${quoteIfNeeded(String(value))}`))
+      .flatMap(([setting, value]) =>
+        value === undefined ? [] : `${setting}=${quoteIfNeeded(String(value))}`,
+      )
       .join(', '),
   ]
   const printer = await context.tablePrinter(titles, cellsOf)
@@ -207,20 +252,28 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 async function remove(name: string, options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
   if (name === 'local')
-    throw malformed('The store local is built in, and cannot be removed', 'To use another: plants stores use NAME')
+    throw usageError(
+      'The store local is built in, and cannot be removed',
+      'To use another: plants stores use NAME',
+    )
   const { before, after } = await changeSettings(io, context.timeout, async (saved) => {
     const address = await loginAddressOf(knownStore(name, saved), io)
     const stores = withField(saved.stores ?? {}, name, undefined)
-    const others = await Promise.all(Object.values(stores).map((store) => loginAddressOf(store, io)))
+    const others = await Promise.all(
+      Object.values(stores).map((store) => loginAddressOf(store, io)),
+    )
     const tokens =
-      saved.tokens && !others.includes(address) ? withField(saved.tokens, address, undefined) : saved.tokens
+      saved.tokens && !others.includes(address)
+        ? withField(saved.tokens, address, undefined)
+        : saved.tokens
     const kept = { ...saved, stores, ...(tokens && { tokens }) }
     return saved.store === name ? withField(kept, 'store', undefined) : kept
   })
   const removed = knownStore(name, before)
   const address = await loginAddressOf(removed, io)
   const shown = await shownStore(removed.address, io, { isResolved: true })
-  const tokenRemoved = savedToken(before, address) !== undefined && savedToken(after, address) === undefined
+  const tokenRemoved =
+    savedToken(before, address) !== undefined && savedToken(after, address) === undefined
   const secret = tokenRemoved ? ' and its credential' : ''
   const rest = before.store === name ? '. The default store is now local' : ''
   const text = `Removed the store ${quoteIfNeeded(name)}${secret}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`

@@ -1,9 +1,14 @@
 import { duration, parseText } from '../../config/option-values.js'
 import { idFromText } from '../../plant/plant.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { defaultRights, type Right, type Token, type TokenStore } from '../../stores/common/token-store.js'
+import {
+  defaultRights,
+  type Right,
+  type Token,
+  type TokenStore,
+} from '../../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'
@@ -27,7 +32,9 @@ const parseLife = duration(
 
 export function defineTokens(command: PlantsCommand, io: Io): void {
   command
-    .description('Manage the bearer tokens that plants serve accepts. The store contains only their SHA-256 hashes.')
+    .description(
+      'Manage the bearer tokens that plants serve accepts. The store contains only their SHA-256 hashes.',
+    )
     .addExamples(
       'plants tokens create --note laptop --expires 90d',
       'plants tokens create --note dashboard --allow read',
@@ -37,23 +44,39 @@ export function defineTokens(command: PlantsCommand, io: Io): void {
     .command('create')
     .description('Create a token and print it. It is not shown again.')
     .option('--note <text>', 'what the token is for')
-    .value('--expires <duration>', 'lifetime, such as 90d or 12h; by default, until it is revoked', parseLife)
-    .value('--allow <rights>', `rights of the token, ${rightsRule}`, parseRights, defaultRights.join())
+    .value(
+      '--expires <duration>',
+      'lifetime, such as 90d or 12h; by default, until it is revoked',
+      parseLife,
+    )
+    .value(
+      '--allow <rights>',
+      `rights of the token, ${rightsRule}`,
+      parseRights,
+      defaultRights.join(),
+    )
     .handler((options: CreateTokenOptions) => create(options, io))
   command
     .command('list')
     .alias('ls')
-    .description('List the notes, rights and expiry dates of the tokens, but not the tokens themselves.')
+    .description(
+      'List the notes, rights and expiry dates of the tokens, but not the tokens themselves.',
+    )
     .handler((options: GlobalOptions) => paged(options, io, (shown) => list(options, shown)))
   command
     .command('revoke')
     .aliases(['rm', 'delete', 'remove'])
     .description('Revoke a token. A running plants serve rejects it within a second.')
-    .argument('<token>', 'its id or its note, as shown by plants tokens list', (text) => parseText('token', text))
+    .argument('<token>', 'its id or its note, as shown by plants tokens list', (text) =>
+      parseText('token', text),
+    )
     .handler((options: GlobalOptions, token: string) => revoke(token, options, io))
 }
 
-async function create({ note, expires, allow, ...options }: CreateTokenOptions, io: Io): Promise<void> {
+async function create(
+  { note, expires, allow, ...options }: CreateTokenOptions,
+  io: Io,
+): Promise<void> {
   const context = await CommandContext.from(options, io)
   const createdAt = new Date(io.time())
   const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
@@ -62,13 +85,19 @@ async function create({ note, expires, allow, ...options }: CreateTokenOptions, 
   const store = await (await context.ownOpener()).open()
   try {
     const same = note === undefined ? [] : await validIds(note, store.tokens, createdAt)
-    const added = await store.tokens.add(digestOf(token), { note, rights: allow, createdAt, expiresAt })
+    const added = await store.tokens.add(digestOf(token), {
+      note,
+      rights: allow,
+      createdAt,
+      expiresAt,
+    })
     const hint = `Revoke it with: plants tokens revoke ${added.id}${context.storeFlag}`
     await context.printWord(token, { ...added, token }, hint)
     const validity = expiresAt ? `, valid until ${expiresAt.toISOString().slice(0, 16)}Z` : ''
     if (io.stdout.isTerminal && !context.reporter.isJson)
       await context.warn(`This is token ${added.id}${validity}. It is not shown again`)
-    if (note !== undefined && same.length > 0) await context.warn(sameNote(note, [...same, added.id]), 'warning')
+    if (note !== undefined && same.length > 0)
+      await context.warn(sameNote(note, [...same, added.id]), 'warning')
   } finally {
     await store.close()
   }
@@ -77,7 +106,8 @@ async function create({ note, expires, allow, ...options }: CreateTokenOptions, 
 async function validIds(note: string, tokens: TokenStore, at: Date): Promise<bigint[]> {
   const ids: bigint[] = []
   for await (const page of tokens.list())
-    for (const token of page) if (token.note === note && isValid(token, at.getTime())) ids.push(token.id)
+    for (const token of page)
+      if (token.note === note && isValid(token, at.getTime())) ids.push(token.id)
   return ids
 }
 
@@ -104,7 +134,8 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
     const titles = ['ID', 'NOTE', 'CREATED', 'EXPIRES', 'STATE', 'RIGHTS']
     const printer = await context.tablePrinter(titles, cellsOf)
     const total = await printer.all(tokens?.list() ?? [])
-    if (total === 0) await context.warn(`No tokens. Create one with: plants tokens create${context.storeFlag}`)
+    if (total === 0)
+      await context.warn(`No tokens. Create one with: plants tokens create${context.storeFlag}`)
   })
 }
 
@@ -145,8 +176,13 @@ async function withTokens(
   }
 }
 
-/** By id or note. Throws `malformed` if several that are valid have the note. Returns a token that was revoked as it is. */
-async function revokeNamed(name: string, tokens: TokenStore, at: Date, storeFlag: string): Promise<Token | undefined> {
+/** By id or note. Throws `usage` if several that are valid have the note. Returns a token that was revoked as it is. */
+async function revokeNamed(
+  name: string,
+  tokens: TokenStore,
+  at: Date,
+  storeFlag: string,
+): Promise<Token | undefined> {
   const id = idFromText(name)
   const named: Token[] = []
   for await (const page of tokens.list()) {
@@ -158,7 +194,7 @@ async function revokeNamed(name: string, tokens: TokenStore, at: Date, storeFlag
   const [first] = open
   if (open.length < 2) return first ? tokens.revoke(first.id, at) : named.at(-1)
   const hint = `Use an id: plants tokens revoke ID${storeFlag}`
-  throw malformed(
+  throw usageError(
     sameNote(
       name,
       open.map((token) => token.id),

@@ -1,7 +1,7 @@
 import { outputFormats } from '../../config/option-values.js'
 import { describeChange, describePlant, type Style } from '../../output/output.js'
 import { invalidPlant, type PlantPatch, parsePatch, type StoredPlant } from '../../plant/plant.js'
-import { malformed, must, PlantsError } from '../../platform/errors.js'
+import { must, PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { changedBy, type Outcome } from '../../stores/common/change.js'
 import { planOf } from '../../stores/common/plan.js'
@@ -20,20 +20,29 @@ export interface UpdateOptions extends GlobalOptions {
 
 export function defineUpdate(command: PlantsCommand, io: Io): void {
   command
-    .description('Change the name or tag of plants, and print them. Their idempotency keys are removed.')
+    .description(
+      'Change the name or tag of plants, and print them. Their idempotency keys are removed.',
+    )
     .argument(...idsArgument)
     .option('-n, --name <text>', 'the new name')
     .option('-t, --tag <text>', 'the new tag')
     .option('--no-tag', 'remove the tag')
     .option('--dry-run', 'print what would change, but change nothing')
-    .addExamples('plants update 1 --name "Sword fern"', 'plants list --search moss | plants update - --no-tag')
+    .addExamples(
+      'plants update 1 --name "Sword fern"',
+      'plants list --search moss | plants update - --no-tag',
+    )
     .handler(async (options: UpdateOptions, ids: string[]) => {
       await assertNoStrays(ids, command)
       return update(ids, options, io)
     })
 }
 
-export async function update(args: readonly string[], options: UpdateOptions, io: Io): Promise<void> {
+export async function update(
+  args: readonly string[],
+  options: UpdateOptions,
+  io: Io,
+): Promise<void> {
   const patch = await patchIn(options)
   const id = singleId(args)
   const context = await CommandContext.from(options, io, outputFormats)
@@ -58,7 +67,14 @@ export async function update(args: readonly string[], options: UpdateOptions, io
   try {
     if (id === undefined) {
       const printer = await sentencePrinter('update', { isDryRun, isSummed }, context, sentence)
-      const work = { perform, printer, action: 'update', isDryRun, isSummed, isCounted: isDryRun } as const
+      const work = {
+        perform,
+        printer,
+        action: 'update',
+        isDryRun,
+        isSummed,
+        isCounted: isDryRun,
+      } as const
       return await performAll([ids], work, context)
     }
     const plant = await perform(id)
@@ -70,15 +86,20 @@ export async function update(args: readonly string[], options: UpdateOptions, io
   }
 }
 
-/** Throws `malformed` if nothing is to be changed, and `invalid` for a text that no plant can have. */
+/** Throws `usage` if nothing is to be changed, and `invalid` for a text that no plant can have. */
 async function patchIn({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, 'id'>> {
   if (name === undefined && tag === undefined)
-    throw malformed('update needs something to change', 'See: plants update --help')
-  const patch = { ...(name !== undefined && { name }), ...(tag !== undefined && { tag: tag === false ? null : tag }) }
+    throw usageError('update needs something to change', 'See: plants update --help')
+  const patch = {
+    ...(name !== undefined && { name }),
+    ...(tag !== undefined && { tag: tag === false ? null : tag }),
+  }
   const value = { id: 0n, ...patch }
   if (parsePatch(value)) return patch
   const { problemsOf } = await import('../../plant/plant-schema.js')
-  throw new PlantsError('invalid', invalidPlant(problemsOf(value, 'patch')), { hint: 'Correct the options' })
+  throw new PlantsError('invalid', invalidPlant(problemsOf(value, 'patch')), {
+    hint: 'Correct the options',
+  })
 }
 
 async function change(store: Store, patch: PlantPatch): Promise<Updated | undefined> {
@@ -94,7 +115,7 @@ type Updated = Extract<Outcome, { type: 'updated' }>
 
 /** Undefined if there is no such plant. */
 function updatedBy([outcome]: Outcome[]): Updated | undefined {
-  if (outcome?.type === 'rejected' && outcome.error.type === 'notFound') return undefined
+  if (outcome?.type === 'rejected' && outcome.error.kind === 'notFound') return undefined
   const done = changedBy(must(outcome))
   return done.type === 'updated' ? done : undefined
 }

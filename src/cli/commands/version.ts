@@ -8,7 +8,9 @@ import type { GlobalOptions, PlantsCommand } from '../command.js'
 
 export function defineVersion(command: PlantsCommand, io: Io): void {
   command
-    .description('Show the version; with --output json also the runtime, the SQLite driver and the platform.')
+    .description(
+      'Show the version; with --output json also the runtime, the SQLite driver and the platform.',
+    )
     .addExamples('plants version', 'plants version --output json')
     .handler((options: GlobalOptions) => version(options, io))
 }
@@ -23,6 +25,12 @@ export async function version({ output }: GlobalOptions, io: Io): Promise<void> 
   })
   const platform = `${process.platform}-${process.arch}`
   const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
-  const fields = { version: ownVersion, runtime, sqlite: sqlite?.version, driver: sqlite?.driver, platform }
+  const fields = {
+    version: ownVersion,
+    runtime,
+    sqlite: sqlite?.version,
+    driver: sqlite?.driver,
+    platform,
+  }
   await writeAnswer(io, `${toJson(fields)}\n`)
 }

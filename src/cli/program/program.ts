@@ -1,12 +1,12 @@
 import { CommanderError, Help } from 'commander'
 import { version } from '../../../package.json'
 import { terminalWidth } from '../../output/output.js'
-import { malformed } from '../../platform/errors.js'
+import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { globalOptions, loadCommand, PlantsCommand, RejectedLine } from '../command.js'
 import { listed, programPage } from '../commands/index.js'
 
-/** Runs a command line, and returns the help or the version that it asks for. Throws `malformed` for an invalid one. */
+/** Runs a command line, and returns the help or the version that it asks for. Throws `usage` for an invalid one. */
 export async function runCommand(argv: readonly string[], io: Io): Promise<string> {
   let page = ''
   const write = (text: string) => {
@@ -18,24 +18,33 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
   // Before a command, it is for the help of that.
   const isHelp = words.length > 0 && /^(-h|--help)$/.test(first)
   try {
-    await program.parseAsync(isHelp ? ['help', ...words] : argv, { from: 'user' }).catch(explainRejected)
+    await program
+      .parseAsync(isHelp ? ['help', ...words] : argv, { from: 'user' })
+      .catch(explainRejected)
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error // after the help or the version
     // Commander's answer is the help, as an error.
-    if (error.exitCode !== 0 && program.args.length === 0) throw malformed('No command was given', 'See: plants --help')
+    if (error.exitCode !== 0 && program.args.length === 0)
+      throw usageError('No command was given', 'See: plants --help')
   }
   return page
 }
 
 async function explainRejected(error: unknown): Promise<never> {
-  throw error instanceof RejectedLine ? (await import('../usage-errors.js')).usageError(error) : error
+  throw error instanceof RejectedLine
+    ? (await import('../usage-errors.js')).rejectedLineError(error)
+    : error
 }
 
 /**
  * @param write receives help, and the version
  * @param line the whole command line
  */
-export function programOf(io: Io, write: (page: string) => void = () => undefined, line: readonly string[] = []) {
+export function programOf(
+  io: Io,
+  write: (page: string) => void = () => undefined,
+  line: readonly string[] = [],
+) {
   const width = () => terminalWidth(io)
   const program = new PlantsCommand('plants', line)
     .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
@@ -43,7 +52,12 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
     .showSuggestionAfterError(false)
     .helpOption('-h, --help', 'show this help')
     .version(version, '-V, --version', 'show the version')
-    .configureOutput({ writeOut: write, writeErr: write, getOutHelpWidth: width, getErrHelpWidth: width })
+    .configureOutput({
+      writeOut: write,
+      writeErr: write,
+      getOutHelpWidth: width,
+      getErrHelpWidth: width,
+    })
     .configureHelp({
       minWidthToWrap: 20,
       // Commands have some of its choices.
@@ -53,10 +67,12 @@ export function programOf(io: Io, write: (page: string) => void = () => undefine
       // Beside long terms, a narrow terminal has no room for the meanings.
       formatItem: (term, termWidth, meaning, help) => {
         const width = help.helpWidth ?? 80
-        if (width - termWidth >= 24) return Help.prototype.formatItem.call(help, term, termWidth, meaning, help)
+        if (width - termWidth >= 24)
+          return Help.prototype.formatItem.call(help, term, termWidth, meaning, help)
         return `  ${term}\n        ${help.boxWrap(meaning, width - 8).replaceAll('\n', '\n        ')}`
       },
-      subcommandTerm: (command) => `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
+      subcommandTerm: (command) =>
+        `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
     })
     .hook('preSubcommand', (_, command) => loadCommand(command, io))
   for (const option of globalOptions()) program.addOption(option)

@@ -2,7 +2,7 @@ import { version } from '../../../package.json'
 import { isJson } from '../../config/option-values.js'
 import { writeAnswer } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
-import { malformed, PlantsError, systemCode } from '../../platform/errors.js'
+import { PlantsError, systemCode, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseGlobalOptions } from '../command.js'
 import { chosenFormat } from '../command-context.js'
@@ -24,14 +24,18 @@ export async function run(argv: string[], io: Io): Promise<number> {
     if (error instanceof PlantsError && error.isReported) return error.exitCode
     if (error instanceof PlantsError) return await report(error, argv, io)
     const message = `Internal error, a bug in plants: ${error instanceof Error ? error.message : String(error)}`
-    const hint = 'Please report it, with this text, your command, and what this prints: plants version --output json'
+    const hint =
+      'Please report it, with this text, your command, and what this prints: plants version --output json'
     return await report(new PlantsError('defect', message, { hint, cause: error }), argv, io)
   }
 }
 
 async function runLine(argv: string[], io: Io): Promise<void> {
   if (!io.argumentsAreExact())
-    throw malformed('An argument is not UTF-8', 'Use a UTF-8 terminal, or read the plant from JSON with --file')
+    throw usageError(
+      'An argument is not UTF-8',
+      'Use a UTF-8 terminal, or read the plant from JSON with --file',
+    )
   const [first = '', second, ...words] = argv
   // In other programs, -v is often the version; here it is that alone, and --verbose with a command.
   if (argv.length === 1 && first === '-v') return writeAnswer(io, `${version}\n`)
@@ -43,7 +47,8 @@ async function runLine(argv: string[], io: Io): Promise<void> {
   }
   const page = await runCommand(argv.length > 0 ? argv : ['--help'], io)
   if (page === `${version}\n`) await writeAnswer(io, page)
-  else if (page !== '') await paged(parseGlobalOptions(argv), io, (shown) => writeAnswer(shown, page))
+  else if (page !== '')
+    await paged(parseGlobalOptions(argv), io, (shown) => writeAnswer(shown, page))
 }
 
 /** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
@@ -51,8 +56,7 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<num
   try {
     const options = parseGlobalOptions(argv) // they say how the error is printed
     const format = await chosenFormat(options.output, io)
-    const { hintText } = await import('../hints.js')
-    await new Reporter(io, isJson(format), options).reportError(failure, hintText(failure.hint))
+    await new Reporter(io, isJson(format), options).reportError(failure)
     return failure.exitCode
   } catch (interruption) {
     if (!(interruption instanceof PlantsError)) throw interruption

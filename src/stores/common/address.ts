@@ -1,5 +1,4 @@
-import type { Hint } from '../../platform/advice.js'
-import { isWindows, malformed, type PlantsError } from '../../platform/errors.js'
+import { isWindows, type PlantsError, usageError } from '../../platform/errors.js'
 import { urlOf } from '../../platform/urls.js'
 
 export interface AddressContext {
@@ -93,11 +92,16 @@ export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-fu
 export const maxSocketPathBytes = 107
 
 /** Parses a path, with or without `sqlite:`. */
-export function parseSqlite(text: string, source: string, { resolvePath }: AddressContext): SqliteAddress {
+export function parseSqlite(
+  text: string,
+  source: string,
+  { resolvePath }: AddressContext,
+): SqliteAddress {
   const path = text.replace(/^sqlite:/i, '')
   const isBare = path === text
   if (path === '') throw addressError(source, 'is empty')
-  const isRooted = /^(?:\.{0,2}\/(?!\/)|~)/.test(path) || (isWindows && /^(?:\.{0,2}\\|[a-z]:[\\/])/i.test(path))
+  const isRooted =
+    /^(?:\.{0,2}\/(?!\/)|~)/.test(path) || (isWindows && /^(?:\.{0,2}\\|[a-z]:[\\/])/i.test(path))
   const isService = isBare && hostWithPort.test(path)
   const isMistake = !isRooted && (isService || (isBare ? almostUrl : url).test(path))
   if (isMistake || (isBare && !looksLikeFile.test(path)))
@@ -117,11 +121,19 @@ const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/
 
 /** `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base` */
-export function parseHttp(text: string, source: string, { resolvePath }: AddressContext): HttpAddress {
+export function parseHttp(
+  text: string,
+  source: string,
+  { resolvePath }: AddressContext,
+): HttpAddress {
   const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
   if (isSocket === undefined) return parseUrl(text, source)
   if (isWindows)
-    throw addressError(source, 'names a Unix socket, which does not work on Windows', 'Use http://127.0.0.1:PORT')
+    throw addressError(
+      source,
+      'names a Unix socket, which does not work on Windows',
+      'Use http://127.0.0.1:PORT',
+    )
   if (path === '' || path.startsWith('//') || base.startsWith('//'))
     throw addressError(source, 'does not name a socket', 'For example: unix:/run/plants.sock')
   const { url } = parseUrl(`http://localhost${base}`, source)
@@ -130,7 +142,12 @@ export function parseHttp(text: string, source: string, { resolvePath }: Address
   const why = 'has a socket path that contains ":/", where a base path would begin'
   if (socketPath.includes(':/')) throw addressError(source, why, 'Give it another path')
   const basePath = url.pathname.replace(/\/$/, '')
-  return { scheme: 'http', name: `unix:${socketPath}${basePath && `:${basePath}`}`, url, socketPath }
+  return {
+    scheme: 'http',
+    name: `unix:${socketPath}${basePath && `:${basePath}`}`,
+    url,
+    socketPath,
+  }
 }
 
 export function assertShort(socketPath: string, source: string): void {
@@ -143,24 +160,32 @@ function parseUrl(address: string, source: string): HttpAddress {
   const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
   if (!url) throw addressError(source, 'is not a valid URL')
   if (url.username || url.password)
-    throw addressError(source, 'contains a user name or a password, but a service takes a token', { code: 'saveToken' })
+    throw addressError(
+      source,
+      'contains a user name or a password, but a service takes a token',
+      'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
+    )
   if (url.search || url.hash || /[?#]/.test(address))
     throw addressError(source, 'must be a base URL, without "?" and "#"')
   url.pathname = url.pathname.replace(/\/+$/, '')
   return { scheme: 'http', name: url.href.replace(/\/$/, ''), url }
 }
 
-const noScheme = 'The address of a service begins with http:// or https://, such as http://localhost:4010'
+const noScheme =
+  'The address of a service begins with http:// or https://, such as http://localhost:4010'
 
 const addresses =
   'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
 
 /** Does not repeat the text, which may have a password. */
-export function addressError(source: string, why: string, hint: Hint = addresses): PlantsError {
-  return malformed(`${source} ${why}`, hint)
+export function addressError(source: string, why: string, hint: string = addresses): PlantsError {
+  return usageError(`${source} ${why}`, hint)
 }
 
 /** Whether credentials are saved under it, so that it may be shown where a token could be. */
 export function isLoginAddress(text: string): boolean {
   return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|unix:\/.*|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
 }
+
+/** As hints name it: libpq reads passwords from it (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
+export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'

@@ -1,6 +1,5 @@
 import { equalFields, type NewPlant, type PlantPatch, type StoredPlant } from '../../plant/plant.js'
-import type { Hint } from '../../platform/advice.js'
-import { type ErrorType, errorValue, must, PlantsError } from '../../platform/errors.js'
+import { type ErrorKind, errorValue, must, PlantsError } from '../../platform/errors.js'
 
 /**
  * What `Store.write` does to one plant. The id of a change that `isMatched` was found by its name: a plant that has the
@@ -47,19 +46,19 @@ export type Outcome =
   | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
 
 /** An error without a stack, which would take a kilobyte for each of millions of records. */
-export type Problem = Pick<PlantsError, 'type' | 'error' | 'message'> & {
-  hint?: Hint | undefined
+export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message'> & {
+  hint?: string | undefined
   /** Of an import: whether the id or the name is in the input twice. */
   isTwin?: boolean
 }
 
-export function problem(type: ErrorType, message: string, hint?: Hint): Problem {
-  return { type, error: errorValue(type), message, hint }
+export function problem(kind: ErrorKind, message: string, hint?: string): Problem {
+  return { kind, error: errorValue(kind), message, hint }
 }
 
 export const unsent: Outcome = {
   type: 'unsent',
-  error: problem('unavailable', 'Not stored: too many were rejected before'),
+  error: problem('inaccessible', 'Not stored: too many were rejected before'),
 }
 
 export function idOf(change: Change): bigint {
@@ -83,7 +82,9 @@ type Changed = Extract<Outcome, { plant: StoredPlant }>
 export function changedBy(outcome: Outcome): Changed {
   if ('error' in outcome) {
     const { error } = outcome
-    throw error instanceof PlantsError ? error : new PlantsError(error.type, error.message, { ...error })
+    throw error instanceof PlantsError
+      ? error
+      : new PlantsError(error.kind, error.message, { ...error })
   }
   if (outcome.type === 'skipped') throw new RangeError('The change was skipped')
   return outcome
@@ -104,17 +105,23 @@ export function isConstraintProblem({ message }: Pick<Problem, 'message'>): bool
   return message.startsWith(constraintText)
 }
 
-export const constraintHint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'
+export const constraintHint =
+  'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
 /** The outcome of a create whose id `stored` has. */
-export function existingOutcome(change: Extract<Change, { type: 'create' }>, stored: StoredPlant | undefined): Outcome {
+export function existingOutcome(
+  change: Extract<Change, { type: 'create' }>,
+  stored: StoredPlant | undefined,
+): Outcome {
   const { plant, ifExists = 'error', isMatched } = change
   const other = otherNameOutcome(change, stored)
   if (other) return other
   const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
   const differs = ifExists === 'same' ? ', but its tag differs' : ''
-  const message = isMatched ? `Plant ${plant.id} has this name${differs}` : idExistsText(plant.id, ifExists)
+  const message = isMatched
+    ? `Plant ${plant.id} has this name${differs}`
+    : idExistsText(plant.id, ifExists)
   return rejected(problem('conflict', message))
 }
 
@@ -153,5 +160,7 @@ function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string {
 
 export function keyConflict(id: bigint): PlantsError {
   const hint = `It created plant ${id}. Repeat a key only with the same plant, and use a new key for any other`
-  return new PlantsError('conflict', 'This idempotency key was used for a different plant', { hint })
+  return new PlantsError('conflict', 'This idempotency key was used for a different plant', {
+    hint,
+  })
 }

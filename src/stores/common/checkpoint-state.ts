@@ -16,6 +16,6 @@ export const donePrefix = '{"done":"'
 export class CheckpointMovedError extends PlantsError {
   constructor() {
     const message = 'Another plants process is importing the same inputs into this store'
-    super('unavailable', message, { hint: 'Wait for it' })
+    super('inaccessible', message, { hint: 'Wait for it' })
   }
 }

@@ -37,7 +37,11 @@ export function allCreated(created: Create[]): Plan {
 }
 
 /** What becomes of the changes, one after the other, where these plants have their ids and keys. */
-export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxRejected = Infinity): Plan {
+export function planOf(
+  stored: KeyedPlant[],
+  changes: readonly Change[],
+  maxRejected = Infinity,
+): Plan {
   const before = new Map(stored.map((each) => [each.plant.id, each]))
   const after = new Map<bigint, KeyedPlant | undefined>(before)
   const byKey = new Map<string, KeyedPlant>()
@@ -66,7 +70,8 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxReje
     const now = after.get(idOf(change))?.plant
     if (change.type === 'create') return create(change, now)
     if (change.type === 'delete') {
-      if (!now || (change.only && !equalPlants(now, change.only))) return rejected(notFound(change.id))
+      if (!now || (change.only && !equalPlants(now, change.only)))
+        return rejected(notFound(change.id))
       after.set(change.id, undefined)
       return { type: 'deleted', plant: now }
     }
@@ -76,7 +81,10 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxReje
     if (!plant || !(now || change.ifMissing === 'create')) return missingOutcome(change)
     // An import that is repeated changes nothing.
     const isSame =
-      now && (change.ifMissing === 'create' ? equalPlants(plant, now) : Object.keys(change.patch).length === 1)
+      now &&
+      (change.ifMissing === 'create'
+        ? equalPlants(plant, now)
+        : Object.keys(change.patch).length === 1)
     if (!isSame) put(plant)
     return now ? { type: 'updated', plant, before: now } : { type: 'created', plant }
   }
@@ -87,7 +95,13 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[], maxReje
     if (outcome.type === 'rejected') rejections += 1
     return outcome
   })
-  const plan: Plan & { created: KeyedPlant[] } = { outcomes, created: [], replaced: [], deleted: [], hasRepeated }
+  const plan: Plan & { created: KeyedPlant[] } = {
+    outcomes,
+    created: [],
+    replaced: [],
+    deleted: [],
+    hasRepeated,
+  }
   for (const [id, now] of after) {
     const old = before.get(id)
     if (now && !old) plan.created.push(now)

@@ -13,7 +13,10 @@ interface RetryState {
 
 /** In milliseconds: a store that never answered may not be running at all, and is retried only briefly. */
 export function patienceOf(
-  { timeout, retry = Math.min(firstPatience, timeout) }: { timeout: number; retry?: number | undefined },
+  {
+    timeout,
+    retry = Math.min(firstPatience, timeout),
+  }: { timeout: number; retry?: number | undefined },
   hasAnswered: boolean,
 ): number {
   return hasAnswered ? timeout : retry

@@ -156,7 +156,9 @@ export function contains(text: string, { regexp, hasSharp }: Sought): boolean {
 function withoutMarks(text: string): string {
   const isStreamSafe = text.length <= 30 || !notPlain.test(text) || !longRun.test(text)
   // Whole runs, because V8 would look for 30 marks from each mark of a shorter run.
-  const streamSafe = isStreamSafe ? text : text.replace(runs, (run) => run.replace(partsOfRun, `$&${joiner}`))
+  const streamSafe = isStreamSafe
+    ? text
+    : text.replace(runs, (run) => run.replace(partsOfRun, `$&${joiner}`))
   return streamSafe.normalize('NFD').replace(allLatinMarks, '').normalize('NFC')
 }
 

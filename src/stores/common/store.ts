@@ -25,7 +25,10 @@ export interface Store {
    */
   write(changes: readonly Change[], options?: WriteOptions): Promise<Outcome[]>
   /** Commits all that `work` writes, or nothing if it throws. Other writers wait meanwhile. */
-  transaction?<T>(work: (transaction: Transaction) => Promise<T>, options?: TransactionOptions<T>): Promise<T>
+  transaction?<T>(
+    work: (transaction: Transaction) => Promise<T>,
+    options?: TransactionOptions<T>,
+  ): Promise<T>
   /** The state of a checkpoint; undefined if there is none. */
   checkpoint?(id: string): Promise<string | undefined>
   /** Does what `close` would do after many changes, which may take a second. */

@@ -24,8 +24,15 @@ type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at'
 
 /** @param times in milliseconds, in the order of `tokenColumns` */
-export function tokenFrom(id: bigint, note: string | null, rights: string, times: (bigint | string | null)[]): Token {
-  const [createdAt, expiresAt, revokedAt] = times.map((time) => (time === null ? undefined : toDate(time)))
+export function tokenFrom(
+  id: bigint,
+  note: string | null,
+  rights: string,
+  times: (bigint | string | null)[],
+): Token {
+  const [createdAt, expiresAt, revokedAt] = times.map((time) =>
+    time === null ? undefined : toDate(time),
+  )
   return {
     id,
     note: note ?? undefined,

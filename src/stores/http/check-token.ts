@@ -14,7 +14,10 @@ type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; 
  * token. If that does not settle it, sends an empty object, which by the specification a service that accepts the token
  * must reject. Never retries.
  */
-export async function verifyToken(address: HttpAddress, options: HttpOptions): Promise<CredentialCheck> {
+export async function verifyToken(
+  address: HttpAddress,
+  options: HttpOptions,
+): Promise<CredentialCheck> {
   const { timeout, clock } = options
   const client = await HttpClient.open(address, options)
   const ask = async <Result>(request: HttpRequest<Result>) => {
@@ -33,7 +36,8 @@ export async function verifyToken(address: HttpAddress, options: HttpOptions): P
       if (read.status === 403 && lacksRight(read)) return { state: 'accepted' }
     } else {
       const { result: document } = await ask(requestToDescribe)
-      if (!(document instanceof PlantsError) && listsWithToken(document)) return { state: 'accepted' }
+      if (!(document instanceof PlantsError) && listsWithToken(document))
+        return { state: 'accepted' }
     }
 
     const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
@@ -43,8 +47,10 @@ export async function verifyToken(address: HttpAddress, options: HttpOptions): P
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
     }
     if ('cause' in response) return { state: 'unknown', error }
-    if (error.type === 'unauthorized' || error.type === 'forbidden') {
-      return error.error !== 401 && lacksRight(response) ? { state: 'accepted' } : { state: 'rejected', error }
+    if (error.kind === 'unauthorized' || error.kind === 'forbidden') {
+      return error.error !== 401 && lacksRight(response)
+        ? { state: 'accepted' }
+        : { state: 'rejected', error }
     }
     // The specification does not say what other values of `error` mean.
     const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined

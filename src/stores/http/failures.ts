@@ -1,6 +1,5 @@
-import type { Hint } from '../../platform/advice.js'
 import { isTimeout } from '../../platform/clock.js'
-import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { wrongAddressHint } from '../common/address.js'
 import { defaultRights, rights } from '../common/token-store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
@@ -37,14 +36,21 @@ export function isLost({ isOutcomeUnknown, status }: PlantsError): boolean {
 }
 
 /** Whether the service rejects this plant, or does not have it. Other errors would concern any plant. */
-export function isOfPlant({ type, status = 0 }: PlantsError): boolean {
-  return type === 'conflict' || type === 'notFound' || (type === 'rejected' && [400, 413, 422].includes(status))
+export function isOfPlant({ kind, status = 0 }: PlantsError): boolean {
+  return (
+    kind === 'conflict' ||
+    kind === 'notFound' ||
+    (kind === 'rejected' && [400, 413, 422].includes(status))
+  )
 }
 
-type Meaning = [type: ErrorType, hint?: Hint | ((name: string) => string)]
+type Meaning = [kind: ErrorKind, hint?: string | ((name: string) => string)]
 
 const sourceHint = (name: string) => `This message is from ${name}`
-const moved: Meaning = ['unavailable', { code: 'useNewAddress' }]
+const moved: Meaning = [
+  'inaccessible',
+  'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store',
+]
 const wrongAddress: Meaning = ['rejected', wrongAddressHint]
 const later: Meaning = ['unavailable', 'Nothing was stored. Try again later']
 
@@ -53,7 +59,10 @@ const meanings: Record<number, Meaning> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
   ...{ 401: ['unauthorized'], 403: ['forbidden'] },
   ...{ 404: wrongAddress, 405: wrongAddress },
-  409: ['conflict', { code: 'chooseAnotherId' }],
+  409: [
+    'conflict',
+    'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant',
+  ],
   413: ['rejected', 'Shorten the name or tag'],
   ...{ 429: later, 503: later },
 }
@@ -68,7 +77,11 @@ function meaningOf(status: number, error: number, isError: boolean): Meaning {
   return known ?? (status < 400 || status >= 500 ? ['unusable'] : ['rejected', sourceHint])
 }
 
-function responseError(client: HttpClient, request: HttpRequest<unknown>, response: HttpResponse): PlantsError {
+function responseError(
+  client: HttpClient,
+  request: HttpRequest<unknown>,
+  response: HttpResponse,
+): PlantsError {
   const { name } = client.address
   const { status, headers } = response
   const { error = status, message } = errorIn(response) ?? {}
@@ -76,31 +89,36 @@ function responseError(client: HttpClient, request: HttpRequest<unknown>, respon
   const details = { status, requestId: /^[\x21-\x7e]{1,200}$/.test(id) ? id : undefined }
   if (request.isOfOnePlant && status === 404 && error === 404 && message !== undefined)
     return new PlantsError('notFound', message, details)
-  const [type, hint] = meaningOf(status, error, message !== undefined)
-  const content = message === undefined ? contentOf(response, request.expected.what) : `: ${message}`
-  const text = message === undefined || type === 'unusable' ? `${name} answered ${status}${content}` : message
-  if (status >= 500 && type === 'unusable') return lostError(request, type, text, details)
-  const retryable = policy.statuses.includes(status)
+  const [kind, hint] = meaningOf(status, error, message !== undefined)
+  const content =
+    message === undefined ? contentOf(response, request.expected.what) : `: ${message}`
+  const text =
+    message === undefined || kind === 'unusable' ? `${name} answered ${status}${content}` : message
+  if (status >= 500 && kind === 'unusable') return lostError(request, kind, text, details)
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
   const hintOf = () => {
-    if (type === 'unauthorized' || type === 'forbidden') return rightsHint(client, response)
+    if (kind === 'unauthorized' || kind === 'forbidden') return rightsHint(client, response)
     // Another id, or a key, is for a create alone.
-    const known = type === 'conflict' && request.method !== 'POST' ? sourceHint : hint
+    const known = kind === 'conflict' && request.method !== 'POST' ? sourceHint : hint
     return typeof known === 'function' ? known(name) : known
   }
-  return new PlantsError(type, text, {
+  return new PlantsError(kind, text, {
     ...details,
-    ...(status >= 400 && !retryable && { error }),
+    ...(status >= 400 && kind !== 'unavailable' && { error }),
     hint: hintOf(),
-    retryable,
-    retryAfter: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : undefined,
+    retryAfterMs: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : undefined,
   })
 }
 
 /** The outcome of a request that changes nothing is known even without a response. */
-function lostError({ method }: HttpRequest<unknown>, type: ErrorType, message: string, details: Details): PlantsError {
-  if (method !== 'GET') return new PlantsError(type, message, details)
-  return new PlantsError('unavailable', message, { ...details, hint: 'Try again later', retryable: true })
+function lostError(
+  { method }: HttpRequest<unknown>,
+  kind: ErrorKind,
+  message: string,
+  details: Details,
+): PlantsError {
+  if (method !== 'GET') return new PlantsError(kind, message, details)
+  return new PlantsError('unavailable', message, { ...details, hint: 'Try again later' })
 }
 
 function contentOf({ status, headers, body, maxBody }: HttpResponse, expected: string): string {
@@ -117,28 +135,39 @@ export function lacksRight({ headers }: HttpResponse): boolean {
   return /\binsufficient_scope\b/.test(headers['www-authenticate'] ?? '')
 }
 
-function rightsHint({ access, address, options }: HttpClient, response: HttpResponse): Hint {
+function rightsHint({ access, address, options }: HttpClient, response: HttpResponse): string {
   if (!lacksRight(response)) return access.tokenHint
-  const missing = rights.find((right) => response.headers['www-authenticate']?.includes(`scope="${right}"`))
+  const missing = rights.find((right) =>
+    response.headers['www-authenticate']?.includes(`scope="${right}"`),
+  )
   if (missing === undefined) return sourceHint(address.name)
   const wanted = [missing, ...defaultRights, ...(options.needs ?? [])]
-  return { code: 'askForRights', rights: rights.filter((right) => wanted.includes(right)).join() }
+  const list = rights.filter((right) => wanted.includes(right)).join()
+  return `Ask the operator of the service for these rights: plants tokens create --allow ${list}`
 }
 
-type Reason = readonly [hint: Hint | ((port: string) => Hint), text?: string]
+type Reason = readonly [hint: string | ((port: string) => string), text?: string]
 
-const slow: Reason = [{ code: 'awaitService' }, 'it timed out']
+const slow: Reason = [
+  'Check the address and the network, or wait longer with --timeout 2m',
+  'it timed out',
+]
 const closed = [
   'Is this the right port? Try http:// instead of https://, or the other way round',
   'the connection was closed',
 ] as const
 const noTls = ['Try http:// for a service on this machine', 'the TLS handshake failed'] as const
-const untrusted: Reason = [{ code: 'trustIssuer' }]
+const untrusted: Reason = [
+  'If you trust its issuer, give the certificate of the issuer with --ca-cert FILE',
+]
 
 /** By the code of an error of the system, of Node or of OpenSSL. By default, the text is Node's own. */
 const reasons: Record<string, Reason> = {
-  ECONNREFUSED: [(port) => ({ code: 'startService', port }), 'the connection was refused'],
-  ENOENT: [{ code: 'startService', port: undefined }, 'there is no such socket'],
+  ECONNREFUSED: [
+    (port) => `Is it running? Try: plants serve --port ${port}`,
+    'the connection was refused',
+  ],
+  ENOENT: ['Is it running? Try: plants serve --socket PATH', 'there is no such socket'],
   EACCES: ['Ask its owner to add you to the group of the socket', 'permission denied'],
   ENOTFOUND: ['Check the address for typing errors', 'the host is unknown'],
   EAI_AGAIN: ['Check the network', 'the host could not be resolved'],
@@ -160,18 +189,28 @@ function noResponseError(
   const { name, url } = address
   const code = codeOf(cause)
   const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
-  const retryable = policy.codes.includes(code)
-  const [hint = retryable ? ofNetwork : ofTls, reason = reasonOf(cause)] = reasons[code] ?? []
+  const isTransient = policy.codes.includes(code)
+  const [hint = isTransient ? ofNetwork : ofTls, reason = reasonOf(cause)] = reasons[code] ?? []
   if (isSent) {
     const isHttp = !code.startsWith('HPE_')
-    const what = isHttp ? `received the request, but did not answer: ${reason}` : 'did not answer with HTTP/1.1'
+    const what = isHttp
+      ? `received the request, but did not answer: ${reason}`
+      : 'did not answer with HTTP/1.1'
     return lostError(request, isHttp ? 'unanswered' : 'unusable', `${name} ${what}`, { cause })
   }
   if (cause instanceof PlantsError) return cause
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${reason}`
-  const advice = proxy && (retryable || code === 'ENOTFOUND') ? ofProxy : typeof hint === 'function' ? hint(port) : hint
-  return new PlantsError('unavailable', message, { hint: advice, retryable, cause })
+  const advice =
+    proxy && (isTransient || code === 'ENOTFOUND')
+      ? ofProxy
+      : typeof hint === 'function'
+        ? hint(port)
+        : hint
+  return new PlantsError(isTransient ? 'unavailable' : 'inaccessible', message, {
+    hint: advice,
+    cause,
+  })
 }
 
 function codeOf(cause: unknown): string {

@@ -1,5 +1,10 @@
 import { setMaxListeners } from 'node:events'
-import { Agent, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
+import {
+  Agent,
+  request as httpRequest,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+} from 'node:http'
 import type { Socket } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { delayOf, timeIsOver } from '../../platform/clock.js'
@@ -72,7 +77,11 @@ export class HttpClient {
   }
 
   static async open(address: HttpAddress, options: HttpOptions): Promise<HttpClient> {
-    return new HttpClient(address, options, await transportTo(address, options.access, options.concurrency))
+    return new HttpClient(
+      address,
+      options,
+      await transportTo(address, options.access, options.concurrency),
+    )
   }
 
   #watchConnections(): void {
@@ -96,13 +105,22 @@ export class HttpClient {
   }
 
   /** @param timeout milliseconds */
-  send(request: HttpRequest<unknown>, timeout: number, signal?: AbortSignal): Promise<HttpResponse | NoResponse> {
+  send(
+    request: HttpRequest<unknown>,
+    timeout: number,
+    signal?: AbortSignal,
+  ): Promise<HttpResponse | NoResponse> {
     const { method, path, body = '', expected } = request
     const { observer } = this.access
     const { url, name } = this.address
     const start = this.#now
     const headers = headersOf(request, this.access)
-    const target = { ...this.#transport.target, method, path: url.pathname.replace(/\/$/, '') + path, headers }
+    const target = {
+      ...this.#transport.target,
+      method,
+      path: url.pathname.replace(/\/$/, '') + path,
+      headers,
+    }
     const outgoing = this.#transport.request(target)
     return new Promise((resolve) => {
       let isSettled = false
@@ -128,10 +146,14 @@ export class HttpClient {
         if (statusCode !== 200) end(new Error(`the proxy answered ${statusCode}`))
       })
       const length = Buffer.byteLength(body)
-      if (observer) outgoing.on('finish', () => observer.sent({ method, url: name + path, headers, length }))
+      if (observer)
+        outgoing.on('finish', () => observer.sent({ method, url: name + path, headers, length }))
       outgoing.on('response', (incoming) => {
         response = incoming
-        observer?.answered({ status: incoming.statusCode ?? 0, headers: incoming.headersDistinct }, this.#now - start)
+        observer?.answered(
+          { status: incoming.statusCode ?? 0, headers: incoming.headersDistinct },
+          this.#now - start,
+        )
         incoming.on('error', fail)
         receive(incoming, expected, settle)
       })
@@ -174,17 +196,31 @@ export class HttpClient {
 
 type Transport = Awaited<ReturnType<typeof transportTo>>
 
-async function transportTo({ url, socketPath }: HttpAddress, { ca, proxy }: Access, maxSockets = defaultConcurrency) {
+async function transportTo(
+  { url, socketPath }: HttpAddress,
+  { ca, proxy }: Access,
+  maxSockets = defaultConcurrency,
+) {
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
   const request = https?.request ?? httpRequest
   const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeout }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ca }
   const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
-  const service = { protocol: url.protocol, hostname, port: url.port, ...(https && tls), socketPath }
+  const service = {
+    protocol: url.protocol,
+    hostname,
+    port: url.port,
+    ...(https && tls),
+    socketPath,
+  }
   const closing = new AbortController() // for connections that a proxy has not answered yet
   if (proxy === undefined)
-    return { request, target: { ...service, agent: https ? new https.Agent(pool) : new Agent(pool) }, closing }
+    return {
+      request,
+      target: { ...service, agent: https ? new https.Agent(pool) : new Agent(pool) },
+      closing,
+    }
   setMaxListeners(0, closing.signal) // each connection adds a listener
   const { HttpsProxyAgent } = await import('https-proxy-agent')
   const { checkServerIdentity } = await import('node:tls')
@@ -193,7 +229,8 @@ async function transportTo({ url, socketPath }: HttpAddress, { ca, proxy }: Acce
   Object.assign(agent.options, {
     // By default, Node would expect the certificate of an IP address to be for the proxy or for localhost. Node 24 opens
     // a connection for each request that brings its own check.
-    checkServerIdentity: (_: string, certificate: PeerCertificate) => checkServerIdentity(hostname, certificate),
+    checkServerIdentity: (_: string, certificate: PeerCertificate) =>
+      checkServerIdentity(hostname, certificate),
   })
   return { request, target: { ...service, agent }, closing }
 }
@@ -223,7 +260,10 @@ function receive(
 /** In milliseconds: less than the idle timeout of most services. */
 const idleTimeout = 4000
 
-function headersOf({ headers, body, isPublic }: HttpRequest<unknown>, { token, userAgent }: Access) {
+function headersOf(
+  { headers, body, isPublic }: HttpRequest<unknown>,
+  { token, userAgent }: Access,
+) {
   return {
     accept: 'application/json',
     ...(!isPublic && { authorization: `Bearer ${token}` }),

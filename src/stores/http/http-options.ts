@@ -36,9 +36,17 @@ export interface Access {
 export interface Observer {
   /** `time` is the milliseconds since the first request of the connection was created. */
   connected(time: number): void
-  sent(request: { method: string; url: string; headers: Record<string, string>; length: number }): void
+  sent(request: {
+    method: string
+    url: string
+    headers: Record<string, string>
+    length: number
+  }): void
   /** `firstByte` is the milliseconds since the request was created. */
-  answered(answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> }, firstByte: number): void
+  answered(
+    answer: { status: number; headers: Readonly<Record<string, string[] | undefined>> },
+    firstByte: number,
+  ): void
   /** `length` is in bytes, `whole` in milliseconds since the request was created. */
   ended(length: number, whole: number): void
   failed(cause: unknown): void

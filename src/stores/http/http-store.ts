@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import type { StoredPlant, TextName } from '../../plant/plant.js'
-import type { Hint } from '../../platform/advice.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
+import { shellWord } from '../../platform/shell.js'
 import type { HttpAddress } from '../common/address.js'
 import { type Change, idOf, type Outcome } from '../common/change.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/query.js'
@@ -31,7 +31,8 @@ export class HttpStore implements Store {
     for (let from = 0; from < ids.length; from += concurrency) {
       const requests = new Requests(this.#client)
       const read = ids.slice(from, from + concurrency).map((id) => fetchPlant(requests, id))
-      for (const plant of await requests.report(Promise.all(read))) if (plant) found.set(plant.id, plant)
+      for (const plant of await requests.report(Promise.all(read)))
+        if (plant) found.set(plant.id, plant)
     }
     return found
   }
@@ -39,7 +40,7 @@ export class HttpStore implements Store {
   async *read(query: ReadQuery = {}): AsyncGenerator<StoredPlant[]> {
     if (query.sort !== undefined && query.sort !== 'id') {
       const message = `${this.#client.address.name} lists plants only in the order of their ids`
-      throw malformed(message, { code: 'leaveOutSort' })
+      throw usageError(message, 'Leave out --sort')
     }
     yield* query.inPages ? listPages(this.#client, query) : readStream(this.#client, query)
   }
@@ -48,7 +49,9 @@ export class HttpStore implements Store {
     options.signal?.throwIfAborted()
     const [change, ...others] = changes
     if (!change) return []
-    return others.length > 0 ? sendChanges(this.#client, changes, options) : [await this.#writeOne(change, options)]
+    return others.length > 0
+      ? sendChanges(this.#client, changes, options)
+      : [await this.#writeOne(change, options)]
   }
 
   async #writeOne(change: Change, { signal }: WriteOptions): Promise<Outcome> {
@@ -56,28 +59,40 @@ export class HttpStore implements Store {
     const requests = new Requests(this.#client, signal && AbortSignal.any([clock.signal, signal]))
     const key = (change.type === 'create' && change.key) || crypto.randomUUID()
     try {
-      return await requests.report(sendChange(requests, change.type === 'create' ? { ...change, key } : change))
+      return await requests.report(
+        sendChange(requests, change.type === 'create' ? { ...change, key } : change),
+      )
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       const type = outcomeOf(error)
       const hint = type === 'unknown' ? await this.#unknownHint(change, key) : undefined
       const { aborted, reason } = requests.signal
       if (aborted && reason instanceof PlantsError && (hint || error === reason)) {
-        const ending = hint ? ` before ${this.#client.address.name} answered` : ', nothing was stored'
-        return { type, error: new PlantsError(reason.type, reason.message + ending, { hint, cause: reason }) }
+        const ending = hint
+          ? ` before ${this.#client.address.name} answered`
+          : ', nothing was stored'
+        return {
+          type,
+          error: new PlantsError(reason.kind, reason.message + ending, { hint, cause: reason }),
+        }
       }
       const { message, cause } = error
-      return { type, error: hint ? new PlantsError(error.type, message, { ...error, cause, hint }) : error }
+      return {
+        type,
+        error: hint ? new PlantsError(error.kind, message, { ...error, cause, hint }) : error,
+      }
     }
   }
 
-  async #unknownHint(change: Change, key: string): Promise<Hint> {
+  async #unknownHint(change: Change, key: string): Promise<string> {
     const id = idOf(change)
-    if (change.type !== 'create') return { code: 'lookAtPlant', id, store: this.#client.address.name }
+    if (change.type !== 'create')
+      return `Whether plant ${id} was changed is unknown. Look at it with: plants get ${id} --store ${shellWord(this.#client.address.name)}`
     const document = await this.#client.description
     if (document !== undefined && !supportsKeys(document))
       return `Whether plant ${id} is stored is unknown, and this service does not support idempotency keys: check the service before you repeat it`
-    return { code: 'repeatCreate', id, key, isSupported: document !== undefined }
+    const condition = document === undefined ? ', if the service supports such keys' : ''
+    return `Whether plant ${id} is stored is unknown. To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}${condition}`
   }
 
   /** Whether the service lets this token read. */
@@ -86,7 +101,10 @@ export class HttpStore implements Store {
       await fetchPlant(new Requests(this.#client), 0n)
       return true
     } catch (error) {
-      if (error instanceof PlantsError && (error.status === 403 || error.error === 403 || error.type === 'malformed'))
+      if (
+        error instanceof PlantsError &&
+        (error.status === 403 || error.error === 403 || error.kind === 'usage')
+      )
         return false
       throw error
     }

@@ -1,19 +1,28 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-json.js'
 import { type NewPlant, type Plant, parsePlant, type StoredPlant } from '../../plant/plant.js'
-import { malformed, type PlantsError } from '../../platform/errors.js'
+import { type PlantsError, usageError } from '../../platform/errors.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
 
 export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
   const headers = { 'idempotency-key': idempotencyKey }
-  return { method: 'POST', path: '/plants', headers, body: toWireJson(plant), expected: expectedPlant }
+  return {
+    method: 'POST',
+    path: '/plants',
+    headers,
+    body: toWireJson(plant),
+    expected: expectedPlant,
+  }
 }
 
 /** In bytes. By default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
 export const maxRead = 16_777_216
 
 /** May be sent again when the answer is lost. */
-export function requestForPlant(method: 'GET' | 'PATCH' | 'DELETE', id: bigint): HttpRequest<StoredPlant> {
+export function requestForPlant(
+  method: 'GET' | 'PATCH' | 'DELETE',
+  id: bigint,
+): HttpRequest<StoredPlant> {
   const expected: Expected<StoredPlant> = {
     what: `StoredPlant with id ${id}`,
     maxBody: maxRead,
@@ -25,7 +34,10 @@ export function requestForPlant(method: 'GET' | 'PATCH' | 'DELETE', id: bigint):
   return { method, path: `/plants/${id}`, isOfOnePlant: true, expected }
 }
 
-export const expectedPlant: Expected<Plant> = { what: 'Plant', read: (response) => plantIn(readJson(response)) }
+export const expectedPlant: Expected<Plant> = {
+  what: 'Plant',
+  read: (response) => plantIn(readJson(response)),
+}
 
 /** Some services write `"tag":null` for no tag. */
 function plantIn(value: unknown): Plant | undefined {
@@ -40,8 +52,12 @@ export function storedPlantIn(value: unknown): StoredPlant | undefined {
 }
 
 export function readJson({ headers, body, maxBody }: HttpResponse): unknown {
-  const isReadable = body.length <= maxBody && headers['content-encoding'] === undefined && isUtf8(body)
-  const parsed = isReadable && isJsonType(headers['content-type'] ?? '') && parseJson(body.toString(), { isList: true })
+  const isReadable =
+    body.length <= maxBody && headers['content-encoding'] === undefined && isUtf8(body)
+  const parsed =
+    isReadable &&
+    isJsonType(headers['content-type'] ?? '') &&
+    parseJson(body.toString(), { isList: true })
   return parsed && 'value' in parsed ? parsed.value : undefined
 }
 
@@ -49,7 +65,8 @@ export function errorIn(response: HttpResponse): { error: number; message: strin
   const value = response.status === 200 ? undefined : readJson(response)
   if (!isObject(value)) return undefined
   const { error, message } = value
-  if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string') return undefined
+  if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string')
+    return undefined
   return { error, message: excerpt(message) }
 }
 
@@ -75,14 +92,20 @@ export const requestToDescribe: HttpRequest<object> = {
 }
 
 /** If a service does not list an operation, whatever the names of its parameters are. */
-export function unsupportedError(document: object, { method, path }: HttpRequest<unknown>): PlantsError | undefined {
+export function unsupportedError(
+  document: object,
+  { method, path }: HttpRequest<unknown>,
+): PlantsError | undefined {
   const template = path.replace(/\?.*/s, '').replace(/\/-?\d+$/, '/{id}')
   const items = Object.entries(at(document, 'paths') ?? {}).filter(
     ([name]) => name.replace(/\{[^{}/]+\}/g, '{id}') === template,
   )
   if (items.some(([, item]) => isObject(item) && method.toLowerCase() in item)) return undefined
   const message = `This service does not offer this: its openapi.json lists no ${method} ${template}`
-  return malformed(message, { code: 'runAtService' })
+  return usageError(
+    message,
+    'Run the command on the host of the service, or select another store with --store',
+  )
 }
 
 /** Whether the description says that plants are listed only with a token. */
@@ -94,13 +117,19 @@ export function listsWithToken(document: object | undefined): boolean {
 /** Whether a parameter of creates, or its target (`$ref`), is the header of idempotency keys. */
 export function supportsKeys(document: object | undefined): boolean {
   const plants = at(document, 'paths', '/plants')
-  const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')].filter(Array.isArray).flat()
+  const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')]
+    .filter(Array.isArray)
+    .flat()
   return parameters.some((parameter: unknown) => {
     const reference = at(parameter, '$ref')
     const isLocal = typeof reference === 'string' && reference.startsWith('#/')
     const target = isLocal ? reference.slice(2).split('/').reduce(memberOf, document) : parameter
     const name = at(target, 'name')
-    return at(target, 'in') === 'header' && typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
+    return (
+      at(target, 'in') === 'header' &&
+      typeof name === 'string' &&
+      name.toLowerCase() === 'idempotency-key'
+    )
   })
 }
 

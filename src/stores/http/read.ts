@@ -4,7 +4,7 @@ import { addAbortSignal } from 'node:stream'
 import { parseJson } from '../../plant/exact-json.js'
 import type { StoredPlant, TextName } from '../../plant/plant.js'
 import { delayOf, isTimeout, timeIsOver } from '../../platform/clock.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import { wholeLines } from '../../platform/lines.js'
 import { urlOf } from '../../platform/urls.js'
 import { pageRows, queryText, type ReadQuery, type TextCount } from '../common/query.js'
@@ -14,7 +14,10 @@ import { ask } from './requests.js'
 
 const ndjson = 'application/x-ndjson'
 
-export async function* listPages(client: HttpClient, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
+export async function* listPages(
+  client: HttpClient,
+  query: ReadQuery,
+): AsyncGenerator<StoredPlant[]> {
   const check = orderOf(client, query)
   let left = query.limit ?? Infinity
   let page = await firstPage(client, query)
@@ -67,19 +70,30 @@ export const expectedPage: Expected<Page> = {
 /** Of a Link header with `rel="next"` (RFC 8288), only the query: the token is for the base URL alone. */
 function nextOf(link: string): string | undefined {
   const target = /<(?<target>[^>]*)>[^,]*;\s*rel\s*=\s*"?next\b/i.exec(link)?.groups?.['target']
-  return target === undefined ? undefined : `/plants${urlOf(target, 'http://localhost')?.search ?? ''}`
+  return target === undefined
+    ? undefined
+    : `/plants${urlOf(target, 'http://localhost')?.search ?? ''}`
 }
 
 /** One consistent snapshot. */
-export async function* readStream(client: HttpClient, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
+export async function* readStream(
+  client: HttpClient,
+  query: ReadQuery,
+): AsyncGenerator<StoredPlant[]> {
   const expected: Expected<IncomingMessage> = {
     what: 'stream of plants',
     streamedType: ndjson,
     read: ({ stream }) => stream,
   }
-  const stream = await ask(client, { method: 'GET', path: pathFor(query), headers: { accept: ndjson }, expected })
+  const stream = await ask(client, {
+    method: 'GET',
+    path: pathFor(query),
+    headers: { accept: ndjson },
+    expected,
+  })
   const { headers } = stream
-  const hasEnd = headers['content-length'] !== undefined || /^chunked$/i.test(headers['transfer-encoding'] ?? '')
+  const hasEnd =
+    headers['content-length'] !== undefined || /^chunked$/i.test(headers['transfer-encoding'] ?? '')
   if (headers['content-encoding'] !== undefined || !hasEnd) {
     stream.destroy()
     throw unusable(client, 'a stream that is compressed or does not mark its end')
@@ -108,8 +122,12 @@ async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGene
   const tooLong = () => unusable(client, 'a line that is too long')
   let timer = startTimer()
   try {
-    for await (const bytes of wholeLines(addAbortSignal(clock.signal, stream), { max: maxRead, tooLong })) {
-      if (bytes.at(-1) !== lineFeed) throw unusable(client, 'a stream that ends in the middle of a line')
+    for await (const bytes of wholeLines(addAbortSignal(clock.signal, stream), {
+      max: maxRead,
+      tooLong,
+    })) {
+      if (bytes.at(-1) !== lineFeed)
+        throw unusable(client, 'a stream that ends in the middle of a line')
       clearTimeout(timer) // a slow reader of the output is not a slow service
       yield bytes
       timer = startTimer()
@@ -117,9 +135,11 @@ async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGene
   } catch (error) {
     clock.signal.throwIfAborted()
     if (error instanceof PlantsError) throw error
-    const ending = isTimeout(error) ? 'sent no complete plant before the timeout' : 'ended its response too early'
+    const ending = isTimeout(error)
+      ? 'sent no complete plant before the timeout'
+      : 'ended its response too early'
     const hint = 'The output is incomplete. Try again'
-    throw new PlantsError('unavailable', `${client.address.name} ${ending}`, { hint, retryable: true, cause: error })
+    throw new PlantsError('unavailable', `${client.address.name} ${ending}`, { hint, cause: error })
   } finally {
     clearTimeout(timer)
   }
@@ -141,19 +161,31 @@ export async function* countTexts(
       if (count === 0) size += (text?.length ?? 0) + 100
       if (size > maxTexts) {
         const message = `The plants of ${address.name} have too many different texts as their ${by} to count them here`
-        throw malformed(message, { code: 'countFewer' })
+        throw usageError(
+          message,
+          'Count some of them, with --tag or --search, or run the command on the host of the service',
+        )
       }
       counts.set(text, count + 1)
     }
   }
   const { foldText } = await import('../common/search.js') // not for each command at a service
-  const sorted = [...counts].map(([text, count]) => ({ text, count, key: Buffer.from(foldText(text ?? '')) }))
+  const sorted = [...counts].map(([text, count]) => ({
+    text,
+    count,
+    key: Buffer.from(foldText(text ?? '')),
+  }))
   const isAbsent = ({ text }: { text: string | undefined }) => Number(text === undefined)
   const compareExactly = (a = '', b = '') => Buffer.from(a).compare(Buffer.from(b))
   sorted.sort(
-    (a, b) => b.count - a.count || isAbsent(a) - isAbsent(b) || a.key.compare(b.key) || compareExactly(a.text, b.text),
+    (a, b) =>
+      b.count - a.count ||
+      isAbsent(a) - isAbsent(b) ||
+      a.key.compare(b.key) ||
+      compareExactly(a.text, b.text),
   )
-  while (sorted.length > 0) yield sorted.splice(0, pageRows).map(({ text, count }) => ({ text, count: BigInt(count) }))
+  while (sorted.length > 0)
+    yield sorted.splice(0, pageRows).map(({ text, count }) => ({ text, count: BigInt(count) }))
 }
 
 /** In UTF-16 code units, and 100 more for each text. */
@@ -164,21 +196,30 @@ function pathFor(query: ReadQuery): string {
   return text === '' ? '/plants' : `/plants?${text}`
 }
 
-function orderOf(client: HttpClient, { after, desc = false, tag }: ReadQuery): (plant: StoredPlant) => void {
+function orderOf(
+  client: HttpClient,
+  { after, desc = false, tag }: ReadQuery,
+): (plant: StoredPlant) => void {
   let last = after
   return (plant) => {
     if (last !== undefined && desc && plant.id > last) throw ascending(client)
     if (last !== undefined && (desc ? plant.id >= last : plant.id <= last))
       throw unusable(client, `plant ${plant.id} after plant ${last}`)
     if (tag !== undefined && plant.tag !== (tag === false ? undefined : tag))
-      throw unusable(client, `plant ${plant.id}, which has ${tag === false ? 'a' : 'a different'} tag`)
+      throw unusable(
+        client,
+        `plant ${plant.id}, which has ${tag === false ? 'a' : 'a different'} tag`,
+      )
     last = plant.id
   }
 }
 
 /** The error for a service that ignores `order=desc`. */
 function ascending({ address }: HttpClient): PlantsError {
-  return malformed(`${address.name} cannot list plants in descending order`, { code: 'leaveOutDesc' })
+  return usageError(
+    `${address.name} cannot list plants in descending order`,
+    'Give a number instead of next, or leave out --desc',
+  )
 }
 
 function unusable({ address }: HttpClient, what: string): PlantsError {

@@ -37,12 +37,17 @@ export class Requests {
     const pauseAfter = async (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) return undefined
       if (isLost(error)) lost = error
-      else if (!error.retryable) return undefined
+      else if (!error.isRetryable) return undefined
       signal.throwIfAborted()
       const patience = patienceOf(options, client.connectedAt !== undefined)
-      const { retryAfter } = error
-      const pause = nextPause(policy, { tries, elapsed: elapsed(), patience, retryAfter }, options.clock)
-      if (pause === undefined || (lost && !(await this.#mayRepeat(request, start)))) return undefined
+      const { retryAfterMs: retryAfter } = error
+      const pause = nextPause(
+        policy,
+        { tries, elapsed: elapsed(), patience, retryAfter },
+        options.clock,
+      )
+      if (pause === undefined || (lost && !(await this.#mayRepeat(request, start))))
+        return undefined
       await client.warnOnce('retry', tryingAgain(lost ?? error, patience - elapsed()))
       return pause
     }
@@ -54,7 +59,8 @@ export class Requests {
       )
     } catch (error) {
       // Only a conflict of a create, which has its own key, says that what may have been done was not.
-      const isConflict = request.method === 'POST' && error instanceof PlantsError && error.type === 'conflict'
+      const isConflict =
+        request.method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
       if (lost && !isConflict) throw lost
       throw (await this.#explained(request, error, start)) ?? error
     } finally {
@@ -85,16 +91,24 @@ export class Requests {
    * A service that answers 404 or 405 may not have the operation at all, or not be at this address. Below /plants, what
    * it answers with 400 is about another operation.
    */
-  async #explained(request: HttpRequest<unknown>, error: unknown, start: number): Promise<PlantsError | undefined> {
-    if (!(error instanceof PlantsError) || request.method === 'POST' || request.isPublic) return undefined
+  async #explained(
+    request: HttpRequest<unknown>,
+    error: unknown,
+    start: number,
+  ): Promise<PlantsError | undefined> {
+    if (!(error instanceof PlantsError) || request.method === 'POST' || request.isPublic)
+      return undefined
     const isMissing = error.status === 404 || error.status === 405
-    const isOther = error.status === 400 && error.type === 'rejected' && endsWithPlants(this.client.address)
+    const isOther =
+      error.status === 400 && error.kind === 'rejected' && endsWithPlants(this.client.address)
     if (!isMissing && !isOther) return undefined
     const document = await this.#describe(start)
     const { address } = this.client
     if (isOther) {
       const message = `${address.name} answered 400: ${error.message}`
-      return document ? undefined : new PlantsError(error.type, message, { ...error, hint: wrongAddressHint })
+      return document
+        ? undefined
+        : new PlantsError(error.kind, message, { ...error, hint: wrongAddressHint })
     }
     if (!document && request.isOfOnePlant && !this.signal.aborted) {
       // The error of such an address has the hint.

@@ -1,7 +1,14 @@
 import { setMaxListeners } from 'node:events'
 import { toJson, toWireJson } from '../../plant/exact-json.js'
-import { equalFields, equalPlants, type NewPlant, patchedPlant, plantOf, type StoredPlant } from '../../plant/plant.js'
-import { type ErrorType, must, PlantsError } from '../../platform/errors.js'
+import {
+  equalFields,
+  equalPlants,
+  type NewPlant,
+  patchedPlant,
+  plantOf,
+  type StoredPlant,
+} from '../../plant/plant.js'
+import { type ErrorKind, must, PlantsError } from '../../platform/errors.js'
 import {
   type Change,
   existingOutcome,
@@ -33,12 +40,16 @@ type Of<Type> = Extract<Change, { type: Type }>
 async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Outcome> {
   const { plant, key = crypto.randomUUID(), ifExists, isMatched } = change
   try {
-    return { type: 'created', plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) } }
+    return {
+      type: 'created',
+      plant: { id: plant.id, ...(await requests.send(requestToCreate(plant, key))) },
+    }
   } catch (error) {
     // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
     if (!isOfType('conflict', error) || isConstraintProblem(error)) throw error
     if (ifExists === 'skip' && !isMatched) return { type: 'skipped' }
-    const stored = ifExists === 'same' || isMatched ? await fetchPlant(requests, plant.id) : undefined
+    const stored =
+      ifExists === 'same' || isMatched ? await fetchPlant(requests, plant.id) : undefined
     if (stored) return existingOutcome(change, stored)
     throw error
   }
@@ -55,11 +66,17 @@ async function sendUpdate(requests: Requests, change: Of<'update'>): Promise<Out
     return { type: 'updated', plant: stored, before: stored }
   const whole = ifMissing === 'create' && !stored ? patchedPlant(patch) : undefined
   const created =
-    whole && (await sendCreate(requests, { type: 'create', plant: whole, ifExists: 'skip', isMatched, key }))
+    whole &&
+    (await sendCreate(requests, { type: 'create', plant: whole, ifExists: 'skip', isMatched, key }))
   if (created && created.type !== 'skipped') return created
-  const plant = await unlessMissing(requests.send({ ...requestForPlant('PATCH', id), body: toWireJson(fields) }))
+  const plant = await unlessMissing(
+    requests.send({ ...requestForPlant('PATCH', id), body: toWireJson(fields) }),
+  )
   if (!plant && !whole && !stored) return missingOutcome(change)
-  if (!plant) return rejected(problem('conflict', `Plant ${id} was deleted before it could be updated`, 'Try again'))
+  if (!plant)
+    return rejected(
+      problem('conflict', `Plant ${id} was deleted before it could be updated`, 'Try again'),
+    )
   const wanted = patchedPlant(patch, plant)
   if (wanted) warnOfDifference(requests.client, wanted, plant)
   return { type: 'updated', plant }
@@ -86,8 +103,8 @@ async function unlessMissing<T>(action: Promise<T>): Promise<T | undefined> {
   }
 }
 
-function isOfType(type: ErrorType, error: unknown): error is PlantsError {
-  return error instanceof PlantsError && error.type === type
+function isOfType(kind: ErrorKind, error: unknown): error is PlantsError {
+  return error instanceof PlantsError && error.kind === kind
 }
 
 function warnOfDifference(client: HttpClient, sent: NewPlant, stored: StoredPlant): void {
@@ -123,7 +140,8 @@ export async function sendChanges(
     const change = must(changes[index])
     try {
       const outcome = await sendChange(requests, change)
-      if (outcome.type === 'created' && change.type === 'create') warnOfDifference(client, change.plant, outcome.plant)
+      if (outcome.type === 'created' && change.type === 'create')
+        warnOfDifference(client, change.plant, outcome.plant)
       outcomes[index] = outcome
       unknownInARow = 0
     } catch (error) {
@@ -131,7 +149,12 @@ export async function sendChanges(
       if (!(error instanceof PlantsError)) throw error
       outcomes[index] = { type: outcomeOf(error), error }
       unknownInARow = isLost(error) ? unknownInARow + 1 : 0
-      if (isOfPlant(error) || requests.signal.aborted || (isLost(error) && unknownInARow < maxUnknown)) return
+      if (
+        isOfPlant(error) ||
+        requests.signal.aborted ||
+        (isLost(error) && unknownInARow < maxUnknown)
+      )
+        return
       failure = error // why the others are not sent
       end.abort()
     }
@@ -142,7 +165,9 @@ export async function sendChanges(
     while (next < changes.length && !requests.signal.aborted) {
       const index = next++
       const id = idOf(must(changes[index]))
-      const done = Promise.resolve(latest.get(id)).then(() => (requests.signal.aborted ? undefined : settle(index)))
+      const done = Promise.resolve(latest.get(id)).then(() =>
+        requests.signal.aborted ? undefined : settle(index),
+      )
       latest.set(id, done)
       await done
       if (outcomes[index]?.type === 'rejected') rejections += 1
@@ -169,4 +194,4 @@ export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent'
 /** A service that settles none of so many changes is given up. */
 const maxUnknown = 3
 
-const tooMany = problem('unavailable', 'Not sent: too many were rejected before')
+const tooMany = problem('inaccessible', 'Not sent: too many were rejected before')

@@ -31,7 +31,8 @@ export type LowerCase = 'pg_c_utf8' | 'und-x-icu'
 /** Undefined for PostgreSQL before version 17 without ICU. */
 export async function findLowerCase(pool: ConnectionPool): Promise<LowerCase | undefined> {
   const names: readonly LowerCase[] = ['pg_c_utf8', 'und-x-icu']
-  const rows = await pool.query(`SELECT collname FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace
+  const rows =
+    await pool.query(`SELECT collname FROM pg_collation WHERE collnamespace = 'pg_catalog'::regnamespace
     AND collname IN (${names.map(literal).join()})`)
   return names.find((name) => rows.some(([found]) => found === name))
 }
@@ -85,7 +86,11 @@ function makeTables() {
     .map((letter) => [letter, foldCase(letter)] as const)
     .filter(([letter, folded]) => letter !== folded && letter !== 'İ')
   const [from, to] = [0, 1].map((side) => pairs.map((pair) => pair[side]).join(''))
-  return { letters: `[${cased.filter((letter) => !common.test(letter)).join('')}]`, from: from ?? '', to: to ?? '' }
+  return {
+    letters: `[${cased.filter((letter) => !common.test(letter)).join('')}]`,
+    from: from ?? '',
+    to: to ?? '',
+  }
 }
 
 /** A character class, because PostgreSQL knows no properties. Takes 15 ms. */

@@ -6,7 +6,13 @@ import type { PostgresAddress } from '../common/address.js'
 import type { WaitOptions } from '../common/query.js'
 import { nextPause, patienceOf } from '../common/retry-policy.js'
 import { Connection, type Endpoint } from './postgres-connection.js'
-import { type Account, codeOf, DatabaseFailure, explain, statementCanceled } from './postgres-errors.js'
+import {
+  type Account,
+  codeOf,
+  DatabaseFailure,
+  explain,
+  statementCanceled,
+} from './postgres-errors.js'
 import type { PostgresOptions } from './postgres-options.js'
 import type { Row } from './sql.js'
 
@@ -113,7 +119,7 @@ export class ConnectionPool {
       if (!(error instanceof PlantsError && error.isOutcomeUnknown)) call.signal.throwIfAborted()
       const patience = patienceOf(this.options, this.#wasConnected)
       const elapsed = clock.now() - call.start
-      if (!(error instanceof PlantsError && error.retryable)) throw this.#outside(error)
+      if (!(error instanceof PlantsError && error.isRetryable)) throw this.#outside(error)
       if (this.#failure && !this.#isReportedAway && elapsed >= reportAfter) {
         this.#isReportedAway = true
         onAway?.(this.#failure, patience)
@@ -132,11 +138,15 @@ export class ConnectionPool {
       this.#failure = failure
     })
     try {
-      const connection = await within(end - clock.now(), [this.#closing.signal, signal], async (over) => {
-        over.throwIfAborted()
-        const late = once(over, 'abort').then(() => Promise.reject(over.reason))
-        return Promise.race([connected, late])
-      })
+      const connection = await within(
+        end - clock.now(),
+        [this.#closing.signal, signal],
+        async (over) => {
+          over.throwIfAborted()
+          const late = once(over, 'abort').then(() => Promise.reject(over.reason))
+          return Promise.race([connected, late])
+        },
+      )
       connection.deadline = end
       return connection
     } catch (error) {
@@ -173,13 +183,14 @@ export class ConnectionPool {
         return (await this.#pool.connect()) as unknown as Connection // of its option `Client`
       } catch (reason) {
         const error = explain(reason, this.#account)
-        const hasPlainNext = this.#account.address.sslmode === 'prefer' && must(this.#endpoints[at]).usesTls
+        const hasPlainNext =
+          this.#account.address.sslmode === 'prefer' && must(this.#endpoints[at]).usesTls
         const fallsBack = hasPlainNext && withoutTls.test(codeOf(error))
         const step = hasPlainNext && !fallsBack ? 2 : 1
         left -= step
         if (this.#next === at) this.#next = (at + step) % this.#endpoints.length
         if (final.test(codeOf(error)) && !fallsBack) throw error
-        if (!failure || !(failure.retryable || fallsBack)) failure = error
+        if (!failure || !(failure.isRetryable || fallsBack)) failure = error
       }
     }
     throw must(failure)
@@ -187,13 +198,14 @@ export class ConnectionPool {
 
   /** After the login has been accepted once, a rejection is not the fault of the caller's credentials. */
   #outside(error: unknown): unknown {
-    if (!this.#wasConnected || !(error instanceof PlantsError) || error.type !== 'unauthorized') return error
-    return new PlantsError('unavailable', error.message, { hint: error.hint, cause: error })
+    if (!this.#wasConnected || !(error instanceof PlantsError) || error.kind !== 'unauthorized')
+      return error
+    return new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
   }
 
   close(): void {
     if (this.#closing.signal.aborted) return
-    this.#closing.abort(new PlantsError('unavailable', `${this.#account.address.name} is closed`))
+    this.#closing.abort(new PlantsError('inaccessible', `${this.#account.address.name} is closed`))
     void this.#pool.end()
     for (const connection of this.#connections) if (!connection.isIdle) connection.destroy()
   }

@@ -1,15 +1,14 @@
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 
-import type { Hint } from '../../platform/advice.js'
-import { malformed, type PlantsError, passwordFile } from '../../platform/errors.js'
-
+import { type PlantsError, usageError } from '../../platform/errors.js'
 import {
   type AddressContext,
   addressError,
   assertShort,
   type PostgresAddress,
   type PostgresHost,
+  passwordFile,
   sslModes,
 } from '../common/address.js'
 
@@ -39,16 +38,20 @@ const parameters: Readonly<Record<string, Parameter>> = {
 }
 
 /** Parameters of earlier versions, and what to write instead. */
-const removed: Readonly<Record<string, Hint>> = {
-  connect_timeout: { code: 'replaceConnectTimeout' },
+const removed: Readonly<Record<string, string>> = {
+  connect_timeout: 'Leave it out. How long the database is waited for is --timeout',
   target_session_attrs: 'Leave it out: the first server that accepts writes is used',
 }
 
 const example =
   'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
 
-/** What an address lacks comes from libpq's environment variables, then from the defaults. Throws `malformed`. */
-export function parsePostgres(address: string, source: string, context: AddressContext): PostgresAddress {
+/** What an address lacks comes from libpq's environment variables, then from the defaults. Throws `usage`. */
+export function parsePostgres(
+  address: string,
+  source: string,
+  context: AddressContext,
+): PostgresAddress {
   const { env, resolvePath, userName } = context
   const given = parseUri(address, source, context)
   const values = new Map<string, string>()
@@ -56,12 +59,21 @@ export function parsePostgres(address: string, source: string, context: AddressC
     const text = given.get(name) ?? (env[variable] || preset)
     if (text === undefined) continue
     if (rule?.[0].test(text) === false)
-      throw malformed(`${given.has(name) ? `${name} in ${source}` : variable} must be ${rule[1]}`, example)
+      throw usageError(
+        `${given.has(name) ? `${name} in ${source}` : variable} must be ${rule[1]}`,
+        example,
+      )
     const isPath = ['sslrootcert', 'sslcert', 'sslkey'].includes(name) && text !== 'system'
     values.set(name, isPath ? resolvePath(text) : text)
   }
-  const { host = defaultHost(), port = '', user = userName(), dbname: database = user } = Object.fromEntries(values)
-  if (user === undefined || database === undefined) throw addressError(source, 'has no user', example)
+  const {
+    host = defaultHost(),
+    port = '',
+    user = userName(),
+    dbname: database = user,
+  } = Object.fromEntries(values)
+  if (user === undefined || database === undefined)
+    throw addressError(source, 'has no user', example)
   const hosts = hostsFrom(host, port, source)
   const place = `${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
@@ -72,7 +84,11 @@ export function parsePostgres(address: string, source: string, context: AddressC
   const sslrootcert = values.get('sslrootcert')
   // Anybody can get a certificate for some host, so that its name must be verified.
   if (sslrootcert === 'system' && sslmode !== 'verify-full')
-    throw addressError(source, 'has sslrootcert=system without sslmode=verify-full', 'Add sslmode=verify-full')
+    throw addressError(
+      source,
+      'has sslrootcert=system without sslmode=verify-full',
+      'Add sslmode=verify-full',
+    )
   return {
     scheme: 'postgres',
     name: `postgres://${place}`,
@@ -100,7 +116,11 @@ const uri =
  * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). A WHATWG URL has one host, and
  * the package pg-connection-string reads files.
  */
-function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext): Map<string, string> {
+function parseUri(
+  address: string,
+  source: string,
+  { secrets, isArgument }: AddressContext,
+): Map<string, string> {
   const parts = uri.exec(address)?.groups
   if (!parts) throw invalid(source)
   const { user = '', password = '', hosts = '', dbname = '', query = '' } = parts
@@ -110,9 +130,16 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     // If the rest of the address contains it, too, a `***` there would reveal which part it is.
     if (!address.replace(text, '').includes(text)) secrets.add(decoded(text, source)).add(text)
     const why = 'contains a password, which other users could see in the list of processes'
-    if (isArgument) throw addressError(source, why, `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`)
+    if (isArgument)
+      throw addressError(
+        source,
+        why,
+        `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`,
+      )
   }
-  const servers = hosts.split(',').map((part) => /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(part)?.slice(1))
+  const servers = hosts
+    .split(',')
+    .map((part) => /^(\[[^\]]*\]|[^:[\]]*)(?::(\d*))?$/.exec(part)?.slice(1))
   if (servers.includes(undefined)) throw invalid(source)
   const host = servers.map((server) => `${server?.[0]}`.replace(/^\[(.*)\]$/, '$1')).join()
   const port = servers.map((server) => server?.[1]).join()
@@ -153,7 +180,10 @@ function hostsFrom(names: string, ports: string, source: string): PostgresHost[]
   const each = ports.split(',')
   return hosts.map((name, index) => {
     const port = Number((each.length === 1 ? each[0] : each[index]) || 5432)
-    if (![1, hosts.length].includes(each.length) || !(Number.isInteger(port) && port > 0 && port < 65_536))
+    if (
+      ![1, hosts.length].includes(each.length) ||
+      !(Number.isInteger(port) && port > 0 && port < 65_536)
+    )
       throw invalid(source)
     const host = name.startsWith('/') ? name.replace(/(?<=.)\/+$/, '') : name.toLowerCase()
     if (host.startsWith('/')) assertShort(`${host}/.s.PGSQL.${port}`, source)
@@ -163,7 +193,10 @@ function hostsFrom(names: string, ports: string, source: string): PostgresHost[]
 }
 
 /** How the address is shown, and the complete one without its password, with this server alone. */
-export function atServer({ name, href, hosts }: PostgresAddress, server: PostgresHost): { name: string; href: string } {
+export function atServer(
+  { name, href, hosts }: PostgresAddress,
+  server: PostgresHost,
+): { name: string; href: string } {
   const all = hosts.map(hostText).join()
   const one = (text: string) => text.replace(all, () => hostText(server))
   return { name: one(name), href: one(href) }

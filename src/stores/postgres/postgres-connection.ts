@@ -1,10 +1,18 @@
 import pg from 'pg'
 import { type Clock, delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
+import { shellWord } from '../../platform/shell.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { atServer } from './postgres-address.js'
-import { type Account, codeOf, DatabaseFailure, explain, otherProtocol, statementCanceled } from './postgres-errors.js'
+import {
+  type Account,
+  codeOf,
+  DatabaseFailure,
+  explain,
+  otherProtocol,
+  statementCanceled,
+} from './postgres-errors.js'
 import { type Row, schemaName } from './sql.js'
 
 export interface Endpoint extends PostgresHost {
@@ -89,20 +97,20 @@ export class Connection extends pg.Client {
     if (encodings !== 'UTF8 UTF8') {
       const message = `${name} has the encoding ${encodings?.replace(/ .*/, '')}, which cannot store every character`
       const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
-      throw new PlantsError('unavailable', message, { hint })
+      throw new PlantsError('inaccessible', message, { hint })
     }
     if (fsync === 'off') throw this.fsyncIsOff()
     if (isReadOnly === 't') {
       this.destroy()
       const hint = 'Try again, or use the address of another server'
-      throw new PlantsError('unavailable', `${name} is not read-write now`, { hint, retryable: true })
+      throw new PlantsError('unavailable', `${name} is not read-write now`, { hint })
     }
     clearTimeout(this.#connecting)
   }
 
   fsyncIsOff(): PlantsError {
     const message = `${this.address.name} answers before a plant is on disk: fsync is off`
-    return new PlantsError('unavailable', message, { hint: 'Turn fsync on in postgresql.conf' })
+    return new PlantsError('inaccessible', message, { hint: 'Turn fsync on in postgresql.conf' })
   }
 
   /**
@@ -129,7 +137,8 @@ export class Connection extends pg.Client {
       rowMode: 'array',
     })
     const results = [await this.inTime(answer, plants)].flat()
-    if (this.#isDoubtful) throw this.failure('STANDBY', 'the server has stopped waiting for its standby')
+    if (this.#isDoubtful)
+      throw this.failure('STANDBY', 'the server has stopped waiting for its standby')
     return results.slice(before.length).map(({ rows }) => rows)
   }
 
@@ -162,7 +171,9 @@ export class Connection extends pg.Client {
   }
 
   get isIdle(): boolean {
-    return !this.#isWaiting && !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
+    return (
+      !this.#isWaiting && !this.connection.stream.destroyed && this.getTransactionStatus() === 'I'
+    )
   }
 
   destroy(reason?: Error): void {
@@ -172,9 +183,8 @@ export class Connection extends pg.Client {
   /** Names this server: others of the address may have the store. */
   noStore(): PlantsError {
     const { name, href } = atServer(this.address, this)
-    const isOneOfSeveral = this.address.hosts.length > 1
-    return new PlantsError('unavailable', `There is no store at ${name}`, {
-      hint: { code: 'createOnServer', address: href, isOneOfSeveral },
+    return new PlantsError('inaccessible', `There is no store at ${name}`, {
+      hint: `To create a store on this server: plants stores init ${shellWord(href)}`,
     })
   }
 
@@ -195,9 +205,11 @@ export class Connection extends pg.Client {
   /** Throws when anybody else could read the password, or its MD5 hash. */
   #passwordFor(host: string, port: number): string {
     const password = this.#account.login.password({ host, port })
-    if (password === undefined) throw this.failure('PASSWORD', 'it requires a password, but none is set')
+    if (password === undefined)
+      throw this.failure('PASSWORD', 'it requires a password, but none is set')
     const isVerified = this.isSecure && verifiesServer(this.#account)
-    if (this.#method === 'SCRAM' || isVerified || host.startsWith('/') || isLoopback(host)) return password
+    if (this.#method === 'SCRAM' || isVerified || host.startsWith('/') || isLoopback(host))
+      return password
     const why = `the server requests the password ${this.#method} over a connection that others could read`
     throw this.failure('LOGIN', why)
   }
@@ -262,6 +274,8 @@ function verifiesServer({ address: { sslmode }, login: { ca } }: Account): boole
 
 function tlsOptions(account: Account) {
   const { ca, cert, key } = account.login
-  const anyHost = account.address.sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
+  const anyHost = account.address.sslmode !== 'verify-full' && {
+    checkServerIdentity: () => undefined,
+  }
   return { rejectUnauthorized: verifiesServer(account), ca, cert, key, ...anyHost }
 }

@@ -1,7 +1,6 @@
 import pg from 'pg'
-import type { Hint } from '../../platform/advice.js'
 import { isTimeout } from '../../platform/clock.js'
-import { type ErrorType, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Login } from './postgres-options.js'
 
@@ -19,14 +18,16 @@ export class DatabaseFailure extends PlantsError {
 
   constructor(code: string, reason: string, { address, login }: Account, cause?: unknown) {
     const source = cause instanceof pg.DatabaseError ? cause.routine : undefined
-    const found = explanations.find((each) => each.code.test(code) && (each.routine ?? source) === source)
+    const found = explanations.find(
+      (each) => each.code.test(code) && (each.routine ?? source) === source,
+    )
     const explanation = found ?? (cause instanceof pg.DatabaseError ? reported : unreached)
-    const { text, hint = login.passwordHint, type = 'unavailable', retryable = false } = explanation
+    const { text, hint = login.passwordHint, kind = 'inaccessible' } = explanation
     const words: Record<string, string> = { name: address.name, user: address.user, reason }
     super(
-      type,
+      kind,
       text.replace(/\{(\w+)\}/g, (_, word: string) => `${words[word]}`),
-      { hint, retryable, cause },
+      { hint, cause },
     )
     this.code = code
     this.reason = reason
@@ -51,7 +52,8 @@ export function codeOf(error: unknown): string {
 function codeIn(error: unknown, reason: string): string {
   if (error instanceof pg.DatabaseError && error.code) {
     const { code, constraint = 'plants_pkey' } = error
-    if (code.startsWith('23') && !(code === '23505' && ownConstraints.includes(constraint))) return 'CONSTRAINT'
+    if (code.startsWith('23') && !(code === '23505' && ownConstraints.includes(constraint)))
+      return 'CONSTRAINT'
     return /^[0-9A-Z]{5}$/.test(code) ? code : 'XX000'
   }
   if (/^(SASL: |Unknown authenticationOk message type )/.test(reason)) return 'LOGIN'
@@ -72,10 +74,9 @@ function textOf(error: unknown): string {
 interface Explanation {
   text: string
   /** By default where the password comes from. */
-  hint?: Hint
-  type?: ErrorType
-  /** No server is ready, or it has aborted the statement in favour of others. */
-  retryable?: boolean
+  hint?: string
+  /** By default `inaccessible`. */
+  kind?: ErrorKind
 }
 
 export const otherProtocol = 'the server does not speak the PostgreSQL protocol'
@@ -83,12 +84,18 @@ export const otherProtocol = 'the server does not speak the PostgreSQL protocol'
 const unreached: Explanation = {
   text: 'Could not reach {name}: {reason}',
   hint: 'Is PostgreSQL running there, and is the address right?',
-  retryable: true,
+  kind: 'unavailable',
 }
 
-const reported: Explanation = { text: '{name} reported an error: {reason}', hint: 'Look at the log of the database' }
+const reported: Explanation = {
+  text: '{name} reported an error: {reason}',
+  hint: 'Look at the log of the database',
+}
 
-const rejectedLogin: Explanation = { text: '{name} rejected the login of {user}: {reason}', type: 'unauthorized' }
+const rejectedLogin: Explanation = {
+  text: '{name} rejected the login of {user}: {reason}',
+  kind: 'unauthorized',
+}
 
 /** `routine` is that of the server's source code. */
 const explanations: (Explanation & { code: RegExp; routine?: string })[] = [
@@ -99,7 +106,11 @@ const explanations: (Explanation & { code: RegExp; routine?: string })[] = [
     hint: 'Correct the user of the address, or let there be such a role: CREATE ROLE NAME LOGIN',
   },
   // A rejected password has a code of its own.
-  { code: /^28000$/, ...rejectedLogin, hint: 'Correct the user of the address, or let it log in: see its pg_hba.conf' },
+  {
+    code: /^28000$/,
+    ...rejectedLogin,
+    hint: 'Correct the user of the address, or let it log in: see its pg_hba.conf',
+  },
   { code: /^(28|PASSWORD$)/, ...rejectedLogin },
   {
     code: /^LOGIN$/,
@@ -114,25 +125,25 @@ const explanations: (Explanation & { code: RegExp; routine?: string })[] = [
   {
     code: /^42501$/,
     text: 'Permission denied for {user} in {name}: {reason}',
-    hint: { code: 'useOwner' },
+    hint: 'Use the address of the owner: for the tables, with plants stores init ADDRESS; to grant, as in databases.md',
   },
   {
     code: /^53300$/,
     text: '{name} has no free connection',
     hint: 'Try again, raise max_connections there, or put PgBouncer in front of it',
-    retryable: true,
+    kind: 'unavailable',
   },
   {
     code: /^57014$/,
     text: '{name} did not finish in time',
-    hint: { code: 'awaitDatabase' },
-    retryable: true,
+    hint: 'Try again, raise --timeout, or allow more connections in its address: ?max=NUMBER',
+    kind: 'unavailable',
   },
   { code: /^(08|40003)/, ...unreached },
   { code: /^PROTOCOL$/, ...unreached, text: `Could not reach {name}: ${otherProtocol}` },
   { code: /^CONSTRAINT$/, ...reported }, // which somebody added to the store
   // Another writer was faster, the server is read-only, or it has a crisis that passes.
-  { code: /^(23505|25006|40|53|55|57|58)/, ...reported, retryable: true },
+  { code: /^(23505|25006|40|53|55|57|58)/, ...reported, kind: 'unavailable' },
   {
     code: /^NO_TLS$/,
     text: '{name} has no TLS',
@@ -142,11 +153,11 @@ const explanations: (Explanation & { code: RegExp; routine?: string })[] = [
     code: /SELF_SIGNED|UNABLE_TO_/,
     ...unreached,
     hint: 'Set the root certificate of its issuer: sslrootcert=PATH',
-    retryable: false,
+    kind: 'inaccessible',
   },
   {
     code: /^(CERT_HAS_EXPIRED|EACCES|ENOTFOUND|ERR_TLS_CERT_ALTNAME_INVALID|TOO_LARGE)$/,
     ...unreached,
-    retryable: false,
+    kind: 'inaccessible',
   },
 ]

@@ -45,7 +45,10 @@ export async function assertStore(connection: Connection): Promise<void> {
   await findStore(connection)
 }
 
-async function findStore(connection: Connection, { newest = latestVersion, mayBeMissing = false } = {}) {
+async function findStore(
+  connection: Connection,
+  { newest = latestVersion, mayBeMissing = false } = {},
+) {
   const found = await inspect(connection, newest)
   if (found.version === 0 && !mayBeMissing) throw connection.noStore()
   return found
@@ -82,19 +85,22 @@ const lock = 0x706c6e74
  * not trusted: an owner can run code in the name of every role that uses a table. A superuser trusts only superusers.
  * Other roles also trust the roles that they are members of, and the owner of the database.
  */
-async function inspect(connection: Connection, newest: number): Promise<{ hasSchema: boolean; version: number }> {
+async function inspect(
+  connection: Connection,
+  newest: number,
+): Promise<{ hasSchema: boolean; version: number }> {
   const { name } = connection.address
   const [[hasSchema, hasVersions, owner] = []] = await connection.ask(inspection)
   if (typeof owner === 'string') {
     const message = `${name} contains a schema ${schemaName} that belongs to ${owner}`
     const hint = `If you trust ${owner}, log in as that role. Otherwise remove the schema, or use another database`
-    throw new PlantsError('unavailable', message, { hint })
+    throw new PlantsError('inaccessible', message, { hint })
   }
   if (hasVersions !== 't') return { hasSchema: hasSchema === 't', version: 0 }
   const version = Number(await connection.ask(`SELECT max(version) FROM ${versions}`))
   if (version <= newest) return { hasSchema: true, version }
   const message = `${name} was created by a newer version of plants (schema ${version}, this one supports ${newest})`
-  throw new PlantsError('unavailable', message, { hint: 'Update plants' })
+  throw new PlantsError('inaccessible', message, { hint: 'Update plants' })
 }
 
 const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regclass('${versions}') IS NOT NULL, (
@@ -108,15 +114,26 @@ const inspection = `SELECT to_regnamespace('${schemaName}') IS NOT NULL, to_regc
     ))`
 
 /** Asks the catalog about the unique indexes, which PostgreSQL has kept since they were there: no row is read. */
-export async function check(address: PostgresAddress, options: PostgresOptions): Promise<CheckReport> {
-  const { pool, result: missing } = await ConnectionPool.open(address, options, async (connection) => {
-    await assertStore(connection)
-    return (await connection.ask(missingIndexes)).map(String)
-  })
+export async function check(
+  address: PostgresAddress,
+  options: PostgresOptions,
+): Promise<CheckReport> {
+  const { pool, result: missing } = await ConnectionPool.open(
+    address,
+    options,
+    async (connection) => {
+      await assertStore(connection)
+      return (await connection.ask(missingIndexes)).map(String)
+    },
+  )
   pool.close()
   const hint = 'Add them again, or restore a backup'
   if (missing.length > 0)
-    throw new PlantsError('unavailable', `${address.name} has lost unique constraints: ${missing.join(', ')}`, { hint })
+    throw new PlantsError(
+      'inaccessible',
+      `${address.name} has lost unique constraints: ${missing.join(', ')}`,
+      { hint },
+    )
   return { message: 'all unique constraints of the tables are in place and valid' }
 }
 
@@ -133,7 +150,7 @@ export async function assertUsable(connection: Connection, needs: readonly Right
   if (missing === undefined) return
   const { name, user } = connection.address
   const message = `${user} has no right to ${missing} plants in ${name}`
-  throw new PlantsError('unavailable', message, {
+  throw new PlantsError('inaccessible', message, {
     hint: 'The owner of the database can grant it: see Least privilege in docs/databases.md',
   })
 }

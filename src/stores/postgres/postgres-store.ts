@@ -3,9 +3,21 @@ import { must } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
 import type { Create } from '../common/plan.js'
-import { type CountQuery, pagesOf, type ReadQuery, type TextCount, type WaitOptions } from '../common/query.js'
+import {
+  type CountQuery,
+  pagesOf,
+  type ReadQuery,
+  type TextCount,
+  type WaitOptions,
+} from '../common/query.js'
 import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
-import { type Right, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
+import {
+  type Right,
+  type Token,
+  type TokenStore,
+  tokenColumns,
+  tokenFrom,
+} from '../common/token-store.js'
 import { type Call, ConnectionPool } from './pool.js'
 import type { Connection } from './postgres-connection.js'
 import type { PostgresOptions } from './postgres-options.js'
@@ -28,7 +40,9 @@ export class PostgresStore implements OwnStore {
     this.#pool = pool
     // Group commit: a caller gets its outcome once the commit is on disk.
     this.#create = batching(pool, limits, async (connection, creates: Create[], call) => {
-      const outcomes = await transactOnce(pool, connection, call, (transaction) => makeChanges(transaction, creates))
+      const outcomes = await transactOnce(pool, connection, call, (transaction) =>
+        makeChanges(transaction, creates),
+      )
       const created = outcomes.filter(({ type }) => type === 'created').length
       if (created > 0) pool.options.onCommit?.(created)
       return outcomes
@@ -54,21 +68,32 @@ export class PostgresStore implements OwnStore {
 
   /** Migrates the store. Throws `unavailable` if there is none. */
   static async open(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
-    const { pool, result } = await ConnectionPool.open(address, options, (connection) => migrate(connection))
+    const { pool, result } = await ConnectionPool.open(address, options, (connection) =>
+      migrate(connection),
+    )
     if (result) await options.onMigrated?.(address.name)
     return new PostgresStore(pool)
   }
 
   /** Throws `unavailable` if there is none. */
-  static async openExisting(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
+  static async openExisting(
+    address: PostgresAddress,
+    options: PostgresOptions,
+  ): Promise<PostgresStore> {
     return new PostgresStore((await ConnectionPool.open(address, options, assertStore)).pool)
   }
 
-  async get(ids: readonly bigint[], { waited }: WaitOptions = {}): Promise<Map<bigint, StoredPlant>> {
+  async get(
+    ids: readonly bigint[],
+    { waited }: WaitOptions = {},
+  ): Promise<Map<bigint, StoredPlant>> {
     const [id, ...others] = ids
     if (id === undefined) return new Map()
     if (others.length > 0 || this.#isLate(waited))
-      return this.#pool.run((connection) => getPlants(connection, ids), this.#pool.newCall({ waited }))
+      return this.#pool.run(
+        (connection) => getPlants(connection, ids),
+        this.#pool.newCall({ waited }),
+      )
     const plant = (await this.#get(id)).result.get(id)
     return new Map(plant && [[id, plant]])
   }
@@ -87,7 +112,11 @@ export class PostgresStore implements OwnStore {
     }
     const { signal, waited } = options
     const call = this.#pool.newCall({ signal, waited, isLong: changes.length > 1 })
-    return transact(this.#pool, (transaction) => makeChanges(transaction, changes, options.maxRejected), call)
+    return transact(
+      this.#pool,
+      (transaction) => makeChanges(transaction, changes, options.maxRejected),
+      call,
+    )
   }
 
   /** Whether a call has waited too long to share the time of others, which it would exceed by as much. */
@@ -120,7 +149,9 @@ export class PostgresStore implements OwnStore {
 
   /** Waits for a transaction that replaces it: the server may commit one of a process that was killed. */
   async checkpoint(id: string): Promise<string | undefined> {
-    const [[state] = []] = await this.#pool.query(`SELECT state FROM ${imports} WHERE id = ${literal(id)} FOR SHARE`)
+    const [[state] = []] = await this.#pool.query(
+      `SELECT state FROM ${imports} WHERE id = ${literal(id)} FOR SHARE`,
+    )
     return state ?? undefined
   }
 
@@ -208,10 +239,16 @@ function postgresTokens(pool: ConnectionPool): TokenStore {
     },
 
     async add(digest, { note, rights, createdAt, expiresAt }) {
-      const values = [bytes(digest), ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal)]
+      const values = [
+        bytes(digest),
+        ...[note, rights.join(), createdAt.getTime(), expiresAt?.getTime()].map(literal),
+      ]
       const insert = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at) VALUES (${values.join()})
         RETURNING ${tokenColumns}`
-      const added = await change(insert, `EXISTS (SELECT FROM ${tokens} WHERE digest = ${bytes(digest)})`)
+      const added = await change(
+        insert,
+        `EXISTS (SELECT FROM ${tokens} WHERE digest = ${bytes(digest)})`,
+      )
       return toToken(must(added[0]))
     },
 
@@ -226,7 +263,9 @@ function postgresTokens(pool: ConnectionPool): TokenStore {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, ${literal(at.getTime())})
         WHERE id = ${literal(id)} RETURNING ${tokenColumns}`
       const isValid = `id = ${literal(id)} AND revoked_at IS NULL`
-      return (await change(text, `NOT EXISTS (SELECT FROM ${tokens} WHERE ${isValid})`)).map(toToken)[0]
+      return (await change(text, `NOT EXISTS (SELECT FROM ${tokens} WHERE ${isValid})`)).map(
+        toToken,
+      )[0]
     },
   }
 }

@@ -10,8 +10,14 @@ import { type Connection, maxAnswer, responseTooLarge } from './postgres-connect
 import { otherProtocol } from './postgres-errors.js'
 import { columns, idsOf, literal, plants, toBigInt, toPlant } from './sql.js'
 
-export async function getPlants(connection: Connection, ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-  const rows = await connection.ask(`SELECT ${columns} FROM ${plants} WHERE id = ANY (${idsOf(ids)})`, ids.length)
+export async function getPlants(
+  connection: Connection,
+  ids: readonly bigint[],
+): Promise<Map<bigint, StoredPlant>> {
+  const rows = await connection.ask(
+    `SELECT ${columns} FROM ${plants} WHERE id = ANY (${idsOf(ids)})`,
+    ids.length,
+  )
   return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
 }
 
@@ -32,11 +38,19 @@ export function readPages(pool: ConnectionPool, query: ReadQuery): AsyncIterable
 const pageBytes = 1_000_000
 
 /** One consistent snapshot, in arrays of about 64 KiB. */
-export async function* readSnapshot(pool: ConnectionPool, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
+export async function* readSnapshot(
+  pool: ConnectionPool,
+  query: ReadQuery,
+): AsyncGenerator<StoredPlant[]> {
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const order = await orderOf(pool, query)
   const statement = `SELECT ${columns} FROM ${plants} ${where(query)} ORDER BY ${order} ${limit}`
-  yield* copyRows(pool, statement, (row) => plantFrom(row.int64(), must(row.text()), row.text()), query)
+  yield* copyRows(
+    pool,
+    statement,
+    (row) => plantFrom(row.int64(), must(row.text()), row.text()),
+    query,
+  )
 }
 
 export async function countPlants(pool: ConnectionPool, query: CountQuery): Promise<bigint> {
@@ -44,7 +58,11 @@ export async function countPlants(pool: ConnectionPool, query: CountQuery): Prom
   return toBigInt(count)
 }
 
-export async function* countTexts(pool: ConnectionPool, by: TextName, query: CountQuery): AsyncGenerator<TextCount[]> {
+export async function* countTexts(
+  pool: ConnectionPool,
+  by: TextName,
+  query: CountQuery,
+): AsyncGenerator<TextCount[]> {
   const order = `${by} IS NULL, ${foldedSql(by, await findLowerCase(pool))}, ${by} COLLATE "C"`
   const statement = `SELECT ${by}, count(*) FROM ${plants} ${where(query)} GROUP BY ${by}
     ORDER BY count(*) DESC, ${order}`
@@ -65,7 +83,8 @@ function directionOf({ desc }: ReadQuery): string {
 
 function where({ after, tag, search, sort = 'id', desc }: ReadQuery): string {
   const conditions: string[] = []
-  if (after !== undefined) conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} ${literal(after)}`)
+  if (after !== undefined)
+    conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} ${literal(after)}`)
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) conditions.push(`tag = ${literal(tag)}`)
   if (search !== undefined) {
@@ -87,7 +106,11 @@ async function* copyRows<Item>(
   try {
     await connection.ask('BEGIN READ ONLY; SET LOCAL statement_timeout = 0')
     const rows = new BinaryRows()
-    for await (const chunk of chunksOf(connection, `COPY (${statement}) TO STDOUT (FORMAT binary)`, pool)) {
+    for await (const chunk of chunksOf(
+      connection,
+      `COPY (${statement}) TO STDOUT (FORMAT binary)`,
+      pool,
+    )) {
       options.signal?.throwIfAborted()
       rows.append(chunk)
       const items: Item[] = []
@@ -105,7 +128,11 @@ async function* copyRows<Item>(
   }
 }
 
-async function* chunksOf(connection: Connection, statement: string, pool: ConnectionPool): AsyncGenerator<Buffer> {
+async function* chunksOf(
+  connection: Connection,
+  statement: string,
+  pool: ConnectionPool,
+): AsyncGenerator<Buffer> {
   const chunks = connection.query(copyTo(statement)).iterator() as AsyncIterableIterator<Buffer>
   for (;;) {
     const { value: chunk, done } = await connection.inTime(chunks.next())

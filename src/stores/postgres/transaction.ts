@@ -7,7 +7,11 @@ import { literal, type Row } from './sql.js'
 type Work<T> = (transaction: PostgresTransaction) => Promise<T>
 
 /** Repeats a transaction until it is known to have committed, or the call ends. */
-export function transact<T>(pool: ConnectionPool, work: Work<T>, call = pool.newCall()): Promise<T> {
+export function transact<T>(
+  pool: ConnectionPool,
+  work: Work<T>,
+  call = pool.newCall(),
+): Promise<T> {
   return pool.retry(call, async () => transactOnce(pool, await pool.lease(call), call, work))
 }
 
@@ -38,7 +42,8 @@ export async function transactOnce<T>(
     }
     if (call.isLong) commit = pool.newCall()
     const left = commit.end - clock.now()
-    if (left < timeout * minShare) throw connection.failure(statementCanceled, 'too little time is left for the commit')
+    if (left < timeout * minShare)
+      throw connection.failure(statementCanceled, 'too little time is left for the commit')
     connection.deadline = commit.end - left / 3
     failure = await connection.ask('COMMIT').then(
       () => undefined,
@@ -57,7 +62,8 @@ export async function transactOnce<T>(
     .catch((cause: unknown) => {
       const { name } = connection.address
       const message = `The connection to ${name} was lost during a commit: whether it is stored is unknown`
-      const hint = 'When the database is available again, look at what is stored before you repeat it'
+      const hint =
+        'When the database is available again, look at what is stored before you repeat it'
       throw new PlantsError('unknownOutcome', message, { hint, cause })
     })
   if (hasCommitted) return result
@@ -130,15 +136,19 @@ export class PostgresTransaction {
     if (!number) throw new Error('The server does not report the outcome')
     const status = `SELECT CASE (${server}) WHEN ${literal(itsServer)} THEN pg_xact_status('${number}') END`
     const isStored = `SELECT ${['true', ...this.evidence.map((condition) => condition())].join(' AND ')}`
-    const answers = await connection.askAll(`${status}; ${isStored}; ${reachStandbys}`).catch((error: unknown) => {
-      if (codeOf(error) === unknownTransaction) return [[['aborted']]]
-      throw error
-    })
+    const answers = await connection
+      .askAll(`${status}; ${isStored}; ${reachStandbys}`)
+      .catch((error: unknown) => {
+        if (codeOf(error) === unknownTransaction) return [[['aborted']]]
+        throw error
+      })
     const [[[state] = []] = [], [[evidence] = []] = []] = answers
     if (state === 'aborted') return false
     if (state === 'committed' && evidence === 't') return true
-    const isInProgress = state === 'in progress'
-    throw new PlantsError('unavailable', `The server reports: ${state}`, { retryable: isInProgress })
+    throw new PlantsError(
+      state === 'in progress' ? 'unavailable' : 'inaccessible',
+      `The server reports: ${state}`,
+    )
   }
 }
 

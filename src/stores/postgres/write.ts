@@ -3,7 +3,12 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { textLength } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
-import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/checkpoint-state.js'
+import {
+  type CheckpointChange,
+  CheckpointMovedError,
+  donePrefix,
+  maxDone,
+} from '../common/checkpoint-state.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
 import { binaryRows } from './binary-copy.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
@@ -19,9 +24,13 @@ export async function makeChanges(
   return settle(transaction, changes, maxRejected)
 }
 
-export async function saveCheckpoint(transaction: PostgresTransaction, change: CheckpointChange): Promise<void> {
+export async function saveCheckpoint(
+  transaction: PostgresTransaction,
+  change: CheckpointChange,
+): Promise<void> {
   const { id, to } = change
-  if ((await transaction.ask(`${replacementOf(change)} RETURNING id`)).length === 0) throw new CheckpointMovedError()
+  if ((await transaction.ask(`${replacementOf(change)} RETURNING id`)).length === 0)
+    throw new CheckpointMovedError()
   const saved = `(SELECT state FROM ${imports} WHERE id = ${literal(id)})`
   transaction.evidence.push(() => `${saved} IS NOT DISTINCT FROM ${literal(to)}`)
   if (to?.startsWith(donePrefix)) await transaction.ask(forgetOldest)
@@ -30,7 +39,8 @@ export async function saveCheckpoint(transaction: PostgresTransaction, change: C
 function replacementOf({ id, from, to }: CheckpointChange): string {
   const isUnchanged = `id = ${literal(id)} AND state = ${literal(from)}`
   if (to === undefined) return `DELETE FROM ${imports} WHERE ${isUnchanged}`
-  if (from === undefined) return `INSERT INTO ${imports} (id, state) VALUES ${rowOf(id, to)} ON CONFLICT DO NOTHING`
+  if (from === undefined)
+    return `INSERT INTO ${imports} (id, state) VALUES ${rowOf(id, to)} ON CONFLICT DO NOTHING`
   return `UPDATE ${imports} SET state = ${literal(to)} WHERE ${isUnchanged}`
 }
 
@@ -42,9 +52,12 @@ async function settle(
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
-  if (!transaction.isBegun) return trySettle(transaction, changes, maxRejected, () => transaction.restart())
+  if (!transaction.isBegun)
+    return trySettle(transaction, changes, maxRejected, () => transaction.restart())
   transaction.defer('SAVEPOINT changes')
-  const outcomes = await trySettle(transaction, changes, maxRejected, () => transaction.ask('ROLLBACK TO changes'))
+  const outcomes = await trySettle(transaction, changes, maxRejected, () =>
+    transaction.ask('ROLLBACK TO changes'),
+  )
   transaction.defer('RELEASE changes')
   return outcomes
 }
@@ -59,7 +72,9 @@ async function trySettle(
   const creates = changes.filter((change) => change.type === 'create')
   for (let tries = 1; ; tries += 1) {
     const isFree = tries === 1 && maxRejected > 0 && creates.length === changes.length
-    const plan = isFree ? allCreated(creates) : planOf(await storedFor(transaction, changes), changes, maxRejected)
+    const plan = isFree
+      ? allCreated(creates)
+      : planOf(await storedFor(transaction, changes), changes, maxRejected)
     try {
       await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
       transaction.evidence.push(() => isSaved(plan))
@@ -87,7 +102,8 @@ async function withoutViolations(
   violation: DatabaseFailure,
 ): Promise<Outcome[]> {
   const [change, ...others] = changes
-  if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), violation.reason))]
+  if (change && others.length === 0)
+    return [rejected(constraintProblem(idOf(change), violation.reason))]
   const half = Math.ceil(changes.length / 2)
   const first = await settle(transaction, changes.slice(0, half), maxRejected)
   const rejections = first.filter(({ type }) => type === 'rejected').length
@@ -95,9 +111,14 @@ async function withoutViolations(
 }
 
 /** Reads the plants that have the ids or the keys of the changes. */
-async function storedFor(transaction: PostgresTransaction, changes: readonly Change[]): Promise<KeyedPlant[]> {
+async function storedFor(
+  transaction: PostgresTransaction,
+  changes: readonly Change[],
+): Promise<KeyedPlant[]> {
   const ids = [...new Set(changes.map(idOf))]
-  const keys = changes.flatMap((change) => (change.type === 'create' && change.key !== undefined ? change.key : []))
+  const keys = changes.flatMap((change) =>
+    change.type === 'create' && change.key !== undefined ? change.key : [],
+  )
   const hasKey = keys.length === 0 ? '' : ` OR idempotency_key IN ${rowOf(...keys)}`
   const find = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${idsOf(ids)})${hasKey}`
   const rows = await transaction.ask(find, ids.length + keys.length)
@@ -107,13 +128,18 @@ async function storedFor(transaction: PostgresTransaction, changes: readonly Cha
 /** Fewer rows were changed than should be: another writer was faster, or a trigger or a rule suppresses them. */
 class MissingRows extends PlantsError {
   constructor({ connection: { address } }: PostgresTransaction) {
-    const hint = 'Look for triggers, rules and policies on plant_store.plants that plants did not create'
-    super('unavailable', `${address.name} did not change all plants`, { hint })
+    const hint =
+      'Look for triggers, rules and policies on plant_store.plants that plants did not create'
+    super('inaccessible', `${address.name} did not change all plants`, { hint })
   }
 }
 
 /** Throws for what is not as it was looked up; in the end without `onConflict`, to learn which constraint it is. */
-async function save(transaction: PostgresTransaction, plan: Plan, onConflict: string): Promise<void> {
+async function save(
+  transaction: PostgresTransaction,
+  plan: Plan,
+  onConflict: string,
+): Promise<void> {
   const { deleted, replaced, hasRepeated } = plan
   const change = async (count: number, statement: string) => {
     if (count > 0 && (await transaction.ask(`${statement} RETURNING plant.id`)).length < count)
@@ -135,7 +161,8 @@ async function save(transaction: PostgresTransaction, plan: Plan, onConflict: st
   )
   const created = plan.created.toSorted(byId)
   const characters = created.reduce((sum, { plant }) => sum + textLength(plant), 0)
-  if (created.length > limits.maxItems || characters > limits.maxCharacters) return copy(transaction, created)
+  if (created.length > limits.maxItems || characters > limits.maxCharacters)
+    return copy(transaction, created)
   await change(
     created.length,
     `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${created.map(rowFor).join()} ${onConflict}`,
@@ -152,7 +179,8 @@ function isSaved({ deleted, replaced, created }: Plan): string {
   return `NOT ${gone} AND NOT EXISTS (VALUES ${stored.map(rowFor).join()} EXCEPT ${found})`
 }
 
-const isOld = 'plant.id = old.id AND plant.name = old.name AND plant.tag IS NOT DISTINCT FROM old.tag'
+const isOld =
+  'plant.id = old.id AND plant.name = old.name AND plant.tag IS NOT DISTINCT FROM old.tag'
 
 function rowFor({ plant: { id, name, tag }, key }: KeyedPlant): string {
   return rowOf(id, name, tag, key)
@@ -172,7 +200,9 @@ export const limits = { maxItems: 1000, maxCharacters: 4_000_000 }
 async function copy(transaction: PostgresTransaction, created: KeyedPlant[]): Promise<void> {
   await transaction.ask('')
   const { connection } = transaction
-  const stream = connection.query(copyFrom(`COPY ${plants} (${columns}, idempotency_key) FROM STDIN (FORMAT binary)`))
+  const stream = connection.query(
+    copyFrom(`COPY ${plants} (${columns}, idempotency_key) FROM STDIN (FORMAT binary)`),
+  )
   await connection.inTime(pipeline(binaryRows(created), stream))
   if (stream.rowCount !== created.length) throw new MissingRows(transaction)
 }

@@ -1,7 +1,14 @@
 import { smallestId, valuesOf } from '../../plant/plant.js'
 import { must, reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
-import { type Change, constraintProblem, idOf, type Outcome, rejected, unsent } from '../common/change.js'
+import {
+  type Change,
+  constraintProblem,
+  idOf,
+  type Outcome,
+  rejected,
+  unsent,
+} from '../common/change.js'
 import { type KeyedPlant, planOf } from '../common/plan.js'
 import { findPlant } from './rows.js'
 import type { Connection } from './sqlite-connection.js'
@@ -10,8 +17,13 @@ import type { Connection } from './sqlite-connection.js'
  * Makes the changes in a transaction that the caller has begun. Those without keys are made in ascending order of id,
  * which writes each page once; those of one id in their own order.
  */
-export function applyChanges(connection: Connection, changes: readonly Change[], maxRejected = Infinity): Outcome[] {
-  const keepsOrder = maxRejected < Infinity || changes.some((change) => change.type === 'create' && change.key)
+export function applyChanges(
+  connection: Connection,
+  changes: readonly Change[],
+  maxRejected = Infinity,
+): Outcome[] {
+  const keepsOrder =
+    maxRejected < Infinity || changes.some((change) => change.type === 'create' && change.key)
   const order = keepsOrder || isById(changes) ? undefined : orderById(changes)
   if (!order) return applyInTurn(connection, changes, maxRejected)
   const outcomes = new Array<Outcome>(changes.length)
@@ -33,10 +45,16 @@ function isById(changes: readonly Change[]): boolean {
 
 function orderById(changes: readonly Change[]): number[] {
   const idAt = (index: number) => idOf(must(changes[index]))
-  return [...changes.keys()].sort((one, other) => (idAt(one) < idAt(other) ? -1 : Number(idAt(one) > idAt(other))))
+  return [...changes.keys()].sort((one, other) =>
+    idAt(one) < idAt(other) ? -1 : Number(idAt(one) > idAt(other)),
+  )
 }
 
-function applyInTurn(connection: Connection, changes: readonly Change[], maxRejected = Infinity): Outcome[] {
+function applyInTurn(
+  connection: Connection,
+  changes: readonly Change[],
+  maxRejected = Infinity,
+): Outcome[] {
   const outcomes: Outcome[] = []
   let rejections = 0
   for (let from = 0; from < changes.length; from += rowsAtOnce) {
@@ -84,7 +102,8 @@ function apply(connection: Connection, change: Change): Outcome {
   try {
     if (change.type === 'create') {
       const { plant, key } = change
-      if (Number(insert.run(...valuesOf(plant), key ?? null).changes) === 1) return { type: 'created', plant }
+      if (Number(insert.run(...valuesOf(plant), key ?? null).changes) === 1)
+        return { type: 'created', plant }
     }
     const { outcomes, created, replaced, deleted } = planOf(storedFor(connection, change), [change])
     for (const { plant } of created) insert.run(...valuesOf(plant), null)

@@ -1,4 +1,10 @@
-import { largestId, type StoredPlant, smallestId, type TextName, textLength } from '../../plant/plant.js'
+import {
+  largestId,
+  type StoredPlant,
+  smallestId,
+  type TextName,
+  textLength,
+} from '../../plant/plant.js'
 import type { Database } from '../../platform/sqlite.js'
 import type { CountQuery, ReadQuery, TextCount } from '../common/query.js'
 import { contains, foldText, soughtText } from '../common/search.js'
@@ -13,8 +19,13 @@ export function countPlants(connection: Connection, query: CountQuery = {}): big
 }
 
 /** Reads in steps, between which the event loop turns. */
-export function readPlants(connection: Connection, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
-  return query.sort === undefined || query.sort === 'id' ? readById(connection, query) : readByText(connection, query)
+export function readPlants(
+  connection: Connection,
+  query: ReadQuery,
+): AsyncGenerator<StoredPlant[]> {
+  return query.sort === undefined || query.sort === 'id'
+    ? readById(connection, query)
+    : readByText(connection, query)
 }
 
 async function* readById(connection: Connection, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
@@ -30,9 +41,19 @@ async function* readById(connection: Connection, query: ReadQuery): AsyncGenerat
     const limited = Math.min(left, stepRows)
     const step = await connection.run(() => {
       // With a filter, a step looks at so many rows, whether they match or not.
-      const range = rangeThatFits(connection, { first, last }, sql === '' ? limited : stepRows, desc)
+      const range = rangeThatFits(
+        connection,
+        { first, last },
+        sql === '' ? limited : stepRows,
+        desc,
+      )
       if (!range) return undefined
-      const rows = preparePlants(connection, select).all(range.first, range.last, ...values, limited)
+      const rows = preparePlants(connection, select).all(
+        range.first,
+        range.last,
+        ...values,
+        limited,
+      )
       const plants = rows.map(toPlant)
       assertSorted(plants, desc ? -belowAll : belowAll, desc)
       return { range, plants }
@@ -57,7 +78,9 @@ export function rangeThatFits(
 ): IdRange | undefined {
   const sizes = `SELECT id, octet_length(name) + ifnull(octet_length(tag), 0) AS size FROM plants
     WHERE id BETWEEN ? AND ? ORDER BY id ${orderOf(desc)} LIMIT ?`
-  const select = connection.prepare(`SELECT min(id) AS first, max(id) AS last, sum(size) AS size FROM (${sizes})`)
+  const select = connection.prepare(
+    `SELECT min(id) AS first, max(id) AS last, sum(size) AS size FROM (${sizes})`,
+  )
   for (let count = rows; ; count = Math.ceil(count / 2)) {
     const found = select.get(first, last, count) as Record<'first' | 'last' | 'size', bigint | null> // a sum gives one row
     if (found.first === null || found.last === null) return undefined
@@ -84,12 +107,21 @@ function readByText(connection: Connection, query: ReadQuery): AsyncGenerator<St
   )
 }
 
-export function countTexts(connection: Connection, by: TextName, query: CountQuery): AsyncGenerator<TextCount[]> {
+export function countTexts(
+  connection: Connection,
+  by: TextName,
+  query: CountQuery,
+): AsyncGenerator<TextCount[]> {
   const { sql, values } = selectionOf(connection, query)
   defineFunctions(connection.db)
   const select = `SELECT ${by} AS text, count(*) AS count FROM plants WHERE true ${sql} GROUP BY ${by}
     ORDER BY count(*) DESC, ${by} IS NULL, ${foldedText(by)}, ${by}`
-  return inSteps(connection, connection.prepare(select).iterate(...values), toCount, ({ text = '' }) => text.length)
+  return inSteps(
+    connection,
+    connection.prepare(select).iterate(...values),
+    toCount,
+    ({ text = '' }) => text.length,
+  )
 }
 
 /** Reads a statement that the connection keeps: the driver finalizes one that is garbage, even while it is read. */
@@ -126,12 +158,16 @@ function orderOf(desc: boolean): string {
 
 function toCount(row: unknown): TextCount {
   const { text, count } = row as { text: unknown; count: bigint } // the columns of the statement
-  if (text !== null && typeof text !== 'string') throw new StoreDamageError('a plant has a value that is not text')
+  if (text !== null && typeof text !== 'string')
+    throw new StoreDamageError('a plant has a value that is not text')
   return { text: text ?? undefined, count }
 }
 
 /** The SQL is to append to another condition, and empty for all plants. */
-function selectionOf({ db }: Connection, { tag, search }: CountQuery): { sql: string; values: string[] } {
+function selectionOf(
+  { db }: Connection,
+  { tag, search }: CountQuery,
+): { sql: string; values: string[] } {
   const conditions: string[] = []
   const values: string[] = []
   if (tag === false) conditions.push('AND tag IS NULL')
@@ -173,5 +209,7 @@ function defineFunctions(db: Database): void {
     if (last.search !== search) last = { search: `${search}`, sought: soughtText(`${search}`) }
     return Number(typeof text === 'string' && contains(text, last.sought))
   })
-  db.function(foldFunction, options, (text: unknown) => (typeof text === 'string' ? foldText(text) : null))
+  db.function(foldFunction, options, (text: unknown) =>
+    typeof text === 'string' ? foldText(text) : null,
+  )
 }

@@ -8,7 +8,9 @@ export function findPlant(
   column: 'id' | 'idempotency_key',
   value: bigint | string,
 ): StoredPlant | undefined {
-  const row = preparePlants(connection, `SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(value)
+  const row = preparePlants(connection, `SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(
+    value,
+  )
   return row && toPlant(row)
 }
 
@@ -37,10 +39,15 @@ export function toPlant(row: unknown): StoredPlant {
 export const belowAll = -1e19
 
 /** Throws `StoreDamageError` for ids out of order, as of a page that a corrupt b-tree has twice: a scan might never end. */
-export function assertSorted(rows: readonly { id: bigint }[], before: bigint | number, desc = false): void {
+export function assertSorted(
+  rows: readonly { id: bigint }[],
+  before: bigint | number,
+  desc = false,
+): void {
   let last = before
   for (const { id } of rows) {
-    if (desc ? id >= last : id <= last) throw new StoreDamageError(`the id ${id} comes after ${last}`)
+    if (desc ? id >= last : id <= last)
+      throw new StoreDamageError(`the id ${id} comes after ${last}`)
     last = id
   }
 }

@@ -1,13 +1,18 @@
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
-import type { Hint } from '../../platform/advice.js'
 import { AtomicFile, assertOwnFile, unwritable } from '../../platform/atomic-file.js'
 import { checkSignal } from '../../platform/clock.js'
-import { malformed, PlantsError } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import { attach, isBusy, isSqliteError, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { countPlants } from './read.js'
 import { checkCopiedTexts, checkIntegrity, checkTexts } from './sqlite-check.js'
-import { Connection, immutable, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
+import {
+  Connection,
+  immutable,
+  openToRead,
+  openToWrite,
+  type SqliteOptions,
+} from './sqlite-connection.js'
 import { explainFailure, isFull, nothingChanged, notOurs } from './sqlite-errors.js'
 import { tables } from './sqlite-format.js'
 import { flawOf, isStore } from './sqlite-schema.js'
@@ -28,7 +33,11 @@ interface BackupOptions extends SqliteOptions {
 }
 
 /** Copies a snapshot into a file that is a store itself, as a whole or not at all. Undefined if there is no store. */
-export async function backUp(address: SqliteAddress, file: string, { onOther, ...options }: BackupOptions) {
+export async function backUp(
+  address: SqliteAddress,
+  file: string,
+  { onOther, ...options }: BackupOptions,
+) {
   const path = realPathOf(address.name)
   const target = realPathOf(file)
   assertApart(path, target, anotherTarget)
@@ -36,7 +45,8 @@ export async function backUp(address: SqliteAddress, file: string, { onOther, ..
     const store = await openToRead(path, options)
     return await store?.use(async () => {
       const old = await store.retry(() => replacedFile(store, target))
-      if (old?.isOther) await onOther(`Most of the backup ${target} is not in ${path}: it may be of another store`)
+      if (old?.isOther)
+        await onOther(`Most of the backup ${target} is not in ${path}: it may be of another store`)
       return copyStore(store, target, old, options)
     })
   } catch (error) {
@@ -44,8 +54,8 @@ export async function backUp(address: SqliteAddress, file: string, { onOther, ..
   }
 }
 
-function assertApart(store: string, file: string, hint: Hint): void {
-  if (isPartOf(store, file)) throw malformed(`${file} is the store itself, or belongs to it`, hint)
+function assertApart(store: string, file: string, hint: string): void {
+  if (isPartOf(store, file)) throw usageError(`${file} is the store itself, or belongs to it`, hint)
 }
 
 const anotherTarget = 'Choose another file for the backup'
@@ -63,14 +73,15 @@ function replacedFile(store: Connection, target: string): ReplacedFile | undefin
   const stats = statSync(target, { throwIfNoEntry: false })
   if (!stats) return undefined
   const what = `${target} cannot be replaced by a backup`
-  if (!stats.isFile()) throw malformed(`${what}: it is not a regular file`, anotherTarget)
+  if (!stats.isFile()) throw usageError(`${what}: it is not a regular file`, anotherTarget)
   assertOwnFile(target, stats, anotherTarget)
   const version = fileVersion(target)
   if (stats.size === 0) return { stats, version, isOther: false }
   const changes = unmergedChanges(target)
-  if (changes !== undefined) throw malformed(`${what}: it has changes in ${changes}`, anotherTarget)
-  if (!isStoreFile(target)) throw malformed(`${what}: it is not a backup`, anotherTarget)
-  if (isInWalMode(target)) throw malformed(`${what}: it is a store in use`, anotherTarget) // a backup never is
+  if (changes !== undefined)
+    throw usageError(`${what}: it has changes in ${changes}`, anotherTarget)
+  if (!isStoreFile(target)) throw usageError(`${what}: it is not a backup`, anotherTarget)
+  if (isInWalMode(target)) throw usageError(`${what}: it is a store in use`, anotherTarget) // a backup never is
   try {
     return attached(store, target, (database) => {
       const flaw = flawOf(store.prepare, database)
@@ -81,7 +92,9 @@ function replacedFile(store: Connection, target: string): ReplacedFile | undefin
     if (isBusy(error)) throw error
     if (isSqliteError(error)) checkIntegrity(store.db) // SQLite does not say which of the two files it is about
     const failure = explainFailure(error, target)
-    throw failure instanceof PlantsError ? malformed(`${what}: ${failure.message}`, anotherTarget, error) : failure
+    throw failure instanceof PlantsError
+      ? usageError(`${what}: ${failure.message}`, anotherTarget, error)
+      : failure
   }
 }
 
@@ -98,14 +111,15 @@ function sharesMost({ prepare }: Connection, database: 'copy'): boolean {
   return prepare(sql).get()?.['isMost'] === 1n
 }
 
-const notRestored: Hint = { code: 'nameBackup' }
+const notRestored = 'Choose a file that plants backup has created'
 
-/** Throws `malformed` for what is not a store in one file. */
+/** Throws `usage` for what is not a store in one file. */
 async function checkedBackup(file: string, options: SqliteOptions): Promise<bigint> {
   try {
     // SQLite would apply it to the backup.
     const changes = unmergedChanges(file)
-    if (changes !== undefined) throw notOurs(file, `is not a complete backup, because it has changes in ${changes}`)
+    if (changes !== undefined)
+      throw notOurs(file, `is not a complete backup, because it has changes in ${changes}`)
     return await new Connection(file, 'immutable', options).use(async (backup) => {
       const plants = await backup.retry(() => {
         if (!isStore(backup)) throw notOurs(file, 'contains no store')
@@ -117,13 +131,18 @@ async function checkedBackup(file: string, options: SqliteOptions): Promise<bigi
     })
   } catch (error) {
     const failure = explainFailure(nothingChanged(error, options.clock.signal), file)
-    if (!(failure instanceof PlantsError) || failure.retryable || failure.type !== 'unavailable') throw failure
-    throw malformed(`Not restored: ${failure.message}`, notRestored, error)
+    if (!(failure instanceof PlantsError) || failure.kind !== 'inaccessible') throw failure
+    throw usageError(`Not restored: ${failure.message}`, notRestored, error)
   }
 }
 
 /** Replaces `target` once the copy is checked and on disk. */
-async function copyStore(store: Connection, target: string, old: ReplacedFile | undefined, options: SqliteOptions) {
+async function copyStore(
+  store: Connection,
+  target: string,
+  old: ReplacedFile | undefined,
+  options: SqliteOptions,
+) {
   const { signal } = options.clock
   let copy: AtomicFile | undefined
   try {
@@ -145,8 +164,15 @@ async function copyStore(store: Connection, target: string, old: ReplacedFile | 
   } catch (error) {
     // SQLite does not say which of the two files it is about.
     if (isSqliteError(error) && !isFull(target)) throw explainFailure(error, store.path)
-    const cause = isSqliteError(error) ? Object.assign(new Error('full'), { code: 'ENOSPC' }) : error
-    throw unwritable(`The copy ${target}`, target, cause, 'Fix this, or choose another directory. Nothing was changed')
+    const cause = isSqliteError(error)
+      ? Object.assign(new Error('full'), { code: 'ENOSPC' })
+      : error
+    throw unwritable(
+      `The copy ${target}`,
+      target,
+      cause,
+      'Fix this, or choose another directory. Nothing was changed',
+    )
   } finally {
     copy?.discard()
     if (copy) rmSync(`${copy.path}-journal`, { force: true })
@@ -169,7 +195,9 @@ function attached<T>({ db }: Connection, path: string, action: (database: 'copy'
 function checkedCount({ db }: Connection, database: 'copy'): bigint {
   checkIntegrity(db, database)
   checkCopiedTexts(db)
-  const { count } = db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get() as { count: bigint } // one row
+  const { count } = db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get() as {
+    count: bigint
+  } // one row
   return count
 }
 
@@ -180,7 +208,11 @@ interface Backup {
   plants: bigint
 }
 
-export async function checkBackup(address: SqliteAddress, file: string, options: SqliteOptions): Promise<Backup> {
+export async function checkBackup(
+  address: SqliteAddress,
+  file: string,
+  options: SqliteOptions,
+): Promise<Backup> {
   const path = realPathOf(file)
   assertApart(realPathOf(address.name), path, notRestored)
   const version = fileVersion(path)
@@ -217,7 +249,7 @@ export async function restoreStore(
     })
     return kept
   } catch (error) {
-    const isUnknown = error instanceof PlantsError && error.type === 'unknownOutcome'
+    const isUnknown = error instanceof PlantsError && error.kind === 'unknownOutcome'
     if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
     throw explainFailure(nothingChanged(error, options.clock.signal), path)
   }

@@ -8,7 +8,12 @@ import type { Database, Statement } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { CheckReport } from '../common/store.js'
 import { countPlants, type IdRange, rangeThatFits } from './read.js'
-import { type Connection, openToRead, type SqliteOptions, warnIfExposed } from './sqlite-connection.js'
+import {
+  type Connection,
+  openToRead,
+  type SqliteOptions,
+  warnIfExposed,
+} from './sqlite-connection.js'
 import { explained, explainFailure, isWritable, StoreDamageError } from './sqlite-errors.js'
 import { realPathOf } from './store-file.js'
 
@@ -48,7 +53,8 @@ export function check(
     for (let first = smallestId; first <= largestId; ) {
       await checkSignal(clock.signal)
       const left = total - read
-      if (isOver() && left > 0) return { message: `${grouped(left)} of ${plantCount(total)} not read`, hint }
+      if (isOver() && left > 0)
+        return { message: `${grouped(left)} of ${plantCount(total)} not read`, hint }
       const range = await store.run(() => readRange(store, first))
       if (!range) break
       read += range.plants
@@ -57,7 +63,10 @@ export function check(
     }
     // One call that nothing can interrupt. It needs less time than the plants, of which it reads the same pages.
     if (isOver(0.5))
-      return { message: `${plantCount(read)} read, but there was no time for the structure of the file`, hint }
+      return {
+        message: `${plantCount(read)} read, but there was no time for the structure of the file`,
+        hint,
+      }
     await store.run(() => checkIntegrity(store.db))
     return { message: `${plantCount(read)} read, and no damage found` }
   })
@@ -79,7 +88,10 @@ function usingStore<T>(
 }
 
 /** Throws `StoreDamageError` for the first text that is none. */
-export async function checkTexts(connection: Connection, { signal }: SqliteOptions['clock']): Promise<void> {
+export async function checkTexts(
+  connection: Connection,
+  { signal }: SqliteOptions['clock'],
+): Promise<void> {
   for (let first = smallestId; first <= largestId; ) {
     await checkSignal(signal)
     const range = await connection.retry(() => readRange(connection, first))
@@ -89,15 +101,20 @@ export async function checkTexts(connection: Connection, { signal }: SqliteOptio
 }
 
 /** The range of the next plants. Throws `StoreDamageError` for the first text that is none. */
-function readRange(connection: Connection, first: bigint): (IdRange & { plants: number }) | undefined {
+function readRange(
+  connection: Connection,
+  first: bigint,
+): (IdRange & { plants: number }) | undefined {
   const range = rangeThatFits(connection, { first, last: largestId }, 4000)
   if (!range) return undefined
-  const rows = connection.prepare(`${selectTexts('main')} WHERE id BETWEEN ? AND ?`).all(range.first, range.last)
+  const rows = connection
+    .prepare(`${selectTexts('main')} WHERE id BETWEEN ? AND ?`)
+    .all(range.first, range.last)
   for (const row of rows) assertTexts(row)
   return { ...range, plants: rows.length }
 }
 
-/** Reads texts as bytes, because drivers change malformed ones. */
+/** Reads texts as bytes, because drivers change usageError ones. */
 function selectTexts(database: 'main' | 'copy'): string {
   return `SELECT id, CAST(name AS BLOB) AS name, CAST(tag AS BLOB) AS tag FROM ${database}.plants`
 }
@@ -125,6 +142,8 @@ function isBeyondAscii(column: 'name' | 'tag'): string {
 
 /** Checks pages, types and indexes. Throws `StoreDamageError`. */
 export function checkIntegrity(db: Database, database: 'main' | 'copy' = 'main'): void {
-  const found = String(db.prepare(`PRAGMA ${database}.integrity_check(1)`).get()?.['integrity_check'])
+  const found = String(
+    db.prepare(`PRAGMA ${database}.integrity_check(1)`).get()?.['integrity_check'],
+  )
   if (found !== 'ok') throw new StoreDamageError(found.split('\n').at(-1)) // after a line with the name of the database
 }

@@ -1,6 +1,13 @@
 import type { Clock } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
-import { connect, type Database, isBusy, retryWhileBusy, type Statement, uriOf } from '../../platform/sqlite.js'
+import {
+  connect,
+  type Database,
+  isBusy,
+  retryWhileBusy,
+  type Statement,
+  uriOf,
+} from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { explained, explainFailure, isFull, isWritable } from './sqlite-errors.js'
 import { isStore, prepareStore } from './sqlite-schema.js'
@@ -51,7 +58,9 @@ export class Connection {
     this.identity = identityOf(path)
     this.#options = options
     this.#fileVersion = mode === 'immutable' ? fileVersion(path) : undefined
-    this.db = connect(uriOf(path, mode === 'immutable' ? immutable : `mode=${mode}`), { readOnly: mode !== 'rw' })
+    this.db = connect(uriOf(path, mode === 'immutable' ? immutable : `mode=${mode}`), {
+      readOnly: mode !== 'rw',
+    })
   }
 
   readonly prepare = (sql: string): Statement => {
@@ -68,7 +77,9 @@ export class Connection {
     } catch (error) {
       if (!isBusy(error)) throw error
       const message = `The store ${this.path} was in use by another process for ${timeout / 1000} s`
-      throw new PlantsError('unavailable', message, { hint: { code: 'awaitStore' }, retryable: true })
+      throw new PlantsError('unavailable', message, {
+        hint: 'Try again, or wait longer with --timeout 2m',
+      })
     }
   }
 
@@ -109,7 +120,10 @@ export class Connection {
 export const immutable = 'mode=ro&immutable=1'
 
 /** Creates the store if there is none. */
-export function openToWrite({ name, isDefault }: SqliteAddress, options: SqliteOptions): Promise<Connection> {
+export function openToWrite(
+  { name, isDefault }: SqliteAddress,
+  options: SqliteOptions,
+): Promise<Connection> {
   const path = realPathOf(name)
   return explained(path, async () => {
     const isNew = makeFile(path, isDefault)
@@ -121,7 +135,11 @@ export function openToWrite({ name, isDefault }: SqliteAddress, options: SqliteO
 }
 
 /** Undefined when there is no store yet. By default in the mode that the permissions allow. */
-export function openToRead(name: string, options: SqliteOptions, mode?: OpenMode): Promise<Connection | undefined> {
+export function openToRead(
+  name: string,
+  options: SqliteOptions,
+  mode?: OpenMode,
+): Promise<Connection | undefined> {
   const path = realPathOf(name)
   return explained(path, async () => {
     if (!fileHasContent(path)) return undefined
@@ -144,10 +162,16 @@ function readMode(path: string): OpenMode {
 
 export async function warnIfExposed(path: string, { onExposed }: SqliteOptions): Promise<void> {
   const exposure = whyExposed(path)
-  if (exposure !== undefined) await onExposed?.(exposure, 'Move it to a directory that only you can write to')
+  if (exposure !== undefined)
+    await onExposed?.(exposure, 'Move it to a directory that only you can write to')
 }
 
-async function open(path: string, mode: OpenMode, options: SqliteOptions, prepare: (opened: Connection) => void) {
+async function open(
+  path: string,
+  mode: OpenMode,
+  options: SqliteOptions,
+  prepare: (opened: Connection) => void,
+) {
   const connection = new Connection(path, mode, options)
   try {
     await connection.run(() => connection.db.exec(durable))

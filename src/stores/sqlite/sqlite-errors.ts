@@ -1,15 +1,14 @@
 import { accessSync, constants, existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Hint } from '../../platform/advice.js'
 import {
-  type ErrorType,
+  type ErrorKind,
   PlantsError,
-  shellWord,
+  reasonOfCode,
   systemCode,
-  systemReasons,
   unlessSystemError,
 } from '../../platform/errors.js'
 import { isAtSizeLimit, makeFolderHint, raiseSizeLimit } from '../../platform/files.js'
+import { shellWord } from '../../platform/shell.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../common/change.js'
 import { headerSql } from './sqlite-format.js'
@@ -17,21 +16,20 @@ import { headerSql } from './sqlite-format.js'
 /** What a code means; `reason` is the text that came with it. */
 interface Cause {
   sentence(path: string, reason: string): string
-  hint: Hint | ((path: string) => string)
-  /** By default `unavailable`. */
-  type?: ErrorType
-  retryable?: boolean
+  hint: string | ((path: string) => string)
+  /** By default `inaccessible`. */
+  kind?: ErrorKind
 }
 
 /** Returns an error that is not of SQLite or the file system, a defect, unchanged. */
 export function explainFailure(error: unknown, path: string): unknown {
   const code = primaryCode(error) ?? systemCode(error) ?? ''
-  const reason = systemReasons[code] ?? (error instanceof Error ? error.message : '')
+  const reason = reasonOfCode(String(code)) ?? (error instanceof Error ? error.message : '')
   const explanation = error instanceof StoreDamageError ? damaged : explanationOf(code, path)
   if (!explanation) return error
-  const { sentence, hint, type = 'unavailable', retryable = false } = explanation
+  const { sentence, hint, kind = 'inaccessible' } = explanation
   const advice = typeof hint === 'function' ? hint(path) : hint
-  return new PlantsError(type, sentence(path, reason), { hint: advice, retryable, cause: error })
+  return new PlantsError(kind, sentence(path, reason), { hint: advice, cause: error })
 }
 
 export async function explained<T>(path: string, action: () => Promise<T>): Promise<T> {
@@ -45,21 +43,23 @@ export async function explained<T>(path: string, action: () => Promise<T>): Prom
 /** The file holds what only a failed disk, or another program, can have written. */
 export class StoreDamageError extends Error {}
 
-export function notOurs(path: string, why: string, hint: Hint = elsewhere, retryable = false): PlantsError {
-  return new PlantsError('unavailable', `${path} ${why}`, { hint, retryable })
+export function notOurs(path: string, why: string, hint: string = elsewhere): PlantsError {
+  return new PlantsError('inaccessible', `${path} ${why}`, { hint })
 }
 
 export function replacedStore(path: string): PlantsError {
-  return notOurs(path, 'or its log was deleted or replaced', 'Try again', true)
+  return new PlantsError('unavailable', `${path} or its log was deleted or replaced`, {
+    hint: 'Try again',
+  })
 }
 
 /** The error. Where the signal stopped a change before it was made, it says that nothing was changed. */
 export function nothingChanged(error: unknown, signal: AbortSignal): unknown {
   if (!signal.aborted || error !== signal.reason || !(error instanceof PlantsError)) return error
-  return new PlantsError(error.type, `${error.message}, nothing was changed`, { cause: error })
+  return new PlantsError(error.kind, `${error.message}, nothing was changed`, { cause: error })
 }
 
-const elsewhere: Hint = { code: 'useAnotherStore' }
+const elsewhere = 'Choose another file with --store PATH'
 
 /** What SQLite says (https://sqlite.org/rescode.html) is often a consequence: its causes are looked for first. */
 function explanationOf(code: number | string, path: string): Cause | undefined {
@@ -67,7 +67,7 @@ function explanationOf(code: number | string, path: string): Cause | undefined {
   if ((code === 8 || code === 14) && !(isReadable(path) && isWritable(path))) return forbidden
   if ((code === 10 || code === 13) && isLimited(path)) return limited
   if ((code === 8 || code === 10) && isFull(path)) return full // no space for the wal-index is an I/O error, too
-  return explanations[code] ?? (code in systemReasons ? unopened : undefined)
+  return explanations[code] ?? (reasonOfCode(String(code)) ? unopened : undefined)
 }
 
 const noFolder: Cause = {
@@ -77,18 +77,19 @@ const noFolder: Cause = {
 
 /** Covers a store whose directory is read-only, too. */
 const forbidden: Cause = {
-  sentence: (path) => `The store ${path} cannot be ${isReadable(path) ? 'written' : 'read'} by this user`,
-  hint: { code: 'permitStore' },
+  sentence: (path) =>
+    `The store ${path} cannot be ${isReadable(path) ? 'written' : 'read'} by this user`,
+  hint: 'Change the permissions of the file and its directory, or choose another file with --store PATH',
 }
 
 const full: Cause = {
   sentence: (path) => `No space left on the disk of ${path}`,
   hint: 'Free some space, then try again',
-  retryable: true,
+  kind: 'unavailable',
 }
 
 const limited: Cause = {
-  sentence: (path) => `The store ${path} could not be used: ${systemReasons['EFBIG']}`,
+  sentence: (path) => `The store ${path} could not be used: ${reasonOfCode('EFBIG')}`,
   hint: raiseSizeLimit,
 }
 
@@ -100,7 +101,7 @@ const unopened: Cause = {
 const unusable: Cause = {
   sentence: (path, reason) => `The store ${path} could not be used: ${reason}`,
   hint: 'Try again',
-  retryable: true,
+  kind: 'unavailable',
 }
 
 const damaged: Cause = {
@@ -116,7 +117,8 @@ const explanations: Readonly<Record<number | string, Cause>> = {
   // Our own statements are correct: the cause is in the schema of the file.
   1: {
     sentence: unusable.sentence,
-    hint: (path) => `Look for an index that somebody added to it: ${sqlite3(path, '.schema plants')}`,
+    hint: (path) =>
+      `Look for an index that somebody added to it: ${sqlite3(path, '.schema plants')}`,
   },
   3: forbidden,
   7: unusable,
@@ -131,7 +133,7 @@ const explanations: Readonly<Record<number | string, Cause>> = {
       `Look for a plant of more than 64 MiB, or an index that makes such a text: ${sqlite3(path, '.schema plants')}`,
   },
   19: {
-    type: 'conflict',
+    kind: 'conflict',
     sentence: (path, reason) => `The store ${path} does not accept this: ${reason}`,
     hint: constraintHint,
   },
@@ -148,7 +150,7 @@ const explanations: Readonly<Record<number | string, Cause>> = {
 }
 
 function sqlite3(path: string, ...statements: string[]): string {
-  return `sqlite3 ${[path, ...statements].map(shellWord).join(' ')}`
+  return `sqlite3 ${[path, ...statements].map((word) => shellWord(word)).join(' ')}`
 }
 
 export function isFull(path: string): boolean {

@@ -18,14 +18,17 @@ export function isStore({ path, prepare }: Pick<Opened, 'path' | 'prepare'>): bo
     FROM pragma_application_id, pragma_user_version, pragma_encoding`
   const head = prepare(sql).get() as Head // always one row
   const { application_id: id, user_version: version, encoding, objects } = head
-  if (encoding !== 'UTF-8') throw notOurs(path, `is not a store of plants: its encoding is ${encoding}, not UTF-8`)
+  if (encoding !== 'UTF-8')
+    throw notOurs(path, `is not a store of plants: its encoding is ${encoding}, not UTF-8`)
   if (id === 0n && version === 0n && objects === 0n) return false
   if (id !== applicationId) throw notOurs(path, 'is an SQLite file of another program, not a store')
   const newer = `was written by a newer version of plants (schema ${version}, this one supports ${schemaVersion})`
   if (version > schemaVersion) throw notOurs(path, newer, 'Update plants')
   const flaw =
-    flawOf(prepare) ?? (version < schemaVersion && `it has the user_version ${version}, not ${schemaVersion}`)
-  if (flaw) throw notOurs(path, `is not a store of plants: ${flaw}`, 'Undo that, or restore a backup')
+    flawOf(prepare) ??
+    (version < schemaVersion && `it has the user_version ${version}, not ${schemaVersion}`)
+  if (flaw)
+    throw notOurs(path, `is not a store of plants: ${flaw}`, 'Undo that, or restore a backup')
   return true
 }
 
@@ -46,10 +49,14 @@ type Head = Record<'application_id' | 'user_version' | 'objects', bigint> & { en
  * Why the tables are not those of a store. SQLite also takes a crafted type for a trigger, such as a BLOB, or a text with
  * capitals or with more after U+0000, so that whatever is not exactly a table, an index or a view counts as one.
  */
-export function flawOf(prepare: Opened['prepare'], database: 'main' | 'copy' = 'main'): string | undefined {
+export function flawOf(
+  prepare: Opened['prepare'],
+  database: 'main' | 'copy' = 'main',
+): string | undefined {
   const names = schema.map(({ name }) => name)
   const length = Math.max(...schema.map(({ sql }) => sql.length)) + 1 // a crafted one can be long
-  const select = prepare(`SELECT type, CAST(substr(name, 1, 100) AS TEXT) AS name, substr(sql, 1, ${length}) AS sql
+  const select =
+    prepare(`SELECT type, CAST(substr(name, 1, 100) AS TEXT) AS name, substr(sql, 1, ${length}) AS sql
     FROM ${database}.sqlite_schema WHERE type NOT IN ('table', 'index', 'view') OR name IN (${names.map(() => '?').join()})
     LIMIT ${names.length + 1}`)
   const found = select.all(...names)
@@ -58,7 +65,8 @@ export function flawOf(prepare: Opened['prepare'], database: 'main' | 'copy' = '
   for (const { type, name, sql } of schema) {
     const [object, other] = found.filter((each) => each['name'] === name)
     if (!object) return `it has no ${type} ${name}`
-    if (other || object['type'] !== type || object['sql'] !== sql) return `its ${type} ${name} was changed`
+    if (other || object['type'] !== type || object['sql'] !== sql)
+      return `its ${type} ${name} was changed`
   }
   return undefined
 }
@@ -69,7 +77,7 @@ export function prepareStore(store: Opened): void {
   if (isStore(store) && isWal(db)) return
   db.exec('PRAGMA journal_mode=WAL')
   const why = `cannot be a store: its file system does not support SQLite's WAL mode`
-  if (!isWal(db)) throw notOurs(path, why, { code: 'putOnLocalDisk' })
+  if (!isWal(db)) throw notOurs(path, why, 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
   if (!isStore(store)) {
     syncFolders(path)

@@ -3,14 +3,31 @@ import type { StoredPlant, TextName } from '../../plant/plant.js'
 import { isBusy } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
-import { type CheckpointChange, CheckpointMovedError, donePrefix, maxDone } from '../common/checkpoint-state.js'
+import {
+  type CheckpointChange,
+  CheckpointMovedError,
+  donePrefix,
+  maxDone,
+} from '../common/checkpoint-state.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
 import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
-import { type Right, rights, type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
+import {
+  type Right,
+  rights,
+  type Token,
+  type TokenStore,
+  tokenColumns,
+  tokenFrom,
+} from '../common/token-store.js'
 import { applyChanges } from './apply.js'
 import { countPlants, countTexts, readPlants } from './read.js'
 import { assertSorted, belowAll, findPlant, findPlants } from './rows.js'
-import { type Connection, openToRead, openToWrite, type SqliteOptions } from './sqlite-connection.js'
+import {
+  type Connection,
+  openToRead,
+  openToWrite,
+  type SqliteOptions,
+} from './sqlite-connection.js'
 import { explainFailure, isWritable, replacedStore, StoreDamageError } from './sqlite-errors.js'
 import { SqliteWriter } from './sqlite-writer.js'
 
@@ -43,12 +60,18 @@ export class SqliteStore implements OwnStore {
     return new SqliteStore(await openToWrite(address, options), options)
   }
 
-  static async openExisting({ name }: SqliteAddress, options: SqliteOptions): Promise<SqliteStore | undefined> {
+  static async openExisting(
+    { name }: SqliteAddress,
+    options: SqliteOptions,
+  ): Promise<SqliteStore | undefined> {
     const connection = await openToRead(name, options)
     return connection && new SqliteStore(connection, options)
   }
 
-  async write(changes: readonly Change[], { maxRejected, signal }: WriteOptions = {}): Promise<Outcome[]> {
+  async write(
+    changes: readonly Change[],
+    { maxRejected, signal }: WriteOptions = {},
+  ): Promise<Outcome[]> {
     if (changes.length >= manyChanges) await this.#prepareForMany()
     signal?.throwIfAborted()
     const work = () => applyChanges(this.#connection, changes, maxRejected)
@@ -69,11 +92,15 @@ export class SqliteStore implements OwnStore {
     { commits }: TransactionOptions<T> = {},
   ): Promise<T> {
     await this.#prepareForMany()
-    const write: Transaction['write'] = async (changes, { maxRejected, signal = this.#options.clock.signal } = {}) => {
+    const write: Transaction['write'] = async (
+      changes,
+      { maxRejected, signal = this.#options.clock.signal } = {},
+    ) => {
       signal.throwIfAborted()
       return applyChanges(this.#connection, changes, maxRejected)
     }
-    const saveCheckpoint: Transaction['saveCheckpoint'] = async (change) => this.#saveCheckpoint(change)
+    const saveCheckpoint: Transaction['saveCheckpoint'] = async (change) =>
+      this.#saveCheckpoint(change)
     return this.#writer.transact(() => work({ write, saveCheckpoint }), commits)
   }
 
@@ -174,9 +201,13 @@ export class SqliteStore implements OwnStore {
 }
 
 function replaceCheckpoint({ prepare }: Connection, { id, from, to }: CheckpointChange) {
-  if (to === undefined) return prepare('DELETE FROM imports WHERE id = ? AND state = ?').run(id, from ?? null)
+  if (to === undefined)
+    return prepare('DELETE FROM imports WHERE id = ? AND state = ?').run(id, from ?? null)
   if (from === undefined)
-    return prepare('INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT DO NOTHING').run(id, to)
+    return prepare('INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT DO NOTHING').run(
+      id,
+      to,
+    )
   return prepare('UPDATE imports SET state = ? WHERE id = ? AND state = ?').run(to, id, from)
 }
 
@@ -197,14 +228,21 @@ function sqliteTokens(connection: Connection, writer: SqliteWriter): TokenStore 
     add: (digest, { note, rights, createdAt, expiresAt }) =>
       writer.write(() => {
         const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
-        return toToken(connection.prepare(insertSql).get(digest, note ?? null, rights.join(), ...times))
+        return toToken(
+          connection.prepare(insertSql).get(digest, note ?? null, rights.join(), ...times),
+        )
       }),
 
-    list: () => pagesOf({}, (after, rows) => connection.run(() => readTokens(connection, after ?? belowAll, rows))),
+    list: () =>
+      pagesOf({}, (after, rows) =>
+        connection.run(() => readTokens(connection, after ?? belowAll, rows)),
+      ),
 
     revoke: (id, at) =>
       writer.write(() => {
-        connection.prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL').run(at.getTime(), id)
+        connection
+          .prepare('UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL')
+          .run(at.getTime(), id)
         const row = connection.prepare(`SELECT ${tokenColumns} FROM tokens WHERE id = ?`).get(id)
         return row && toToken(row)
       }),
@@ -217,7 +255,9 @@ const insertSql = `INSERT INTO tokens (digest, note, rights, created_at, expires
 const findSql = `SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id = (SELECT id FROM tokens WHERE digest = ?) AND digest = ?`
 
 function readTokens(connection: Connection, after: bigint | number, rows: number): Token[] {
-  const select = connection.prepare(`SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?`)
+  const select = connection.prepare(
+    `SELECT ${tokenColumns} FROM tokens NOT INDEXED WHERE id > ? ORDER BY id LIMIT ?`,
+  )
   const page = select.all(after, rows).map(toToken)
   assertSorted(page, after)
   return page

@@ -1,12 +1,23 @@
 import { dirname } from 'node:path'
-import type { Hint } from '../../platform/advice.js'
 import { PlantsError } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
 import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
 import type { Connection, SqliteOptions } from './sqlite-connection.js'
-import { explainFailure, isLimited, nothingChanged, notOurs, replacedStore } from './sqlite-errors.js'
+import {
+  explainFailure,
+  isLimited,
+  nothingChanged,
+  notOurs,
+  replacedStore,
+} from './sqlite-errors.js'
 import { dataVersion, isStore, schemaStamp } from './sqlite-schema.js'
-import { type DirectoryVersion, directoryVersion, fileHasContent, identityOf, isSameVersion } from './store-file.js'
+import {
+  type DirectoryVersion,
+  directoryVersion,
+  fileHasContent,
+  identityOf,
+  isSameVersion,
+} from './store-file.js'
 
 interface Job {
   creates: number
@@ -70,7 +81,12 @@ export class SqliteWriter {
     return this.#add(work, 0, true, commits)
   }
 
-  #add<T>(work: () => T | Promise<T>, creates: number, isAlone: boolean, commits: (result: T) => boolean = () => true) {
+  #add<T>(
+    work: () => T | Promise<T>,
+    creates: number,
+    isAlone: boolean,
+    commits: (result: T) => boolean = () => true,
+  ) {
     return new Promise<T>((resolve, reject) => {
       let result: T | Promise<T>
       const perform = () => {
@@ -165,7 +181,8 @@ export class SqliteWriter {
     }
     const creates = jobs.reduce((sum, job) => sum + job.creates, 0)
     if (creates > 0) this.#options.onCommit?.(creates)
-    if (!this.#isInPlace()) throw outcomeUnknown(`${path} or its log was deleted or replaced`, { code: 'checkDisk' })
+    if (!this.#isInPlace())
+      throw outcomeUnknown(`${path} or its log was deleted or replaced`, checkDisk)
     for (const job of jobs) job.settle()
   }
 
@@ -180,7 +197,8 @@ export class SqliteWriter {
     const { path, identity } = this.#connection
     const now = this.#options.clock.now()
     const version = directoryVersion(dirname(path))
-    if (!isSameVersion(version, this.#directory.version)) this.#directory = { version, since: now, trustedUntil: 0 }
+    if (!isSameVersion(version, this.#directory.version))
+      this.#directory = { version, since: now, trustedUntil: 0 }
     if (now < this.#directory.trustedUntil) return true
     const isBeside = (suffix: string, index: number) => {
       const found = identityOf(path + suffix)
@@ -188,7 +206,8 @@ export class SqliteWriter {
       return found === this.#beside[index] && (found === missing || found.includes(':'))
     }
     const isInPlace = identityOf(path) === identity && suffixes.every(isBeside)
-    if (isInPlace && now - this.#directory.since > timeStep) this.#directory.trustedUntil = now + trustTime
+    if (isInPlace && now - this.#directory.since > timeStep)
+      this.#directory.trustedUntil = now + trustTime
     return isInPlace
   }
 
@@ -214,11 +233,17 @@ export class SqliteWriter {
 
 function commitFailed(path: string, cause: unknown): PlantsError {
   return isLimited(path)
-    ? outcomeUnknown(`A file of ${path} reached the size limit (ulimit -f)`, { code: 'raiseSizeLimit' }, cause)
-    : outcomeUnknown(`The disk failed under ${path}`, { code: 'checkDisk' }, cause)
+    ? outcomeUnknown(
+        `A file of ${path} reached the size limit (ulimit -f)`,
+        'Raise the limit first: ulimit -f unlimited',
+        cause,
+      )
+    : outcomeUnknown(`The disk failed under ${path}`, checkDisk, cause)
 }
 
-function outcomeUnknown(why: string, hint: Hint, cause?: unknown): PlantsError {
+const checkDisk = 'Check the disk first, then what is in the store: plants list'
+
+function outcomeUnknown(why: string, hint: string, cause?: unknown): PlantsError {
   const message = `${why} during a commit: whether it is stored is unknown`
   return new PlantsError('unknownOutcome', message, { hint, cause })
 }

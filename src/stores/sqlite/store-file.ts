@@ -10,8 +10,16 @@ import {
   statSync,
 } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { isWindows, shellWord, systemCode, unlessSystemError } from '../../platform/errors.js'
-import { isSameFile, isTrusted, makeFolder, syncFolder, targetOf, whyOthersCanWrite } from '../../platform/files.js'
+import { isWindows, PlantsError, systemCode, unlessSystemError } from '../../platform/errors.js'
+import {
+  isSameFile,
+  isTrusted,
+  makeFolder,
+  syncFolder,
+  targetOf,
+  whyOthersCanWrite,
+} from '../../platform/files.js'
+import { shellWord } from '../../platform/shell.js'
 import { explainFailure, notOurs } from './sqlite-errors.js'
 
 /** The file need not exist. SQLite keeps the write-ahead log beside the target of a link. */
@@ -92,7 +100,10 @@ export function directoryVersion(path: string): DirectoryVersion | undefined {
 const noTime = Date.UTC(1981)
 
 /** False once a file was created, renamed or deleted in it, at least a step of its file system's clock later. */
-export function isSameVersion(one: DirectoryVersion | undefined, other: DirectoryVersion | undefined): boolean {
+export function isSameVersion(
+  one: DirectoryVersion | undefined,
+  other: DirectoryVersion | undefined,
+): boolean {
   if (one?.ctimeMs !== other?.ctimeMs || one?.mtimeMs !== other?.mtimeMs) return false
   return one !== undefined && one.ino === other?.ino && one.dev === other.dev
 }
@@ -105,10 +116,16 @@ export function isPartOf(store: string, path: string): boolean {
   const known = realPathOf(store)
   // Also of a link to a file that is not there yet.
   const other = realPathOf(unlessSystemError(() => targetOf(path)) ?? path)
-  if (['', ...sidecars].some((suffix) => known + suffix === other || isSameFile(known + suffix, other))) return true
+  if (
+    ['', ...sidecars].some(
+      (suffix) => known + suffix === other || isSameFile(known + suffix, other),
+    )
+  )
+    return true
   // A sidecar that does not exist yet.
   const base = other.replace(sidecarSuffix, '')
-  const hasSuffix = sidecars.includes(other.slice(base.length)) || isSameFile(known, otherCase(known))
+  const hasSuffix =
+    sidecars.includes(other.slice(base.length)) || isSameFile(known, otherCase(known))
   return base !== other && hasSuffix && isSameFile(known, base)
 }
 
@@ -120,20 +137,31 @@ function otherCase(path: string): string {
 }
 
 export function assertUnchanged(path: string, version: string): void {
-  if (fileVersion(path) !== version) throw notOurs(path, 'was changed while it was read', 'Try again', true)
+  if (fileVersion(path) !== version)
+    throw new PlantsError('unavailable', `${path} was changed while it was read`, {
+      hint: 'Try again',
+    })
 }
 
 /** With the time of its last change, which nobody can set. */
 export function fileVersion(path: string): string {
-  const versions = [path, `${path}-wal`].map((file) => statSync(file, { throwIfNoEntry: false, bigint: true }))
+  const versions = [path, `${path}-wal`].map((file) =>
+    statSync(file, { throwIfNoEntry: false, bigint: true }),
+  )
   return versions
-    .map((stats) => stats && [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(':'))
+    .map(
+      (stats) =>
+        stats && [stats.dev, stats.ino, stats.size, stats.mtimeNs, stats.ctimeNs].join(':'),
+    )
     .join(' ')
 }
 
 /** By the header alone (https://sqlite.org/fileformat2.html, 1.3): the file is not opened as a database. */
 export function isStoreFile(path: string): boolean {
-  return bytesAt(path, 0, 16).toString() === 'SQLite format 3\0' && bytesAt(path, 68, 4).toString() === 'plnt'
+  return (
+    bytesAt(path, 0, 16).toString() === 'SQLite format 3\0' &&
+    bytesAt(path, 68, 4).toString() === 'plnt'
+  )
 }
 
 /** https://sqlite.org/fileformat2.html, 1.3 */
@@ -172,7 +200,11 @@ export function assertSafeToOpen(path: string): void {
         `Remove it: ${isWindows ? 'del' : 'rm'} ${word}`,
       )
     const hint = `If you trust this user, change its owner: chown ${stats.uid} ${word}. Otherwise remove it: rm ${word}`
-    throw notOurs(path, `cannot be used with ${file}, which belongs to another user (uid ${sidecar.uid})`, hint)
+    throw notOurs(
+      path,
+      `cannot be used with ${file}, which belongs to another user (uid ${sidecar.uid})`,
+      hint,
+    )
   }
   assertNoSuperJournal(path)
 }
@@ -187,9 +219,13 @@ function assertNoSuperJournal(path: string): void {
   const journal = `${path}-journal`
   const { length } = superJournalMark
   const { size } = statSync(journal, { throwIfNoEntry: false }) ?? { size: 0 }
-  const end = size < length ? undefined : unlessSystemError(() => bytesAt(journal, size - length, length))
+  const end =
+    size < length ? undefined : unlessSystemError(() => bytesAt(journal, size - length, length))
   if (end?.equals(superJournalMark))
-    throw notOurs(path, `is not a store of plants: ${journal} names another file, which SQLite would delete`)
+    throw notOurs(
+      path,
+      `is not a store of plants: ${journal} names another file, which SQLite would delete`,
+    )
 }
 
 const superJournalMark = Buffer.from('d9d505f920a163d7', 'hex')

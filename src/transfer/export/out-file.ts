@@ -13,7 +13,7 @@ import {
   unwritable,
 } from '../../platform/atomic-file.js'
 import { wait } from '../../platform/clock.js'
-import { malformed, PlantsError, systemCode, unlessSystemError } from '../../platform/errors.js'
+import { PlantsError, systemCode, unlessSystemError, usageError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { targetOf } from '../../platform/files.js'
 
@@ -26,7 +26,7 @@ export interface OutFile {
   isInPlace: boolean
 }
 
-/** Throws `malformed` for a file of another user, and `unwritable` for what cannot be replaced, such as a directory. */
+/** Throws `usage` for a file of another user, and `unwritable` for what cannot be replaced, such as a directory. */
 export function outFileAt(path: string): OutFile {
   try {
     const old = oldFileAt(path)
@@ -51,7 +51,12 @@ const anotherFile = 'Choose another file'
 function explained(path: string, error: unknown): unknown {
   const isFull = ['ENOSPC', 'EDQUOT'].includes(systemCode(error) ?? '')
   const target = unlessSystemError(() => targetOf(path)) ?? path
-  return unwritable(path, target, error, isFull ? `${anotherFile}, or free some space` : anotherFile)
+  return unwritable(
+    path,
+    target,
+    error,
+    isFull ? `${anotherFile}, or free some space` : anotherFile,
+  )
 }
 
 /**
@@ -59,7 +64,7 @@ function explained(path: string, error: unknown): unknown {
  * and pipes.
  *
  * @returns the number of bytes
- * @throws {PlantsError} as `outFileAt` does, and `malformed` if there is a file that may not be replaced
+ * @throws {PlantsError} as `outFileAt` does, and `usage` if there is a file that may not be replaced
  */
 export async function writeOut(
   path: string,
@@ -75,7 +80,9 @@ export async function writeOut(
     return await writeWhole(path, old, { mayReplace, signal }, bytes)
   } catch (error) {
     if (!isInPlace && error === signal.reason && error instanceof PlantsError)
-      throw new PlantsError(error.type, `${error.message}, ${path} was not changed`, { cause: error })
+      throw new PlantsError(error.kind, `${error.message}, ${path} was not changed`, {
+        cause: error,
+      })
     if (systemCode(error) === 'EPIPE') throw error
     throw systemCode(error) === 'EEXIST' ? appeared(path) : explained(path, error)
   }
@@ -83,7 +90,10 @@ export async function writeOut(
 
 /** A file that was not there when it was asked about. */
 function appeared(path: string): PlantsError {
-  return malformed(`${path} was created by another program, and was not replaced`, { code: 'replaceFile' })
+  return usageError(
+    `${path} was created by another program, and was not replaced`,
+    'To replace it, add --yes',
+  )
 }
 
 /** @param old the file that is replaced; without it, the mode follows the umask */
@@ -122,7 +132,11 @@ async function writeInPlace(
 }
 
 /** Synchronous, with a turn of the event loop after each part, so that signals are handled. */
-async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<number> {
+async function writeAll(
+  fd: number,
+  pieces: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): Promise<number> {
   let length = 0
   for await (const bytes of pieces) {
     for (let at = 0; at < bytes.length; ) {
@@ -144,7 +158,7 @@ async function writeAll(fd: number, pieces: AsyncIterable<Uint8Array>, signal: A
  * The format that the name of a file gives.
  *
  * @param byDefault of a device or a pipe whose name gives none
- * @throws {PlantsError} `malformed` for any other name
+ * @throws {PlantsError} `usage` for any other name
  */
 export function formatOf({ path, isInPlace }: OutFile, byDefault: FormatName): FileFormat {
   const [name = ''] = /[^/\\]*$/.exec(path) ?? []
@@ -154,16 +168,21 @@ export function formatOf({ path, isInPlace }: OutFile, byDefault: FormatName): F
   const format = [...formatNames, 'xlsx' as const].find((each) => each === word)
   if (format && (format !== 'xlsx' || compression === '')) return format
   if (isInPlace) return byDefault
-  if (ending !== '') throw malformed(`${ending} is not an export format`, { code: 'chooseFormat' })
-  throw malformed(
+  if (ending !== '') throw usageError(`${ending} is not an export format`, chooseFormat)
+  throw usageError(
     `The file name ${JSON.stringify(shorten(name))} has no ending that gives its format`,
-    formatNames.some((each) => each === name) ? { code: 'writeToStdout', format: name } : { code: 'chooseFormat' },
+    formatNames.some((each) => each === name)
+      ? `For stdout: --output ${name}. For a file, name it such as: plants.${name}`
+      : chooseFormat,
   )
 }
 
 type Pages = AsyncIterable<StoredPlant[]>
 
-export function encoderFor(path: string, format: FileFormat): (pages: Pages) => AsyncIterable<Uint8Array> {
+export function encoderFor(
+  path: string,
+  format: FileFormat,
+): (pages: Pages) => AsyncIterable<Uint8Array> {
   if (format === 'xlsx') return workbookOf
   const isCompressed = /\.gz$/i.test(path)
   return (pages) => (isCompressed ? compressed(encoded(pages, format)) : encoded(pages, format))
@@ -211,7 +230,11 @@ async function* rowsOf(pages: Pages, maxRows: number) {
   for await (const page of pages) {
     for (const plant of page) {
       rows += 1
-      if (rows > maxRows) throw malformed(`A sheet has at most ${maxRows} rows`, { code: 'exportFewer' })
+      if (rows > maxRows)
+        throw usageError(
+          `A sheet has at most ${maxRows} rows`,
+          'Use --limit and --after, or a .csv file',
+        )
       yield fieldNames.map((name) => cellOf(plant, name))
     }
   }
@@ -219,9 +242,10 @@ async function* rowsOf(pages: Pages, maxRows: number) {
 
 function cellOf(plant: StoredPlant, name: keyof StoredPlant): string | number | null {
   const value = plant[name]
-  if (typeof value === 'bigint') return value > -maxNumber && value < maxNumber ? Number(value) : String(value)
+  if (typeof value === 'bigint')
+    return value > -maxNumber && value < maxNumber ? Number(value) : String(value)
   if (value !== undefined && value.length > maxText)
-    throw malformed(
+    throw usageError(
       `The ${name} of the plant with id ${plant.id} has ${value.length} characters, but a cell has at most ${maxText}`,
       'Use a .csv file',
     )
@@ -236,3 +260,5 @@ function escaped(character: string): string {
 const maxNumber = 10n ** 15n
 /** In UTF-16 code units, as Excel counts. */
 const maxText = 32_767
+
+const chooseFormat = `Choose a name that ends with .${formatNames.join(', .')} or .xlsx, or a format, such as: --output csv`

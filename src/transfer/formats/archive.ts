@@ -1,5 +1,5 @@
 import { inflateRawSync } from 'node:zlib'
-import { malformed, must, type PlantsError } from '../../platform/errors.js'
+import { inputError, must, type PlantsError } from '../../platform/errors.js'
 import { incomplete } from './chunk.js'
 import { refuseArchive } from './signatures.js'
 
@@ -14,7 +14,9 @@ export function checkArchive(bytes: Buffer, source: string): string | undefined 
   try {
     return stylesOf(bytes, entriesOf(bytes, source))
   } catch (error) {
-    throw error instanceof RangeError ? damaged(source, new Error('its list of parts is wrong')) : error
+    throw error instanceof RangeError
+      ? damaged(source, new Error('its list of parts is wrong'))
+      : error
   }
 }
 
@@ -38,15 +40,23 @@ function entriesOf(bytes: Buffer, source: string): Entry[] {
   while (isEntry()) {
     const [flags, method] = [8, 10].map((offset) => bytes.readUInt16LE(at + offset))
     const [crc, packed, size] = [16, 20, 24].map((offset) => bytes.readUInt32LE(at + offset))
-    const [nameLength, extra, comment] = [28, 30, 32].map((offset) => bytes.readUInt16LE(at + offset))
+    const [nameLength, extra, comment] = [28, 30, 32].map((offset) =>
+      bytes.readUInt16LE(at + offset),
+    )
     const name = bytes.toString('utf8', at + 46, at + 46 + must(nameLength))
     unpacked += must(size)
     if (unpacked > maxUnpacked) throw tooLarge(source)
     if (must(size) > (largeParts.test(name) ? maxSheet : maxKept)) throw tooLarge(source)
-    const isHidden = packed === 0 && method === deflated && (must(flags) & 8) !== 0 && !name.endsWith('/')
+    const isHidden =
+      packed === 0 && method === deflated && (must(flags) & 8) !== 0 && !name.endsWith('/')
     if ((size === 0 && must(packed) > 2) || (crc === 0 && must(size) > 0) || isHidden)
       throw damaged(source, new Error(`${name} has another size or checksum than the archive says`))
-    entries.push({ name, method: must(method), packed: must(packed), offset: bytes.readUInt32LE(at + 42) })
+    entries.push({
+      name,
+      method: must(method),
+      packed: must(packed),
+      offset: bytes.readUInt32LE(at + 42),
+    })
     at += 46 + must(nameLength) + must(extra) + must(comment)
   }
   const names = entries.map(({ name }) => name)
@@ -64,11 +74,15 @@ const maxKept = 50_331_648
 
 function stylesOf(bytes: Buffer, entries: readonly Entry[]): string | undefined {
   let text = ''
-  for (const { method, packed, offset } of entries.filter(({ name }) => /styles\.xml$/i.test(name))) {
+  for (const { method, packed, offset } of entries.filter(({ name }) =>
+    /styles\.xml$/i.test(name),
+  )) {
     const start = offset + 30 + bytes.readUInt16LE(offset + 26) + bytes.readUInt16LE(offset + 28)
     const part = bytes.subarray(start, start + packed)
     try {
-      text += (method === deflated ? inflateRawSync(part, { maxOutputLength: maxStyles }) : part).toString()
+      text += (
+        method === deflated ? inflateRawSync(part, { maxOutputLength: maxStyles }) : part
+      ).toString()
     } catch {
       return undefined // hucre says what is wrong
     }
@@ -79,9 +93,13 @@ function stylesOf(bytes: Buffer, entries: readonly Entry[]): string | undefined 
 const maxStyles = 4_194_304
 
 export function tooLarge(source: string): PlantsError {
-  return malformed(`${source} unpacks to too much data`, 'Save the sheet as CSV, and import that')
+  return inputError(`${source} unpacks to too much data`, 'Save the sheet as CSV, and import that')
 }
 
 export function damaged(what: string, error: Error): PlantsError {
-  return malformed(`${what} is damaged: ${error.message}`, 'Save it again as .xlsx, or as CSV', error)
+  return inputError(
+    `${what} is damaged: ${error.message}`,
+    'Save it again as .xlsx, or as CSV',
+    error,
+  )
 }

@@ -10,7 +10,8 @@ export function cellOf(posted: PostedCell, isFrom1904: boolean): Cell {
   const shows = format === '' ? undefined : shownBy(format)
   if (type === 'formula') return unsavedFormula
   if (value === null) return undefined
-  if (value instanceof Date) return dateOf((value.getTime() - Date.UTC(1904)) / msPerDay, shows, isFrom1904)
+  if (value instanceof Date)
+    return dateOf((value.getTime() - Date.UTC(1904)) / msPerDay, shows, isFrom1904)
   if (typeof value === 'number') return numberOf(value, shows)
   const text = typeof value === 'boolean' ? String(value).toUpperCase() : trimWhiteSpace(value)
   if (type === 'error') return { text, reason: `has the error ${shorten(text)}` }
@@ -20,12 +21,16 @@ export function cellOf(posted: PostedCell, isFrom1904: boolean): Cell {
 
 const unsavedFormula: BadCell = {
   text: '',
-  reason: 'is a formula without a saved value. Open the workbook in a spreadsheet program, and save it',
+  reason:
+    'is a formula without a saved value. Open the workbook in a spreadsheet program, and save it',
 }
 
 function numberOf(value: number, shows: Shown | undefined): Cell {
   if (Math.abs(value) > Number.MAX_SAFE_INTEGER)
-    return { text: String(value), reason: 'is a number above 2^53, which has lost digits. Format it as text' }
+    return {
+      text: String(value),
+      reason: 'is a number above 2^53, which has lost digits. Format it as text',
+    }
   const digits = plainDigits(value)
   if (shows !== 'exponent') return digits
   return {
@@ -38,7 +43,9 @@ function numberOf(value: number, shows: Shown | undefined): Cell {
 function plainDigits(value: number): string {
   const text = String(value)
   const { sign, first, others = '', exponent } = exponential.exec(text)?.groups ?? {}
-  return exponent === undefined ? text : `${sign}0.${'0'.repeat(Number(exponent) - 1)}${first}${others}`
+  return exponent === undefined
+    ? text
+    : `${sign}0.${'0'.repeat(Number(exponent) - 1)}${first}${others}`
 }
 
 /** Of what is written to one digit before the point, and below 1. */
@@ -46,7 +53,8 @@ const exponential = /^(?<sign>-?)(?<first>\d)(?:\.(?<others>\d+))?e-(?<exponent>
 
 /** ISO 8601, without a day or a time that there is not; elapsed time in hours. */
 function dateOf(serial: number, shows: Shown | undefined, isFrom1904: boolean): Cell {
-  const time = Math.round((epochOf(isFrom1904) + dayOf(serial, isFrom1904) * msPerDay) / 1000) * 1000
+  const time =
+    Math.round((epochOf(isFrom1904) + dayOf(serial, isFrom1904) * msPerDay) / 1000) * 1000
   if (!(time >= Date.UTC(1800) && time < Date.UTC(10_000)))
     return { text: String(serial), reason: 'is a date that is not in the years 1800 to 9999' }
   if (shows === 'elapsed') return elapsedTime(Math.round(serial * secondsPerDay))
@@ -85,7 +93,8 @@ function serialOf(text: string, isFrom1904: boolean): number | undefined {
   return isFrom1904 || (days >= 0 && days < 60) ? days : days + 1
 }
 
-const isoDate = /^(?=T?\d)(?<date>\d{4}-\d\d-\d\d)?(?:T?(?<time>\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?))?Z?$/
+const isoDate =
+  /^(?=T?\d)(?<date>\d{4}-\d\d-\d\d)?(?:T?(?<time>\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?))?Z?$/
 
 /** What a number is by the format of its cell, if it is more than a number. */
 export type Shown = 'exponent' | 'date' | 'elapsed'
@@ -99,20 +108,26 @@ function shownBy(code: string): Shown | undefined {
   const plain = bare.replace(/\[[^[\]]*\]/g, '')
   if (/\[(?:h+|m+|s+)\]/i.test(bare)) return 'elapsed'
   // A lone `m` may be a month, or a metre.
-  const isDate = plain.match(/[a-z]+/gi)?.some((letters) => /^[ymdhs]+$/i.test(letters) && !/^mm?$/i.test(letters))
+  const isDate = plain
+    .match(/[a-z]+/gi)
+    ?.some((letters) => /^[ymdhs]+$/i.test(letters) && !/^mm?$/i.test(letters))
   if (isDate) return 'date'
   return /E[-+]/i.test(plain) ? 'exponent' : undefined
 }
 
 /** What some cell may show by the styles of a workbook; all of it if these are not known. */
 export function shownIn(styles: string | undefined): Set<Shown> {
-  if (styles === undefined || /&#|CDATA/.test(styles)) return new Set(['exponent', 'date', 'elapsed'])
+  if (styles === undefined || /&#|CDATA/.test(styles))
+    return new Set(['exponent', 'date', 'elapsed'])
   const codes = Array.from(
     styles.matchAll(/formatCode\s*=\s*(?:"([^"]*)"|'([^']*)')/g),
     ([, one, other]) => one ?? other,
   )
   const shown = codes.map((code = '') => shownBy(code.replaceAll('&quot;', '"')))
-  const ids = Array.from(styles.matchAll(/numFmtId\s*=\s*["'](\d+)/g), ([, format = '']) => builtIn[format])
+  const ids = Array.from(
+    styles.matchAll(/numFmtId\s*=\s*["'](\d+)/g),
+    ([, format = '']) => builtIn[format],
+  )
   return new Set([...shown, ...ids].filter((one) => one !== undefined))
 }
 

@@ -1,13 +1,8 @@
 import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
-import { malformed, must, type PlantsError } from '../../platform/errors.js'
+import { inputError, must, type PlantsError } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import { type Problem, problem } from '../../stores/common/change.js'
-
-/** What the caller calls the options of an import: for messages. */
-export type OptionNames = Readonly<
-  Record<'columns' | 'delimiter' | 'encoding' | 'format' | 'idFrom' | 'match' | 'rejects' | 'sheet', string>
->
 
 export interface FieldRules {
   /** Such as `CommonName` for `name`; an empty one is not read. */
@@ -20,7 +15,6 @@ export interface FieldRules {
   match?: 'name' | undefined
   /** Texts may be missing, and then stay as they are stored. */
   isPartial: boolean
-  optionNames: OptionNames
 }
 
 export interface Header {
@@ -116,7 +110,10 @@ export class Chunk<R extends RawRecord = RawRecord> {
   }
 }
 
-export async function* skipRecords(chunks: AsyncIterable<Chunk>, count: number): AsyncGenerator<Chunk> {
+export async function* skipRecords(
+  chunks: AsyncIterable<Chunk>,
+  count: number,
+): AsyncGenerator<Chunk> {
   let left = count
   for await (const chunk of chunks) {
     const skipped = Math.min(left, chunk.records.length)
@@ -131,7 +128,10 @@ export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): 
 }
 
 /** Undefined if there is more. */
-export async function readWhole(blocks: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer | undefined> {
+export async function readWhole(
+  blocks: AsyncIterable<Buffer>,
+  maxBytes: number,
+): Promise<Buffer | undefined> {
   const parts: Buffer[] = []
   let length = 0
   for await (const block of blocks) {
@@ -151,10 +151,13 @@ export function isTooLarge(text: string): boolean {
   return text.length > maxRecordBytes / 3 && Buffer.byteLength(text) > maxRecordBytes
 }
 
-export const recordTooLarge = problem('tooLarge', `The record is larger than 1 MiB (${maxRecordBytes} bytes)`)
+export const recordTooLarge = problem(
+  'tooLarge',
+  `The record is larger than 1 MiB (${maxRecordBytes} bytes)`,
+)
 
 /** @param orElse what to do where it is whole nowhere else */
 export function incomplete(source: string, orElse: string, cause?: unknown): PlantsError {
   const message = `${source} is incomplete: its end is missing, as after a download or a copy that did not finish`
-  return malformed(message, `Fetch or copy it again, or ${orElse}`, cause)
+  return inputError(message, `Fetch or copy it again, or ${orElse}`, cause)
 }

@@ -1,6 +1,6 @@
 import { parseJson } from '../../plant/exact-json.js'
 import type { FormatName } from '../../plant/records.js'
-import { malformed, must } from '../../platform/errors.js'
+import { inputError, must, usageError } from '../../platform/errors.js'
 import {
   type Cell,
   type Cells,
@@ -19,7 +19,7 @@ import { refuseBinary, refuseText, refuseUtf16 } from './signatures.js'
 import { findLineEnd, readTable, TableParser, type TableSource, widthOf } from './table.js'
 import { isAllUtf8, type Lines, markedEncoding, readLines, toUtf8 } from './text.js'
 
-/** Throws `malformed` for an unknown format, an unreadable workbook, and a table without a header. */
+/** Throws `input` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   if (isArchive(input)) {
     refuseBinary(input.head, input.name)
@@ -29,15 +29,16 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { name } = input
   const { format, start, encoding, isRejects, misencoded } = detectFormat(input, options)
   if (options.sheet !== undefined && !isRejects)
-    throw malformed(`${name} is not a workbook, so ${options.rules.optionNames.sheet} does not apply`, {
-      code: 'leaveOutSheet',
-    })
+    throw usageError(`${name} is not a workbook, so it has no sheets`, 'Leave out --sheet')
   const blocks = toUtf8(input.blocks, encoding)
   const source = { name, misencoded }
   // An object over several lines is one record, whose line says more than its index.
   if (format === 'json')
-    return { format: start.startsWith('{') ? 'ndjson' : format, chunks: readDocument(blocks, source, options.rules) }
-  if (format === 'ndjson') return { format, chunks: readNdjson(blocks, encoding, options.rules.optionNames) }
+    return {
+      format: start.startsWith('{') ? 'ndjson' : format,
+      chunks: readDocument(blocks, source, options.rules),
+    }
+  if (format === 'ndjson') return { format, chunks: readNdjson(blocks, encoding) }
   const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
   return { ...(await openTable(blocks, source, rules, delimitersOf(format, options))), format }
 }
@@ -53,7 +54,7 @@ export async function isMisencoded(input: FormatInput, options: InputOptions): P
   return format !== 'ndjson' && !(await isAllUtf8(toUtf8(input.blocks, encoding)))
 }
 
-/** Throws `malformed` for the first line that is not of the encoding. */
+/** Throws `input` for the first line that is not of the encoding. */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
   const { format, encoding, misencoded } = detectFormat(input, options)
   const text = toUtf8(input.blocks, encoding)
@@ -75,7 +76,7 @@ interface Detected {
   misencoded: Misencoded
 }
 
-/** Throws `malformed` for an input that has none of the formats. */
+/** Throws `input` for an input that has none of the formats. */
 function detectFormat({ name, head }: FormatInput, options: InputOptions): Detected {
   refuseBinary(head, name)
   const marked = markedEncoding(head)
@@ -85,21 +86,35 @@ function detectFormat({ name, head }: FormatInput, options: InputOptions): Detec
   const format = options.format ?? formatOf(head, start, name, options)
   const mayDiffer = encoding === 'utf-8' && marked === undefined && !isRejects
   const misencoded = (line: number) =>
-    malformed(
+    inputError(
       `${name} is not ${encoding === 'utf-8' ? 'UTF-8' : encoding} in line ${line}`,
-      mayDiffer ? { code: 'tryWindowsEncoding' } : 'Correct that line, or save the file as UTF-8',
+      mayDiffer
+        ? 'If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run'
+        : 'Correct that line, or save the file as UTF-8',
     )
   return { format, start, encoding, isRejects, misencoded }
 }
 
-function formatOf(head: Buffer, start: string, name: string, { delimiter, encoding, rules }: InputOptions): FormatName {
-  const ending = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups?.['ending']?.toLowerCase()
+function formatOf(
+  head: Buffer,
+  start: string,
+  name: string,
+  { delimiter, encoding, rules }: InputOptions,
+): FormatName {
+  const ending = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i
+    .exec(name)
+    ?.groups?.['ending']?.toLowerCase()
   if (encoding === undefined) refuseUtf16(head, name)
-  refuseText(start, name, ending !== undefined || delimiter !== undefined || rules.columns !== undefined)
+  refuseText(
+    start,
+    name,
+    ending !== undefined || delimiter !== undefined || rules.columns !== undefined,
+  )
   if (ending === 'csv' || ending === 'tsv') return ending
   if (delimiter !== undefined || rules.columns) return 'csv'
   if (ending === 'ndjson' || ending === 'jsonl' || start === '') return 'ndjson'
-  if (start.startsWith('{')) return isDocument(start, name, rules, ending === 'json') ? 'json' : 'ndjson'
+  if (start.startsWith('{'))
+    return isDocument(start, name, rules, ending === 'json') ? 'json' : 'ndjson'
   return start.startsWith('[') || ending === 'json' ? 'json' : 'csv'
 }
 
@@ -138,14 +153,19 @@ async function openTable(
   const lines = readLines(blocks, hasCr)
   let read: Lines[] = []
   const trials = possible.map((delimiter): Trial => {
-    return { delimiter, parser: new TableParser(delimiter, source, { isWide: true }), rows: new Chunk() }
+    return {
+      delimiter,
+      parser: new TableParser(delimiter, source, { isWide: true }),
+      rows: new Chunk(),
+    }
   })
   for (;;) {
     const { value, done } = await lines.next()
     if (value) read.push(value)
     if (value) for (const { parser, rows } of trials) parser.parse(value, rows, maxHeaderRows)
     const { delimiter, parser, rows, index } = bestOf(trials, rules)
-    const isOver = ({ parser, rows }: Trial) => parser.isBroken || rows.records.length === maxHeaderRows
+    const isOver = ({ parser, rows }: Trial) =>
+      parser.isBroken || rows.records.length === maxHeaderRows
     if (trials.every(({ parser, rows }) => rows.records.length === 0 && !parser.isOpen)) read = [] // blank lines
     if (!done && index === undefined && !trials.every(isOver)) continue
     if (index === undefined) parser.end()
@@ -153,7 +173,11 @@ async function openTable(
     const header = headerAt(index, rows, rules, source.name)
     const chunks = readTable(prepend(read, lines), new TableParser(delimiter, source))
     const body = skipRecords(chunks, must(index) + 1)
-    return { ...header, delimiter, chunks: delimiter === '|' && !rules.columns ? withoutRule(body) : body }
+    return {
+      ...header,
+      delimiter,
+      chunks: delimiter === '|' && !rules.columns ? withoutRule(body) : body,
+    }
   }
 }
 
@@ -180,7 +204,12 @@ function bestOf(trials: readonly Trial[], rules: FieldRules) {
     const index = findHeader(trial.rows, rules)
     const row = Math.max(0, index ?? likelyHeader(records))
     const line = index === undefined ? Number.MAX_VALUE : must(lines[row])
-    return { ...trial, index, line, width: trial.parser.isBroken ? -1 : widthOf(records[row] ?? []) }
+    return {
+      ...trial,
+      index,
+      line,
+      width: trial.parser.isBroken ? -1 : widthOf(records[row] ?? []),
+    }
   })
   return must(found.toSorted((one, other) => one.line - other.line || other.width - one.width)[0])
 }

@@ -1,6 +1,5 @@
 import { type FieldName, fieldNames } from '../../plant/plant.js'
-import type { Hint } from '../../platform/advice.js'
-import { malformed, must, type PlantsError } from '../../platform/errors.js'
+import { inputError, must, type PlantsError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import type { Cells, Chunk, FieldRules, FormatReader, Header } from './chunk.js'
 import { collapseWhiteSpace } from './text.js'
@@ -11,10 +10,15 @@ export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason
 export const maxHeaderRows = 20
 
 /** The index of the first row that has the columns; -1 with `columns`, and undefined if there is none. */
-export function findHeader({ records, problems }: Chunk<Cells>, rules: FieldRules): number | undefined {
+export function findHeader(
+  { records, problems }: Chunk<Cells>,
+  rules: FieldRules,
+): number | undefined {
   if (rules.columns) return records.length > 0 ? -1 : undefined
   const rows = records.slice(0, maxHeaderRows)
-  const found = rows.findIndex((row, index) => !problems.has(index) && missingIn(namesIn(row), rules).length === 0)
+  const found = rows.findIndex(
+    (row, index) => !problems.has(index) && missingIn(namesIn(row), rules).length === 0,
+  )
   return found === -1 ? undefined : found
 }
 
@@ -26,7 +30,7 @@ export function likelyHeader(rows: readonly Cells[]): number {
 
 /**
  * @param index see `findHeader`
- * @throws {PlantsError} `malformed` for a column that is missing, or there twice
+ * @throws {PlantsError} `input` for a column that is missing, or there twice
  */
 export function headerAt(
   index: number | undefined,
@@ -37,18 +41,20 @@ export function headerAt(
   const row = index ?? likelyHeader(records)
   const line = lines[Math.max(0, row)]
   const why = index === undefined && problems.get(row)
-  if (why) throw malformed(`The header of ${source} cannot be read: ${why.message}`, { code: 'chooseColumns' })
+  if (why) throw inputError(`The header of ${source} cannot be read: ${why.message}`, chooseColumns)
   const names = namesIn(index === -1 ? must(rules.columns) : must(records[row]))
   const missing = missingIn(names, rules)
   if (missing.length > 0) {
-    const { map, optionNames } = rules
-    const wanted = missing.map((field) => (map[field] ? `${field} (${listOf([map[field]])})` : field)).join(' and ')
+    const { map } = rules
+    const wanted = missing
+      .map((field) => (map[field] ? `${field} (${listOf([map[field]])})` : field))
+      .join(' and ')
     const within = records.length < maxHeaderRows ? '' : ` in its first ${maxHeaderRows} rows`
     const what = `no column${missing.length > 1 ? 's' : ''} for ${wanted}`
     const only = listOf(asMapped(names))
-    throw malformed(
+    throw inputError(
       index === -1
-        ? `${source}: ${optionNames.columns} has ${what}, only ${only}`
+        ? `${source} has ${what}: its columns are named ${only}`
         : `${source} has ${what}${within}: line ${line} has only ${only}`,
       hintFor(missing, rules),
     )
@@ -71,22 +77,31 @@ export function headerAt(
 
 function severalColumns(field: FieldName, names: readonly string[], source: string): PlantsError {
   const areDifferent = new Set(names).size === names.length
-  return malformed(
+  return inputError(
     `Several columns of ${source} may be the ${field}: ${listOf(names)}`,
-    areDifferent ? { code: 'chooseOneColumn', field } : 'Give each a different name',
+    areDifferent
+      ? `Choose one with --map ${field}=COLUMN, or give each a different name`
+      : 'Give each a different name',
   )
 }
 
-function hintFor(missing: readonly FieldName[], { map }: FieldRules): Hint {
-  if (missing.some((field) => map[field])) return { code: 'correctMap' }
-  return { code: missing.join() === 'id' ? 'chooseIdColumn' : 'chooseColumns' }
+function hintFor(missing: readonly FieldName[], { map }: FieldRules): string {
+  if (missing.some((field) => map[field]))
+    return 'Correct --map: it names a column that is not there'
+  return missing.join() === 'id' ? chooseIdColumn : chooseColumns
 }
+
+const chooseIdColumn =
+  'Choose its column with --map id=COLUMN, or number the plants with --id-from next, and add --match name if some are stored'
+const chooseColumns =
+  'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
 
 function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   const has = (field: FieldName) => columnsOf(field, names, rules).length > 0
   const isPatch = rules.isPartial && (has('name') || has('tag'))
   return fieldNames.filter((name) => {
-    const mayLack = name === 'id' ? (rules.idFrom ?? rules.match) !== undefined : isPatch || name === 'tag'
+    const mayLack =
+      name === 'id' ? (rules.idFrom ?? rules.match) !== undefined : isPatch || name === 'tag'
     return !has(name) && !(mayLack && !rules.map[name])
   })
 }

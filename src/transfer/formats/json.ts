@@ -1,8 +1,9 @@
 import { isUtf8 } from 'node:buffer'
 import { isObject, parseJson } from '../../plant/exact-json.js'
 import { fieldNames } from '../../plant/plant.js'
-import { malformed } from '../../platform/errors.js'
+import { inputError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
+import { shellWord } from '../../platform/shell.js'
 import { problem } from '../../stores/common/change.js'
 import {
   Chunk,
@@ -10,7 +11,6 @@ import {
   isTooLarge,
   type Misencoded,
   maxChunkRecords,
-  type OptionNames,
   readWhole,
   recordTooLarge,
 } from './chunk.js'
@@ -20,11 +20,8 @@ import { readLines } from './text.js'
 export async function* readNdjson(
   blocks: AsyncIterable<Buffer>,
   encoding: string,
-  optionNames: OptionNames,
 ): AsyncGenerator<Chunk> {
-  const other =
-    encoding === 'utf-8' ? `UTF-8. If the input has another encoding, name it with ${optionNames.encoding}` : encoding
-  const misencoded = problem('malformed', `Not ${other}`)
+  const misencoded = problem('input', `Not ${encoding === 'utf-8' ? 'UTF-8' : encoding}`)
   for await (const { first, texts, invalid } of readLines(blocks)) {
     const chunk = new Chunk()
     let line = first
@@ -48,7 +45,7 @@ export interface JsonSource {
 /**
  * The elements of a JSON array, or one object, which is in memory as a whole.
  *
- * @throws {PlantsError} `malformed` for anything else
+ * @throws {PlantsError} `input` for anything else
  */
 export async function* readDocument(
   blocks: AsyncIterable<Buffer>,
@@ -56,7 +53,11 @@ export async function* readDocument(
   rules: FieldRules,
 ): AsyncGenerator<Chunk> {
   const bytes = await readWhole(blocks, maxDocumentBytes)
-  if (!bytes) throw malformed(`${name} is a JSON text of more than 256 MiB`, 'Write NDJSON: one plant on each line')
+  if (!bytes)
+    throw inputError(
+      `${name} is a JSON text of more than 256 MiB`,
+      'Write NDJSON: one plant on each line',
+    )
   if (!isUtf8(bytes)) throw misencoded(lineOfInvalid(bytes))
   const text = bytes.toString()
   if (text.trim() === '') return
@@ -94,7 +95,7 @@ function wholeOf(text: string): Element {
 }
 
 /**
- * Returns an array or an object. Throws `malformed` for a text that is not JSON, with the line on which the first broken
+ * Returns an array or an object. Throws `input` for a text that is not JSON, with the line on which the first broken
  * element begins.
  */
 function parseDocument(text: string, source: string): unknown {
@@ -102,7 +103,7 @@ function parseDocument(text: string, source: string): unknown {
   if ('value' in parsed) {
     if (Array.isArray(parsed.value) || isObject(parsed.value)) return parsed.value
     const hint = 'Write the plants as an array, or as NDJSON: one on each line'
-    throw malformed(`${source} is neither a JSON array nor an object`, hint)
+    throw inputError(`${source} is neither a JSON array nor an object`, hint)
   }
   const opening = text.trimStart().charAt(0)
   if (opening === '{') assertOne(text, source)
@@ -112,10 +113,13 @@ function parseDocument(text: string, source: string): unknown {
     broken = { ...broken, ...one, line }
     if ('reason' in one) break
   }
-  throw malformed(`${source}:${broken.line}: Not JSON: ${broken.reason}`, 'Correct it, and run it again')
+  throw inputError(
+    `${source}:${broken.line}: Not JSON: ${broken.reason}`,
+    'Correct it, and run it again',
+  )
 }
 
-/** Throws `malformed` for several objects, one after the other, as jq writes them. */
+/** Throws `input` for several objects, one after the other, as jq writes them. */
 function assertOne(text: string, source: string): void {
   const end = endOfValue(text)
   const between = /^(?<space>\s*)\{/.exec(text.slice(end, end + 10_000))?.groups?.['space']
@@ -123,29 +127,37 @@ function assertOne(text: string, source: string): void {
   const first = text.slice(0, end)
   if ('reason' in parseJson(first)) return
   const isLine = !first.trim().includes('\n') && between.includes('\n')
-  throw malformed(
+  throw inputError(
     `${source} has several JSON objects, and is no array of them`,
-    isLine ? { code: 'readAsNdjson' } : { code: 'splitObjects', source },
+    isLine
+      ? 'It is NDJSON: --format ndjson'
+      : `For one on each line, with ${exactJq}: ${jq('-c .', source)}`,
   )
 }
 
-/** Throws `malformed` for an object around an array of plants, such as the response of a service. */
+/** Throws `input` for an object around an array of plants, such as the response of a service. */
 export function assertRecord(value: unknown, source: string, { map }: FieldRules): void {
-  if (!isObject(value) || fieldNames.some((field) => Object.hasOwn(value, map[field] || field))) return
+  if (!isObject(value) || fieldNames.some((field) => Object.hasOwn(value, map[field] || field)))
+    return
   const path = pathOfArray(value)
   if (!path) return
-  const filter = path.map((key) => `.${/^[a-z_]\w*$/i.test(key) ? key : JSON.stringify(key)}`).join('')
+  const filter = path
+    .map((key) => `.${/^[a-z_]\w*$/i.test(key) ? key : JSON.stringify(key)}`)
+    .join('')
   const isPlain = /^[\p{L}\p{N} ."_-]{1,100}$/u.test(filter)
   const key = JSON.stringify(shorten(path.join('.')))
-  throw malformed(
+  throw inputError(
     `${source} is one object without the fields of a plant: its key ${key} has an array`,
-    isPlain ? { code: 'importArray', filter, source } : 'Import that array alone',
+    isPlain
+      ? `To import that, with ${exactJq}: ${jq(shellWord(filter), source)}`
+      : 'Import that array alone',
   )
 }
 
 /** The keys of the first array of objects in an object. */
 function pathOfArray(value: Record<string, unknown>, depth = 1): string[] | undefined {
-  for (const [key, item] of Object.entries(value)) if (Array.isArray(item) && item.some(isObject)) return [key]
+  for (const [key, item] of Object.entries(value))
+    if (Array.isArray(item) && item.some(isObject)) return [key]
   for (const [key, item] of depth < maxDepth ? Object.entries(value) : []) {
     const path = isObject(item) ? pathOfArray(item, depth + 1) : undefined
     if (path) return [key, ...path]
@@ -209,3 +221,12 @@ const maxDocumentBytes = 268_435_456
 
 /** The greatest number of objects around an array that is named. */
 const maxDepth = 4
+
+/** An older one rounds ids beyond 2^53. */
+const exactJq = 'jq 1.7 or newer'
+
+/** jq reads no gzip. */
+function jq(filter: string, source: string): string {
+  const isFile = source !== 'stdin' && !/\.gz$/i.test(source)
+  return isFile ? `jq ${filter} ${shellWord(source)} | plants import -` : `jq ${filter}`
+}

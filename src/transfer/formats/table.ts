@@ -1,6 +1,13 @@
-import { malformed } from '../../platform/errors.js'
+import { inputError } from '../../platform/errors.js'
 import { type Problem, problem } from '../../stores/common/change.js'
-import { type Cells, Chunk, type Misencoded, maxRecordBytes, prepend, recordTooLarge } from './chunk.js'
+import {
+  type Cells,
+  Chunk,
+  type Misencoded,
+  maxRecordBytes,
+  prepend,
+  recordTooLarge,
+} from './chunk.js'
 import { type Lines, trimWhiteSpace } from './text.js'
 
 export interface TableSource {
@@ -31,7 +38,7 @@ export class TableParser {
     this.#isWide = isWide
   }
 
-  /** Adds the rows that the lines complete, without blank ones. Throws `malformed` for what is not of the encoding. */
+  /** Adds the rows that the lines complete, without blank ones. Throws `input` for what is not of the encoding. */
   parse({ first, texts, ends, invalid }: Lines, rows: Chunk<Cells>, maxRows = Infinity): void {
     let line = first
     for (const text of texts) {
@@ -46,12 +53,12 @@ export class TableParser {
     return this.#open !== undefined || this.isBroken
   }
 
-  /** Throws `malformed` if a quote is not closed, at the end or within a row of 1 MiB. */
+  /** Throws `input` if a quote is not closed, at the end or within a row of 1 MiB. */
   end(): void {
     if (!this.isOpen) return
     const what = this.#bytes > maxRecordBytes ? 'is not closed within 1 MiB' : 'is not closed'
     const where = `it is in the row that begins in line ${this.#line}`
-    throw malformed(
+    throw inputError(
       `A quote in ${this.#source.name} ${what}: ${where}`,
       'Write a quote in a cell as "", and the cell in quotes',
     )
@@ -68,7 +75,8 @@ export class TableParser {
     const isTooLarge = this.#bytes > maxRecordBytes
     const content = text.endsWith('\r') ? text.slice(0, -1) : text
     let why: Problem | undefined
-    if (!isFirst || text.includes('"') || content.includes('\r')) why = this.#readCells(text, content.length, lineEnd)
+    if (!isFirst || text.includes('"') || content.includes('\r'))
+      why = this.#readCells(text, content.length, lineEnd)
     else if (!isTooLarge) this.#cells = this.#plainCells(content)
     const isOpen = this.#open !== undefined
     this.isBroken = isOpen ? isTooLarge : why !== undefined && !isFirst
@@ -77,7 +85,8 @@ export class TableParser {
     const width = widthOf(cells)
     if (isTooLarge) rows.add([], this.#line, recordTooLarge)
     // A copy has no room for more cells, which would take as much memory as the row.
-    else if (width > 0) rows.add(cells.slice(0, this.#isWide ? cells.length : width), this.#line, why)
+    else if (width > 0)
+      rows.add(cells.slice(0, this.#isWide ? cells.length : width), this.#line, why)
   }
 
   /** @returns why they cannot be read */
@@ -119,7 +128,10 @@ export class TableParser {
   }
 }
 
-export async function* readTable(lines: AsyncIterable<Lines>, parser: TableParser): AsyncGenerator<Chunk> {
+export async function* readTable(
+  lines: AsyncIterable<Lines>,
+  parser: TableParser,
+): AsyncGenerator<Chunk> {
   for await (const some of lines) {
     const chunk = new Chunk<Cells>()
     parser.parse(some, chunk)
@@ -146,12 +158,19 @@ export async function findLineEnd(
     length += value?.length ?? 0
     const hasCr = isCrFirst(Buffer.concat(read), delimiters, done === true)
     if (!done && hasCr === undefined && length < maxRecordBytes) continue
-    return { hasCr: hasCr === true, blocks: prepend(read, { [Symbol.asyncIterator]: () => iterator }) }
+    return {
+      hasCr: hasCr === true,
+      blocks: prepend(read, { [Symbol.asyncIterator]: () => iterator }),
+    }
   }
 }
 
 /** Undefined if there is none, or if it may go on. */
-function isCrFirst(bytes: Buffer, delimiters: readonly string[], isAll: boolean): boolean | undefined {
+function isCrFirst(
+  bytes: Buffer,
+  delimiters: readonly string[],
+  isAll: boolean,
+): boolean | undefined {
   let isStart = true // of a cell
   let isQuoted = false
   let isOpen = false
@@ -164,7 +183,8 @@ function isCrFirst(bytes: Buffer, delimiters: readonly string[], isAll: boolean)
     }
     if (isOpen) continue
     if (character === '\n') return false
-    if (character === '\r') return at + 1 < bytes.length || isAll ? bytes[at + 1] !== 0x0a : undefined
+    if (character === '\r')
+      return at + 1 < bytes.length || isAll ? bytes[at + 1] !== 0x0a : undefined
     isStart = delimiters.includes(character)
     if (isStart) isQuoted = false
   }
@@ -189,8 +209,11 @@ function plainCell(cell: string): string | undefined {
 }
 
 const afterQuote = problem(
-  'malformed',
+  'input',
   'A cell begins with a quote, and goes on after the closing one. Write a quote in such a cell as ""',
 )
 
-const carriageReturn = problem('malformed', 'A carriage return is in a cell without quotes. Write the cell in quotes')
+const carriageReturn = problem(
+  'input',
+  'A carriage return is in a cell without quotes. Write the cell in quotes',
+)

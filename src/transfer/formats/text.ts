@@ -44,7 +44,10 @@ export function collapseWhiteSpace(text: string): string {
  * As UTF-8, without a byte order mark, which is in the first block. Bytes of UTF-8 stay as they are. A line that is not
  * of another encoding becomes one that is not UTF-8, so that its reader finds its number.
  */
-export async function* toUtf8(blocks: AsyncIterable<Buffer>, encoding: string): AsyncGenerator<Buffer> {
+export async function* toUtf8(
+  blocks: AsyncIterable<Buffer>,
+  encoding: string,
+): AsyncGenerator<Buffer> {
   if (encoding !== 'utf-8') return yield* decoded(blocks, encoding)
   let isFirst = true
   for await (const block of blocks) {
@@ -68,7 +71,11 @@ async function* decoded(blocks: AsyncIterable<Buffer>, encoding: string): AsyncG
     }
   }
   for await (const block of blocks) {
-    const bytes = rest ? Buffer.concat([rest, block]) : markedEncoding(block) === encoding ? block.subarray(2) : block
+    const bytes = rest
+      ? Buffer.concat([rest, block])
+      : markedEncoding(block) === encoding
+        ? block.subarray(2)
+        : block
     const isTooLarge = bytes.length > 2 * maxRecordBytes
     const end = endOfLines(bytes, encoding) || (isTooLarge ? bytes.length - (bytes.length % 2) : 0)
     if (end > 0) yield* decode(bytes.subarray(0, end), false)
@@ -93,7 +100,9 @@ function* decodedLines(bytes: Buffer, encoding: string): Generator<Buffer> {
     } catch (error) {
       if (!(error instanceof TypeError)) throw error
       decoder = decoderFor(encoding)
-      const lineEnd = line.subarray(endOfLines(line, encoding) === line.length ? -widthOf(encoding) : line.length)
+      const lineEnd = line.subarray(
+        endOfLines(line, encoding) === line.length ? -widthOf(encoding) : line.length,
+      )
       lines.append(Buffer.of(0xff, ...lineEnd.filter((byte) => byte !== 0)))
     }
     count += 1
@@ -127,7 +136,8 @@ function endOfLines(bytes: Buffer, encoding: string): number {
 
 /** Except in UTF-16, no encoding has the byte of a line end in another character. */
 function isLineEnd(bytes: Buffer, at: number, encoding: string): boolean {
-  const code = encoding === 'utf-16le' || encoding === 'utf-16be' ? unitAt(bytes, at, encoding) : bytes[at]
+  const code =
+    encoding === 'utf-16le' || encoding === 'utf-16be' ? unitAt(bytes, at, encoding) : bytes[at]
   return code === lineFeed || code === carriageReturn
 }
 
@@ -157,7 +167,10 @@ export interface Lines {
  *
  * @param hasCr whether CR alone ends a line, too; then no text has the CR of a CR LF
  */
-export async function* readLines(blocks: AsyncIterable<Buffer>, hasCr = false): AsyncGenerator<Lines> {
+export async function* readLines(
+  blocks: AsyncIterable<Buffer>,
+  hasCr = false,
+): AsyncGenerator<Lines> {
   let lines = noLines(1, hasCr)
   const endOf = (block: Buffer) =>
     Math.max(block.lastIndexOf(lineFeed), hasCr ? block.lastIndexOf(carriageReturn) : -1) + 1
@@ -167,7 +180,8 @@ export async function* readLines(blocks: AsyncIterable<Buffer>, hasCr = false): 
     for (let start = 0; start < bytes.length; ) {
       const at = hasCr ? lineEndIn(bytes, start) : bytes.indexOf(lineFeed, start)
       const isWhole = at - start <= maxRecordBytes // otherwise it may end within a character
-      if (!isValid && isWhole && !isUtf8(bytes.subarray(start, at))) lines.invalid.add(lines.texts.length)
+      if (!isValid && isWhole && !isUtf8(bytes.subarray(start, at)))
+        lines.invalid.add(lines.texts.length)
       // A text for each line: V8 reads it faster than a part of the text of a block.
       lines.texts.push(bytes.toString('utf8', start, at))
       const isPair = hasCr && bytes[at] === carriageReturn && bytes[at + 1] === lineFeed

@@ -31,7 +31,9 @@ export interface WantedFormats {
 export type PostedRow = PostedCell[] | undefined
 
 /** A date is counted from 1904. */
-export type PostedCell = CellValue | { value: CellValue; type?: 'error' | 'formula'; format?: string }
+export type PostedCell =
+  | CellValue
+  | { value: CellValue; type?: 'error' | 'formula'; format?: string }
 
 /** The workbook is not as hucre expects it. */
 export class DamageError extends Error {}
@@ -47,7 +49,11 @@ export class WorkbookThread {
   #pending: { resolve(reply: unknown): void; reject(reason: unknown): void } | undefined
   #failure: unknown
 
-  constructor(bytes: Uint8Array, limits: { maxRecordLength: number; maxLength: number }, signal: AbortSignal) {
+  constructor(
+    bytes: Uint8Array,
+    limits: { maxRecordLength: number; maxLength: number },
+    signal: AbortSignal,
+  ) {
     signal.throwIfAborted()
     this.#signal = signal
     this.#worker = new Worker(new URL('./workbook-worker.js', import.meta.url), {
@@ -55,12 +61,19 @@ export class WorkbookThread {
       resourceLimits: { maxOldGenerationSizeMb },
     })
     this.#worker.on('message', ({ reply, error }) => {
-      if (error) this.#pending?.reject(error.isLimit ? new LimitError(error.message) : new DamageError(error.message))
+      if (error)
+        this.#pending?.reject(
+          error.isLimit ? new LimitError(error.message) : new DamageError(error.message),
+        )
       else this.#pending?.resolve(reply)
     })
     const isMemory = (error: unknown) => systemCode(error) === 'ERR_WORKER_OUT_OF_MEMORY'
-    this.#worker.on('error', (error) => this.#fail(isMemory(error) ? new LimitError(error.message) : error))
-    this.#worker.on('exit', () => this.#fail(new Error('The thread that reads the workbook has ended')))
+    this.#worker.on('error', (error) =>
+      this.#fail(isMemory(error) ? new LimitError(error.message) : error),
+    )
+    this.#worker.on('exit', () =>
+      this.#fail(new Error('The thread that reads the workbook has ended')),
+    )
     this.#stop = () => {
       this.#fail(signal.reason)
       this.close()

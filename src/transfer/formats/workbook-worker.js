@@ -26,7 +26,9 @@ const answers = {
     const rows = []
     let length = 0
     for (let row = from; row < Math.min(to, sheet.rows.length) && length < maxLength; row += 1) {
-      const cells = sheet.rows[row].slice(0, width).map((value, column) => posted(value, row, column))
+      const cells = sheet.rows[row]
+        .slice(0, width)
+        .map((value, column) => posted(value, row, column))
       while (cells.length > 0 && cells.at(-1) === null) cells.pop()
       const size = lengthOf(cells)
       rows.push(size > workerData.maxRecordLength ? undefined : cells)
@@ -40,8 +42,13 @@ const answers = {
     for (const { column, types } of wanted) {
       if (!sheet.rows.some((row) => types.includes(typeOf(row[column] ?? null)))) continue
       const name = columnName(column)
-      const { sheets } = await read({ sheets: [index], range: `${name}1:${name}1048576`, readStyles: true })
-      for (const [key, { style }] of sheets[0].cells ?? []) if (style?.numFmt) sheet.formats.set(key, style.numFmt)
+      const { sheets } = await read({
+        sheets: [index],
+        range: `${name}1:${name}1048576`,
+        readStyles: true,
+      })
+      for (const [key, { style }] of sheets[0].cells ?? [])
+        if (style?.numFmt) sheet.formats.set(key, style.numFmt)
     }
   },
 }
@@ -93,7 +100,9 @@ function lengthOf(cells) {
 
 function typeOf(value) {
   if (value instanceof Date) return 'date'
-  return typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d|^T?\d\d:\d\d/.test(value) ? 'time' : typeof value
+  return typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d|^T?\d\d:\d\d/.test(value)
+    ? 'time'
+    : typeof value
 }
 
 /** The name of one of the first 256 columns. */

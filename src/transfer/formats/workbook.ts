@@ -1,4 +1,4 @@
-import { malformed, must, PlantsError } from '../../platform/errors.js'
+import { inputError, must, PlantsError, usageError } from '../../platform/errors.js'
 import { checkArchive, damaged, tooLarge } from './archive.js'
 import { cellOf, type Shown, shownIn } from './cells.js'
 import {
@@ -24,13 +24,20 @@ import {
   WorkbookThread,
 } from './workbook-thread.js'
 
-/** Throws `malformed` for a damaged archive, and if the sheet is not clear. */
-export async function openWorkbook(input: FormatInput, options: InputOptions): Promise<FormatReader> {
+/** Throws `input` for a damaged archive, and if the sheet is not clear. */
+export async function openWorkbook(
+  input: FormatInput,
+  options: InputOptions,
+): Promise<FormatReader> {
   const { name, signal } = input
   const bytes = await readWhole(input.blocks, maxPacked)
-  if (!bytes) throw malformed(`${name} is larger than ${maxPacked} bytes`, 'Save the sheet as CSV')
+  if (!bytes) throw inputError(`${name} is larger than ${maxPacked} bytes`, 'Save the sheet as CSV')
   const shown = shownIn(checkArchive(bytes, name))
-  const thread = new WorkbookThread(bytes, { maxRecordLength: maxRecordBytes, maxLength: maxText }, signal)
+  const thread = new WorkbookThread(
+    bytes,
+    { maxRecordLength: maxRecordBytes, maxLength: maxText },
+    signal,
+  )
   try {
     const book = new Book(thread, name, await askFor(name, () => thread.ask('sheets', undefined)))
     return { ...(await openSheet(book, shown, options)), close: () => thread.close() }
@@ -40,7 +47,11 @@ export async function openWorkbook(input: FormatInput, options: InputOptions): P
   }
 }
 
-async function openSheet(book: Book, shown: Set<Shown>, options: InputOptions): Promise<FormatReader> {
+async function openSheet(
+  book: Book,
+  shown: Set<Shown>,
+  options: InputOptions,
+): Promise<FormatReader> {
   const { source, names } = book
   const isOnly = names.length === 1
   const isRejects = isOnly && (await book.firstRows(0)).records[0]?.[0] === rejectNames[0]
@@ -49,12 +60,18 @@ async function openSheet(book: Book, shown: Set<Shown>, options: InputOptions): 
   const wanted = isRejects ? undefined : options.sheet
   const index = wanted === undefined ? await sheetOfPlants(book, rules) : namedSheet(book, wanted)
   const rows = await book.firstRows(index)
-  if (rows.records.length === 0) return { format: 'xlsx', chunks: book.chunksOf(index, 0, Infinity) }
+  if (rows.records.length === 0)
+    return { format: 'xlsx', chunks: book.chunksOf(index, 0, Infinity) }
   const found = findHeader(rows, rules)
   const { header, skipped } = headerAt(found, rows, rules, source)
   const first = found === -1 ? 0 : must(rows.lines[must(found)])
   await book.readFormats(index, wantedFormats(header, shown))
-  return { format: 'xlsx', header, skipped, chunks: book.chunksOf(index, first, header.names.length) }
+  return {
+    format: 'xlsx',
+    header,
+    skipped,
+    chunks: book.chunksOf(index, first, header.names.length),
+  }
 }
 
 /** The formats that say more than the values, of the cells of fields. */
@@ -76,9 +93,16 @@ class Book {
   readonly names: readonly string[]
   readonly #isFrom1904: boolean
 
-  constructor(thread: WorkbookThread, source: string, { names, isFrom1904 }: { names: string[]; isFrom1904: boolean }) {
+  constructor(
+    thread: WorkbookThread,
+    source: string,
+    { names, isFrom1904 }: { names: string[]; isFrom1904: boolean },
+  ) {
     if (names.length === 0)
-      throw malformed(`${source} is a ZIP archive without a sheet of Excel`, 'Save it as .xlsx, or as CSV')
+      throw inputError(
+        `${source} is a ZIP archive without a sheet of Excel`,
+        'Save it as .xlsx, or as CSV',
+      )
     this.#thread = thread
     this.source = source
     this.names = names
@@ -88,7 +112,13 @@ class Book {
   /** In which a header is searched. */
   async firstRows(index: number, maxRows?: number): Promise<Chunk<Cells>> {
     for (let from = 0; ; ) {
-      const { rows, isLast } = await this.#read({ index, from, to: from + rowsAtOnce, width: Infinity, maxRows })
+      const { rows, isLast } = await this.#read({
+        index,
+        from,
+        to: from + rowsAtOnce,
+        width: Infinity,
+        maxRows,
+      })
       const chunk = this.#chunkOf(rows, from)
       if (chunk.records.length > 0 || isLast) return chunk.slice(0, maxHeaderRows)
       from += rows.length
@@ -103,7 +133,13 @@ class Book {
     let from = after
     let isLast = false
     while (!isLast) {
-      const read = await this.#read({ index, from, to: from + rowsAtOnce, width, maxRows: undefined })
+      const read = await this.#read({
+        index,
+        from,
+        to: from + rowsAtOnce,
+        width,
+        maxRows: undefined,
+      })
       const chunk = this.#chunkOf(read.rows, from)
       if (chunk.records.length > 0) yield chunk
       from += read.rows.length
@@ -116,7 +152,11 @@ class Book {
   }
 
   #ask<T>(index: number, action: () => Promise<T>): Promise<T> {
-    return askFor(this.source, action, `Sheet ${listOf([must(this.names[index])])} of ${this.source}`)
+    return askFor(
+      this.source,
+      action,
+      `Sheet ${listOf([must(this.names[index])])} of ${this.source}`,
+    )
   }
 
   /** Leaves out blank rows. */
@@ -145,11 +185,13 @@ async function askFor<T>(source: string, action: () => Promise<T>, what = source
 }
 
 function refuseUnused(options: InputOptions, source: string): void {
-  const unused = (['format', 'encoding', 'delimiter'] as const).find((name) => options[name] !== undefined)
+  const unused = (['format', 'encoding', 'delimiter'] as const).find(
+    (name) => options[name] !== undefined,
+  )
   if (unused !== undefined)
-    throw malformed(
-      `${options.rules.optionNames[unused]} does not apply to a workbook, as ${source} is`,
-      'Leave it out',
+    throw usageError(
+      `${source} is a workbook, which has no ${unused} to choose`,
+      `Leave out --${unused}`,
     )
 }
 
@@ -159,7 +201,7 @@ function namedSheet({ names, source }: Book, wanted: string): number {
   const found = exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
   const index = found === -1 ? Number(wanted) - 1 : found
   if (names[index] !== undefined) return index
-  throw malformed(`${source} has no sheet ${listOf([wanted])}`, `Its sheets are ${listOf(names)}`)
+  throw inputError(`${source} has no sheet ${listOf([wanted])}`, `Its sheets are ${listOf(names)}`)
 }
 
 /** The only sheet, or the only one with the columns of plants. A chart cannot be read as one. */
@@ -173,9 +215,9 @@ async function sheetOfPlants(book: Book, rules: FieldRules): Promise<number> {
   }
   if (found.length === 1) return must(found[0])
   const which = found.length > 0 ? found.map((index) => must(names[index])) : names
-  throw malformed(
+  throw inputError(
     `${found.length > 0 ? 'Several' : 'None'} of the sheets of ${source} have the columns of plants: ${listOf(which)}`,
-    { code: 'chooseSheet' },
+    'Choose one with --sheet NAME, and its columns with --map',
   )
 }
 

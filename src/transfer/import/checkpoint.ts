@@ -84,7 +84,8 @@ export function parseCheckpoint(
   const parsed = parseJson(state)
   const value = 'value' in parsed ? parsed.value : undefined
   const { data } = schema.safeParse(value, { jitless: true })
-  if (data && data.position.files.length <= inputs) return { saved: data, stored: data.position.counts }
+  if (data && data.position.files.length <= inputs)
+    return { saved: data, stored: data.position.counts }
   const old = oldImport.safeParse(value, { jitless: true }).data
   return { stored: old && { created: 0, updated: 0, ...old.position?.counters } }
 }

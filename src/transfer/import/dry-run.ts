@@ -24,8 +24,12 @@ export function dryRunOf(
   onPlanned: (changes: PlannedChange[]) => Promise<void>,
 ): Pick<Store, 'write' | 'close'> {
   const db = connect(':memory:', { readOnly: false })
-  db.exec('CREATE TEMP TABLE planned (id INTEGER PRIMARY KEY, name TEXT, tag TEXT); PRAGMA temp.cache_size=-16384')
-  const find = db.prepare('SELECT id, name, tag FROM planned WHERE id IN (SELECT value FROM json_each(?))')
+  db.exec(
+    'CREATE TEMP TABLE planned (id INTEGER PRIMARY KEY, name TEXT, tag TEXT); PRAGMA temp.cache_size=-16384',
+  )
+  const find = db.prepare(
+    'SELECT id, name, tag FROM planned WHERE id IN (SELECT value FROM json_each(?))',
+  )
   const remember = db.prepare('REPLACE INTO planned (id, name, tag) VALUES (?, ?, ?)')
 
   function plannedPlants(ids: readonly bigint[]): Map<bigint, NewPlant> {
@@ -44,7 +48,10 @@ export function dryRunOf(
       const id = idOf(change)
       if (known.has(id)) continue
       const isUnknown = !isReadable && change.type === 'update' && change.patch.name == null
-      known.set(id, planned.get(id) ?? stored?.get(id) ?? (isUnknown ? { id, name: '' } : undefined))
+      known.set(
+        id,
+        planned.get(id) ?? stored?.get(id) ?? (isUnknown ? { id, name: '' } : undefined),
+      )
     }
     const plants = [...known.values()].flatMap((plant) => (plant ? { plant } : []))
     return planOf(plants, changes, maxRejected).outcomes.map((outcome, index) => {
@@ -52,11 +59,17 @@ export function dryRunOf(
       const id = idOf(change)
       if (outcome.type === 'created' || outcome.type === 'updated') seen.add(id)
       if (outcome.type !== 'rejected' || change.type !== 'create' || !seen.has(id)) return outcome
-      return rejected({ ...problem('conflict', `${twin(change)} is in the input twice`), isTwin: true })
+      return rejected({
+        ...problem('conflict', `${twin(change)} is in the input twice`),
+        isTwin: true,
+      })
     })
   }
 
-  async function write(changes: readonly Change[], { maxRejected = Infinity, signal }: WriteOptions = {}) {
+  async function write(
+    changes: readonly Change[],
+    { maxRejected = Infinity, signal }: WriteOptions = {},
+  ) {
     const outcomes: Outcome[] = []
     const planned: PlannedChange[] = []
     let left = maxRejected
@@ -67,9 +80,14 @@ export function dryRunOf(
       db.exec('BEGIN')
       for (const outcome of some) {
         if (outcome.type === 'rejected') left -= 1
-        if (outcome.type === 'created' || outcome.type === 'updated') remember.run(...valuesOf(outcome.plant))
+        if (outcome.type === 'created' || outcome.type === 'updated')
+          remember.run(...valuesOf(outcome.plant))
         if (outcome.type === 'created') planned.push({ after: outcome.plant })
-        if (outcome.type === 'updated' && outcome.before && !equalFields(outcome.before, outcome.plant))
+        if (
+          outcome.type === 'updated' &&
+          outcome.before &&
+          !equalFields(outcome.before, outcome.plant)
+        )
           planned.push({ before: outcome.before, after: outcome.plant })
       }
       db.exec('COMMIT')

@@ -2,7 +2,13 @@ import { equalFields } from '../../plant/plant.js'
 import { checkSignal } from '../../platform/clock.js'
 import { must, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { idOf, isConstraintProblem, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
+import {
+  idOf,
+  isConstraintProblem,
+  type Outcome,
+  type Problem,
+  rejected,
+} from '../../stores/common/change.js'
 import { donePrefix } from '../../stores/common/checkpoint-state.js'
 import type { OwnStore, Transaction } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
@@ -72,7 +78,11 @@ export class Importer {
 
   constructor(
     plan: ImportPlan,
-    { saved, checkpoint, names }: { saved: SavedImport; checkpoint: string | undefined; names: PlantNames | undefined },
+    {
+      saved,
+      checkpoint,
+      names,
+    }: { saved: SavedImport; checkpoint: string | undefined; names: PlantNames | undefined },
     target: ImportTarget,
     rejects: Rejects | undefined,
     observer: ImportObserver,
@@ -117,7 +127,8 @@ export class Importer {
       try {
         if (this.#rejects) assertSameLayout(reader, first, input.name)
         await this.#observer.onOpened(reader, input.name)
-        if (index > this.position.input) this.position = { ...this.position, input: index, records: 0 }
+        if (index > this.position.input)
+          this.position = { ...this.position, input: index, records: 0 }
         const parts = this.#parts(reader)
         for await (const part of readsAhead && maxErrors === Infinity ? ahead(parts) : parts) {
           if (this.rejected >= maxErrors) return
@@ -134,7 +145,8 @@ export class Importer {
   /** Marks an import that has chosen ids as complete: the same command would create its plants again. */
   async remember(now: Date): Promise<void> {
     const done = now.toISOString()
-    if (this.#choseIds) await this.#save(JSON.stringify({ done, ...this.#saved, position: this.position }))
+    if (this.#choseIds)
+      await this.#save(JSON.stringify({ done, ...this.#saved, position: this.position }))
   }
 
   /**
@@ -187,14 +199,21 @@ export class Importer {
       const first = start.records
       for (let from = 0; from < chunk.records.length; from = start.records - first) {
         const part = await this.#map(chunk.slice(from, from + maxRecords), reader, start)
-        const next = { records: start.records + part.mapped.length, nextId: part.nextIds.at(-1) ?? start.nextId }
+        const next = {
+          records: start.records + part.mapped.length,
+          nextId: part.nextIds.at(-1) ?? start.nextId,
+        }
         yield part
         start = maxErrors < Infinity ? this.position : next
       }
     }
   }
 
-  async #importPart(part: Part, reader: OpenInput, transaction: OwnStore['transaction']): Promise<void> {
+  async #importPart(
+    part: Part,
+    reader: OpenInput,
+    transaction: OwnStore['transaction'],
+  ): Promise<void> {
     const { id, isService } = this.#target
     const options = { signal: this.#io.signal, maxRejected: this.#plan.maxErrors - this.rejected }
     const changes = part.mapped.filter((one): one is MappedChange => !('error' in one))
@@ -211,7 +230,9 @@ export class Importer {
       return { ...settled, checkpoint }
     }
 
-    const { position, rejected, failure, checkpoint } = await transaction(work, { isRepeatable: true })
+    const { position, rejected, failure, checkpoint } = await transaction(work, {
+      isRepeatable: true,
+    })
     this.#checkpoint = checkpoint
     const settled = position.records - this.position.records
     if (settled > 0) this.mayHaveStored = true
@@ -221,7 +242,7 @@ export class Importer {
     this.twins += rejected.filter(({ isTwin }) => isTwin).length
     this.#observer.onProgress(this)
     await this.#observer.onRejected(rejected, must(this.#plan.inputs[position.input]).name)
-    if (failure) throw new PlantsError(failure.type, failure.message, { ...failure })
+    if (failure) throw new PlantsError(failure.kind, failure.message, { ...failure })
   }
 
   /** The inputs up to the one that is being read. */
@@ -231,7 +252,11 @@ export class Importer {
   }
 
   /** If the limit may be reached in this part, up to its first invalid record. */
-  async #map(chunk: Chunk, { header }: OpenInput, { records: done, nextId }: PartStart): Promise<Part> {
+  async #map(
+    chunk: Chunk,
+    { header }: OpenInput,
+    { records: done, nextId }: PartStart,
+  ): Promise<Part> {
     const { records, problems } = chunk
     const { isService } = this.#target
     const { input } = this.position
@@ -246,12 +271,13 @@ export class Importer {
       const { nextId: number } = mapper
       const one = problems.get(index) ?? mapper.map(raw)
       // A run that was killed may have created what has the number of a record, and is matched to it.
-      const mayCreate = one.type === 'create' || (one.type === 'update' && mapper.nextId !== number)
+      const mayCreate = !('error' in one) && (one.type === 'create' || mapper.nextId !== number)
       if (isService && mayCreate) one.key = `${this.#saved.id}-${input}-${done + index}`
       mapped.push(one)
       nextIds.push(mapper.nextId?.toString())
       if ('error' in one && records.length >= limit) break
-      if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0) await checkSignal(this.#io.signal)
+      if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0)
+        await checkSignal(this.#io.signal)
     }
     await checkSignal(this.#io.signal)
     return { chunk: chunk.slice(0, mapped.length), mapped, nextIds }
@@ -302,7 +328,15 @@ export class Importer {
     }
     const files = this.#filesUntil(reader)
     const prepared = this.#rejects?.prepare(this.position, rejections, reader)
-    const position = { input, records: records + settled, counts, nextId, numbered, files, ...prepared?.end }
+    const position = {
+      input,
+      records: records + settled,
+      counts,
+      nextId,
+      numbered,
+      files,
+      ...prepared?.end,
+    }
     return { position, rejected: rejections, bytes: prepared?.bytes, failure }
   }
 }
@@ -321,7 +355,11 @@ function withId(range: Position['numbered'], id: bigint): Position['numbered'] {
 function failureIn(outcomes: readonly Outcome[], limit: number): Problem | undefined {
   const isEnough = outcomes.filter(({ type }) => type === 'rejected').length >= limit
   for (const outcome of outcomes)
-    if (outcome.type === 'unsent' ? !isEnough : outcome.type === 'unknown' && outcome.error.type === 'unusable')
+    if (
+      outcome.type === 'unsent'
+        ? !isEnough
+        : outcome.type === 'unknown' && outcome.error.kind === 'unusable'
+    )
       return 'error' in outcome ? outcome.error : undefined
   return undefined
 }
@@ -337,7 +375,11 @@ function countOutcome(counts: Counts, outcome: Outcome): void {
 
 /** Whether the id exists. A constraint that somebody added is another conflict. */
 function isConflict(outcome: Outcome): boolean {
-  return outcome.type === 'rejected' && outcome.error.type === 'conflict' && !isConstraintProblem(outcome.error)
+  return (
+    outcome.type === 'rejected' &&
+    outcome.error.kind === 'conflict' &&
+    !isConstraintProblem(outcome.error)
+  )
 }
 
 /** Requests the next item while the caller uses the last one. */

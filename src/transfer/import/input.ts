@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto'
 import { once } from 'node:events'
-import { accessSync, constants, createReadStream, fstatSync, lstatSync, openSync, statSync } from 'node:fs'
+import {
+  accessSync,
+  constants,
+  createReadStream,
+  fstatSync,
+  lstatSync,
+  openSync,
+  statSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { pipeline, Readable } from 'node:stream'
 import type { ReadableStream } from 'node:stream/web'
@@ -9,14 +17,27 @@ import { smallestId } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
 import { checkSignal, maxTimer, within } from '../../platform/clock.js'
 
-import { isWindows, malformed, must, PlantsError, systemCode } from '../../platform/errors.js'
+import {
+  inputError,
+  isWindows,
+  must,
+  PlantsError,
+  systemCode,
+  usageError,
+} from '../../platform/errors.js'
 import { assertWritableDirectory, isSameFile } from '../../platform/files.js'
 
 import type { Io } from '../../platform/io.js'
 import { explainRead, readStdin } from '../../platform/text-files.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
-import { type FormatInput, type FormatReader, type InputOptions, incomplete, prepend } from '../formats/chunk.js'
+import {
+  type FormatInput,
+  type FormatReader,
+  type InputOptions,
+  incomplete,
+  prepend,
+} from '../formats/chunk.js'
 import { assertEncoding, isMisencoded, openFormat } from '../formats/formats.js'
 import type { Position } from './checkpoint.js'
 import { Mapper } from './map.js'
@@ -48,8 +69,8 @@ export interface OpenInput extends FormatReader {
   close(): void
 }
 
-/** Throws `malformed` for an unreadable input, or one that is the rejects file. */
-export function assertReadable({ inputs, rules }: ImportPlan, rejects: string | undefined): void {
+/** Throws `input` for an unreadable input, or one that is the rejects file. */
+export function assertReadable({ inputs }: ImportPlan, rejects: string | undefined): void {
   const target = rejects !== undefined && isThere(rejects) ? rejects : undefined
   for (const { path, name } of inputs) {
     if (path === '-') continue
@@ -61,7 +82,10 @@ export function assertReadable({ inputs, rules }: ImportPlan, rejects: string | 
       throw explainInput(name, error)
     }
     if (target !== undefined && isSameFile(path, target))
-      throw malformed(`${rules.optionNames.rejects} names the input ${name}`, 'Choose another file')
+      throw usageError(
+        `The rejects file is the input ${name}`,
+        'Choose another file with --rejects',
+      )
   }
 }
 
@@ -74,11 +98,16 @@ function isThere(rejects: string): boolean {
     if (stats === undefined) assertWritableDirectory(dirname(rejects))
     return stats !== undefined
   } catch (error) {
-    throw unwritable(`The rejects file ${rejects}`, rejects, error, { code: 'useAnotherRejectsFile' })
+    throw unwritable(
+      `The rejects file ${rejects}`,
+      rejects,
+      error,
+      'Choose another file with --rejects',
+    )
   }
 }
 
-/** Throws `malformed` for an unreadable input and an unusable header. */
+/** Throws `input` for an unreadable input and an unusable header. */
 export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<OpenInput> {
   const hash = createHash('sha256')
   let bytes = 0
@@ -86,7 +115,13 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
     hash.update(block)
     bytes += block.length
   }
-  const { result, size, close } = await openWith(input, plan, io, (content) => openFormat(content, plan), onBlock)
+  const { result, size, close } = await openWith(
+    input,
+    plan,
+    io,
+    (content) => openFormat(content, plan),
+    onBlock,
+  )
   const fingerprint = () => ({ size, bytes, hash: hash.copy().digest('base64url') })
   const closeAll = () => {
     result.close?.()
@@ -143,7 +178,11 @@ interface Opened {
   close(): void
 }
 
-async function openBlocks({ path, name }: ImportInput, onWaiting: () => void, io: Io): Promise<Opened> {
+async function openBlocks(
+  { path, name }: ImportInput,
+  onWaiting: () => void,
+  io: Io,
+): Promise<Opened> {
   const { stdin, signal } = io
   if (path === '-') {
     let isOver = false
@@ -161,9 +200,13 @@ async function openBlocks({ path, name }: ImportInput, onWaiting: () => void, io
     // Without O_NONBLOCK, opening a FIFO waits for a writer, and cannot be interrupted.
     const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const stats = fstatSync(fd)
-    const stream = stats.isFIFO() ? await pipeOf(fd) : createReadStream(path, { fd, highWaterMark: blockSize })
+    const stream = stats.isFIFO()
+      ? await pipeOf(fd)
+      : createReadStream(path, { fd, highWaterMark: blockSize })
     const close = () => void stream.on('error', () => undefined).destroy()
-    return stats.isFile() ? { blocks: stream, size: stats.size, close } : { blocks: gather(stream, signal), close }
+    return stats.isFile()
+      ? { blocks: stream, size: stats.size, close }
+      : { blocks: gather(stream, signal), close }
   } catch (error) {
     throw explainInput(name, error)
   }
@@ -180,7 +223,8 @@ async function pipeOf(fd: number): Promise<Readable> {
 
 export function explainInput(name: string, error: unknown): unknown {
   const isUrl = /^https?:\/\//i.test(name)
-  const hint = inputHints[systemCode(error) ?? ''] ?? 'Use files that contain plants, or "-" for stdin'
+  const hint =
+    inputHints[systemCode(error) ?? ''] ?? 'Use files that contain plants, or "-" for stdin'
   return explainRead(name, error, isUrl ? 'Download it first' : hint)
 }
 
@@ -190,7 +234,10 @@ const inputHints: Readonly<Record<string, string>> = {
 }
 
 /** What arrives within a moment becomes one block. Throws the reason of the signal, also while nothing arrives. */
-async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<Buffer> {
+async function* gather(
+  pieces: AsyncIterable<Uint8Array>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
   const iterator = pieces[Symbol.asyncIterator]()
   const read = () => {
     const next = iterator.next()
@@ -222,7 +269,11 @@ async function* gather(pieces: AsyncIterable<Uint8Array>, signal: AbortSignal): 
 /** In milliseconds. Two bytes, which show how all is compressed, are awaited for longer. */
 const maxDelay = 100
 
-async function* unpack(blocks: AsyncGenerator<Buffer>, name: string, signal: AbortSignal): AsyncGenerator<Buffer> {
+async function* unpack(
+  blocks: AsyncGenerator<Buffer>,
+  name: string,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
   const { value: first, done } = await blocks.next()
   if (done) return
   const all = prepend([first], blocks)
@@ -240,7 +291,11 @@ async function* unpack(blocks: AsyncGenerator<Buffer>, name: string, signal: Abo
     if (!code?.startsWith('Z')) throw error
     if (code === 'Z_BUF_ERROR') throw incomplete(name, 'compress the original again', error)
     const what = error instanceof Error ? error.message : ''
-    throw malformed(`${name} is damaged: gzip reports "${what}"`, 'Compress the original again', error)
+    throw inputError(
+      `${name} is damaged: gzip reports "${what}"`,
+      'Compress the original again',
+      error,
+    )
   }
 }
 
@@ -256,7 +311,9 @@ export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: 
 /** Reads tables and JSON documents that can be read twice, before anything is stored. */
 export async function assertEncodings(plan: ImportPlan, io: Io): Promise<void> {
   for (const input of plan.inputs.filter(isFile)) {
-    const read = async <Result>(check: (content: FormatInput, plan: ImportPlan) => Promise<Result>) => {
+    const read = async <Result>(
+      check: (content: FormatInput, plan: ImportPlan) => Promise<Result>,
+    ) => {
       const { result, close } = await openWith(input, plan, io, (content) => check(content, plan))
       close()
       return result
@@ -266,15 +323,19 @@ export async function assertEncodings(plan: ImportPlan, io: Io): Promise<void> {
 }
 
 /** To match records by their names. Of inputs that can be read twice, only the names of records without ids are kept. */
-export async function readNames(plan: ImportPlan, store: Pick<Store, 'read'> | undefined, io: Io): Promise<PlantNames> {
+export async function readNames(
+  plan: ImportPlan,
+  store: Pick<Store, 'read'> | undefined,
+  io: Io,
+): Promise<PlantNames> {
   const names = new PlantNames(plan.inputs.every(isFile))
   names.greatestId = await greatestIdIn(plan, io, names)
   try {
     await names.read(store?.read({ signal: io.signal }) ?? [])
   } catch (error) {
     if (!(error instanceof PlantsError) || error.status === undefined) throw error
-    const message = `${plan.rules.optionNames.match} name reads all plants: ${error.message}`
-    throw new PlantsError(error.type, message, { ...error, cause: error })
+    const message = `The names of all plants could not be read: ${error.message}`
+    throw new PlantsError(error.kind, message, { ...error, cause: error })
   }
   return names
 }
@@ -284,7 +345,11 @@ export async function readNames(plan: ImportPlan, store: Pick<Store, 'read'> | u
  *
  * @param names looks up those of the records that have no id
  */
-export async function greatestIdIn(plan: ImportPlan, io: Io, names?: PlantNames): Promise<bigint | undefined> {
+export async function greatestIdIn(
+  plan: ImportPlan,
+  io: Io,
+  names?: PlantNames,
+): Promise<bigint | undefined> {
   let greatest: bigint | undefined
   for (const input of plan.inputs.every(isFile) ? plan.inputs : []) {
     const reader = await openInput(input, plan, io)
@@ -327,7 +392,9 @@ export async function changedInput(
 
 async function hashOf(path: string, bytes: number, signal: AbortSignal): Promise<string> {
   const hash = createHash('sha256')
-  for await (const block of bytes > 0 ? createReadStream(path, { end: bytes - 1, highWaterMark: blockSize }) : []) {
+  for await (const block of bytes > 0
+    ? createReadStream(path, { end: bytes - 1, highWaterMark: blockSize })
+    : []) {
     hash.update(block)
     signal.throwIfAborted()
   }

@@ -1,7 +1,12 @@
 import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import type { Hint } from '../../platform/advice.js'
-import { malformed, PlantsError, reasonOf, systemReason, unlessSystemError } from '../../platform/errors.js'
+import {
+  inputError,
+  PlantsError,
+  reasonOf,
+  systemReason,
+  unlessSystemError,
+} from '../../platform/errors.js'
 import { acquireLock } from '../../platform/file-lock.js'
 import { makeFolder } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
@@ -18,7 +23,9 @@ export interface Journal extends Pick<OwnStore, 'transaction' | 'checkpoint' | '
 
 /** @throws {PlantsError} `unavailable` while another process has it open */
 export async function openJournal(id: string, options: SqliteOptions, io: Io): Promise<Journal> {
-  const state = io.env['PLANTS_STATE_DIR'] ? io.resolvePath(io.env['PLANTS_STATE_DIR']) : await io.stateFolder()
+  const state = io.env['PLANTS_STATE_DIR']
+    ? io.resolvePath(io.env['PLANTS_STATE_DIR'])
+    : await io.stateFolder()
   const folder = join(state, 'imports')
   const path = join(folder, id)
   const release = await lock(folder, path, io)
@@ -54,7 +61,9 @@ async function lock(folder: string, path: string, io: Io): Promise<() => void> {
     makeFolder(folder)
     return await acquireLock(`${path}.lock`, 0, io)
   } catch (error) {
-    throw error instanceof PlantsError && error.retryable ? new CheckpointMovedError() : unusable(path, 'used', error)
+    throw error instanceof PlantsError && error.isRetryable
+      ? new CheckpointMovedError()
+      : unusable(path, 'used', error)
   }
 }
 
@@ -88,9 +97,9 @@ function unusable(path: string, what: string, cause: unknown): unknown {
   if (cause instanceof PlantsError && cause.isInterruption) return cause
   const message = `The journal ${path}.db could not be ${what}: ${systemReason(cause) ?? reasonOf(cause)}`
   // A journal elsewhere does not know what is stored.
-  const hint: Hint = existsSync(`${path}.db`)
+  const hint = existsSync(`${path}.db`)
     ? 'Free some space. If it is damaged, remove it, and look into the service for what is stored'
-    : { code: 'setStateFolder' }
+    : 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR'
   return new PlantsError('unwritable', message, { hint, cause })
 }
 
@@ -99,21 +108,29 @@ function readOldJournal(path: string): string | undefined {
     return existsSync(path) ? readFileSync(path, 'utf8') : undefined
   } catch (error) {
     const reason = systemReason(error) ?? reasonOf(error)
-    throw malformed(`The journal ${path} could not be read: ${reason}`, 'It says what is stored: repair it', error)
+    throw inputError(
+      `The journal ${path} could not be read: ${reason}`,
+      'It says what is stored: repair it',
+      error,
+    )
   }
 }
 
 /** Not the lock, for which another process may wait. What stays, as an open file does on Windows, is removed later. */
 function removeJournal(path: string): void {
-  for (const suffix of ['.db', '.db-wal', '.db-shm']) unlessSystemError(() => rmSync(path + suffix, { force: true }))
+  for (const suffix of ['.db', '.db-wal', '.db-shm'])
+    unlessSystemError(() => rmSync(path + suffix, { force: true }))
 }
 
 /** Removes the journals of complete imports that are not among the newest ones. Leaves what is not a journal. */
 async function removeOldest(folder: string, options: SqliteOptions, io: Io): Promise<void> {
   const names = readdirSync(folder).filter((name) => name.endsWith('.db'))
   if (names.length <= maxDone) return
-  const timeOf = (name: string) => statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0
-  const byTime = names.map((name) => ({ name, time: timeOf(name) })).toSorted((one, other) => other.time - one.time)
+  const timeOf = (name: string) =>
+    statSync(join(folder, name), { throwIfNoEntry: false })?.mtimeMs ?? 0
+  const byTime = names
+    .map((name) => ({ name, time: timeOf(name) }))
+    .toSorted((one, other) => other.time - one.time)
   for (const { name } of byTime.slice(maxDone)) {
     const path = join(folder, basename(name, '.db'))
     const release = await acquireLock(`${path}.lock`, 0, io).catch(() => undefined) // in use

@@ -10,7 +10,13 @@ import {
 import { problemsOf } from '../../plant/plant-schema.js'
 import { must } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import { type Change, type ExistsPolicy, idOf, type Problem, problem } from '../../stores/common/change.js'
+import {
+  type Change,
+  type ExistsPolicy,
+  idOf,
+  type Problem,
+  problem,
+} from '../../stores/common/change.js'
 import type { Cell, Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 import { trimWhiteSpace } from '../formats/text.js'
@@ -44,7 +50,11 @@ export class Mapper {
   constructor(
     { rules, ifExists }: { rules: FieldRules; ifExists: ExistsPolicy },
     header: Header | undefined,
-    ids: { firstId?: bigint | undefined; nextId?: bigint | undefined; names?: PlantNames | undefined },
+    ids: {
+      firstId?: bigint | undefined
+      nextId?: bigint | undefined
+      names?: PlantNames | undefined
+    },
     otherFields: Map<string, number>,
   ) {
     this.#rules = rules
@@ -62,11 +72,12 @@ export class Mapper {
     if (typeof raw !== 'string') {
       const { names } = must(this.#header)
       const row = `The row has ${raw.length} ${raw.length === 1 ? 'cell' : 'cells'}`
-      if (raw.length > names.length) return problem('malformed', `${row}, but the header has ${names.length}`)
+      if (raw.length > names.length)
+        return problem('input', `${row}, but the header has ${names.length}`)
       return this.#change(this.#recordOf(raw), raw)
     }
     const parsed = parseJson(raw, { idKey: this.#rules.map.id || 'id' })
-    if ('reason' in parsed) return problem('malformed', `Not JSON: ${parsed.reason}`)
+    if ('reason' in parsed) return problem('input', `Not JSON: ${parsed.reason}`)
     const record = this.#renamed(parsed.value)
     if (isObject(record)) this.#countFields(record)
     return this.#change(record)
@@ -81,11 +92,15 @@ export class Mapper {
     if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? this.nextId
     const isPartial = this.#ifExists === 'update' && !isNumbered
     const patch = isPartial ? parsePatch(record) : parseRecord(record)
-    if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, isPartial ? 'patch' : 'record', cells)))
+    if (!patch)
+      return problem(
+        'invalid',
+        invalidPlant(this.#reasonsOf(record, isPartial ? 'patch' : 'record', cells)),
+      )
     // A service may have created a plant with the next number for the same import, before that was killed.
     if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
     if (!lacksId && this.#firstId !== undefined && patch.id >= this.#firstId) {
-      const rule = `must be below ${this.#firstId}, the first that ${this.#rules.optionNames.idFrom} next assigns`
+      const rule = `must be below ${this.#firstId}, the first that number that the import assigns`
       return problem('conflict', `The id ${patch.id} ${rule}`)
     }
     if (!isMatched && patch.name != null) this.#names?.add(patch.name, patch.id)
@@ -100,20 +115,24 @@ export class Mapper {
   #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
     if (!this.#names || typeof name !== 'string') return undefined
     return (
-      this.#names.find(name) ??
-      (this.nextId === undefined ? this.#names.unknown(name, this.#rules.optionNames) : undefined)
+      this.#names.find(name) ?? (this.nextId === undefined ? this.#names.unknown(name) : undefined)
     )
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells = []): string[] {
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
-      if (typeof cell === 'object' && (name === 'id' || cell.digits === undefined)) return [`${name} ${cell.reason}`]
+      if (typeof cell === 'object' && (name === 'id' || cell.digits === undefined))
+        return [`${name} ${cell.reason}`]
     }
     const problems = problemsOf(record, form)
     const id = isObject(record) && this.#header ? record['id'] : undefined
-    const isDate = typeof id === 'string' && /^(?:\d{4}-\d\d-\d\d(?:T.*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4})$/.test(id)
-    return isDate ? [`id must be an integer, but was the date ${JSON.stringify(id)}`, ...problems.slice(1)] : problems
+    const isDate =
+      typeof id === 'string' &&
+      /^(?:\d{4}-\d\d-\d\d(?:T.*)?|\d{1,2}[./]\d{1,2}[./]\d{2,4})$/.test(id)
+    return isDate
+      ? [`id must be an integer, but was the date ${JSON.stringify(id)}`, ...problems.slice(1)]
+      : problems
   }
 
   #recordOf(cells: Cells): Record<string, unknown> {
@@ -148,13 +167,15 @@ export class Mapper {
 
   #countFields(record: Record<string, unknown>): void {
     for (const key in record)
-      if (key !== 'id' && key !== 'name' && key !== 'tag' && !rejectNames.includes(key)) this.#count(key)
+      if (key !== 'id' && key !== 'name' && key !== 'tag' && !rejectNames.includes(key))
+        this.#count(key)
   }
 
   #count(field: string): void {
     const name = shorten(field)
     const count = this.#otherFields.get(name)
-    if (count !== undefined || this.#otherFields.size < maxOtherFields) this.#otherFields.set(name, (count ?? 0) + 1)
+    if (count !== undefined || this.#otherFields.size < maxOtherFields)
+      this.#otherFields.set(name, (count ?? 0) + 1)
   }
 }
 
@@ -174,6 +195,7 @@ function textOf(cell: Cell): Cell {
 /** In a table, zeros before an id and `.0` after it do not count. */
 function idIn(cell: string): bigint | string {
   if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
-  const { sign, digits } = /^(?<sign>-?)0*(?<digits>\d{1,19})(?:\.0{1,40})?$/.exec(trimWhiteSpace(cell))?.groups ?? {}
+  const { sign, digits } =
+    /^(?<sign>-?)0*(?<digits>\d{1,19})(?:\.0{1,40})?$/.exec(trimWhiteSpace(cell))?.groups ?? {}
   return digits === undefined ? cell : BigInt(`${sign}${digits}`)
 }

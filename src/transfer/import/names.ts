@@ -1,9 +1,8 @@
 import { getHeapStatistics } from 'node:v8'
 import { grouped, type NewPlant } from '../../plant/plant.js'
-import { malformed } from '../../platform/errors.js'
+import { inputError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { type Problem, problem } from '../../stores/common/change.js'
-import type { OptionNames } from '../formats/chunk.js'
 
 /** Plants with the same name. */
 interface Several {
@@ -32,7 +31,10 @@ export class PlantNames {
    * @param isLimited whether only the names that are looked up before are kept
    * @param maxSize in bytes, approximately
    */
-  constructor(isLimited: boolean, maxSize = Math.min(getHeapStatistics().heap_size_limit / 2, maxMapSize)) {
+  constructor(
+    isLimited: boolean,
+    maxSize = Math.min(getHeapStatistics().heap_size_limit / 2, maxMapSize),
+  ) {
     this.#isLimited = isLimited
     this.#maxSize = maxSize
   }
@@ -68,13 +70,16 @@ export class PlantNames {
     const { ids, count } = found
     const last = count > ids.length ? `${grouped(count - ids.length)} more` : ids.at(-1)
     const shown = (count > ids.length ? ids : ids.slice(0, -1)).join(', ')
-    return problem('invalid', `${grouped(count)} plants have ${described(name)}: ${shown} and ${last}`)
+    return problem(
+      'invalid',
+      `${grouped(count)} plants have ${described(name)}: ${shown} and ${last}`,
+    )
   }
 
   /** Why a record is rejected that needs a number, if there are none. */
-  unknown(name: string, { idFrom }: OptionNames): Problem {
+  unknown(name: string): Problem {
     this.hasUnknown = true
-    return problem('invalid', `No plant has ${described(name)}. To create it, add ${idFrom} next`)
+    return problem('invalid', `No plant has ${described(name)}`)
   }
 
   #keep(name: string, id: bigint | undefined): void {
@@ -86,7 +91,7 @@ export class PlantNames {
     if (this.#size <= this.#maxSize) return
     const what = `${grouped(this.#ids.size)} different names are too many to match them in the memory of this process`
     const ofPipe = 'Import from a file: then the other names of the store are not kept'
-    throw malformed(what, this.#isLimited ? 'Split the file' : ofPipe)
+    throw inputError(what, this.#isLimited ? 'Split the file' : ofPipe)
   }
 }
 

@@ -1,5 +1,5 @@
 import { tableCell } from '../../plant/records.js'
-import { errorValue, malformed } from '../../platform/errors.js'
+import { errorValue, usageError } from '../../platform/errors.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 
@@ -15,11 +15,11 @@ export interface RejectedRecord {
   isTwin?: boolean
 }
 
-/** Throws `malformed` if the rejected records of both inputs cannot be in one file. */
+/** Throws `usage` if the rejected records of both inputs cannot be in one file. */
 export function assertSameLayout(reader: FormatReader, first: FormatReader, name: string): void {
   if (rejectsHeader(reader) === rejectsHeader(first)) return
   const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
-  throw malformed(what, { code: 'importAlone' })
+  throw usageError(what, 'Import it alone, with another --rejects')
 }
 
 export function rejectsHeader({ header, delimiter = ',' }: FormatReader): string {
@@ -32,8 +32,9 @@ export function rejectsRow(
   { line, raw, error, message }: RejectedRecord,
   { header, delimiter = ',' }: FormatReader,
 ): string {
-  if (typeof raw === 'string') return lineOf(line, message, raw, error === errorValue('malformed'))
-  const kept = header?.kept.filter((column) => column < raw.length).map((column) => raw[column]) ?? []
+  if (typeof raw === 'string') return lineOf(line, message, raw, error === errorValue('usage'))
+  const kept =
+    header?.kept.filter((column) => column < raw.length).map((column) => raw[column]) ?? []
   return rowOf([String(line), message, ...kept, ...raw.slice(header?.names.length)], delimiter)
 }
 
@@ -46,7 +47,8 @@ function rowOf(cells: readonly Cell[], delimiter: string): string {
 function lineOf(line: number, message: string, raw: string, isBroken: boolean): string {
   const start = `{"rejected_line":${line},"rejected_reason":${JSON.stringify(message)}`
   const text = raw.replace(/[\r\n]/g, ' ').trim()
-  if (isBroken || !text.startsWith('{')) return `${start}${text && `,"rejected_text":${JSON.stringify(text)}`}}`
+  if (isBroken || !text.startsWith('{'))
+    return `${start}${text && `,"rejected_text":${JSON.stringify(text)}`}}`
   const members = text.slice(1, -1).replace(addedMembers, '').trim()
   return `${start}${members && `,${members}`}}`
 }

@@ -9,7 +9,7 @@ import {
   openInPlace,
   unwritable,
 } from '../../platform/atomic-file.js'
-import { malformed, systemCode } from '../../platform/errors.js'
+import { systemCode, usageError } from '../../platform/errors.js'
 import { syncFolder, targetOf } from '../../platform/files.js'
 import type { FormatReader } from '../formats/chunk.js'
 import type { Position } from './checkpoint.js'
@@ -52,7 +52,7 @@ export class Rejects {
   /** Its length after the last `append` of this run. Undefined before that, when its end may not be committed. */
   #end: number | undefined
 
-  /** @throws {PlantsError} `malformed` for a file of another owner, `unwritable` for one that cannot be created */
+  /** @throws {PlantsError} `usage` for a file of another owner, `unwritable` for one that cannot be created */
   static async open(path: string, owners: Owners, signal: AbortSignal): Promise<Rejects> {
     const stats = fs.statSync(path, { throwIfNoEntry: false })
     // Its writes block: it is only opened when a pipe has a reader.
@@ -73,18 +73,19 @@ export class Rejects {
     this.#draft = saved && this.#draftOf(saved)
     this.#oldDraft = replaced && this.#draftOf(replaced)
     if (!this.#isFile) this.#fd = given ?? this.#attempt(() => fs.openSync(path, 'a'))
-    else if (stats || (!replaced && saved?.position.rejects)) this.#fd = this.#openExisting(stats, { saved, replaced })
+    else if (stats || (!replaced && saved?.position.rejects))
+      this.#fd = this.#openExisting(stats, { saved, replaced })
     else this.#attempt(() => fs.accessSync(dirname(this.#target), fs.constants.W_OK))
   }
 
   #openExisting(stats: fs.Stats | undefined, { saved, replaced }: Owners): number {
     const { rejects: length = 0, rejectsTail: tail } = (replaced ?? saved)?.position ?? {}
-    const exists = malformed(`${this.#path} already exists, and would be overwritten`, {
-      code: 'useAnotherRejectsFile',
-      or: 'remove it',
-    })
+    const exists = usageError(
+      `${this.#path} already exists, and would be overwritten`,
+      'Choose another file with --rejects, or remove it',
+    )
     const isNew = length === 0 && stats?.isFile() === true && !this.#isDraft(stats)
-    if (stats?.isFile()) assertOwnFile(this.#path, stats, { code: 'useAnotherRejectsFile' })
+    if (stats?.isFile()) assertOwnFile(this.#path, stats, 'Choose another file with --rejects')
     if (isNew) throw exists
     const isShorter = (stats?.size ?? 0) < length
     const fd = isShorter ? undefined : this.#attempt(() => fs.openSync(this.#target, 'r+'))
@@ -95,7 +96,10 @@ export class Rejects {
     const what = isShorter
       ? 'is shorter than it was when the import was interrupted'
       : 'is not the file that the interrupted import has written'
-    throw malformed(`${this.#path} ${what}`, { code: 'restoreRejects' })
+    throw usageError(
+      `${this.#path} ${what}`,
+      'Restore the file, or add --restart, and --if-exists same for what is stored',
+    )
   }
 
   /** Whether a killed run of this import, or of the one that it replaces, has created the file. */
@@ -113,7 +117,8 @@ export class Rejects {
     if (this.#oldDraft === undefined || !this.#isFile) return
     if (this.#fd !== undefined) fs.closeSync(this.#fd)
     this.#fd = undefined
-    for (const path of [this.#target, this.#oldDraft]) this.#attempt(() => fs.rmSync(path, { force: true }))
+    for (const path of [this.#target, this.#oldDraft])
+      this.#attempt(() => fs.rmSync(path, { force: true }))
   }
 
   get hasFile(): boolean {
@@ -121,12 +126,19 @@ export class Rejects {
   }
 
   /** What `append` writes for these records, and the position after it. */
-  prepare(position: SavedRejects['position'], rejected: readonly RejectedRecord[], reader: FormatReader) {
+  prepare(
+    position: SavedRejects['position'],
+    rejected: readonly RejectedRecord[],
+    reader: FormatReader,
+  ) {
     const { rejects: length = 0, rejectsTail } = position
-    if (rejected.length === 0) return { bytes: Buffer.alloc(0), end: { rejects: length, rejectsTail } }
+    if (rejected.length === 0)
+      return { bytes: Buffer.alloc(0), end: { rejects: length, rejectsTail } }
     const isFirst = length === 0 || (!this.#isFile && this.#end === undefined) // a pipe has no header of an earlier run
     const header = isFirst ? rejectsHeader(reader) : ''
-    const bytes = Buffer.from(header + rejected.map((record) => `${rejectsRow(record, reader)}\n`).join(''))
+    const bytes = Buffer.from(
+      header + rejected.map((record) => `${rejectsRow(record, reader)}\n`).join(''),
+    )
     return { bytes, end: { rejects: length + bytes.length, rejectsTail: tailOf(bytes) } }
   }
 
@@ -134,7 +146,7 @@ export class Rejects {
    * Cuts off what was not committed, and appends. Call it when the checkpoint is saved, and commit afterwards: all is on
    * disk when it returns.
    *
-   * @throws {PlantsError} `malformed` when another process has created or changed the file
+   * @throws {PlantsError} `usage` when another process has created or changed the file
    */
   append(length: number, bytes: Buffer): void {
     if (this.#fd !== undefined) this.#write(this.#fd, length, bytes)
@@ -159,7 +171,10 @@ export class Rejects {
     const stats = fs.fstatSync(fd)
     const isChanged = stats.size < length || (this.#end !== undefined && stats.size !== this.#end)
     if (isChanged || !isNamed(this.#target, stats))
-      throw malformed(`Another process has changed ${this.#path}`, 'Restore the file, and run the same command again')
+      throw usageError(
+        `Another process has changed ${this.#path}`,
+        'Restore the file, and run the same command again',
+      )
     if (stats.size > length) this.#attempt(() => fs.ftruncateSync(fd, length))
   }
 
@@ -181,7 +196,10 @@ export class Rejects {
       for (const name of [path, this.#target]) if (stats && isNamed(name, stats)) fs.rmSync(name)
       if (systemCode(error) !== 'EEXIST') throw this.#unwritable(error)
       const hint = 'Wait for its end, move the file away, and run the same command again'
-      throw malformed(`${this.#path} was created by another process, and would be overwritten`, hint)
+      throw usageError(
+        `${this.#path} was created by another process, and would be overwritten`,
+        hint,
+      )
     }
   }
 
@@ -192,7 +210,8 @@ export class Rejects {
     const isEmpty = this.#isFile && stats.size === 0
     if (!this.#isGiven) fs.closeSync(this.#fd)
     if (isEmpty && isNamed(this.#target, stats)) fs.rmSync(this.#target)
-    if (this.#draft !== undefined && (isEmpty || length > 0)) fs.rmSync(this.#draft, { force: true })
+    if (this.#draft !== undefined && (isEmpty || length > 0))
+      fs.rmSync(this.#draft, { force: true })
   }
 
   #attempt<T>(action: () => T): T {
@@ -204,10 +223,12 @@ export class Rejects {
   }
 
   #unwritable(error: unknown): unknown {
-    return unwritable(`The rejects file ${this.#path}`, this.#target, error, {
-      code: 'useAnotherRejectsFile',
-      or: 'free some space',
-    })
+    return unwritable(
+      `The rejects file ${this.#path}`,
+      this.#target,
+      error,
+      'Choose another file with --rejects, or free some space',
+    )
   }
 }
 

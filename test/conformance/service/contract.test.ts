@@ -9,22 +9,31 @@ const all = 'create,read,update,delete'
 const fern = '{"id":1,"name":"Fern"}'
 const planted = '200 {"name":"Fern"}'
 
-test.each(['create', 'read', 'change'])('exchanges/%s.http shows what the service responds', async (name) => {
-  const path = join(import.meta.dirname, `exchanges/${name}.http`)
-  const service = await serve(['--allow', all])
-  await expect(await replay(readFileSync(path, 'utf8'), service)).toMatchFileSnapshot(path)
-})
+test.each(['create', 'read', 'change'])(
+  'exchanges/%s.http shows what the service responds',
+  async (name) => {
+    const path = join(import.meta.dirname, `exchanges/${name}.http`)
+    const service = await serve(['--allow', all])
+    await expect(await replay(readFileSync(path, 'utf8'), service)).toMatchFileSnapshot(path)
+  },
+)
 
 describe('a create', () => {
   const service = serveForAll()
   const limit = 1_048_576
   const inChunks = (...chunks: string[]): RawRequest => ({
     headers: { 'Content-Length': undefined, 'Transfer-Encoding': 'Chunked' },
-    body: [...chunks, ''].map((chunk) => `${chunk.length.toString(16)};a=b\r\n${chunk}\r\n`).join(''),
+    body: [...chunks, '']
+      .map((chunk) => `${chunk.length.toString(16)};a=b\r\n${chunk}\r\n`)
+      .join(''),
   })
 
   test.each<[string, plant: string, RawRequest]>([
-    ['a body as large as the limit', '{"id":2,"name":"Fern"}', { body: '{"id":2,"name":"Fern"}'.padEnd(limit) }],
+    [
+      'a body as large as the limit',
+      '{"id":2,"name":"Fern"}',
+      { body: '{"id":2,"name":"Fern"}'.padEnd(limit) },
+    ],
     ['chunks', '{"id":4,"name":"Fern"}', inChunks('{', '"id":4,"name":"Fern"}')],
   ])('with %s is accepted', async (_, plant, request) => {
     expect((await exchange(service(), request)).text).toBe(planted)
@@ -32,12 +41,18 @@ describe('a create', () => {
   })
 
   test.each<[text: string, RawRequest]>([
-    ['(401) This token is not accepted', { headers: { Authorization: `Bearer ${'x'.repeat(5000)}` } }],
+    [
+      '(401) This token is not accepted',
+      { headers: { Authorization: `Bearer ${'x'.repeat(5000)}` } },
+    ],
     [`(413) The body is larger than ${limit} bytes`, { body: fern.padEnd(limit + 1) }],
     [`(413) The body is larger than ${limit} bytes`, inChunks(' '.repeat(limit + 1))],
     ['The body is empty', {}],
     ['The body is not UTF-8', { body: Buffer.from('{"id":1,"name":"gr\u00fcn"}', 'latin1') }],
-    ['(422) Invalid plant: it must be an object, but was an array', { body: '['.repeat(1e5) + ']'.repeat(1e5) }],
+    [
+      '(422) Invalid plant: it must be an object, but was an array',
+      { body: '['.repeat(1e5) + ']'.repeat(1e5) },
+    ],
   ])('is rejected: %s', async (text, request) => {
     expect((await exchange(service(), request)).text).toBe(`400 ${text}`)
     expect(await storedIn(service())).not.toContain(fern)
@@ -45,7 +60,13 @@ describe('a create', () => {
 })
 
 describe('a service with --allow', () => {
-  const requests = ['POST /plants', 'GET /plants', 'GET /plants/1', 'PATCH /plants/1', 'DELETE /plants/1']
+  const requests = [
+    'POST /plants',
+    'GET /plants',
+    'GET /plants/1',
+    'PATCH /plants/1',
+    'DELETE /plants/1',
+  ]
 
   test.each([
     ['', all, '200 200 200 200 200', '/plants post get', '/plants/{id} get patch delete'],
@@ -58,7 +79,10 @@ describe('a service with --allow', () => {
     const statuses: number[] = []
     for (const line of requests) {
       const [method = '', target = ''] = line.split(' ')
-      statuses.push((await exchange(service, { method, target, body: method.startsWith('P') ? fern : '' })).status)
+      statuses.push(
+        (await exchange(service, { method, target, body: method.startsWith('P') ? fern : '' }))
+          .status,
+      )
     }
     const { body } = await exchange(service, { method: 'GET', target: '/openapi.json' })
     const paths = Object.entries<object>(JSON.parse(body).paths)
@@ -68,56 +92,80 @@ describe('a service with --allow', () => {
 
   test.each([
     ['read', 'create', '/plants', '400 (403) This service does not create plants', ''],
-    [all, 'read', '/plants', '400 (403) This token has no right to create plants', ', scope="create"'],
+    [
+      all,
+      'read',
+      '/plants',
+      '400 (403) This token has no right to create plants',
+      ', scope="create"',
+    ],
     [all, 'read', '/plants/x', '403 This token has no right to update plants', ', scope="update"'],
   ])('%s rejects a token with "%s": %s', async (allow, rights, target, text, scope) => {
     const method = target === '/plants' ? 'POST' : 'PATCH'
-    const answer = await exchange(await serve(['--allow', allow], { rights }), { method, target, body: '{' })
-    const headers = { 'www-authenticate': `Bearer realm="plants", error="insufficient_scope"${scope}` }
+    const answer = await exchange(await serve(['--allow', allow], { rights }), {
+      method,
+      target,
+      body: '{',
+    })
+    const headers = {
+      'www-authenticate': `Bearer realm="plants", error="insufficient_scope"${scope}`,
+    }
     expect(answer).toMatchObject({ text, headers })
   })
 
   test('read allows GET and HEAD, and rejects a create without a token with 401', async () => {
     const reader = await serve(['--allow', 'read'])
     expect((await exchange(reader, { method: 'PUT' })).headers['allow']).toBe('GET, HEAD')
-    expect((await exchange(reader, { headers: { Authorization: undefined } })).text).toMatch(/^400 \(401\) No bearer/)
+    expect((await exchange(reader, { headers: { Authorization: undefined } })).text).toMatch(
+      /^400 \(401\) No bearer/,
+    )
   })
 })
 
 test.each([
   ['expired', ' --expires 1ms', 'list'],
   ['was revoked', '', 'revoke 2'],
-])('a token that %s is rejected with the day, by a service that runs', async (what, flags, then) => {
-  const world = new World()
-  await world.run('tokens create') // without a valid one, no service starts
-  const token = (await world.run(`tokens create${flags}`)).out.trim()
-  const service = { ...(await serve([], { folder: world.home, env: {} })), token }
-  await exchange(service, { body: fern })
-  await world.run(`tokens ${then}`)
-  const message = `The token ${what} on \\d{4}-\\d\\d-\\d\\d`
-  const challenge = `^Bearer realm="plants", error="invalid_token", error_description="${message}"$`
-  await expect
-    .poll(() => exchange(service, { body: fern }))
-    .toMatchObject({
-      text: expect.stringMatching(`^400 \\(401\\) ${message}$`),
-      headers: { 'www-authenticate': expect.stringMatching(challenge) },
+])(
+  'a token that %s is rejected with the day, by a service that runs',
+  async (what, flags, then) => {
+    const world = new World()
+    await world.run('tokens create') // without a valid one, no service starts
+    const token = (await world.run(`tokens create${flags}`)).out.trim()
+    const service = { ...(await serve([], { folder: world.home, env: {} })), token }
+    await exchange(service, { body: fern })
+    await world.run(`tokens ${then}`)
+    const message = `The token ${what} on \\d{4}-\\d\\d-\\d\\d`
+    const challenge = `^Bearer realm="plants", error="invalid_token", error_description="${message}"$`
+    await expect
+      .poll(() => exchange(service, { body: fern }))
+      .toMatchObject({
+        text: expect.stringMatching(`^400 \\(401\\) ${message}$`),
+        headers: { 'www-authenticate': expect.stringMatching(challenge) },
+      })
+    const { err } = await world.run(`get 3 --store ${service.address}`, {
+      env: { PLANTS_TOKEN: token },
     })
-  const { err } = await world.run(`get 3 --store ${service.address}`, { env: { PLANTS_TOKEN: token } })
-  expect(err).toMatch(RegExp(`^plants: ${message} \\(status 401\\)\n`))
-})
+    expect(err).toMatch(RegExp(`^plants: ${message} \\(status 401\\)\n`))
+  },
+)
 
-test.each(['/a/b.c~d/', '/v1/plants'])('the base path %s stands before all paths', async (given) => {
-  const base = given.replace(/\/$/, '')
-  const service = await serve(['--base-path', given])
-  expect(new URL(service.address).pathname).toBe(base)
-  expect((await exchange(service, { target: `${base}/plants`, body: fern })).text).toBe(planted)
-  expect((await exchange(service, { method: 'GET', target: `${base}/openapi.json` })).status).toBe(200)
-  const nothing = `404 There is nothing at this path. The API is described at ${base}/openapi.json`
-  for (const target of ['/plantsx', '/openapi.json', base, `${base}/`, `${base}x/plants`])
-    expect((await exchange(service, { target, body: fern })).text).toBe(nothing)
-  const put = await exchange(service, { method: 'PUT', target: `${base}/plants` })
-  expect(put.headers['allow']).toBe('POST, GET, HEAD')
-})
+test.each(['/a/b.c~d/', '/v1/plants'])(
+  'the base path %s stands before all paths',
+  async (given) => {
+    const base = given.replace(/\/$/, '')
+    const service = await serve(['--base-path', given])
+    expect(new URL(service.address).pathname).toBe(base)
+    expect((await exchange(service, { target: `${base}/plants`, body: fern })).text).toBe(planted)
+    expect(
+      (await exchange(service, { method: 'GET', target: `${base}/openapi.json` })).status,
+    ).toBe(200)
+    const nothing = `404 There is nothing at this path. The API is described at ${base}/openapi.json`
+    for (const target of ['/plantsx', '/openapi.json', base, `${base}/`, `${base}x/plants`])
+      expect((await exchange(service, { target, body: fern })).text).toBe(nothing)
+    const put = await exchange(service, { method: 'PUT', target: `${base}/plants` })
+    expect(put.headers['allow']).toBe('POST, GET, HEAD')
+  },
+)
 
 /**
  * Sends the requests of a text again, and returns it with the responses of now. A request is a line such as
@@ -141,7 +189,8 @@ async function replay(text: string, service: RunningService): Promise<string> {
 async function responseTo(line: string, service: RunningService) {
   const given = line.replaceAll('TOKEN', service.token)
   const { headers, text } = await exchange(service, requestOf(given))
-  if (!/^[\da-f]{8}-[\da-z]+$/.test(headers['request-id'] ?? '')) throw new Error('A response has no Request-Id')
+  if (!/^[\da-f]{8}-[\da-z]+$/.test(headers['request-id'] ?? ''))
+    throw new Error('A response has no Request-Id')
   const shown = Object.entries(headers)
     .filter(([name, value]) => !volatile.has(name) && value !== usual[name])
     .map(([name, value]) => ` [${name}: ${value}]`)
@@ -152,7 +201,10 @@ async function responseTo(line: string, service: RunningService) {
 }
 
 const volatile = new Set(['connection', 'date', 'content-length', 'keep-alive', 'request-id'])
-const usual: Record<string, string> = { 'content-type': 'application/json', 'x-content-type-options': 'nosniff' }
+const usual: Record<string, string> = {
+  'content-type': 'application/json',
+  'x-content-type-options': 'nosniff',
+}
 
 function requestOf(line: string): RawRequest {
   const [start = '', ...parts] = line.split(' | ')

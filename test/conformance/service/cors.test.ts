@@ -9,7 +9,12 @@ const shown = ({ headers }: { headers: Record<string, string> }) =>
 const preflight = (Origin: string, target = '/plants'): RawRequest => ({
   method: 'OPTIONS',
   target,
-  headers: { Origin, 'Access-Control-Request-Method': 'POST', Authorization: undefined, 'Content-Type': undefined },
+  headers: {
+    Origin,
+    'Access-Control-Request-Method': 'POST',
+    Authorization: undefined,
+    'Content-Type': undefined,
+  },
   body: '',
 })
 const allowed = (origin: string) => [
@@ -18,12 +23,23 @@ const allowed = (origin: string) => [
 ]
 
 describe('--cors', () => {
-  const service = serveForAll(['--allow', 'create,read', '--cors', garden, '--cors', 'http://localhost:5173'])
+  const service = serveForAll([
+    '--allow',
+    'create,read',
+    '--cors',
+    garden,
+    '--cors',
+    'http://localhost:5173',
+  ])
 
   test('answers a preflight of an origin without a token', async () => {
     for (const target of ['/plants', '/plants/1', '/openapi.json']) {
       const answer = await exchange(service(), preflight(garden, target))
-      expect([answer.status, answer.body, answer.headers['content-length']]).toEqual([204, '', undefined])
+      expect([answer.status, answer.body, answer.headers['content-length']]).toEqual([
+        204,
+        '',
+        undefined,
+      ])
       expect(shown(answer).toSorted()).toEqual([
         ['access-control-allow-headers', 'Authorization, Content-Type, Idempotency-Key, Accept'],
         ['access-control-allow-methods', 'GET, POST, PATCH, DELETE'],
@@ -53,7 +69,11 @@ describe('--cors', () => {
 
   test('lets the origin read a stream', async () => {
     const { token, address } = service()
-    const headers = { Accept: 'application/x-ndjson', Authorization: `Bearer ${token}`, Origin: garden }
+    const headers = {
+      Accept: 'application/x-ndjson',
+      Authorization: `Bearer ${token}`,
+      Origin: garden,
+    }
     const response = await fetch(`${address}/plants`, { headers })
     expect([response.status, await response.text()]).toEqual([200, '{"id":1,"name":"Fern"}\n'])
     expect([...response.headers]).toEqual(expect.arrayContaining(allowed(garden)))
@@ -67,13 +87,20 @@ describe('--cors', () => {
     const answer = await (await connectTo(place))
       .send(`${bytes.replace(/\r\n\r\n.*$/s, '')}\r\n\r\nno chunk\r\n`)
       .answer()
-    expect(answer).toMatchObject({ status: 400, headers: { 'access-control-allow-origin': garden, vary: 'Origin' } })
+    expect(answer).toMatchObject({
+      status: 400,
+      headers: { 'access-control-allow-origin': garden, vary: 'Origin' },
+    })
   })
 
   test('allows no other origin', async () => {
     for (const origin of ['https://other.example', 'https://garden.example:444', 'null', '*']) {
       const { status, headers } = await exchange(service(), preflight(origin))
-      expect([status, headers['access-control-allow-origin'], headers['vary']]).toEqual([405, undefined, 'Origin'])
+      expect([status, headers['access-control-allow-origin'], headers['vary']]).toEqual([
+        405,
+        undefined,
+        'Origin',
+      ])
       const answer = await exchange(service(), { headers: { Origin: origin }, body: '{' })
       expect(shown(answer)).toEqual([['vary', 'Origin']])
     }
@@ -92,8 +119,11 @@ test('without --cors, there are no such headers', async () => {
   expect([status, shown({ headers })]).toEqual([405, []])
 })
 
-test.each(['https://garden.example/', 'null', ''])('--cors must be an origin, not "%s"', async (origin) => {
-  const { code, err } = await new World().run(['serve', '--cors', origin])
-  const message = '--cors must be an origin without a path, or *, but was '
-  expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`plants: ${message}`) })
-})
+test.each(['https://garden.example/', 'null', ''])(
+  '--cors must be an origin, not "%s"',
+  async (origin) => {
+    const { code, err } = await new World().run(['serve', '--cors', origin])
+    const message = '--cors must be an origin without a path, or *, but was '
+    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining(`plants: ${message}`) })
+  },
+)

@@ -1,7 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { pages } from '../../helpers/documents.js'
-import { connectTo, exchange, RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
+import {
+  connectTo,
+  exchange,
+  RawConnection,
+  type RawRequest,
+  requestBytes,
+} from '../../helpers/raw-http.js'
 import { serve, serveForAll, testToken } from '../../helpers/service.js'
 
 // What a service makes of odd bytes, and of those that are not HTTP/1.1.
@@ -42,11 +48,17 @@ const created = (before = 0) => `200 {"name":"Fern ${id - before}"}`
 async function textsOn(connection: RawConnection): Promise<string[]> {
   const answers = await connection.answers()
   for (const { headers } of answers)
-    expect(headers).toMatchObject({ 'content-type': 'application/json', 'x-content-type-options': 'nosniff' })
+    expect(headers).toMatchObject({
+      'content-type': 'application/json',
+      'x-content-type-options': 'nosniff',
+    })
   return answers.map(({ text }) => text)
 }
 
-async function textsFor(bytes: string, { isHalfClosed = false, of = service } = {}): Promise<string[]> {
+async function textsFor(
+  bytes: string,
+  { isHalfClosed = false, of = service } = {},
+): Promise<string[]> {
   const connection = (await connectTo(of().place)).send(bytes)
   return textsOn(isHalfClosed ? connection.end() : connection)
 }
@@ -58,7 +70,9 @@ async function isServed(): Promise<void> {
 
 /** Stores a plant with the id of the last create, which must not exist. */
 async function isNotStored(): Promise<void> {
-  expect((await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).text).toBe('200 {"name":"Moss"}')
+  expect((await exchange(service(), { body: `{"id":${id},"name":"Moss"}` })).text).toBe(
+    '200 {"name":"Moss"}',
+  )
 }
 
 const malformed = {
@@ -84,13 +98,29 @@ const cutShort = {
 const rejected: [title: string, bytes: string, text: string][] = [
   ['chunk extensions without end', inChunks(`16;${'x'.repeat(20_000)}`), broken],
   ['trailers without end', inChunks(whole.replace(/\r\n$/, 'x: y\r\n'.repeat(20_000))), tooLarge],
-  ['headers larger than the limit', head(...Array<string>(4000).fill('X: abcdef'), length) + plant, tooLarge],
+  [
+    'headers larger than the limit',
+    head(...Array<string>(4000).fill('X: abcdef'), length) + plant,
+    tooLarge,
+  ],
   ['101 header lines', `${head(...Array<string>(97).fill('X: a'), length)}${plant}`, tooLarge],
-  ['a path larger than the limit', `POST /${'a'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`, tooLarge],
+  [
+    'a path larger than the limit',
+    `POST /${'a'.repeat(17_000)} HTTP/1.1\r\nHost: x\r\n\r\n`,
+    tooLarge,
+  ],
   ['no Host', requestOf({ headers: { Host: undefined }, body: plant.padEnd(1_000_000) }), noHost],
   ['two equal Hosts', requestOf({ headers: { Host: ['x', 'x'] }, body: plant }), badHost],
-  ['two Hosts in HTTP/1.0', requestOf({ headers: { Host: ['x', 'y'] } }).replace('HTTP/1.1', 'HTTP/1.0'), badHost],
-  ['two Hosts of another method', requestOf({ method: 'GET', headers: { Host: ['x', 'y'] } }), badHost],
+  [
+    'two Hosts in HTTP/1.0',
+    requestOf({ headers: { Host: ['x', 'y'] } }).replace('HTTP/1.1', 'HTTP/1.0'),
+    badHost,
+  ],
+  [
+    'two Hosts of another method',
+    requestOf({ method: 'GET', headers: { Host: ['x', 'y'] } }),
+    badHost,
+  ],
   ...[
     'a b',
     'x, y',
@@ -106,13 +136,19 @@ const rejected: [title: string, bytes: string, text: string][] = [
     'x\\y',
     '"x"',
     'ä',
-  ].map((host): [string, string, string] => [`the Host ${host}`, requestOf({ headers: { Host: host } }), badHost]),
+  ].map((host): [string, string, string] => [
+    `the Host ${host}`,
+    requestOf({ headers: { Host: host } }),
+    badHost,
+  ]),
 ]
 
 describe('what is no request is rejected, and the next one is served:', () => {
   test.each([
     ...Object.entries(malformed).map(([title, bytes]) => [title, bytes, broken, false] as const),
-    ...Object.entries(cutShort).map(([title, bytes]) => [`${title}, cut short`, bytes, broken, true] as const),
+    ...Object.entries(cutShort).map(
+      ([title, bytes]) => [`${title}, cut short`, bytes, broken, true] as const,
+    ),
     ...rejected.map((row) => [...row, false] as const),
   ])('%s', async (_, bytes, expected, isHalfClosed) => {
     expect([[], [expected]]).toContainEqual(await textsFor(bytes, { isHalfClosed }))
@@ -130,7 +166,9 @@ describe('what is no request is rejected, and the next one is served:', () => {
       title,
       (await textsFor(bytes, { of: hasty }))[0] ?? late,
     ])
-    expect(await Promise.all(results)).toEqual(Object.keys(unfinished).map((title) => [title, late]))
+    expect(await Promise.all(results)).toEqual(
+      Object.keys(unfinished).map((title) => [title, late]),
+    )
     await isServed()
   })
 
@@ -140,7 +178,9 @@ describe('what is no request is rejected, and the next one is served:', () => {
   ])('a byte now and then is too slow for %s', async (_, bytes) => {
     const connection = await connectTo(hasty().place)
     const texts = textsOn(connection.send(bytes))
-    await expect.poll(() => connection.socket.readableEnded || !connection.socket.write(' ')).toBe(true)
+    await expect
+      .poll(() => connection.socket.readableEnded || !connection.socket.write(' '))
+      .toBe(true)
     expect([[], [late]]).toContainEqual(await texts)
     await isServed()
   })
@@ -150,15 +190,21 @@ test('1000 connections at once, of which --connection-limit lets 50 in, do no ha
   const service = await serve(['--connection-limit', '50'])
   const connections = Array.from({ length: 1000 }, () => new RawConnection(service.place))
   // One that was let in gets a 408 before it is closed.
-  const isClosed = ({ socket }: RawConnection) => socket.bytesRead === 0 && (socket.readableEnded || socket.destroyed)
+  const isClosed = ({ socket }: RawConnection) =>
+    socket.bytesRead === 0 && (socket.readableEnded || socket.destroyed)
   await expect.poll(() => connections.filter(isClosed).length).toBe(950)
   for (const { socket } of connections) socket.destroy()
-  const status = async () => (await exchange(service, { body: plant }).catch(() => undefined))?.status
+  const status = async () =>
+    (await exchange(service, { body: plant }).catch(() => undefined))?.status
   await expect.poll(status).toBe(200)
 })
 
 test('a client reads for how long it may keep an idle connection, which a proxy must close before', async () => {
-  for (const request of [{ body: plant }, { target: '/nope' }, { method: 'GET', target: '/openapi.json' }])
+  for (const request of [
+    { body: plant },
+    { target: '/nope' },
+    { method: 'GET', target: '/openapi.json' },
+  ])
     expect((await exchange(service(), request)).headers).toMatchObject({
       connection: 'keep-alive',
       'keep-alive': 'timeout=65',
@@ -170,7 +216,10 @@ test('a client reads for how long it may keep an idle connection, which a proxy 
 
 test('bodies that break off leave no trace', async () => {
   const service = await serve(['--body-limit', '1KiB'])
-  const half = requestBytes(testToken, { headers: { 'Content-Length': '1000' }, body: ' '.repeat(900) })
+  const half = requestBytes(testToken, {
+    headers: { 'Content-Length': '1000' },
+    body: ' '.repeat(900),
+  })
   for (let count = 0; count < 100; count += 1) {
     const connection = await connectTo(service.place)
     await connection.send(half).end().answers()
@@ -181,15 +230,24 @@ test('bodies that break off leave no trace', async () => {
 
 describe('an odd request is answered:', () => {
   test.each<[string, () => string]>([
-    ['100 header lines', () => next({ headers: { X: Array<string>(95).fill('a'), Connection: 'close' } })],
+    [
+      '100 header lines',
+      () => next({ headers: { X: Array<string>(95).fill('a'), Connection: 'close' } }),
+    ],
     ...['', 'x:', 'x_1.example:80', '[::1]:4010', '[v1.a:b]', 'x%20y', "a!$&'()*+,;=~"].map(
       (host): [string, () => string] => [
         `the Host ${host || 'without a value'}`,
         () => next({ headers: { Host: host, Connection: 'close' } }),
       ],
     ),
-    ['HTTP/1.0 without a Host', () => next({ headers: { Host: undefined } }).replace('HTTP/1.1', 'HTTP/1.0')],
-    ['an unknown Expect, which is ignored', () => next({ headers: { Expect: 'tea', Connection: 'close' } })],
+    [
+      'HTTP/1.0 without a Host',
+      () => next({ headers: { Host: undefined } }).replace('HTTP/1.1', 'HTTP/1.0'),
+    ],
+    [
+      'an unknown Expect, which is ignored',
+      () => next({ headers: { Expect: 'tea', Connection: 'close' } }),
+    ],
   ])('%s', async (_, bytes) => {
     expect(await textsFor(bytes())).toEqual([created()])
   })
@@ -224,7 +282,9 @@ describe('nothing is stored behind a response that closes the connection (RFC 91
   test('a megabyte of other requests, which the log leaves out', async () => {
     expect(await textsFor(next(close) + next().repeat(5000))).toEqual([created(1)])
     const { headers } = await exchange(service(), { method: 'GET', target: '/nope' })
-    await expect.poll(() => service().log.map(({ requestId }) => requestId)).toContain(headers['request-id'])
+    await expect
+      .poll(() => service().log.map(({ requestId }) => requestId))
+      .toContain(headers['request-id'])
     expect(service().log.filter(({ code }) => code === 'HPE_CLOSED_CONNECTION')).toEqual([])
     await isNotStored()
   })
@@ -233,7 +293,11 @@ describe('nothing is stored behind a response that closes the connection (RFC 91
 describe('each request gets one response, its own:', () => {
   test('a create that was rejected before its body broke', async () => {
     const connection = await connectTo(service().place)
-    const headers = { Authorization: 'Bearer wrong', 'Transfer-Encoding': 'chunked', 'Content-Length': undefined }
+    const headers = {
+      Authorization: 'Bearer wrong',
+      'Transfer-Encoding': 'chunked',
+      'Content-Length': undefined,
+    }
     expect((await connection.send(requestOf({ headers })).answer())?.body).toContain('401')
     expect(await connection.send('no chunk\r\n').answers()).toEqual([])
   })
@@ -244,7 +308,12 @@ describe('each request gets one response, its own:', () => {
   ])('%i, and then comes a body that looks like a create: %j', async (status, request) => {
     const inside = next()
     const connection = await connectTo(service().place)
-    connection.send(requestOf({ ...request, headers: { ...request.headers, 'Content-Length': `${inside.length}` } }))
+    connection.send(
+      requestOf({
+        ...request,
+        headers: { ...request.headers, 'Content-Length': `${inside.length}` },
+      }),
+    )
     expect(await connection.answer()).toMatchObject({ status, headers: { connection: 'close' } })
     connection.send(inside + requestOf({ target: '/nope' }))
     expect(await textsOn(connection)).toEqual([])

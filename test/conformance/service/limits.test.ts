@@ -12,8 +12,23 @@ import type { Store } from '../../../src/stores/common/store.js'
 import { rights, type TokenStore } from '../../../src/stores/common/token-store.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { takeTime } from '../../helpers/plant-service.js'
-import { connectTo, exchange, type RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { created, gate, limits, noTokens, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import {
+  connectTo,
+  exchange,
+  type RawConnection,
+  type RawRequest,
+  requestBytes,
+} from '../../helpers/raw-http.js'
+import {
+  created,
+  gate,
+  limits,
+  noTokens,
+  quick,
+  serveStore,
+  testCaller,
+  testToken,
+} from '../../helpers/service.js'
 import { collectGarbage } from '../../helpers/store.js'
 
 type Handler = (response: ServerResponse) => Promise<void>
@@ -22,7 +37,11 @@ const fern = '{"id":1,"name":"Fern"}'
 const create = requestBytes(testToken, { body: fern })
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index)
 const get = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
-const description: RawRequest = { method: 'GET', target: '/openapi.json', headers: { Authorization: undefined } }
+const description: RawRequest = {
+  method: 'GET',
+  target: '/openapi.json',
+  headers: { Authorization: undefined },
+}
 
 async function slowService() {
   const creates = gate()
@@ -62,7 +81,12 @@ describe('requests that wait on one connection', () => {
     expect(creates.waiting).toBe(16)
   })
 
-  const closedLine = (reason: string) => ({ level: 'info', outcome: 'closed', from: '127.0.0.1', reason })
+  const closedLine = (reason: string) => ({
+    level: 'info',
+    outcome: 'closed',
+    from: '127.0.0.1',
+    reason,
+  })
   const outcomesIn = (log: string) =>
     log.split('\n').flatMap((line) => (line.includes('"outcome"') ? [JSON.parse(line)] : []))
 
@@ -94,7 +118,9 @@ describe('requests that wait on one connection', () => {
     const connection = await connectTo(service.place)
     connection.send(Buffer.concat(Array.from({ length: 17 }, () => create)))
     expect(await connection.answers()).toEqual([])
-    expect(outcomesIn(service.log())).toMatchObject([closedLine('More than 16 unanswered requests')])
+    expect(outcomesIn(service.log())).toMatchObject([
+      closedLine('More than 16 unanswered requests'),
+    ])
     expect(creates.waiting).toBe(0)
   })
 
@@ -108,7 +134,9 @@ describe('requests that wait on one connection', () => {
     for (let count = 0; count < before; count += 1) connection.send(create)
     await expect.poll(() => lookups.waiting).toBe(Math.min(before, 1))
     const size = 32 * 1_048_576 // more than the system keeps
-    connection.send(requestBytes(testToken, { headers: { 'Content-Length': `${size}` } })).send(Buffer.alloc(size))
+    connection
+      .send(requestBytes(testToken, { headers: { 'Content-Length': `${size}` } }))
+      .send(Buffer.alloc(size))
     let last = -1
     const isStill = () => {
       const isSame = bytesRead() === last
@@ -120,7 +148,9 @@ describe('requests that wait on one connection', () => {
     lookups.open()
     for (let count = 0; count < before; count += 1)
       expect((await connection.answer())?.text).toBe('200 {"name":"Fern"}')
-    expect((await connection.answer())?.text).toBe('400 (413) The body is larger than 1048576 bytes')
+    expect((await connection.answer())?.text).toBe(
+      '400 (413) The body is larger than 1048576 bytes',
+    )
   })
 })
 
@@ -139,11 +169,14 @@ describe('a client that closes its side', () => {
 
 describe('a client that does not read its response', () => {
   const size = 32 * 1_048_576
-  const large: Handler = async (response) => respond(response, { status: 200, body: Buffer.alloc(size) })
+  const large: Handler = async (response) =>
+    respond(response, { status: 200, body: Buffer.alloc(size) })
 
   const losesConnection = async (act: (socket: Socket) => void, tls?: Tls) => {
     const { server, place } = await serverOf(large, 300, tls)
-    const socket = tls ? connectSecurely({ ...place, ca: tls.cert }) : connect({ ...place, allowHalfOpen: true })
+    const socket = tls
+      ? connectSecurely({ ...place, ca: tls.cert })
+      : connect({ ...place, allowHalfOpen: true })
     onTestFinished(() => void socket.destroy())
     socket.on('error', () => undefined).write(get)
     await once(server, 'request')
@@ -159,8 +192,9 @@ describe('a client that does not read its response', () => {
     ['sends a byte now and then', (socket) => void socket.write(' ')],
   ])('and %s, loses its connection after the time-out', (_, act) => losesConnection(act))
 
-  test.runIf(hasOpenssl)('loses its connection after the time-out over TLS too (needs openssl)', () =>
-    losesConnection(() => undefined, certificate({ names: ['IP:127.0.0.1'] })),
+  test.runIf(hasOpenssl)(
+    'loses its connection after the time-out over TLS too (needs openssl)',
+    () => losesConnection(() => undefined, certificate({ names: ['IP:127.0.0.1'] })),
   )
 
   test('at once, but goes on to read, is waited for', async () => {
@@ -212,32 +246,38 @@ describe('what one token holds', () => {
   test.each<[string, RawRequest, number]>([
     ['creates', { body: fern }, 8],
     ['lists', { method: 'GET' }, 6],
-  ])('in responses of %s that are not read is at most 64 MiB: then nothing is done', async (_, request, fitting) => {
-    let asked = 0
-    const plant = { id: 1n, name }
-    const read = async function* () {
-      asked += 1
-      yield [plant]
-    }
-    const write: Store['write'] = async () => {
-      asked += 1
-      return [{ type: 'created', plant }]
-    }
-    const service = await serveStore({ ...quick, read, write }, { timeout: 1 })
-    const unread: RawConnection[] = []
-    for (let count = 0; count < fitting; count += 1) {
-      const connection = await connectTo(service.place)
-      connection.socket.pause()
-      unread.push(connection.send(requestBytes(testToken, request)))
-      await expect.poll(() => service.log().match(/"status":200/g)?.length).toBe(count + 1)
-    }
-    const { text, headers } = await exchange(service, request)
-    expect([text, headers['retry-after']]).toEqual(['503 The service is busy, and nothing was stored', '1'])
-    expect(asked).toBe(fitting)
-    expect((await exchange(service, description)).status).toBe(200)
-    for (const { socket } of unread) socket.resetAndDestroy()
-    await expect.poll(async () => (await exchange(service, request)).status).toBe(200)
-  })
+  ])(
+    'in responses of %s that are not read is at most 64 MiB: then nothing is done',
+    async (_, request, fitting) => {
+      let asked = 0
+      const plant = { id: 1n, name }
+      const read = async function* () {
+        asked += 1
+        yield [plant]
+      }
+      const write: Store['write'] = async () => {
+        asked += 1
+        return [{ type: 'created', plant }]
+      }
+      const service = await serveStore({ ...quick, read, write }, { timeout: 1 })
+      const unread: RawConnection[] = []
+      for (let count = 0; count < fitting; count += 1) {
+        const connection = await connectTo(service.place)
+        connection.socket.pause()
+        unread.push(connection.send(requestBytes(testToken, request)))
+        await expect.poll(() => service.log().match(/"status":200/g)?.length).toBe(count + 1)
+      }
+      const { text, headers } = await exchange(service, request)
+      expect([text, headers['retry-after']]).toEqual([
+        '503 The service is busy, and nothing was stored',
+        '1',
+      ])
+      expect(asked).toBe(fitting)
+      expect((await exchange(service, description)).status).toBe(200)
+      for (const { socket } of unread) socket.resetAndDestroy()
+      await expect.poll(async () => (await exchange(service, request)).status).toBe(200)
+    },
+  )
 
   test.each([
     ['plants', '/plants/1', 64],
@@ -251,7 +291,8 @@ describe('what one token holds', () => {
       await read
       done += 1
     }
-    const get = (ids: readonly bigint[]) => wait().then(() => new Map(ids.map((id) => [id, { id, name: 'Fern' }])))
+    const get = (ids: readonly bigint[]) =>
+      wait().then(() => new Map(ids.map((id) => [id, { id, name: 'Fern' }])))
     const read = async function* () {
       await wait()
       yield []
@@ -290,14 +331,22 @@ describe('one token does not keep out another', () => {
     expect([busy.status, busy.headers['retry-after']]).toEqual([503, '1'])
     searches.open()
     const statuses = (await Promise.all([...answers, other])).map(({ status }) => status)
-    expect(statuses.toSorted()).toEqual([...Array<number>(5).fill(200), ...Array<number>(56).fill(503)])
+    expect(statuses.toSorted()).toEqual([
+      ...Array<number>(5).fill(200),
+      ...Array<number>(56).fill(503),
+    ])
   })
 
   test('with bodies that do not end', async () => {
     const service = await serveStore(quick, { openTokenSource })
     const size = limits.bodyLimit
-    const slow = requestBytes(testToken, { headers: { 'Content-Length': `${size}` }, body: ' '.repeat(size - 1) })
-    const connections = await Promise.all(Array.from({ length: 80 }, () => connectTo(service.place)))
+    const slow = requestBytes(testToken, {
+      headers: { 'Content-Length': `${size}` },
+      body: ' '.repeat(size - 1),
+    })
+    const connections = await Promise.all(
+      Array.from({ length: 80 }, () => connectTo(service.place)),
+    )
     for (const connection of connections) connection.send(slow)
     const sent = () => connections.filter(({ socket }) => socket.writableLength === 0).length
     await expect.poll(sent).toBeGreaterThanOrEqual(64)
@@ -317,19 +366,27 @@ describe('one token does not keep out another', () => {
       revokedAt: undefined,
     }
     const valid = digestOf(testToken)
-    const find: TokenStore['find'] = async (digest) => (valid.equals(digest) ? token : lookups.wait())
+    const find: TokenStore['find'] = async (digest) =>
+      valid.equals(digest) ? token : lookups.wait()
     const now = () => performance.now() + passed
     const service = await serveStore(quick, {
       openTokenSource: async () => tokensOfStore({ ...noTokens, find }, now, Date.now, 30_000),
     })
     const ask = (at: number) => exchange({ ...service, token: `made-up-${at}` }, { body: fern })
-    const [wrong, late] = [upTo(32).map(ask), await Promise.all(upTo(8).map(() => connectTo(service.place)))]
+    const [wrong, late] = [
+      upTo(32).map(ask),
+      await Promise.all(upTo(8).map(() => connectTo(service.place))),
+    ]
     await expect.poll(() => lookups.waiting).toBe(32)
-    for (const [at, connection] of late.entries()) connection.send(requestBytes(`late-${at}`, { body: fern }))
+    for (const [at, connection] of late.entries())
+      connection.send(requestBytes(`late-${at}`, { body: fern }))
     for (let turn = 0; turn < 5; turn += 1) await exchange(service, description)
     passed = 5000
     for (const connection of late)
-      expect(await connection.answer()).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+      expect(await connection.answer()).toMatchObject({
+        status: 503,
+        headers: { 'retry-after': '1' },
+      })
     const first = exchange(service, { body: fern })
     for (let turn = 0; turn < 5; turn += 1) await exchange(service, description)
     expect(lookups.waiting).toBe(32)
@@ -355,7 +412,9 @@ describe('a body in chunks', () => {
       return heapUsed + arrayBuffers
     }
     const before = used()
-    connection.send(requestBytes(testToken, { headers: chunked })).send('1\r\n \r\n'.repeat(200_000))
+    connection
+      .send(requestBytes(testToken, { headers: chunked }))
+      .send('1\r\n \r\n'.repeat(200_000))
     await expect.poll(() => connection.socket.writableLength).toBe(0)
     for (let turn = 0; turn < 20; turn += 1) await probe.send(get).answer()
     expect(used() - before).toBeLessThan(20_000_000)
@@ -366,26 +425,36 @@ describe('a body in chunks', () => {
 test.each([
   ['(401)', 'wrong', {}],
   ['(415)', testToken, { 'Content-Type': 'text/plain' }],
-])('a slow body that is rejected with %s takes no memory from the others', async (error, token, headers) => {
-  const service = await serveStore(quick, { limits: { ...limits, bodyLimit: 1000 } })
-  const slow = requestBytes(token, { headers: { ...headers, 'Content-Length': '1000' }, body: ' '.repeat(990) })
-  for (let count = 0; count < 64; count += 1)
-    expect((await (await connectTo(service.place)).send(slow).answer())?.text).toContain(error)
-  expect((await exchange(service, { body: fern.padEnd(1000) })).status).toBe(200)
-})
+])(
+  'a slow body that is rejected with %s takes no memory from the others',
+  async (error, token, headers) => {
+    const service = await serveStore(quick, { limits: { ...limits, bodyLimit: 1000 } })
+    const slow = requestBytes(token, {
+      headers: { ...headers, 'Content-Length': '1000' },
+      body: ' '.repeat(990),
+    })
+    for (let count = 0; count < 64; count += 1)
+      expect((await (await connectTo(service.place)).send(slow).answer())?.text).toContain(error)
+    expect((await exchange(service, { body: fern.padEnd(1000) })).status).toBe(200)
+  },
+)
 
 test('bodies whose tokens are looked up take no room from one another, and are read on when that is done', async () => {
   const lookups = gate()
   const openTokenSource = async () => (token: string) =>
     lookups.wait().then(() => (token === testToken ? testCaller : undefined))
-  const service = await serveStore(quick, { openTokenSource, limits: { ...limits, bodyLimit: 200_000 } })
+  const service = await serveStore(quick, {
+    openTokenSource,
+    limits: { ...limits, bodyLimit: 200_000 },
+  })
   const headers = { 'Content-Length': '150000' }
   const tokens = [...Array<string>(80).fill('wrong'), ...Array<string>(10).fill(testToken)]
   const connections = await Promise.all(tokens.map(() => connectTo(service.place)))
   for (const [at, token] of tokens.entries())
     connections[at]?.send(requestBytes(token, { headers, body: fern.padEnd(149_999) }))
   await expect.poll(() => lookups.waiting).toBe(90)
-  for (let turn = 0; turn < 20; turn += 1) expect((await exchange(service, description)).status).toBe(200)
+  for (let turn = 0; turn < 20; turn += 1)
+    expect((await exchange(service, description)).status).toBe(200)
   lookups.open()
   for (const [at, token] of tokens.entries()) {
     const text = (await connections[at]?.send(' ').answer())?.text
@@ -395,7 +464,8 @@ test('bodies whose tokens are looked up take no room from one another, and are r
 
 test('a token that is revoked while the body comes is rejected', async () => {
   let isRevoked = false
-  const openTokenSource = async () => (token: string) => (token === testToken && !isRevoked ? testCaller : undefined)
+  const openTokenSource = async () => (token: string) =>
+    token === testToken && !isRevoked ? testCaller : undefined
   const now = () => performance.now() + (isRevoked ? 1000 : 0)
   const connection = await connectTo((await serveStore(quick, { openTokenSource, now })).place)
   const headers = { Expect: '100-continue', 'Content-Length': `${fern.length}` }

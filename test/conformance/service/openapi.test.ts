@@ -8,10 +8,20 @@ import { runPlants } from '../../helpers/run.js'
 import { serve } from '../../helpers/service.js'
 
 type Schema = Parameters<typeof fromJSONSchema>[0]
-type Content = Record<'application/json', { schema: Schema; examples?: Record<string, { value: unknown }> }>
+type Content = Record<
+  'application/json',
+  { schema: Schema; examples?: Record<string, { value: unknown }> }
+>
 
 interface Operation {
-  parameters: { name: string; in: string; required: boolean; description: string; schema: Schema; example: string }[]
+  parameters: {
+    name: string
+    in: string
+    required: boolean
+    description: string
+    schema: Schema
+    example: string
+  }[]
   requestBody: { content: Content }
   responses: Record<string, { content: Content }>
 }
@@ -72,14 +82,18 @@ describe('the description of the interface', () => {
     const body = '{"name":"Fern 1"}'
     const { status } = await exchange(service, { method: 'PATCH', target: '/plants/2', body })
     const { patch, delete: remove } = description.paths['/plants/{id}']
-    const listed = [patch, remove].map((operation: Operation) => Object.keys(operation.responses).includes('409'))
+    const listed = [patch, remove].map((operation: Operation) =>
+      Object.keys(operation.responses).includes('409'),
+    )
     expect({ status, listed }).toEqual({ status: 409, listed: [true, true] })
   })
 
   test("has the specification's shapes", () => {
     const shapes = Object.entries<Shape>(description.components.schemas).map(
       ([name, { required = [], properties }]) => {
-        const fields = Object.entries(properties).map(([field, { type, format = '' }]) => `${field} ${type} ${format}`)
+        const fields = Object.entries(properties).map(
+          ([field, { type, format = '' }]) => `${field} ${type} ${format}`,
+        )
         return [name, required.join(), ...fields.map((field) => field.trim())]
       },
     )

@@ -36,9 +36,15 @@ const endless = async () => page
 const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
 
 /** Asks for all plants as a stream, of which nothing is read yet. */
-async function streamFrom({ address }: { address: string }, token = testToken): Promise<IncomingMessage> {
+async function streamFrom(
+  { address }: { address: string },
+  token = testToken,
+): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${token}`, accept: 'application/x-ndjson' }
-  const [response] = await once(request(`${address}/plants`, { headers, agent: false }).end(), 'response')
+  const [response] = await once(
+    request(`${address}/plants`, { headers, agent: false }).end(),
+    'response',
+  )
   onTestFinished(() => void response.destroy())
   return response
 }
@@ -55,7 +61,8 @@ test('a client that stops reading holds up nobody, and costs little memory', asy
   const stream = await streamFrom(service)
   let before = -1
   const isStill = async () => {
-    for (let count = 0; count < 20; count += 1) expect((await exchange(service, { body: fern })).status).toBe(200)
+    for (let count = 0; count < 20; count += 1)
+      expect((await exchange(service, { body: fern })).status).toBe(200)
     const last = before
     before = seen.pages
     return seen.pages === last
@@ -68,12 +75,18 @@ test('a client that stops reading holds up nobody, and costs little memory', asy
 
 test('a stream that fails is not complete, and at its start an Error', async () => {
   const failingAt = (failure: number) =>
-    serveStore(storeWith((count) => (count < failure ? endless() : Promise.reject(new Error('SECRET disk')))).store)
+    serveStore(
+      storeWith((count) => (count < failure ? endless() : Promise.reject(new Error('SECRET disk'))))
+        .store,
+    )
   const service = await failingAt(3)
   expect(await textOf(await streamFrom(service))).toBeUndefined()
   await expect.poll(() => service.log()).toMatch(/"outcome":"500"/)
   const stream = await streamFrom(await failingAt(0))
-  expect([stream.statusCode, await textOf(stream)]).toEqual([500, expect.stringContaining('"error":500')])
+  expect([stream.statusCode, await textOf(stream)]).toEqual([
+    500,
+    expect.stringContaining('"error":500'),
+  ])
 })
 
 test('a stream without plants is empty, and HEAD opens none', async () => {
@@ -81,8 +94,15 @@ test('a stream without plants is empty, and HEAD opens none', async () => {
   const service = await serveStore(store)
   expect(await textOf(await streamFrom(service))).toBe('')
   seen.isEnded = false
-  const head = await exchange(service, { method: 'HEAD', headers: { Accept: 'application/x-ndjson' } })
-  expect([head.status, head.headers['content-type'], seen.isEnded]).toEqual([200, 'application/x-ndjson', false])
+  const head = await exchange(service, {
+    method: 'HEAD',
+    headers: { Accept: 'application/x-ndjson' },
+  })
+  expect([head.status, head.headers['content-type'], seen.isEnded]).toEqual([
+    200,
+    'application/x-ndjson',
+    false,
+  ])
 })
 
 test('a second stream of a token gets 503, and so does a ninth of all', async () => {
@@ -90,8 +110,14 @@ test('a second stream of a token gets 503, and so does a ninth of all', async ()
   const ask = (token: string) => streamFrom(service, token)
   const first = await ask('0')
   const second = await ask('0')
-  const already = expect.stringContaining('This token is reading a stream already, and may read one at a time')
-  expect([second.statusCode, second.headers['retry-after'], await textOf(second)]).toEqual([503, '1', already])
+  const already = expect.stringContaining(
+    'This token is reading a stream already, and may read one at a time',
+  )
+  expect([second.statusCode, second.headers['retry-after'], await textOf(second)]).toEqual([
+    503,
+    '1',
+    already,
+  ])
   for (const token of '1234567') expect((await ask(token)).statusCode).toBe(200)
   const ninth = await ask('8')
   expect([ninth.statusCode, ninth.headers['retry-after']]).toEqual([503, '1'])
@@ -127,7 +153,9 @@ test('a stream ends when its token is revoked, but not when a lookup fails', asy
   expect(seen.isEnded).toBe(false)
   time.timeOut(1000)
   expect(await textOf(stream)).toBeUndefined()
-  await expect.poll(() => service.log()).toMatch(/"outcome":"401".*"reason":"The token was revoked on 2026-01-01"/)
+  await expect
+    .poll(() => service.log())
+    .toMatch(/"outcome":"401".*"reason":"The token was revoked on 2026-01-01"/)
   await expect.poll(() => seen.isEnded).toBe(true)
 })
 
@@ -135,7 +163,10 @@ test('the oldest stream is cut when it has lasted a minute and the log has passe
   const { store } = storeWith(endless)
   const time = settableTime()
   let logSize = 0
-  const service = await serveStore({ ...store, logSize: () => logSize }, { openTokenSource, now: time.now })
+  const service = await serveStore(
+    { ...store, logSize: () => logSize },
+    { openTokenSource, now: time.now },
+  )
   const first = await streamFrom(service, 'first')
   time.timeOut(2000)
   const second = await streamFrom(service, 'second')
@@ -146,12 +177,18 @@ test('the oldest stream is cut when it has lasted a minute and the log has passe
   time.timeOut(1000)
   expect(await textOf(first)).toBeUndefined()
   await expect.poll(() => service.log()).toMatch(/"outcome":"503".*"token":"first".*1 GiB/)
-  expect([second.destroyed, service.log()]).toEqual([false, expect.not.stringContaining('"token":"second"')])
+  expect([second.destroyed, service.log()]).toEqual([
+    false,
+    expect.not.stringContaining('"token":"second"'),
+  ])
 })
 
 test('HTTP/1.0, which does not tell the end of a stream, gets none', async () => {
   const connection = await connectTo((await serveStore(storeWith(endless).store)).place)
-  const request = requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } })
+  const request = requestBytes(testToken, {
+    method: 'GET',
+    headers: { Accept: 'application/x-ndjson' },
+  })
   const answer = await connection.send(request.toString().replace('HTTP/1.1', 'HTTP/1.0')).answer()
   expect(answer?.text).toBe('400 HTTP/1.0 cannot mark the end of a stream: use HTTP/1.1')
 })
@@ -176,12 +213,17 @@ test('a drain lets a stream come to its end, and ends one that takes longer', as
 
 test('clients that leave early keep no place among streams', async () => {
   const service = await serveStore(storeWith(endless).store)
-  const ask = requestBytes(testToken, { method: 'GET', headers: { Accept: 'application/x-ndjson' } })
+  const ask = requestBytes(testToken, {
+    method: 'GET',
+    headers: { Accept: 'application/x-ndjson' },
+  })
   for (let round = 1; round <= 12; round += 1) {
     const { socket } = (await connectTo(service.place)).send(ask).send(ask) // the second one waits
     await once(socket, 'data')
     await once(socket.resetAndDestroy(), 'close')
-    await expect.poll(() => service.log().match(/aborted/g)?.length ?? 0, { interval: 5 }).toBeGreaterThanOrEqual(round)
+    await expect
+      .poll(() => service.log().match(/aborted/g)?.length ?? 0, { interval: 5 })
+      .toBeGreaterThanOrEqual(round)
   }
   expect((await streamFrom(service)).statusCode).toBe(200)
 })

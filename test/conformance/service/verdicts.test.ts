@@ -20,11 +20,16 @@ test('create, POST and an import say the same of any document', async () => {
   const post = await poster()
   const compare = async (documents: Buffer[]) => {
     const posted = await post(documents)
-    expect(posted.map((verdict) => (verdict?.error === 400 ? 'malformed' : verdict))).toEqual(documents.map(bySchema))
+    expect(posted.map((verdict) => (verdict?.error === 400 ? 'malformed' : verdict))).toEqual(
+      documents.map(bySchema),
+    )
     expect(await create(world, documents)).toEqual(posted)
     expect(await importAll(world, documents)).toEqual(posted.map(withNullTags))
   }
-  const batch = fc.array(anyDocument(), { minLength: documentsOfBatch, maxLength: documentsOfBatch })
+  const batch = fc.array(anyDocument(), {
+    minLength: documentsOfBatch,
+    maxLength: documentsOfBatch,
+  })
   await fc.assert(fc.asyncProperty(batch, compare), { numRuns: rounds(3) })
 })
 
@@ -51,11 +56,16 @@ async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
 /** Imports one line for each document, after a valid one. A plant whose id exists is valid. */
 async function importAll(world: World, documents: Buffer[]): Promise<Verdict[]> {
   const newline = Buffer.from('\n')
-  const stdin = Buffer.concat(['{"id":0,"name":""}', ...documents].flatMap((line) => [Buffer.from(line), newline]))
-  const { err } = await world.run('import --format ndjson --store new.db --output ndjson', { stdin })
+  const stdin = Buffer.concat(
+    ['{"id":0,"name":""}', ...documents].flatMap((line) => [Buffer.from(line), newline]),
+  )
+  const { err } = await world.run('import --format ndjson --store new.db --output ndjson', {
+    stdin,
+  })
   const lines = err.split('\n').filter((line) => line.includes('"line":'))
   const reasons = new Map(lines.map((line) => [JSON.parse(line).line, line]))
-  for (const name of ['new.db', 'new.db-wal', 'new.db-shm']) rmSync(join(world.home, name), { force: true })
+  for (const name of ['new.db', 'new.db-wal', 'new.db-shm'])
+    rmSync(join(world.home, name), { force: true })
   return documents.map((_, index) => {
     const verdict = reasons.has(index + 2) ? verdictOf(reasons.get(index + 2)) : undefined
     return verdict?.error === 409 ? undefined : verdict
@@ -90,7 +100,9 @@ function anyDocument(): fc.Arbitrary<Buffer> {
   const member = fc.tuple(fc.oneof(...keys), fc.oneof(...values)).map((pair) => pair.join(':'))
   const members = fc.tuple(fc.option(plant, { freq: 3 }), fc.array(member, { maxLength: 3 }))
   const object = members.map(([first, others]) => `{${[first ?? [], others].flat().join()}}`)
-  const deep = fc.nat(3000).map((depth) => `{"id":1,"name":"","x":${'['.repeat(depth)}${']'.repeat(depth)}}`)
+  const deep = fc
+    .nat(3000)
+    .map((depth) => `{"id":1,"name":"","x":${'['.repeat(depth)}${']'.repeat(depth)}}`)
   const several = fc.tuple(object, object).map((pair) => pair.join(' '))
   const texts = fc.oneof(
     { weight: 10, arbitrary: object },
@@ -99,7 +111,9 @@ function anyDocument(): fc.Arbitrary<Buffer> {
   )
   const bytes = fc.oneof(
     { weight: 20, arbitrary: texts.map((json) => Buffer.from(json)) },
-    damaged(object, fc.constantFrom('\xff', '\xc3', '\xed\xa0')).map((text) => Buffer.from(text, 'latin1')),
+    damaged(object, fc.constantFrom('\xff', '\xc3', '\xed\xa0')).map((text) =>
+      Buffer.from(text, 'latin1'),
+    ),
   )
   return bytes.filter((document) => !/[\r\n]|^\s*$|^\ufeff/.test(document.toString()))
 }
@@ -123,7 +137,9 @@ const values = [
   words('9223372036854775807 9223372036854775808 -9223372036854775808 -9223372036854775809'),
   words('1.0000000000000000001 1e999999999 0e999999999 1e-999999999 10000000000000000000e-1'),
   quoted(),
-  words('"1" "\\ud800" "\\udf31\\ud83c" "\\ud83c\\udf31" "\\u0000" "a\\u0000b" "\u0001" "\t" "\\x" "'),
+  words(
+    '"1" "\\ud800" "\\udf31\\ud83c" "\\ud83c\\udf31" "\\u0000" "a\\u0000b" "\u0001" "\t" "\\x" "',
+  ),
   words('null null true false [] {} [1,{"id":2}] {"id":1,"name":"a"} nul True '),
 ]
 

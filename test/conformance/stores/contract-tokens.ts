@@ -6,8 +6,18 @@ import { rights, type Token, type TokenStore } from '../../../src/stores/common/
 
 const [created, expires, revoked] = [new Date(1.7e12), new Date(1.9e12 + 1), new Date(1.8e12)]
 
-const plain = { note: undefined, rights: ['create'], createdAt: created, expiresAt: undefined } as const
-const some = { note: `it's "ours"`, rights: ['create', 'update'], createdAt: created, expiresAt: expires } as const
+const plain = {
+  note: undefined,
+  rights: ['create'],
+  createdAt: created,
+  expiresAt: undefined,
+} as const
+const some = {
+  note: `it's "ours"`,
+  rights: ['create', 'update'],
+  createdAt: created,
+  expiresAt: expires,
+} as const
 
 /** What a store must do that a service can be put in front of. `open` gives an empty one. */
 export function describeTokens(name: string, open: () => Promise<OwnStore>): void {
@@ -25,10 +35,15 @@ export function describeTokens(name: string, open: () => Promise<OwnStore>): voi
       const { tokens } = await open()
       const one = await tokens.add(digestOf('one'), plain)
       const gone = { ...one, revokedAt: revoked }
-      for (const time of [revoked, expires]) expect(await tokens.revoke(one.id, time)).toStrictEqual(gone)
+      for (const time of [revoked, expires])
+        expect(await tokens.revoke(one.id, time)).toStrictEqual(gone)
       expect(await tokens.revoke(one.id + 1n, revoked)).toBeUndefined()
       expect(await tokens.find(digestOf('one'))).toStrictEqual(gone)
-      const two = await tokens.add(digestOf('two'), { ...plain, note: '', rights: ['read', 'delete'] })
+      const two = await tokens.add(digestOf('two'), {
+        ...plain,
+        note: '',
+        rights: ['read', 'delete'],
+      })
       expect(two.id).toBeGreaterThan(one.id)
       expect(await pagesOf(tokens)).toStrictEqual([[gone, two]])
     })
@@ -37,7 +52,11 @@ export function describeTokens(name: string, open: () => Promise<OwnStore>): voi
       const { tokens } = await open()
       expect(await pagesOf(tokens)).toEqual([])
       for (let index = 0; index < pageRows; index += 100)
-        await Promise.all(Array.from({ length: 100 }, (_, offset) => tokens.add(digestOf(`${index + offset}`), plain)))
+        await Promise.all(
+          Array.from({ length: 100 }, (_, offset) =>
+            tokens.add(digestOf(`${index + offset}`), plain),
+          ),
+        )
       const last = await tokens.add(digestOf('last'), plain)
       const [first, ...others] = await pagesOf(tokens)
       expect([first?.length, others]).toStrictEqual([pageRows, [[last]]])

@@ -54,8 +54,15 @@ const texts = [
   '\\.',
 ]
 
-const plantsOf = (count: number, plant: (index: number) => Partial<NewPlant> = () => ({})): NewPlant[] =>
-  Array.from({ length: count }, (_, index) => ({ id: BigInt(index), name: `Fern ${index}`, ...plant(index) }))
+const plantsOf = (
+  count: number,
+  plant: (index: number) => Partial<NewPlant> = () => ({}),
+): NewPlant[] =>
+  Array.from({ length: count }, (_, index) => ({
+    id: BigInt(index),
+    name: `Fern ${index}`,
+    ...plant(index),
+  }))
 
 type Create = Extract<Change, { type: 'create' }>
 type Update = Extract<Change, { type: 'update' }>
@@ -79,15 +86,22 @@ const updated = (store: Store, plant: NewPlant, before: NewPlant): Outcome => ({
   ...(store.transaction && { before }),
 })
 
-const plantOf = (id: bigint, tag?: string): NewPlant => ({ id, name: 'Fern', ...(tag !== undefined && { tag }) })
+const plantOf = (id: bigint, tag?: string): NewPlant => ({
+  id,
+  name: 'Fern',
+  ...(tag !== undefined && { tag }),
+})
 
 const firsts = <First>(pairs: readonly [First, unknown][]): First[] => pairs.map(([first]) => first)
-const seconds = <Second>(pairs: readonly [unknown, Second][]): Second[] => pairs.map(([, second]) => second)
+const seconds = <Second>(pairs: readonly [unknown, Second][]): Second[] =>
+  pairs.map(([, second]) => second)
 
 /** Such as `created`, or `409 A plant with id 1 already exists`. */
 function told(outcome: Outcome | undefined): string | undefined {
   if (!outcome || !('error' in outcome)) return outcome?.type
-  return outcome.type === 'rejected' ? `${outcome.error.error} ${outcome.error.message}` : outcome.type
+  return outcome.type === 'rejected'
+    ? `${outcome.error.error} ${outcome.error.message}`
+    : outcome.type
 }
 
 async function tell(store: Store, ...changes: Change[]): Promise<(string | undefined)[]> {
@@ -124,7 +138,7 @@ export function describeCreates(open: Open<Store>): void {
       expect(await look(plant.id)).toStrictEqual(plant)
     }
     expect(await store.write([creation(otherFern, { key })])).toStrictEqual([
-      { type: 'rejected', error: expect.objectContaining({ type: 'conflict', error: 409 }) },
+      { type: 'rejected', error: expect.objectContaining({ kind: 'conflict', error: 409 }) },
     ])
   })
 
@@ -142,7 +156,10 @@ export function describeCreates(open: Open<Store>): void {
     const { store, look } = await open()
     for (const id of ids) await createPlant(store, { id, name: 'Fern' })
     expect(await greatestId(store)).toBe(ids.length > 0 ? next - 1n : undefined)
-    expect(await createNext(store, { name: 'Fern', tag: 'shade' })).toStrictEqual({ ...fern, id: next })
+    expect(await createNext(store, { name: 'Fern', tag: 'shade' })).toStrictEqual({
+      ...fern,
+      id: next,
+    })
     expect(await look(next)).toStrictEqual({ ...fern, id: next })
   })
 
@@ -157,7 +174,9 @@ export function describeCreates(open: Open<Store>): void {
   test('gives one next id after the other to those who want one at once', async () => {
     const { store } = await open()
     const created = await Promise.all(plantsOf(20).map(({ name }) => createNext(store, { name })))
-    expect(created.toSorted(byId).map(({ id }) => id)).toEqual(created.map((_, index) => BigInt(index + 1)))
+    expect(created.toSorted(byId).map(({ id }) => id)).toEqual(
+      created.map((_, index) => BigInt(index + 1)),
+    )
     expect(await gathered(store.read())).toStrictEqual(created.toSorted(byId))
   })
 }
@@ -211,8 +230,14 @@ function describeReads(open: Open<Store>): void {
       'a%b_c',
       "[\\]'*?^-",
     ]
-    await Promise.all(names.map((text, index) => createPlant(store, { id: BigInt(index), name: text })))
-    await Promise.all(names.map((text, index) => createPlant(store, { id: BigInt(index + 30), name: '', tag: text })))
+    await Promise.all(
+      names.map((text, index) => createPlant(store, { id: BigInt(index), name: text })),
+    )
+    await Promise.all(
+      names.map((text, index) =>
+        createPlant(store, { id: BigInt(index + 30), name: '', tag: text }),
+      ),
+    )
     const pairs: [search: string, found: string[]][] = [
       ['', names],
       ['fERN', ['Fern']],
@@ -236,7 +261,10 @@ function describeReads(open: Open<Store>): void {
     for (const [search, expected] of pairs) {
       const found = await gathered(store.read({ search }))
       expect(await gathered(store.read({ search, limit: 1000 }))).toEqual(found)
-      const texts = { names: found.flatMap((plant) => plant.name || []), tags: found.flatMap(({ tag }) => tag ?? []) }
+      const texts = {
+        names: found.flatMap((plant) => plant.name || []),
+        tags: found.flatMap(({ tag }) => tag ?? []),
+      }
       const count = await store.count({ search })
       expect({ search, ...texts, count }).toEqual({
         ...{ search, names: expected, tags: expected },
@@ -248,7 +276,8 @@ function describeReads(open: Open<Store>): void {
   test('finds texts with runs of marks of any length, of which it puts at most 30 in order', async () => {
     const { store } = await open()
     const length = 100_000
-    const run = (marks: string, count = 1) => marks.repeat(Math.ceil(count / marks.length)).slice(0, count)
+    const run = (marks: string, count = 1) =>
+      marks.repeat(Math.ceil(count / marks.length)).slice(0, count)
     const names = [
       `A${run('\u0301', length / 2)}${run('\u0316', length / 2)}zz`, // accents
       `A${run('\u0301\u0316', length)}zz`,
@@ -260,7 +289,8 @@ function describeReads(open: Open<Store>): void {
       `ж${run('\u0301\u0316', 30)}zz`,
       `ж${run('\u0301\u0316', 32)}zz`,
     ]
-    for (const [index, name] of names.entries()) await createPlant(store, { id: BigInt(index), name })
+    for (const [index, name] of names.entries())
+      await createPlant(store, { id: BigInt(index), name })
     const pairs: [search: string, found: bigint[]][] = [
       ['ZZ', names.map((_, index) => BigInt(index))],
       ['azz', [0n, 1n]],
@@ -274,7 +304,10 @@ function describeReads(open: Open<Store>): void {
       ['яzz', []],
     ]
     for (const [search, expected] of pairs)
-      expect({ search, ids: await idsOf(store, { search, limit: names.length }) }).toEqual({ search, ids: expected })
+      expect({ search, ids: await idsOf(store, { search, limit: names.length }) }).toEqual({
+        search,
+        ids: expected,
+      })
   })
 
   test('finds a text of as many characters as can be sought', async () => {
@@ -286,12 +319,18 @@ function describeReads(open: Open<Store>): void {
 
   test('finds a few plants among many, and reads them in parts that stay small', async () => {
     const { store } = await open()
-    const name = (index: number) => (index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1))
-    const plants = plantsOf(1330, (index) => ({ name: name(index), ...(index % 500 === 9 && { tag: 'x' }) }))
+    const name = (index: number) =>
+      index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1)
+    const plants = plantsOf(1330, (index) => ({
+      name: name(index),
+      ...(index % 500 === 9 && { tag: 'x' }),
+    }))
     await store.write(plants.map((plant) => creation(plant)))
     expect(await idsOf(store, { search: 'fern' })).toEqual([5n, 705n])
     expect(await idsOf(store, { tag: 'x', after: 9n, limit: 5 })).toEqual([509n, 1009n])
-    expect(await idsOf(store, { after: 199n, limit: 1100 })).toEqual(plants.slice(200, 1300).map(({ id }) => id))
+    expect(await idsOf(store, { after: 199n, limit: 1100 })).toEqual(
+      plants.slice(200, 1300).map(({ id }) => id),
+    )
     const parts: NewPlant[][] = []
     for await (const some of store.read()) parts.push(some)
     const pages: NewPlant[][] = []
@@ -308,7 +347,13 @@ function describeReads(open: Open<Store>): void {
     for (const [index, tag] of ['shade', 'SHADE', ''].entries())
       await createPlant(store, { id: BigInt(index), name: 'Fern', tag })
     await createPlant(store, { id: 3n, name: 'shady' })
-    const queries: CountQuery[] = [{}, { tag: '' }, { tag: false }, { tag: 'shade', search: 'fern' }, { search: 'x' }]
+    const queries: CountQuery[] = [
+      {},
+      { tag: '' },
+      { tag: false },
+      { tag: 'shade', search: 'fern' },
+      { search: 'x' },
+    ]
     const counts = await Promise.all(queries.map((query) => store.count(query)))
     expect(counts).toEqual([4n, 1n, 1n, 1n, 0n])
   })
@@ -317,10 +362,19 @@ function describeReads(open: Open<Store>): void {
     const { store } = await open()
     const tags = [undefined, undefined, undefined, 'a', 'a', '🌿', '🌿', '\uffff', '\uffff', '']
     for (const [index, tag] of tags.entries())
-      await createPlant(store, { ...plantOf(BigInt(index), tag), name: index % 2 ? 'Fern' : 'fern' })
+      await createPlant(store, {
+        ...plantOf(BigInt(index), tag),
+        name: index % 2 ? 'Fern' : 'fern',
+      })
     await createPlant(store, { id: 10n, name: '"é"' })
-    const check = async (by: 'name' | 'tag', query: CountQuery, ...counts: [string | undefined, bigint][]) =>
-      expect((await gathered(store.countBy(by, query))).map(({ text, count }) => [text, count])).toEqual(counts)
+    const check = async (
+      by: 'name' | 'tag',
+      query: CountQuery,
+      ...counts: [string | undefined, bigint][]
+    ) =>
+      expect(
+        (await gathered(store.countBy(by, query))).map(({ text, count }) => [text, count]),
+      ).toEqual(counts)
     await check('name', {}, ['Fern', 5n], ['fern', 5n], ['"é"', 1n])
     await check('tag', {}, [undefined, 4n], ['a', 2n], ['\uffff', 2n], ['🌿', 2n], ['', 1n])
     await check('name', { search: '"É', tag: false }, ['"é"', 1n])
@@ -344,7 +398,11 @@ function describeReads(open: Open<Store>): void {
     const finishOther = await read()
     await deletePlant(store, 1500n)
     expect([await store.count(), await store.get([1500n])]).toEqual([1500n, new Map()])
-    const [all, others] = await Promise.all([finish(), finishOther(), createPlant(store, { id: 6000n, name: 'F' })])
+    const [all, others] = await Promise.all([
+      finish(),
+      finishOther(),
+      createPlant(store, { id: 6000n, name: 'F' }),
+    ])
     expect(all).toStrictEqual(plants)
     expect(others).toStrictEqual([...plants, last])
   })
@@ -357,14 +415,19 @@ function describeChanges(open: Open<Store>): void {
     for (const only of [{ ...fern, name: 'fern' }, { ...fern, tag: '' }, otherFern])
       expect(await tell(store, deletion(1n, only))).toEqual([missing(1)])
     expect(await look(1n)).toStrictEqual(fern)
-    expect(await store.write([deletion(1n, fern)])).toStrictEqual([{ type: 'deleted', plant: fern }])
+    expect(await store.write([deletion(1n, fern)])).toStrictEqual([
+      { type: 'deleted', plant: fern },
+    ])
   })
 
   test('loses no change of many who change one plant at once', async () => {
     const { store, look } = await open()
     await createPlant(store, fern)
     const changes = [patching({ id: 1n, name: 'Moss' }), patching({ id: 1n, tag: 'wet' })]
-    expect(await Promise.all(changes.map((change) => tell(store, change)))).toEqual([['updated'], ['updated']])
+    expect(await Promise.all(changes.map((change) => tell(store, change)))).toEqual([
+      ['updated'],
+      ['updated'],
+    ])
     expect(await look(1n)).toStrictEqual({ id: 1n, name: 'Moss', tag: 'wet' })
   })
 
@@ -373,21 +436,24 @@ function describeChanges(open: Open<Store>): void {
     const plants = plantsOf(200)
     await Promise.all(plants.map((plant) => createPlant(store, plant)))
     // what is changed, its outcome, and what is stored then
-    const changes: ((plant: NewPlant, moss: NewPlant) => [Change, Outcome | string, NewPlant?])[] = [
-      (plant, moss) => [patching(moss), updated(store, moss, plant), moss],
-      (plant) => [
-        patching({ id: plant.id, tag: 'x' }),
-        updated(store, { ...plant, tag: 'x' }, plant),
-        { ...plant, tag: 'x' },
-      ],
-      (plant, moss) => [patching({ ...moss, tag: null }), updated(store, moss, plant), moss],
-      (plant, { id }) => [patching({ ...moss, id: id + 1000n }), missing(id + 1000n), plant],
-      (plant, { id }) => [deletion(id), { type: 'deleted', plant }],
-      (plant, { id }) => [deletion(id, plant), { type: 'deleted', plant }],
-      (plant, moss) => [deletion(moss.id, moss), missing(moss.id), plant],
-      (plant) => [creation(plant), idExists(plant.id), plant],
-    ]
-    const made = plants.map((plant, index) => must(changes[index % 8])(plant, { ...moss, id: plant.id }))
+    const changes: ((plant: NewPlant, moss: NewPlant) => [Change, Outcome | string, NewPlant?])[] =
+      [
+        (plant, moss) => [patching(moss), updated(store, moss, plant), moss],
+        (plant) => [
+          patching({ id: plant.id, tag: 'x' }),
+          updated(store, { ...plant, tag: 'x' }, plant),
+          { ...plant, tag: 'x' },
+        ],
+        (plant, moss) => [patching({ ...moss, tag: null }), updated(store, moss, plant), moss],
+        (plant, { id }) => [patching({ ...moss, id: id + 1000n }), missing(id + 1000n), plant],
+        (plant, { id }) => [deletion(id), { type: 'deleted', plant }],
+        (plant, { id }) => [deletion(id, plant), { type: 'deleted', plant }],
+        (plant, moss) => [deletion(moss.id, moss), missing(moss.id), plant],
+        (plant) => [creation(plant), idExists(plant.id), plant],
+      ]
+    const made = plants.map((plant, index) =>
+      must(changes[index % 8])(plant, { ...moss, id: plant.id }),
+    )
     const outcomes = await Promise.all(made.map(([change]) => store.write([change])))
     const known = outcomes.flat().map((outcome) => ('error' in outcome ? told(outcome) : outcome))
     expect(known).toStrictEqual(made.map(([, outcome]) => outcome))
@@ -411,7 +477,13 @@ const ways: [string, (store: Store, changes: Change[]) => Promise<Outcome[]>][] 
 function describeMany(open: Open<Store>): void {
   test('makes them all, whatever their texts and their order', async () => {
     const odd = texts.map((text, index) => ({ id: BigInt(10 + index), name: text, tag: text }))
-    const all = [{ id: largestId, name: '\u{1f33f}'.repeat(100) }, ivy, { id: smallestId, name: '' }, moss, ...odd]
+    const all = [
+      { id: largestId, name: '\u{1f33f}'.repeat(100) },
+      ivy,
+      { id: smallestId, name: '' },
+      moss,
+      ...odd,
+    ]
     const { store } = await open()
     expect(await store.write(all.map((plant) => creation(plant)))).toStrictEqual(
       all.map((plant) => ({ type: 'created', plant })),
@@ -422,93 +494,123 @@ function describeMany(open: Open<Store>): void {
   })
 
   test.each<[Create['ifExists'], string[], string[]]>([
-    ['error', [idExists(1), idExists(2), 'created', idExists(3)], ['created', idExists(4), idExists(4)]],
+    [
+      'error',
+      [idExists(1), idExists(2), 'created', idExists(3)],
+      ['created', idExists(4), idExists(4)],
+    ],
     ['skip', ['skipped', 'skipped', 'created', 'skipped'], ['created', 'skipped', 'skipped']],
     ['same', ['skipped', differs(2), 'created', 'skipped'], ['created', 'skipped', 'skipped']],
-  ])('creates ids that exist in the store or the changes with "%s"', async (ifExists, ...outcomes) => {
-    const { store } = await open()
-    await store.write([creation(fern), creation(moss)])
-    const [oak, wet] = [plantOf(4n), { ...moss, tag: 'wet' }]
-    const write = (...plants: NewPlant[]) => tell(store, ...plants.map((plant) => creation(plant, { ifExists })))
-    expect(await Promise.all([write(fern, wet, ivy, ivy), write(oak, oak, oak)])).toEqual(outcomes)
-    expect(await gathered(store.read())).toStrictEqual([fern, moss, ivy, oak])
-    expect([...(await write(fern)), ...(await write(wet))]).toEqual(outcomes[0]?.slice(0, 2)) // without others
-  })
+  ])(
+    'creates ids that exist in the store or the changes with "%s"',
+    async (ifExists, ...outcomes) => {
+      const { store } = await open()
+      await store.write([creation(fern), creation(moss)])
+      const [oak, wet] = [plantOf(4n), { ...moss, tag: 'wet' }]
+      const write = (...plants: NewPlant[]) =>
+        tell(store, ...plants.map((plant) => creation(plant, { ifExists })))
+      expect(await Promise.all([write(fern, wet, ivy, ivy), write(oak, oak, oak)])).toEqual(
+        outcomes,
+      )
+      expect(await gathered(store.read())).toStrictEqual([fern, moss, ivy, oak])
+      expect([...(await write(fern)), ...(await write(wet))]).toEqual(outcomes[0]?.slice(0, 2)) // without others
+    },
+  )
 
-  test.each(ways)('makes changes of one id %s, and removes the keys of what it updates', async (_, write) => {
-    const { store } = await open()
-    await createPlant(store, moss, key)
-    const [two, three, oak] = [
-      { ...fern, name: 'two' },
-      { ...moss, name: 'three' },
-      { ...ivy, name: 'Oak' },
-    ]
-    const changes: [Change, Outcome | string][] = [
-      [patching(fern, { ifMissing: 'create' }), { type: 'created', plant: fern }],
-      [patching({ ...moss, name: 'one' }), updated(store, { ...moss, name: 'one' }, moss)],
-      [patching({ id: 1n, name: 'two' }), updated(store, two, fern)],
-      [patching(moss), updated(store, moss, { ...moss, name: 'one' })],
-      [patching({ id: 1n, tag: null }), updated(store, { id: 1n, name: 'two' }, two)],
-      [creation(otherFern), idExists(1)],
-      [patching({ id: 9n, name: 'none' }), missing(9)],
-      [deletion(3n), missing(3)],
-      [creation(ivy), { type: 'created', plant: ivy }],
-      [deletion(3n), { type: 'deleted', plant: ivy }],
-      [creation(oak), { type: 'created', plant: oak }],
-      [deletion(2n), { type: 'deleted', plant: moss }],
-      [creation(three), { type: 'created', plant: three }],
-    ]
-    const outcomes = await write(store, firsts(changes))
-    const known = outcomes.map((outcome) => ('error' in outcome ? told(outcome) : outcome))
-    expect(known).toStrictEqual(seconds(changes))
-    expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'two' }, three, oak])
-    expect(await tell(store, creation(three, { key }))).toEqual([idExists(2)])
-  })
+  test.each(ways)(
+    'makes changes of one id %s, and removes the keys of what it updates',
+    async (_, write) => {
+      const { store } = await open()
+      await createPlant(store, moss, key)
+      const [two, three, oak] = [
+        { ...fern, name: 'two' },
+        { ...moss, name: 'three' },
+        { ...ivy, name: 'Oak' },
+      ]
+      const changes: [Change, Outcome | string][] = [
+        [patching(fern, { ifMissing: 'create' }), { type: 'created', plant: fern }],
+        [patching({ ...moss, name: 'one' }), updated(store, { ...moss, name: 'one' }, moss)],
+        [patching({ id: 1n, name: 'two' }), updated(store, two, fern)],
+        [patching(moss), updated(store, moss, { ...moss, name: 'one' })],
+        [patching({ id: 1n, tag: null }), updated(store, { id: 1n, name: 'two' }, two)],
+        [creation(otherFern), idExists(1)],
+        [patching({ id: 9n, name: 'none' }), missing(9)],
+        [deletion(3n), missing(3)],
+        [creation(ivy), { type: 'created', plant: ivy }],
+        [deletion(3n), { type: 'deleted', plant: ivy }],
+        [creation(oak), { type: 'created', plant: oak }],
+        [deletion(2n), { type: 'deleted', plant: moss }],
+        [creation(three), { type: 'created', plant: three }],
+      ]
+      const outcomes = await write(store, firsts(changes))
+      const known = outcomes.map((outcome) => ('error' in outcome ? told(outcome) : outcome))
+      expect(known).toStrictEqual(seconds(changes))
+      expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'two' }, three, oak])
+      expect(await tell(store, creation(three, { key }))).toEqual([idExists(2)])
+    },
+  )
 
-  test.each(ways)('changes what patches name, and creates what is complete, %s', async (_, write) => {
-    const { store } = await open()
-    for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
-    const incomplete = '422 Invalid plant: name must be a string, but is missing, and no plant has id 4'
-    const patches: [PlantPatch, string][] = [
-      [{ id: 1n, name: 'Bracken', tag: null }, 'updated'],
-      [{ id: 2n, tag: 'wet' }, 'updated'],
-      [{ id: 4n, tag: 'tall' }, incomplete],
-      [{ id: 5n, name: 'Oak', tag: null }, 'created'],
-      [{ id: 5n, tag: '' }, 'updated'],
-      [{ id: 3n }, 'updated'],
-    ]
-    const changes = patches.map(([patch]) => patching(patch, { ifMissing: 'create' }))
-    expect((await write(store, changes)).map(told)).toEqual(seconds(patches))
-    const now = [{ id: 1n, name: 'Bracken' }, { ...moss, tag: 'wet' }, ivy, { id: 5n, name: 'Oak', tag: '' }]
-    expect(await gathered(store.read())).toStrictEqual(now)
-    expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
-    for (const plant of [fern, moss])
-      expect(await tell(store, creation(plant, { key: `key-${plant.id}` }))).toEqual([idExists(plant.id)])
-  })
+  test.each(ways)(
+    'changes what patches name, and creates what is complete, %s',
+    async (_, write) => {
+      const { store } = await open()
+      for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
+      const incomplete =
+        '422 Invalid plant: name must be a string, but is missing, and no plant has id 4'
+      const patches: [PlantPatch, string][] = [
+        [{ id: 1n, name: 'Bracken', tag: null }, 'updated'],
+        [{ id: 2n, tag: 'wet' }, 'updated'],
+        [{ id: 4n, tag: 'tall' }, incomplete],
+        [{ id: 5n, name: 'Oak', tag: null }, 'created'],
+        [{ id: 5n, tag: '' }, 'updated'],
+        [{ id: 3n }, 'updated'],
+      ]
+      const changes = patches.map(([patch]) => patching(patch, { ifMissing: 'create' }))
+      expect((await write(store, changes)).map(told)).toEqual(seconds(patches))
+      const now = [
+        { id: 1n, name: 'Bracken' },
+        { ...moss, tag: 'wet' },
+        ivy,
+        { id: 5n, name: 'Oak', tag: '' },
+      ]
+      expect(await gathered(store.read())).toStrictEqual(now)
+      expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
+      for (const plant of [fern, moss])
+        expect(await tell(store, creation(plant, { key: `key-${plant.id}` }))).toEqual([
+          idExists(plant.id),
+        ])
+    },
+  )
 
-  test.each(ways)('keeps what has an id, but not the name by which that was found, %s', async (_, write) => {
-    const { store } = await open()
-    for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
-    const creates = { ifMissing: 'create', isMatched: true } as const
-    const wet = { ...moss, tag: 'wet' }
-    const changes: [Change, string][] = [
-      [patching({ ...fern, tag: 'wet' }, creates), 'updated'],
-      [patching({ ...wet, name: 'Fern' }, creates), otherName(2)],
-      [patching(ivy, creates), 'updated'],
-      [patching(plantOf(4n), creates), 'created'],
-      [patching({ ...wet, id: 4n }, creates), otherName(4)],
-      [creation({ ...wet, name: 'Fern' }, { ifExists: 'skip', isMatched: true }), otherName(2)],
-      [creation(wet, { ifExists: 'skip', isMatched: true }), 'skipped'],
-      [creation(wet, { ifExists: 'same', isMatched: true }), '409 Plant 2 has this name, but its tag differs'],
-      [creation(moss, { ifExists: 'same', isMatched: true }), 'skipped'],
-      [creation(moss, { isMatched: true }), '409 Plant 2 has this name'],
-      [creation(plantOf(5n), { isMatched: true }), 'created'],
-    ]
-    expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
-    const now = [{ ...fern, tag: 'wet' }, moss, ivy, plantOf(4n), plantOf(5n)]
-    expect(await gathered(store.read())).toStrictEqual(now)
-    expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
-  })
+  test.each(ways)(
+    'keeps what has an id, but not the name by which that was found, %s',
+    async (_, write) => {
+      const { store } = await open()
+      for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
+      const creates = { ifMissing: 'create', isMatched: true } as const
+      const wet = { ...moss, tag: 'wet' }
+      const changes: [Change, string][] = [
+        [patching({ ...fern, tag: 'wet' }, creates), 'updated'],
+        [patching({ ...wet, name: 'Fern' }, creates), otherName(2)],
+        [patching(ivy, creates), 'updated'],
+        [patching(plantOf(4n), creates), 'created'],
+        [patching({ ...wet, id: 4n }, creates), otherName(4)],
+        [creation({ ...wet, name: 'Fern' }, { ifExists: 'skip', isMatched: true }), otherName(2)],
+        [creation(wet, { ifExists: 'skip', isMatched: true }), 'skipped'],
+        [
+          creation(wet, { ifExists: 'same', isMatched: true }),
+          '409 Plant 2 has this name, but its tag differs',
+        ],
+        [creation(moss, { ifExists: 'same', isMatched: true }), 'skipped'],
+        [creation(moss, { isMatched: true }), '409 Plant 2 has this name'],
+        [creation(plantOf(5n), { isMatched: true }), 'created'],
+      ]
+      expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
+      const now = [{ ...fern, tag: 'wet' }, moss, ivy, plantOf(4n), plantOf(5n)]
+      expect(await gathered(store.read())).toStrictEqual(now)
+      expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
+    },
+  )
 
   test.each(ways)('keeps keys, %s', async (_, write) => {
     const { store } = await open()
@@ -530,7 +632,11 @@ function describeMany(open: Open<Store>): void {
     ]
     const outcomes = await write(store, firsts(changes))
     expect(outcomes.map(told)).toEqual(seconds(changes))
-    const again = [creation(wet, { key: 'c' }), creation(wet, { key: 'e' }), creation(plantOf(4n), { key: 'b' })]
+    const again = [
+      creation(wet, { key: 'c' }),
+      creation(wet, { key: 'e' }),
+      creation(plantOf(4n), { key: 'b' }),
+    ]
     expect(await tell(store, ...again)).toEqual(['created', idExists(2), 'created'])
     expect(await gathered(store.read())).toStrictEqual([fern, wet, ivy, plantOf(4n)])
   })
@@ -538,7 +644,9 @@ function describeMany(open: Open<Store>): void {
   test.each([1, 2])('makes no change after %i are rejected', async (maxRejected) => {
     const { store } = await open()
     await createPlant(store, plantOf(5n))
-    const changes = [8n, 5n, 1n, 9n, 2n].map((id) => (id === 9n ? deletion(9n) : creation(plantOf(id))))
+    const changes = [8n, 5n, 1n, 9n, 2n].map((id) =>
+      id === 9n ? deletion(9n) : creation(plantOf(id)),
+    )
     const outcomes = await store.write(changes, { maxRejected })
     const all = [
       'created',
@@ -558,7 +666,9 @@ function describeMany(open: Open<Store>): void {
       plants.map((plant) => creation(plant)),
       { maxRejected: 1 },
     )
-    const types = plants.map((_, index) => (index < last - 1 ? 'created' : index < last ? 'rejected' : 'unsent'))
+    const types = plants.map((_, index) =>
+      index < last - 1 ? 'created' : index < last ? 'rejected' : 'unsent',
+    )
     expect(outcomes.map(({ type }) => type)).toEqual(types)
     expect(await store.count()).toBe(BigInt(last))
   })
@@ -566,23 +676,31 @@ function describeMany(open: Open<Store>): void {
   test('makes no change when its signal was aborted before', async () => {
     const { store } = await open()
     const signal = AbortSignal.abort(new Error('stopped'))
-    await expect(store.write([creation(ivy), creation(moss)], { signal })).rejects.toThrow('stopped')
+    await expect(store.write([creation(ivy), creation(moss)], { signal })).rejects.toThrow(
+      'stopped',
+    )
     expect(await gathered(store.read())).toEqual([])
   })
 
   test('gives each id once, also when others create meanwhile', async () => {
     const { store } = await open()
     const plants = plantsOf(1000)
-    const singles = plants.filter(({ id }) => id % 7n === 0n).map((plant) => ({ ...plant, tag: 'single' }))
+    const singles = plants
+      .filter(({ id }) => id % 7n === 0n)
+      .map((plant) => ({ ...plant, tag: 'single' }))
     const [outcomes, ...results] = await Promise.all([
       tell(store, ...plants.map((plant) => creation(plant))),
       ...singles.map((plant) => tell(store, creation(plant))),
     ])
     const created = new Map(
-      singles.filter((_, index) => results[index]?.[0] === 'created').map((plant) => [plant.id, plant]),
+      singles
+        .filter((_, index) => results[index]?.[0] === 'created')
+        .map((plant) => [plant.id, plant]),
     )
     expect(outcomes).toEqual(plants.map(({ id }) => (created.has(id) ? idExists(id) : 'created')))
-    expect(await gathered(store.read())).toStrictEqual(plants.map((plant) => created.get(plant.id) ?? plant))
+    expect(await gathered(store.read())).toStrictEqual(
+      plants.map((plant) => created.get(plant.id) ?? plant),
+    )
   })
 }
 
@@ -593,7 +711,8 @@ function describeOrder(open: Open<OwnStore>): void {
     { id: BigInt(-index), name: 'Fern' },
   ])
   const compareTexts = (a = '', b = '') =>
-    Buffer.compare(Buffer.from(foldText(a)), Buffer.from(foldText(b))) || Buffer.compare(Buffer.from(a), Buffer.from(b))
+    Buffer.compare(Buffer.from(foldText(a)), Buffer.from(foldText(b))) ||
+    Buffer.compare(Buffer.from(a), Buffer.from(b))
 
   test.each<[FieldName, ReadQuery]>([
     ['name', {}],
@@ -615,10 +734,16 @@ function describeOrder(open: Open<OwnStore>): void {
       if ((a === undefined) !== (b === undefined)) return a === undefined ? 1 : -1
       return compareTexts(a, b) * sign || ids
     }
-    const isAfter = ({ id }: NewPlant) => after === undefined || (desc && sort === 'id' ? id < after : id > after)
+    const isAfter = ({ id }: NewPlant) =>
+      after === undefined || (desc && sort === 'id' ? id < after : id > after)
     const expected = plants
-      .filter((plant) => isAfter(plant) && (tag === undefined || plant.tag === (tag === false ? undefined : tag)))
-      .filter((plant) => [plant.name, plant.tag].some((text) => text?.toLowerCase().includes(search)))
+      .filter(
+        (plant) =>
+          isAfter(plant) && (tag === undefined || plant.tag === (tag === false ? undefined : tag)),
+      )
+      .filter((plant) =>
+        [plant.name, plant.tag].some((text) => text?.toLowerCase().includes(search)),
+      )
       .toSorted(compare)
       .slice(0, limit)
     expect(await gathered(store.read({ ...query, sort }))).toStrictEqual(expected)
@@ -626,21 +751,25 @@ function describeOrder(open: Open<OwnStore>): void {
 
   test('by texts without their case and marks, then by code points', async () => {
     const { store } = await open()
-    const sorted = `! 1 A a Ä ä ähre Ähren éclair Éclairs istanbul İstanbul Österreich Oz STRASSE strasse straße Strauß
+    const sorted =
+      `! 1 A a Ä ä ähre Ähren éclair Éclairs istanbul İstanbul Österreich Oz STRASSE strasse straße Strauß
       Zinnie Ørsted Μάρτιος ΟΔΟΣ οδος οδοσ май мак 蕨 가 ﬆ \uffff 𐐀 𐐨 🌿`.split(/\s+/)
     const shuffled = sorted.toReversed().map((name, index) => ({ id: BigInt(index), name }))
     await store.write(shuffled.map((plant) => creation(plant)))
     expect((await gathered(store.read({ sort: 'name' }))).map(({ name }) => name)).toEqual(sorted)
-    expect((await gathered(store.read({ sort: 'name', desc: true }))).map(({ name }) => name)).toEqual(
-      sorted.toReversed(),
-    )
+    expect(
+      (await gathered(store.read({ sort: 'name', desc: true }))).map(({ name }) => name),
+    ).toEqual(sorted.toReversed())
     expect((await gathered(store.countBy('name'))).map(({ text }) => text)).toEqual(sorted)
   })
 
   test('any texts alike in all stores, and counts them in the same order', async () => {
     const { store } = await open()
     const samples = fc.sample(anySortedText(), { numRuns: rounds(400), seed })
-    const many = plantsOf(samples.length, (index) => ({ name: samples[index] ?? '', tag: samples[index] ?? '' }))
+    const many = plantsOf(samples.length, (index) => ({
+      name: samples[index] ?? '',
+      tag: samples[index] ?? '',
+    }))
     await store.write(many.map((plant) => creation(plant)))
     const keys = new Map(samples.map((text) => [text, Buffer.from(foldText(text))]))
     const expected = many.toSorted(
@@ -661,7 +790,9 @@ function describeOrder(open: Open<OwnStore>): void {
   test('many, in parts that stay small', async () => {
     const { store } = await open()
     const length = (index: number) => (index % 100 === 7 ? 100_000 : 500)
-    const many = plantsOf(3000, (index) => ({ name: `Fern ${9999 - index} ${'é'.repeat(length(index))}` }))
+    const many = plantsOf(3000, (index) => ({
+      name: `Fern ${9999 - index} ${'é'.repeat(length(index))}`,
+    }))
     await store.write(many.map((plant) => creation(plant)))
     const parts: NewPlant[][] = []
     for await (const some of store.read({ sort: 'name' })) parts.push(some)
@@ -678,7 +809,9 @@ function anySortedText(): fc.Arbitrary<string> {
     'aAäÄzZßẞſsøØİIıiñ\u0301\u0308\u0316\u0345\u20dd\u034fµμςσΣΆάϐяЯйЙи\u0306ґԱաᲐაᎠꭰӀӏﬆﬅǅǆǄŉÅΩKά가\u1100\u1161\u11a8蕨か\u3099ด้\uffff\ufffd𐐀𐐨🌿👩\u200d🌾 \u0001'
   return fc.oneof(
     fc.string({ unit: fc.constantFrom(...letters), maxLength: 8 }),
-    fc.tuple(fc.constantFrom(...letters), fc.constantFrom(...letters)).map(([a, b]) => a + b.repeat(3000)),
+    fc
+      .tuple(fc.constantFrom(...letters), fc.constantFrom(...letters))
+      .map(([a, b]) => a + b.repeat(3000)),
     fc.string({ unit: 'binary', maxLength: 6 }).map((text) => text.replaceAll('\0', '')),
   )
 }
@@ -704,7 +837,10 @@ function describeTransactions(open: Open<OwnStore>): void {
     expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual([first, ''])
     await write([patching({ id: 1n, tag: null })], { id: 'one', from: first, to: '{"at":2}' })
     await write([deletion(3n)], { id: 'two', from: '', to: undefined })
-    expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual(['{"at":2}', undefined])
+    expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual([
+      '{"at":2}',
+      undefined,
+    ])
     expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'Fern' }, moss])
   })
 
@@ -714,7 +850,9 @@ function describeTransactions(open: Open<OwnStore>): void {
     ['b', undefined],
   ])('stores nothing when the checkpoint is no longer %s', async (from, to) => {
     const { store } = await open()
-    await store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id: 'one', from: undefined, to: 'a' }))
+    await store.transaction(({ saveCheckpoint }) =>
+      saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
+    )
     const failed = store.transaction(
       async ({ write, saveCheckpoint }) => {
         await write([creation(fern)])
@@ -722,7 +860,7 @@ function describeTransactions(open: Open<OwnStore>): void {
       },
       { isRepeatable: true },
     )
-    await expect(failed).rejects.toMatchObject({ type: 'unavailable' })
+    await expect(failed).rejects.toMatchObject({ kind: 'unavailable' })
     expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
   })
 
@@ -732,8 +870,16 @@ function describeTransactions(open: Open<OwnStore>): void {
       store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from: undefined, to }))
     await save('open', '{"version":2}')
     for (let day = 100; day <= 201; day += 1) await save(`${day}`, `{"done":"${day}"}`)
-    const found = await Promise.all(['open', '100', '101', '102', '201'].map((id) => store.checkpoint(id)))
-    expect(found).toEqual(['{"version":2}', undefined, undefined, '{"done":"102"}', '{"done":"201"}'])
+    const found = await Promise.all(
+      ['open', '100', '101', '102', '201'].map((id) => store.checkpoint(id)),
+    )
+    expect(found).toEqual([
+      '{"version":2}',
+      undefined,
+      undefined,
+      '{"done":"102"}',
+      '{"done":"201"}',
+    ])
   })
 
   test('stores nothing of a write that throws', async () => {
@@ -769,30 +915,36 @@ function describeTransactions(open: Open<OwnStore>): void {
       throw new Error('rejected')
     })
     await expect(failed).rejects.toThrow('rejected')
-    expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[ivy], undefined])
+    expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([
+      [ivy],
+      undefined,
+    ])
     expect(await tell(store, creation(fern))).toEqual(['created'])
   })
 
-  test.each([false, true])('stores a transaction if it commits by its result: %s', async (isCommitted) => {
-    const { store } = await open()
-    const work = async ({ write, saveCheckpoint }: Transaction) => {
-      const outcomes = await write([creation(fern)])
-      await saveCheckpoint({ id: 'one', from: undefined, to: 'all' })
-      return outcomes.map(told)
-    }
-    const asked: unknown[] = []
-    const commits = (result: unknown) => {
-      asked.push(result)
-      return isCommitted
-    }
-    expect(await store.transaction(work, { commits })).toEqual(['created'])
-    const stored = [await gathered(store.read()), await store.checkpoint('one')]
-    expect({ asked, stored }).toStrictEqual({
-      asked: [['created']],
-      stored: isCommitted ? [[fern], 'all'] : [[], undefined],
-    })
-    expect(await tell(store, creation(fern))).toEqual([isCommitted ? idExists(1) : 'created'])
-  })
+  test.each([false, true])(
+    'stores a transaction if it commits by its result: %s',
+    async (isCommitted) => {
+      const { store } = await open()
+      const work = async ({ write, saveCheckpoint }: Transaction) => {
+        const outcomes = await write([creation(fern)])
+        await saveCheckpoint({ id: 'one', from: undefined, to: 'all' })
+        return outcomes.map(told)
+      }
+      const asked: unknown[] = []
+      const commits = (result: unknown) => {
+        asked.push(result)
+        return isCommitted
+      }
+      expect(await store.transaction(work, { commits })).toEqual(['created'])
+      const stored = [await gathered(store.read()), await store.checkpoint('one')]
+      expect({ asked, stored }).toStrictEqual({
+        asked: [['created']],
+        stored: isCommitted ? [[fern], 'all'] : [[], undefined],
+      })
+      expect(await tell(store, creation(fern))).toEqual([isCommitted ? idExists(1) : 'created'])
+    },
+  )
 
   test('lets a create wait for a transaction, and does not undo it', async () => {
     const { store } = await open()
@@ -802,7 +954,11 @@ function describeTransactions(open: Open<OwnStore>): void {
       await write([creation(fern)])
       one = createPlant(store, otherFern).then(() => ended.push('created'))
       for (const part of [0, 1000, 2000])
-        await write(plantsOf(1000, (index) => ({ id: BigInt(10 + part + index) })).map((plant) => creation(plant)))
+        await write(
+          plantsOf(1000, (index) => ({ id: BigInt(10 + part + index) })).map((plant) =>
+            creation(plant),
+          ),
+        )
       ended.push('rejected')
       throw new Error('rejected')
     })
@@ -815,14 +971,19 @@ function describeTransactions(open: Open<OwnStore>): void {
 }
 
 /** `alter` adds constraints to the store, as its owner would: `name` unique, and shorter than 100 characters. */
-export function describeConstraints(name: string, open: () => Promise<{ store: Store; alter(): Promise<void> }>): void {
+export function describeConstraints(
+  name: string,
+  open: () => Promise<{ store: Store; alter(): Promise<void> }>,
+): void {
   test(`${name} rejects what a constraint that somebody added forbids, and names it`, async () => {
     const { store, alter } = await open()
     await store.write([creation(fern), creation(moss)])
     await alter()
     const long = 'x'.repeat(100)
     const forbidden = (id: number, constraint: string) =>
-      expect.stringMatching(new RegExp(`^409 The store does not accept plant ${id}: .*${constraint}`))
+      expect.stringMatching(
+        new RegExp(`^409 The store does not accept plant ${id}: .*${constraint}`),
+      )
     const changes: [Change, unknown][] = [
       [creation({ id: 5n, name: 'Oak' }), 'created'],
       [creation({ id: 6n, name: 'Fern' }), forbidden(6, 'names')],
@@ -832,10 +993,15 @@ export function describeConstraints(name: string, open: () => Promise<{ store: S
       [patching({ id: 9n, name: long }, { ifMissing: 'create' }), forbidden(9, 'short')],
       [patching({ id: 2n, tag: 'wet' }), 'updated'],
     ]
-    for (const [change, outcome] of changes) expect((await store.write([change])).map(told)).toEqual([outcome])
+    for (const [change, outcome] of changes)
+      expect((await store.write([change])).map(told)).toEqual([outcome])
     await deletePlant(store, 5n)
     expect(await tell(store, ...firsts(changes))).toEqual(seconds(changes))
-    expect(await gathered(store.read())).toStrictEqual([fern, { ...moss, tag: 'wet' }, { id: 5n, name: 'Oak' }])
+    expect(await gathered(store.read())).toStrictEqual([
+      fern,
+      { ...moss, tag: 'wet' },
+      { id: 5n, name: 'Oak' },
+    ])
     const creates = [creation({ id: 6n, name: 'Fern' }), creation({ id: 9n, name: 'Ash' })]
     const limited = await store.write(creates, { maxRejected: 1 })
     expect(limited.map(({ type }) => type)).toEqual(['rejected', 'unsent'])

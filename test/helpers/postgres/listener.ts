@@ -44,7 +44,11 @@ export class Listener {
    * @param answers to the startup message, and to each message after it, on every connection; then it closes
    * @param place a host, or the path of a Unix socket
    */
-  static async start(answers: Answer[], tls?: { cert: string; key: string }, place = '127.0.0.1'): Promise<Listener> {
+  static async start(
+    answers: Answer[],
+    tls?: { cert: string; key: string },
+    place = '127.0.0.1',
+  ): Promise<Listener> {
     const listener = new Listener(answers, tls)
     const sockets = new Set<Socket>()
     const server = createServer((socket) => {

@@ -11,7 +11,12 @@ export interface Place {
 /**
  * Runs one statement, or several, over a connection of its own, and gives the rows of the last. Each int8 is a bigint.
  */
-export async function query(place: Place, user: string, database: string, text: string): Promise<Row[]> {
+export async function query(
+  place: Place,
+  user: string,
+  database: string,
+  text: string,
+): Promise<Row[]> {
   const client = await connected(place, user, database)
   try {
     const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
@@ -26,7 +31,11 @@ export async function query(place: Place, user: string, database: string, text: 
  *
  * @returns what ends it, by a rollback when nothing else is said
  */
-export async function hold(place: Place, database: string, text: string): Promise<(how?: 'COMMIT') => Promise<void>> {
+export async function hold(
+  place: Place,
+  database: string,
+  text: string,
+): Promise<(how?: 'COMMIT') => Promise<void>> {
   const client = await connected(place, 'postgres', database)
   await client.query(`BEGIN; ${text}`)
   return async (how) => {
@@ -35,7 +44,11 @@ export async function hold(place: Place, database: string, text: string): Promis
   }
 }
 
-async function connected({ socketFolder, port }: Place, user: string, database: string): Promise<pg.Client> {
+async function connected(
+  { socketFolder, port }: Place,
+  user: string,
+  database: string,
+): Promise<pg.Client> {
   const types = new pg.TypeOverrides()
   types.setTypeParser(pg.types.builtins.INT8, BigInt)
   const client = new pg.Client({ host: socketFolder, port, user, database, password, types })

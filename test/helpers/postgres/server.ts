@@ -79,7 +79,14 @@ export class PostgresServer {
     write('pg_hba.conf', ['local all postgres trust', ...access, ...everybody])
     if (tls) write('server.crt', [tls.cert])
     if (tls) write('server.key', [tls.key])
-    const defaults = [`listen_addresses = '${this.host}'`, "lc_messages = 'C'", `ssl = ${tls ? 'on' : 'off'}`]
-    appendFileSync(join(this.folder, 'postgresql.conf'), `${[...defaults, ...settings].join('\n')}\n`)
+    const defaults = [
+      `listen_addresses = '${this.host}'`,
+      "lc_messages = 'C'",
+      `ssl = ${tls ? 'on' : 'off'}`,
+    ]
+    appendFileSync(
+      join(this.folder, 'postgresql.conf'),
+      `${[...defaults, ...settings].join('\n')}\n`,
+    )
   }
 }

@@ -47,6 +47,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   return async () => {
     door.close()
     for (const server of Object.values(servers)) await (await server).remove()
-    for (const template of Object.values(templates)) rmSync((await template).folder, { recursive: true, force: true })
+    for (const template of Object.values(templates))
+      rmSync((await template).folder, { recursive: true, force: true })
   }
 }

@@ -30,8 +30,12 @@ describe('login on a terminal', () => {
     for (const character of typed) typing.type(character)
     typing.type('\r')
     const { code, screen } = await typing.ended
-    expect([code, linesOf(screen).at(-1)]).toEqual([0, `Saved the token for ${url}, which accepts it`])
-    for (const part of [typed, typed.slice(0, 5), 's3cret', 'not a token', '***']) expect(screen).not.toContain(part)
+    expect([code, linesOf(screen).at(-1)]).toEqual([
+      0,
+      `Saved the token for ${url}, which accepts it`,
+    ])
+    for (const part of [typed, typed.slice(0, 5), 's3cret', 'not a token', '***'])
+      expect(screen).not.toContain(part)
     expect(user.saved).toMatchObject(saved)
   })
 
@@ -57,19 +61,32 @@ describe('login on a terminal', () => {
   ])('ends at %s, and saves nothing', async (_, leave, exitCode) => {
     const { typing, user } = await asked()
     leave(typing)
-    expect(await typing.ended).toEqual({ code: exitCode, screen: expect.not.stringContaining('s3cret') })
+    expect(await typing.ended).toEqual({
+      code: exitCode,
+      screen: expect.not.stringContaining('s3cret'),
+    })
     expect(user.saved).toBeUndefined()
   })
 
   test.each([
-    ['auth login --store open', 2, 'The token is not sent to http://192.0.2.1: without TLS others could read it'],
+    [
+      'auth login --store open',
+      2,
+      'The token is not sent to http://192.0.2.1: without TLS others could read it',
+    ],
     ['auth login --store bare --no-input', 2, 'Cannot prompt for the token'],
   ])('asks nothing in vain: plants %s', async (line, code, message) => {
-    const stores = { open: { address: 'http://192.0.2.1' }, bare: { address: 'https://plants.example.com' } }
+    const stores = {
+      open: { address: 'http://192.0.2.1' },
+      bare: { address: 'https://plants.example.com' },
+    }
     const user = new World({ stores })
     const { code: found, screen } = await user.terminal(line).ended
     const text = linesOf(screen).join(' ').replaceAll(/ +/g, ' ') // it wraps
-    expect([found, text]).toEqual([code, expect.stringMatching(RegExp(`^plants: ${message}.* \\S`))])
+    expect([found, text]).toEqual([
+      code,
+      expect.stringMatching(RegExp(`^plants: ${message}.* \\S`)),
+    ])
   })
 })
 
@@ -78,7 +95,9 @@ test('a terminal is not driven by an address, or by the path of the settings', a
   const config = `${user.home}/config\u001b[31m\u202e`
   const env = { PLANTS_CONFIG_DIR: config }
   mkdirSync(config, { mode: 0o700 })
-  const stores = { team: { address: 'unix:/nonexistent/\u001b[31mRED\u001b]0;title\u0007\u202e.sock' } }
+  const stores = {
+    team: { address: 'unix:/nonexistent/\u001b[31mRED\u001b]0;title\u0007\u202e.sock' },
+  }
   user.write('config\u001b[31m\u202e/settings.json', JSON.stringify({ version: 1, stores }))
   const typing = user.terminal('auth login --store team --timeout 10ms', env)
   await typing.answer(['token for', `${typed}\r`])
@@ -88,5 +107,6 @@ test('a terminal is not driven by an address, or by the path of the settings', a
     const { out, err } = await user.run(line, { env, terminals: ['stdout', 'stderr'] })
     screens.push(out + err)
   }
-  for (const text of screens) expect(text).not.toMatch(/\u001b\[31mRED|\u001b\]0|\u0007|\u202e|config\u001b/)
+  for (const text of screens)
+    expect(text).not.toMatch(/\u001b\[31mRED|\u001b\]0|\u0007|\u202e|config\u001b/)
 })

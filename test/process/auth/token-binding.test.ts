@@ -7,47 +7,71 @@ import { canTrace } from '../../helpers/linux.js'
 import { Listener, says } from '../../helpers/postgres/listener.js'
 import { freshDatabase } from '../../helpers/postgres.js'
 import { startUnder } from '../../helpers/process.js'
-import { accepts, created, fern, recorder, Sender, token, tokensIn, tunnelTo } from '../../helpers/recorder.js'
+import {
+  accepts,
+  created,
+  fern,
+  recorder,
+  Sender,
+  token,
+  tokensIn,
+  tunnelTo,
+} from '../../helpers/recorder.js'
 import { printed, World } from '../../helpers/world.js'
 
-describe.runIf(hasOpenssl)('NODE_TLS_REJECT_UNAUTHORIZED=0 sends no token to an impostor (needs openssl)', () => {
-  const names = ['IP:127.0.0.1', 'DNS:plants.example.com']
+describe.runIf(hasOpenssl)(
+  'NODE_TLS_REJECT_UNAUTHORIZED=0 sends no token to an impostor (needs openssl)',
+  () => {
+    const names = ['IP:127.0.0.1', 'DNS:plants.example.com']
 
-  test.each(['directly', 'through a proxy'])('%s', async (way) => {
-    const impostor = await Hostile.listen({ posts: [created], tls: certificate({ names }) })
-    const proxy = await tunnelTo(impostor)
-    const isProxied = way === 'through a proxy'
-    const env = { NODE_TLS_REJECT_UNAUTHORIZED: '0', ...(isProxied && { HTTPS_PROXY: proxy.url }) }
-    const store = isProxied ? 'https://plants.example.com' : impostor.url
-    const user = new Sender()
-    const create = await user.spawn(`${fern} ${store}`, { env: { ...env, PLANTS_TOKEN: token } })
-    expect(create).toMatchObject({
-      code: 4,
-      out: '',
-      err: expect.stringMatching(/Could not reach .*self.signed certificate/),
+    test.each(['directly', 'through a proxy'])('%s', async (way) => {
+      const impostor = await Hostile.listen({ posts: [created], tls: certificate({ names }) })
+      const proxy = await tunnelTo(impostor)
+      const isProxied = way === 'through a proxy'
+      const env = {
+        NODE_TLS_REJECT_UNAUTHORIZED: '0',
+        ...(isProxied && { HTTPS_PROXY: proxy.url }),
+      }
+      const store = isProxied ? 'https://plants.example.com' : impostor.url
+      const user = new Sender()
+      const create = await user.spawn(`${fern} ${store}`, { env: { ...env, PLANTS_TOKEN: token } })
+      expect(create).toMatchObject({
+        code: 4,
+        out: '',
+        err: expect.stringMatching(/Could not reach .*self.signed certificate/),
+      })
+      expect([...tokensIn(impostor, proxy), impostor.bytes.length]).toEqual([[], [], 0])
     })
-    expect([...tokensIn(impostor, proxy), impostor.bytes.length]).toEqual([[], [], 0])
-  })
-})
+  },
+)
 
-test.runIf(hasOpenssl)('DEBUG=* prints neither the token nor the password of a proxy (needs openssl)', async () => {
-  const tls = certificate({ names: ['DNS:plants.example.com'] })
-  const proxy = await tunnelTo(await Hostile.listen({ posts: [created], tls }))
-  const HTTPS_PROXY = proxy.url.replace('//', '//me:of-the-proxy@')
-  const env = { DEBUG: '*', HTTPS_PROXY, PLANTS_TOKEN: token }
-  const result = await new Sender().spawn(`${fern} https://plants.example.com --ca-cert ${tls.path}`, { env })
-  expect(result).toEqual(printed('{"name":"Fern"}\n'))
-  const credentials = Buffer.from('me:of-the-proxy').toString('base64')
-  expect(proxy.requests[0]?.headers['proxy-authorization']).toBe(`Basic ${credentials}`)
-})
+test.runIf(hasOpenssl)(
+  'DEBUG=* prints neither the token nor the password of a proxy (needs openssl)',
+  async () => {
+    const tls = certificate({ names: ['DNS:plants.example.com'] })
+    const proxy = await tunnelTo(await Hostile.listen({ posts: [created], tls }))
+    const HTTPS_PROXY = proxy.url.replace('//', '//me:of-the-proxy@')
+    const env = { DEBUG: '*', HTTPS_PROXY, PLANTS_TOKEN: token }
+    const result = await new Sender().spawn(
+      `${fern} https://plants.example.com --ca-cert ${tls.path}`,
+      { env },
+    )
+    expect(result).toEqual(printed('{"name":"Fern"}\n'))
+    const credentials = Buffer.from('me:of-the-proxy').toString('base64')
+    expect(proxy.requests[0]?.headers['proxy-authorization']).toBe(`Basic ${credentials}`)
+  },
+)
 
 describe.runIf(canTrace)('what the system sees (needs strace)', () => {
   /** Runs the program under the umask 0. Returns what it makes, and where a token is seen. */
   async function traced(user: Sender, line: string, input = '') {
-    const calls = 'trace=execve,execveat,open,openat,creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,symlink'
+    const calls =
+      'trace=execve,execveat,open,openat,creat,mkdir,mkdirat,rename,renameat,renameat2,link,linkat,symlink'
     const tracer = ['strace', '-f', '-s', '65536', '-o', join(user.home, 'strace'), '-e', calls]
     const sh = ['-c', 'umask 0; exec "$0" "$@"', ...tracer]
-    expect(await startUnder('sh', sh, line.split(' '), user.home, { input, env: user.env })).toMatchObject({
+    expect(
+      await startUnder('sh', sh, line.split(' '), user.home, { input, env: user.env }),
+    ).toMatchObject({
       exitCode: 0,
       stderr: '',
     })
@@ -56,7 +80,9 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
       const [, path = '', flags = 'folder', mode = ''] =
         /"(.*?)", (?:([\w|]*O_CREAT[\w|]*), )?(0\d+)\)(?! += -1 E(?:EXIST|NOENT))/.exec(call) ?? []
       // Bun asks for /dev/null as if it had to be made.
-      return path === '' || path === '/dev/null' ? [] : [{ path, flags, mode: (parseInt(mode, 8) & 0o777).toString(8) }]
+      return path === '' || path === '/dev/null'
+        ? []
+        : [{ path, flags, mode: (parseInt(mode, 8) & 0o777).toString(8) }]
     })
     return { made, tokens: lines.filter((call) => call.includes('s3cret')) }
   }
@@ -69,10 +95,16 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
     const folders = made.filter(({ flags }) => flags === 'folder')
     const files = made.filter(({ flags }) => flags !== 'folder')
     const modesOf = (entries: typeof made) => [...new Set(entries.map(({ mode }) => mode))]
-    expect({ tokens, modes: [modesOf(folders), modesOf(files)] }).toEqual({ tokens: [], modes: [['700'], ['600']] })
+    expect({ tokens, modes: [modesOf(folders), modesOf(files)] }).toEqual({
+      tokens: [],
+      modes: [['700'], ['600']],
+    })
     expect(files.filter(({ path }) => !path.startsWith(`${user.config}/`))).toEqual([])
     expect(user.saved).toMatchObject({ tokens: { [service.url]: { token } } })
-    expect(await traced(user, `create --id 1 --name Fern --store ${service.url}`)).toEqual({ made: [], tokens: [] })
+    expect(await traced(user, `create --id 1 --name Fern --store ${service.url}`)).toEqual({
+      made: [],
+      tokens: [],
+    })
     expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
   })
 })
@@ -81,7 +113,9 @@ test.each([
   ['doctor', true],
   ['auth status', false],
 ])('plants %s gives PGPASSWORD to no database but that of this run', async (line, connects) => {
-  const others = await Promise.all([says.clear, says.md5, says.scram].map((asks) => Listener.start([asks])))
+  const others = await Promise.all(
+    [says.clear, says.md5, says.scram].map((asks) => Listener.start([asks])),
+  )
   const stores = others.map(({ port }, index) => [
     `other${index}`,
     { address: `postgres://someone@127.0.0.1:${port}/elsewhere` },
@@ -92,7 +126,9 @@ test.each([
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value) // a driver would read them there
   await user.run(line, { env })
   vi.unstubAllEnvs()
-  expect(others.map(({ logins, passwords }) => [logins > 0, passwords])).toEqual(others.map(() => [connects, []]))
+  expect(others.map(({ logins, passwords }) => [logins > 0, passwords])).toEqual(
+    others.map(() => [connects, []]),
+  )
   expect(new Set(own.passwords)).toEqual(new Set(connects ? [`${token}\0`] : []))
 })
 
@@ -105,6 +141,8 @@ test('no variable of PostgreSQL that docs/database-address.md does not name chan
   const store = `${url}?sslmode=disable&max=2`
   const user = new World()
   const options = { env: { ...nonsense, ...env, PGAPPNAME: 'app', PLANTS_STORE: store } }
-  expect(await user.spawn('create --id 1 --name Fern', options)).toEqual(printed('{"name":"Fern"}\n'))
+  expect(await user.spawn('create --id 1 --name Fern', options)).toEqual(
+    printed('{"name":"Fern"}\n'),
+  )
   expect(await user.spawn('list', options)).toEqual(printed('{"id":1,"name":"Fern"}\n'))
 })

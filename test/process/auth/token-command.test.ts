@@ -13,7 +13,9 @@ test('a token command runs in the folder of the program, and reads none of its s
   const team = new Team()
   const service = await Hostile.listen({ posts })
   team.script('cat > eaten; echo s3cret')
-  const writer = team.takes('./command', service.url).start('create --store team', { stdin: 'pipe' })
+  const writer = team
+    .takes('./command', service.url)
+    .start('create --store team', { stdin: 'pipe' })
   writer.stdin?.write('{"id":1,')
   writer.stdin?.end('"name":"Fern"}')
   expect(await writer).toMatchObject({ exitCode: 0, stdout: '{"name":"Fern"}\n', stderr: '' })
@@ -27,7 +29,11 @@ test('a token command runs in the folder of the program, and reads none of its s
 test('the stderr of a token command comes as it is, before the error', async () => {
   const team = new Team()
   const program = team.script('printf "The safe is \\033[1mlocked\\033[0m\\n" >&2; exit 2')
-  const failure = refusal(`The token command of team (${program}) ended with exit code 2`, 'Try it in a shell', 3)
+  const failure = refusal(
+    `The token command of team (${program}) ended with exit code 2`,
+    'Try it in a shell',
+    3,
+  )
   const err = `The safe is \u001b[1mlocked\u001b[0m\n${failure.err}`
   expect(await team.takes(program).spawn(auth)).toEqual({ ...failure, err })
 })
@@ -39,33 +45,45 @@ test('token commands that ask for the tokens of each other end at once', async (
   team.save({ stores: { team: { address: 'https://one.example.com', ...ask('two') }, two } })
   const { code, out, err } = await team.spawn(auth, { timeout: hang.wait })
   const circle = `plants: The token command of team (${bin}) asks plants for the token that it must print\n`
-  expect({ code, out, circles: err.split(circle).length - 1 }).toEqual({ code: 3, out: '', circles: 1 })
+  expect({ code, out, circles: err.split(circle).length - 1 }).toEqual({
+    code: 3,
+    out: '',
+    circles: 1,
+  })
 })
 
 test.each([
   ['SIGINT', 130, 'Interrupted', ''],
   ['SIGTERM', 143, 'Terminated', "trap '' INT TERM"],
-] as const)('%s ends the program with %i, and its token command', async (signal, code, word, trap) => {
-  const team = new Team()
-  team.takes(
-    team.script(`${trap}\nmkfifo fifo; echo $$ > pid; echo s3cret; echo ready >&2; while :; do read x < fifo; done`),
-  )
-  const program = team.start(fern)
-  await once(program.stderr ?? program, 'data')
-  program.kill(signal)
-  expect(await program).toMatchObject({
-    exitCode: code,
-    stdout: '',
-    stderr: expect.stringContaining(`plants: ${word}`),
-  })
-  expect(() => process.kill(parseInt(team.read('pid'), 10), 0)).toThrow('ESRCH')
-})
+] as const)(
+  '%s ends the program with %i, and its token command',
+  async (signal, code, word, trap) => {
+    const team = new Team()
+    team.takes(
+      team.script(
+        `${trap}\nmkfifo fifo; echo $$ > pid; echo s3cret; echo ready >&2; while :; do read x < fifo; done`,
+      ),
+    )
+    const program = team.start(fern)
+    await once(program.stderr ?? program, 'data')
+    program.kill(signal)
+    expect(await program).toMatchObject({
+      exitCode: code,
+      stdout: '',
+      stderr: expect.stringContaining(`plants: ${word}`),
+    })
+    expect(() => process.kill(parseInt(team.read('pid'), 10), 0)).toThrow('ESRCH')
+  },
+)
 
 describe('a token command on a terminal', () => {
   async function asking(line: string) {
     const team = new Team()
     const service = await Hostile.listen({ posts })
-    team.takes(team.script("printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"), service.url)
+    team.takes(
+      team.script("printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"),
+      service.url,
+    )
     const typing = team.terminal(`${line} --store team --no-color`)
     await typing.see('PIN: ')
     return { typing, service }
@@ -78,6 +96,8 @@ describe('a token command on a terminal', () => {
     const { code, screen } = await typing.ended
     expect([code, screen.match(/PIN/g)]).toEqual([0, ['PIN']])
     expect(screen.trimEnd()).toMatch(/Planted Fern \(id 1\)$/)
-    expect(service.posts.map(({ headers }) => headers['authorization'])).toEqual(['Bearer s3cret-1234'])
+    expect(service.posts.map(({ headers }) => headers['authorization'])).toEqual([
+      'Bearer s3cret-1234',
+    ])
   })
 })

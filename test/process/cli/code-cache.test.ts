@@ -36,7 +36,9 @@ function start(user: World, command = '--version', env: Record<string, string> =
 }
 
 /** A user who has started the program before, and the files that this has left. */
-async function afterStart(command = '--version'): Promise<{ user: World; cache: string; files: string[] }> {
+async function afterStart(
+  command = '--version',
+): Promise<{ user: World; cache: string; files: string[] }> {
   const user = new World()
   expect(await start(user, command)).toMatchObject({ code: 0, err: '' })
   const cache = join(user.home, '.cache/plants')
@@ -50,7 +52,9 @@ function filesIn(folder: string): string[] {
 /** Whether a file holds two copies that are the same. */
 function isWhole(file: string): boolean {
   const bytes = readFileSync(file)
-  return bytes.length > 0 && bytes.subarray(0, bytes.length / 2).equals(bytes.subarray(bytes.length / 2))
+  return (
+    bytes.length > 0 && bytes.subarray(0, bytes.length / 2).equals(bytes.subarray(bytes.length / 2))
+  )
 }
 
 /** The name in dist of what a file of the cache was compiled from. */
@@ -66,7 +70,8 @@ function foreignCode(file: string): Buffer {
   const { length } = `(function(exports,require,module,__filename,__dirname){${source}\n})`
   // Made by a process of its own: V8 rejects what was compiled with other flags, and a test may have set some in this one.
   const code = "process.stderr.write('foreign code');process.exit(99)".padEnd(length)
-  const compile = 'process.stdout.write(new vm.Script(fs.readFileSync(0, "utf8")).createCachedData())'
+  const compile =
+    'process.stdout.write(new vm.Script(fs.readFileSync(0, "utf8")).createCachedData())'
   const data = execFileSync(process.execPath, ['-e', compile], { input: code, maxBuffer: 2 ** 26 })
   return Buffer.concat([data, data])
 }
@@ -84,217 +89,254 @@ function leaveForeignCode(files: readonly string[], folder: string): void {
   chownSync(folder, stranger, stranger)
 }
 
-describe.skipIf(process.env['PLANTS_BIN'] !== undefined)('what V8 has compiled (needs Node as its runtime)', () => {
-  test('is kept for the next start, for the user alone', async () => {
-    const { user, cache, files } = await afterStart(fern)
-    expect(modeOf(cache)).toBe('700')
-    expect(files.map(modeOf)).toEqual(files.map(() => '600'))
-    const chunks = files.map((file) => sourceOf(file).replace(/-[\w-]{8}\.js$/, ''))
-    expect(chunks).toEqual(expect.arrayContaining(['run', 'create', 'sqlite-store']))
-    const inodes = () => filesIn(cache).map((file) => statSync(file).ino)
-    const before = inodes()
-    expect(await start(user, 'create --id 2 --name Moss')).toEqual(answer({ name: 'Moss' }))
-    expect(inodes()).toEqual(before)
-  })
-
-  test('is not used for a file that was changed by hand', async () => {
-    const [user, folder] = [new World(), temporaryFolder()]
-    for (const name of ['bin/plants.js', 'bin/code-cache.js', 'dist'])
-      cpSync(join(root, name), join(folder, name), { recursive: true })
-    const run = async () => {
-      const env = { HOME: user.home, NODE_DISABLE_COMPILE_CACHE: undefined }
-      return (await execa(process.execPath, [join(folder, 'bin/plants.js'), '--version'], { env })).stdout
-    }
-    expect(await run()).toBe(version)
-    const other = version.replace(/\d/g, '9')
-    for (const file of filesIn(join(folder, 'dist'))) {
-      const text = readFileSync(file, 'utf8')
-      if (text.includes(`\`${version}\``)) writeFileSync(file, text.replaceAll(`\`${version}\``, `\`${other}\``))
-    }
-    expect(await run()).toBe(other)
-  })
-
-  const damages: [string, (bytes: Buffer) => Buffer][] = [
-    ['is empty', () => Buffer.alloc(0)],
-    ['is cut', (bytes) => bytes.subarray(0, -1)],
-    ['is cut in the middle', (bytes) => bytes.subarray(0, bytes.length / 2)],
-    ['has a wrong byte', (bytes) => bytes.fill(bytes.readUInt8(1000) ^ 1, 1000, 1001)],
-    ['is of another version of V8', (bytes) => Buffer.alloc(bytes.length, 'plants')],
-    ['has zeros, as after a power failure', (bytes) => bytes.fill(0, 512)],
-    ['is zeros', (bytes) => bytes.fill(0)],
-  ]
-  test.each(damages)('is compiled again where a file %s', async (_, damage) => {
-    const { user, files } = await afterStart()
-    const file = files.find((path) => sourceOf(path).startsWith('run-')) ?? ''
-    writeFileSync(file, damage(readFileSync(file)))
-    expect(await start(user)).toEqual(started)
-    expect(isWhole(file)).toBe(true)
-  })
-
-  test(`is compiled again where all files are damaged somehow (seed ${seed})`, async () => {
-    const random = randomOf(seed)
-    const { user, cache } = await afterStart(fern)
-    rmSync(cache, { recursive: true })
-    await start(user, 'get 1')
-    const files = filesIn(cache)
-    for (let round = 0; round < rounds(4); round += 1) {
-      for (const file of files) {
-        const bytes = readFileSync(file)
-        const from = Math.floor(random() * bytes.length)
-        const to = random() < 0.5 ? from + 1 : bytes.length
-        writeFileSync(file, random() < 0.3 ? bytes.subarray(0, from) : bytes.fill(Math.floor(random() * 256), from, to))
-      }
-      expect(await start(user, 'get 1')).toEqual(answer({ id: 1, name: 'Fern' }))
-      expect(files.filter((file) => !isWhole(file))).toEqual([])
-    }
-  })
-
-  test('is kept once by many first starts at the same time', async () => {
-    const user = new World()
-    const count = rounds(20)
-    const all = Array.from({ length: count }, () => start(user))
-    expect(await Promise.all(all)).toEqual(all.map(() => started))
-    const files = filesIn(join(user.home, '.cache/plants'))
-    expect(await start(user)).toEqual(started)
-    const { files: expected } = await afterStart()
-    expect(files.map((file) => basename(file))).toEqual(expected.map((file) => basename(file)))
-    expect(files.filter((file) => !isWhole(file))).toEqual([])
-  })
-
-  test('is removed after a month, when something else is kept, and nothing else is removed', async () => {
-    const { user, cache, files } = await afterStart()
-    const [first = ''] = files
-    const others = ['v18.0.0-x64-run.js-1', `${basename(first)}.4711`, 'notes.txt'].map((name) => join(cache, name))
-    for (const file of others) writeFileSync(file, '')
-    const age = (file: string, days: number) => utimesSync(file, 0, Date.now() / 1000 - days * 86_400)
-    for (const file of others) age(file, 31)
-    for (const file of files) age(file, 29)
-    writeFileSync(first, '')
-    expect(await start(user)).toEqual(started)
-    expect(filesIn(cache).toSorted()).toEqual([...files, join(cache, 'notes.txt')].toSorted())
-  })
-
-  test.runIf(canMount)('is left out on a full disk (a tmpfs, needs unshare)', async () => {
-    const user = new World()
-    const XDG_CACHE_HOME = (await smallDisk()).inside
-    for (const id of [1, 2, 3])
-      expect(await start(user, `create --id ${id} --name Fern`, { XDG_CACHE_HOME })).toEqual(answer({ name: 'Fern' }))
-    expect(filesIn(join(XDG_CACHE_HOME, 'plants')).filter((file) => !isWhole(file)).length).toBeLessThanOrEqual(1)
-  })
-
-  test('is kept where XDG_CACHE_HOME says', async () => {
-    const user = new World()
-    await start(user, '--version', { XDG_CACHE_HOME: join(user.home, 'cache') })
-    expect(readdirSync(user.home)).toEqual(['cache'])
-  })
-
-  const places: [string, Record<string, string>][] = [
-    ['with a relative XDG_CACHE_HOME', { XDG_CACHE_HOME: 'cache' }],
-    ['with NODE_DISABLE_COMPILE_CACHE', { NODE_DISABLE_COMPILE_CACHE: '1' }],
-    ['without a HOME', { HOME: '' }],
-    ['where no folder can be created', { HOME: '/proc' }],
-    ['below a file', { XDG_CACHE_HOME: '/etc/passwd' }],
-  ]
-  test.each(places)('is not kept %s', async (_, env) => {
-    const user = new World()
-    expect(await start(user, '--version', env)).toEqual(started)
-    expect(readdirSync(user.home)).toEqual([])
-  })
-
-  test.each([0o720, 0o702, 0o777])('is not kept in a folder that others can write to: mode %o', async (mode) => {
-    const user = new World()
-    const cache = join(user.home, '.cache/plants')
-    mkdirSync(cache, { recursive: true })
-    chmodSync(cache, mode)
-    expect(await start(user)).toEqual(started)
-    expect(readdirSync(cache)).toEqual([])
-  })
-
-  test('is not kept where a link leads to', async () => {
-    const [user, other] = [new World(), temporaryFolder()]
-    mkdirSync(join(user.home, '.cache'))
-    symlinkSync(other, join(user.home, '.cache/plants'))
-    expect(await start(user)).toEqual(started)
-    expect(readdirSync(other)).toEqual([])
-  })
-
-  test('is executed: code of others would run, so a file that others can write to, or a link, is replaced', async () => {
-    const { user, files } = await afterStart()
-    const [file = ''] = files
-    const code = foreignCode(file)
-    writeFileSync(file, code)
-    expect(await start(user)).toEqual(foreign)
-    for (const mode of [0o620, 0o602]) {
-      chmodSync(file, mode)
-      expect(await start(user)).toEqual(started)
-      expect({ mode: modeOf(file), isWhole: isWhole(file) }).toEqual({ mode: '600', isWhole: true })
-      writeFileSync(file, code)
-    }
-    renameSync(file, join(user.home, 'code'))
-    symlinkSync(join(user.home, 'code'), file)
-    expect(await start(user)).toEqual(started)
-    expect(isWhole(file)).toBe(true)
-    expect(readFileSync(join(user.home, 'code')).equals(code)).toBe(true)
-  })
-
-  describe.runIf(isLinux && canBecome)('with another user (needs root and setpriv),', () => {
-    test('is not taken from a file or a folder of theirs', async () => {
-      const { user, cache, files } = await afterStart()
-      const [file = ''] = files
-      writeFileSync(file, foreignCode(file))
-      chownSync(file, stranger, stranger)
-      expect(await start(user)).toEqual(started)
-      expect({ owner: statSync(file).uid, isWhole: isWhole(file) }).toEqual({ owner: 0, isWhole: true })
-      renameSync(cache, `${cache}.own`)
-      leaveForeignCode(files, cache)
-      expect(await start(user)).toEqual(started)
-      expect(filesIn(cache).map((path) => statSync(path).uid)).toEqual(files.map(() => stranger))
+describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
+  'what V8 has compiled (needs Node as its runtime)',
+  () => {
+    test('is kept for the next start, for the user alone', async () => {
+      const { user, cache, files } = await afterStart(fern)
+      expect(modeOf(cache)).toBe('700')
+      expect(files.map(modeOf)).toEqual(files.map(() => '600'))
+      const chunks = files.map((file) => sourceOf(file).replace(/-[\w-]{8}\.js$/, ''))
+      expect(chunks).toEqual(expect.arrayContaining(['run', 'create', 'sqlite-store']))
+      const inodes = () => filesIn(cache).map((file) => statSync(file).ino)
+      const before = inodes()
+      expect(await start(user, 'create --id 2 --name Moss')).toEqual(answer({ name: 'Moss' }))
+      expect(inodes()).toEqual(before)
     })
 
-    test.each(['HOME', 'XDG_CACHE_HOME'])('is not kept in their home, as with sudo: %s', async (variable) => {
+    test('is not used for a file that was changed by hand', async () => {
+      const [user, folder] = [new World(), temporaryFolder()]
+      for (const name of ['bin/plants.js', 'bin/code-cache.js', 'dist'])
+        cpSync(join(root, name), join(folder, name), { recursive: true })
+      const run = async () => {
+        const env = { HOME: user.home, NODE_DISABLE_COMPILE_CACHE: undefined }
+        return (
+          await execa(process.execPath, [join(folder, 'bin/plants.js'), '--version'], { env })
+        ).stdout
+      }
+      expect(await run()).toBe(version)
+      const other = version.replace(/\d/g, '9')
+      for (const file of filesIn(join(folder, 'dist'))) {
+        const text = readFileSync(file, 'utf8')
+        if (text.includes(`\`${version}\``))
+          writeFileSync(file, text.replaceAll(`\`${version}\``, `\`${other}\``))
+      }
+      expect(await run()).toBe(other)
+    })
+
+    const damages: [string, (bytes: Buffer) => Buffer][] = [
+      ['is empty', () => Buffer.alloc(0)],
+      ['is cut', (bytes) => bytes.subarray(0, -1)],
+      ['is cut in the middle', (bytes) => bytes.subarray(0, bytes.length / 2)],
+      ['has a wrong byte', (bytes) => bytes.fill(bytes.readUInt8(1000) ^ 1, 1000, 1001)],
+      ['is of another version of V8', (bytes) => Buffer.alloc(bytes.length, 'plants')],
+      ['has zeros, as after a power failure', (bytes) => bytes.fill(0, 512)],
+      ['is zeros', (bytes) => bytes.fill(0)],
+    ]
+    test.each(damages)('is compiled again where a file %s', async (_, damage) => {
+      const { user, files } = await afterStart()
+      const file = files.find((path) => sourceOf(path).startsWith('run-')) ?? ''
+      writeFileSync(file, damage(readFileSync(file)))
+      expect(await start(user)).toEqual(started)
+      expect(isWhole(file)).toBe(true)
+    })
+
+    test(`is compiled again where all files are damaged somehow (seed ${seed})`, async () => {
+      const random = randomOf(seed)
+      const { user, cache } = await afterStart(fern)
+      rmSync(cache, { recursive: true })
+      await start(user, 'get 1')
+      const files = filesIn(cache)
+      for (let round = 0; round < rounds(4); round += 1) {
+        for (const file of files) {
+          const bytes = readFileSync(file)
+          const from = Math.floor(random() * bytes.length)
+          const to = random() < 0.5 ? from + 1 : bytes.length
+          writeFileSync(
+            file,
+            random() < 0.3
+              ? bytes.subarray(0, from)
+              : bytes.fill(Math.floor(random() * 256), from, to),
+          )
+        }
+        expect(await start(user, 'get 1')).toEqual(answer({ id: 1, name: 'Fern' }))
+        expect(files.filter((file) => !isWhole(file))).toEqual([])
+      }
+    })
+
+    test('is kept once by many first starts at the same time', async () => {
       const user = new World()
-      const home = join(user.home, 'home')
-      mkdirSync(home, { mode: 0o755 })
-      chownSync(home, stranger, stranger)
-      expect(await start(user, '--version', { [variable]: home })).toEqual(started)
-      expect(readdirSync(home)).toEqual([])
+      const count = rounds(20)
+      const all = Array.from({ length: count }, () => start(user))
+      expect(await Promise.all(all)).toEqual(all.map(() => started))
+      const files = filesIn(join(user.home, '.cache/plants'))
+      expect(await start(user)).toEqual(started)
+      const { files: expected } = await afterStart()
+      expect(files.map((file) => basename(file))).toEqual(expected.map((file) => basename(file)))
+      expect(files.filter((file) => !isWhole(file))).toEqual([])
     })
 
-    test('is not taken from a folder that they exchange at any moment', async () => {
+    test('is removed after a month, when something else is kept, and nothing else is removed', async () => {
       const { user, cache, files } = await afterStart()
-      const [own, theirs, calls] = [`${cache}.own`, `${cache}.theirs`, join(user.home, 'calls')]
-      leaveForeignCode(files, theirs)
-      const NODE_OPTIONS = `--require ${join(root, 'test/helpers/swap-folders.cjs')}`
-      const env = { NODE_OPTIONS, SWAP_FOLDER: cache, SWAP_WITH: theirs, SWAP_CALLS: calls }
+      const [first = ''] = files
+      const others = ['v18.0.0-x64-run.js-1', `${basename(first)}.4711`, 'notes.txt'].map((name) =>
+        join(cache, name),
+      )
+      for (const file of others) writeFileSync(file, '')
+      const age = (file: string, days: number) =>
+        utimesSync(file, 0, Date.now() / 1000 - days * 86_400)
+      for (const file of others) age(file, 31)
+      for (const file of files) age(file, 29)
+      writeFileSync(first, '')
+      expect(await start(user)).toEqual(started)
+      expect(filesIn(cache).toSorted()).toEqual([...files, join(cache, 'notes.txt')].toSorted())
+    })
+
+    test.runIf(canMount)('is left out on a full disk (a tmpfs, needs unshare)', async () => {
+      const user = new World()
+      const XDG_CACHE_HOME = (await smallDisk()).inside
+      for (const id of [1, 2, 3])
+        expect(await start(user, `create --id ${id} --name Fern`, { XDG_CACHE_HOME })).toEqual(
+          answer({ name: 'Fern' }),
+        )
+      expect(
+        filesIn(join(XDG_CACHE_HOME, 'plants')).filter((file) => !isWhole(file)).length,
+      ).toBeLessThanOrEqual(1)
+    })
+
+    test('is kept where XDG_CACHE_HOME says', async () => {
+      const user = new World()
+      await start(user, '--version', { XDG_CACHE_HOME: join(user.home, 'cache') })
+      expect(readdirSync(user.home)).toEqual(['cache'])
+    })
+
+    const places: [string, Record<string, string>][] = [
+      ['with a relative XDG_CACHE_HOME', { XDG_CACHE_HOME: 'cache' }],
+      ['with NODE_DISABLE_COMPILE_CACHE', { NODE_DISABLE_COMPILE_CACHE: '1' }],
+      ['without a HOME', { HOME: '' }],
+      ['where no folder can be created', { HOME: '/proc' }],
+      ['below a file', { XDG_CACHE_HOME: '/etc/passwd' }],
+    ]
+    test.each(places)('is not kept %s', async (_, env) => {
+      const user = new World()
       expect(await start(user, '--version', env)).toEqual(started)
-      const count = Number(readFileSync(calls, 'utf8'))
-      expect(count).toBeGreaterThan(5 * files.length)
-      for (let at = 1; at <= count; at = nextPlace(at)) {
-        expect(await start(user, '--version', { ...env, SWAP_AT: `${at}` }), `at ${at}`).toEqual(started)
-        renameSync(cache, theirs)
-        renameSync(own, cache)
-      }
+      expect(readdirSync(user.home)).toEqual([])
     })
 
-    test('is not taken from a folder that they exchange all the time', async () => {
-      const { user, cache, files } = await afterStart()
-      leaveForeignCode(files, `${cache}.theirs`)
-      chmodSync(user.home, 0o755)
-      chmodSync(join(user.home, '.cache'), 0o777)
-      const swapping = execa('setpriv', [...becomeStranger, process.execPath, '--eval', exchange, cache], {
-        reject: false,
-        cwd: '/',
-        env: { NODE_OPTIONS: '' },
-      })
-      try {
-        for (let round = 0; round < rounds(8); round += 1) expect(await start(user)).toEqual(started)
-      } finally {
-        swapping.kill()
-        expect(await swapping).toMatchObject({ signal: 'SIGTERM', stderr: '' })
-      }
+    test.each([0o720, 0o702, 0o777])(
+      'is not kept in a folder that others can write to: mode %o',
+      async (mode) => {
+        const user = new World()
+        const cache = join(user.home, '.cache/plants')
+        mkdirSync(cache, { recursive: true })
+        chmodSync(cache, mode)
+        expect(await start(user)).toEqual(started)
+        expect(readdirSync(cache)).toEqual([])
+      },
+    )
+
+    test('is not kept where a link leads to', async () => {
+      const [user, other] = [new World(), temporaryFolder()]
+      mkdirSync(join(user.home, '.cache'))
+      symlinkSync(other, join(user.home, '.cache/plants'))
+      expect(await start(user)).toEqual(started)
+      expect(readdirSync(other)).toEqual([])
     })
-  })
-})
+
+    test('is executed: code of others would run, so a file that others can write to, or a link, is replaced', async () => {
+      const { user, files } = await afterStart()
+      const [file = ''] = files
+      const code = foreignCode(file)
+      writeFileSync(file, code)
+      expect(await start(user)).toEqual(foreign)
+      for (const mode of [0o620, 0o602]) {
+        chmodSync(file, mode)
+        expect(await start(user)).toEqual(started)
+        expect({ mode: modeOf(file), isWhole: isWhole(file) }).toEqual({
+          mode: '600',
+          isWhole: true,
+        })
+        writeFileSync(file, code)
+      }
+      renameSync(file, join(user.home, 'code'))
+      symlinkSync(join(user.home, 'code'), file)
+      expect(await start(user)).toEqual(started)
+      expect(isWhole(file)).toBe(true)
+      expect(readFileSync(join(user.home, 'code')).equals(code)).toBe(true)
+    })
+
+    describe.runIf(isLinux && canBecome)('with another user (needs root and setpriv),', () => {
+      test('is not taken from a file or a folder of theirs', async () => {
+        const { user, cache, files } = await afterStart()
+        const [file = ''] = files
+        writeFileSync(file, foreignCode(file))
+        chownSync(file, stranger, stranger)
+        expect(await start(user)).toEqual(started)
+        expect({ owner: statSync(file).uid, isWhole: isWhole(file) }).toEqual({
+          owner: 0,
+          isWhole: true,
+        })
+        renameSync(cache, `${cache}.own`)
+        leaveForeignCode(files, cache)
+        expect(await start(user)).toEqual(started)
+        expect(filesIn(cache).map((path) => statSync(path).uid)).toEqual(files.map(() => stranger))
+      })
+
+      test.each(['HOME', 'XDG_CACHE_HOME'])(
+        'is not kept in their home, as with sudo: %s',
+        async (variable) => {
+          const user = new World()
+          const home = join(user.home, 'home')
+          mkdirSync(home, { mode: 0o755 })
+          chownSync(home, stranger, stranger)
+          expect(await start(user, '--version', { [variable]: home })).toEqual(started)
+          expect(readdirSync(home)).toEqual([])
+        },
+      )
+
+      test('is not taken from a folder that they exchange at any moment', async () => {
+        const { user, cache, files } = await afterStart()
+        const [own, theirs, calls] = [`${cache}.own`, `${cache}.theirs`, join(user.home, 'calls')]
+        leaveForeignCode(files, theirs)
+        const NODE_OPTIONS = `--require ${join(root, 'test/helpers/swap-folders.cjs')}`
+        const env = { NODE_OPTIONS, SWAP_FOLDER: cache, SWAP_WITH: theirs, SWAP_CALLS: calls }
+        expect(await start(user, '--version', env)).toEqual(started)
+        const count = Number(readFileSync(calls, 'utf8'))
+        expect(count).toBeGreaterThan(5 * files.length)
+        for (let at = 1; at <= count; at = nextPlace(at)) {
+          expect(await start(user, '--version', { ...env, SWAP_AT: `${at}` }), `at ${at}`).toEqual(
+            started,
+          )
+          renameSync(cache, theirs)
+          renameSync(own, cache)
+        }
+      })
+
+      test('is not taken from a folder that they exchange all the time', async () => {
+        const { user, cache, files } = await afterStart()
+        leaveForeignCode(files, `${cache}.theirs`)
+        chmodSync(user.home, 0o755)
+        chmodSync(join(user.home, '.cache'), 0o777)
+        const swapping = execa(
+          'setpriv',
+          [...becomeStranger, process.execPath, '--eval', exchange, cache],
+          {
+            reject: false,
+            cwd: '/',
+            env: { NODE_OPTIONS: '' },
+          },
+        )
+        try {
+          for (let round = 0; round < rounds(8); round += 1)
+            expect(await start(user)).toEqual(started)
+        } finally {
+          swapping.kill()
+          expect(await swapping).toMatchObject({ signal: 'SIGTERM', stderr: '' })
+        }
+      })
+    })
+  },
+)
 
 /** Exchanges a folder with another one every four milliseconds. */
 const exchange = `

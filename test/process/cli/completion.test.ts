@@ -16,18 +16,31 @@ const starts: Record<Shell, { args(folder: string): string[]; file: string; line
   bash: {
     args: (folder) => ['--noprofile', '--rcfile', join(folder, '.bashrc'), '-i'],
     file: '.bashrc',
-    lines: ['said() { printf "<%s>" said "$@"; echo; }', 'source <(plants completion bash)', 'PS1="ready> "'],
+    lines: [
+      'said() { printf "<%s>" said "$@"; echo; }',
+      'source <(plants completion bash)',
+      'PS1="ready> "',
+    ],
   },
   zsh: {
     args: () => ['-d', '-i'],
     file: '.zshrc',
     lines: [
       ...['autoload -U compinit', 'compinit -u -D', 'bindkey -e', 'PROMPT_SP='],
-      ...['said() { printf "<%s>" said "$@"; echo; }', 'source <(plants completion zsh)', 'PS1="ready> "'],
+      ...[
+        'said() { printf "<%s>" said "$@"; echo; }',
+        'source <(plants completion zsh)',
+        'PS1="ready> "',
+      ],
     ],
   },
   fish: {
-    args: (folder) => ['--no-config', '--init-command', `source ${join(folder, 'init.fish')}`, '-i'],
+    args: (folder) => [
+      '--no-config',
+      '--init-command',
+      `source ${join(folder, 'init.fish')}`,
+      '-i',
+    ],
     file: 'init.fish',
     lines: [
       ...['function said; printf "<%s>" said $argv; echo; end', 'plants completion fish | source'],
@@ -50,11 +63,16 @@ class Typist extends World {
     super({ stores })
     const { args, file, lines } = starts[shell]
     this.write(file, `${[...before, ...lines, ...after].join('\n')}\n`)
-    for (const path of ['fern.json', 'two words.json', 'pots.db', 'sub/moss.json']) this.write(path, '')
+    for (const path of ['fern.json', 'two words.json', 'pots.db', 'sub/moss.json'])
+      this.write(path, '')
     mkdirSync(join(this.home, 'bin'))
     symlinkSync(bin, join(this.home, 'bin/plants'))
     this.#terminal = terminalFor(shell, args(this.home), this.home, {
-      ...{ PATH: `${join(this.home, 'bin')}:${process.env['PATH']}`, HOME: this.home, ZDOTDIR: this.home },
+      ...{
+        PATH: `${join(this.home, 'bin')}:${process.env['PATH']}`,
+        HOME: this.home,
+        ZDOTDIR: this.home,
+      },
       ...{ PLANTS_CONFIG_DIR: this.config, LANG: 'C.UTF-8' },
     })
   }
@@ -64,7 +82,9 @@ class Typist extends World {
     this.#terminal.type(`${line}\u0001said \r`) // Ctrl-A is the beginning of the line
     await this.seen('<said>', ready)
     const shown = this.screen.split('<said>').at(-1) ?? ''
-    return [...(shown.split(/[\r\n]/)[0] ?? '').matchAll(/<([^>]*)>/g)].map((match) => match[1] ?? '')
+    return [...(shown.split(/[\r\n]/)[0] ?? '').matchAll(/<([^>]*)>/g)].map(
+      (match) => match[1] ?? '',
+    )
   }
 
   async seen(...texts: string[]): Promise<void> {
@@ -77,7 +97,10 @@ class Typist extends World {
   }
 }
 
-async function typist(shell: Shell, { before = [], after = [] }: Record<string, string[]> = {}): Promise<Typist> {
+async function typist(
+  shell: Shell,
+  { before = [], after = [] }: Record<string, string[]> = {},
+): Promise<Typist> {
   const person = new Typist(shell, before, after)
   await person.seen(ready)
   return person
@@ -123,14 +146,22 @@ describe.each(shells)('%s', (shell) => {
 
   here('inserts what fits', async () => expectLines(await typist(shell)))
 
-  here('completes paths from the home folder, also for the program, and what is quoted', async () => {
-    const person = await typist(shell)
-    const path = join(person.home, 'fern.json')
-    expect(await person.type('~/bin/plants create --file ~/fe\tX')).toEqual([
-      ...[join(person.home, 'bin/plants'), 'create', '--file', path, 'X'],
-    ])
-    expect(await person.type('plants create --file "tw\t')).toEqual(['plants', 'create', '--file', 'two words.json'])
-  })
+  here(
+    'completes paths from the home folder, also for the program, and what is quoted',
+    async () => {
+      const person = await typist(shell)
+      const path = join(person.home, 'fern.json')
+      expect(await person.type('~/bin/plants create --file ~/fe\tX')).toEqual([
+        ...[join(person.home, 'bin/plants'), 'create', '--file', path, 'X'],
+      ])
+      expect(await person.type('plants create --file "tw\t')).toEqual([
+        'plants',
+        'create',
+        '--file',
+        'two words.json',
+      ])
+    },
+  )
 
   here('inserts the tags and ids of a store', async () => {
     const person = await typist(shell)
@@ -176,8 +207,13 @@ describe('zsh', () => {
   const here = isHere('zsh') ? test : test.skip
 
   here('says what it needs, and goes on, where it cannot complete yet', async () => {
-    const stderr = 'plants: completion is not initialized in zsh. First run: autoload -U compinit; compinit'
-    const result = await execute('zsh', ['-fc', 'set -eu; . ./script; print on'], await withScript('zsh'))
+    const stderr =
+      'plants: completion is not initialized in zsh. First run: autoload -U compinit; compinit'
+    const result = await execute(
+      'zsh',
+      ['-fc', 'set -eu; . ./script; print on'],
+      await withScript('zsh'),
+    )
     expect(result).toEqual({ exitCode: 0, stdout: 'on', stderr })
   })
 })

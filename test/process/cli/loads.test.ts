@@ -17,7 +17,10 @@ test.each([
   const { chunks, bytes, drivers } = await loadsOf([line.split(' ')])
   expect(chunks).not.toContain('sqlite-store')
   expect(drivers).toEqual([])
-  expect([chunks.length <= files, bytes <= kilobytes * 1000], `${chunks.length} ${bytes}`).toEqual([true, true])
+  expect([chunks.length <= files, bytes <= kilobytes * 1000], `${chunks.length} ${bytes}`).toEqual([
+    true,
+    true,
+  ])
 })
 
 test.each([
@@ -29,18 +32,26 @@ test.each([
     const { chunks, bytes, drivers, modules } = await loadsOf(runs)
     expect(modules).toEqual(['os', 'process', 'vm'])
     expect(drivers).toHaveLength(1)
-    expect([chunks.length <= files, bytes <= kilobytes * 1000], `${chunks.length} ${bytes}`).toEqual([true, true])
+    expect(
+      [chunks.length <= files, bytes <= kilobytes * 1000],
+      `${chunks.length} ${bytes}`,
+    ).toEqual([true, true])
   },
 )
 
-test.each(['http', 'postgres'])('a create with a %s store loads nothing of the embedded one', async (scheme) => {
-  const served = join(temporaryFolder(), 'served.db')
-  const address =
-    scheme === 'http' ? await ownService({ host: '127.0.0.1', port: 0 }, served) : 'postgres://ann@127.0.0.1:9/garden'
-  const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '1s']])
-  expect(chunks).toContain(`${scheme}-store`)
-  expect([chunks.includes('sqlite-store'), drivers]).toEqual([false, []])
-})
+test.each(['http', 'postgres'])(
+  'a create with a %s store loads nothing of the embedded one',
+  async (scheme) => {
+    const served = join(temporaryFolder(), 'served.db')
+    const address =
+      scheme === 'http'
+        ? await ownService({ host: '127.0.0.1', port: 0 }, served)
+        : 'postgres://ann@127.0.0.1:9/garden'
+    const { chunks, drivers } = await loadsOf([[...fern, '--store', address, '--timeout', '1s']])
+    expect(chunks).toContain(`${scheme}-store`)
+    expect([chunks.includes('sqlite-store'), drivers]).toEqual([false, []])
+  },
+)
 
 /** The files of dist, drivers and modules of Node that the last of some runs loads, and an empty program does not. */
 async function loadsOf(runs: string[][]) {
@@ -60,7 +71,10 @@ async function loadsOf(runs: string[][]) {
 }
 
 /** Runs Node, and reads what it has loaded at its end. */
-async function record(args: string[], folder: string): Promise<{ files: string[]; modules: string[] }> {
+async function record(
+  args: string[],
+  folder: string,
+): Promise<{ files: string[]; modules: string[] }> {
   const file = join(folder, 'record.json')
   const env = { PATH: process.env['PATH'], HOME: folder, PLANTS_TOKEN: token, LOADS_FILE: file }
   const options = { extendEnv: false, reject: false, env } as const

@@ -19,11 +19,18 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       return new World().spawn(line, { env: { NODE_OPTIONS: `--require ${preload}` } })
     }
 
-    test.each(['18.20.8', '20.18.3', '8.17.0'])('is named in a sentence by every command: %s', async (old) => {
-      const expected = { code: 70, out: '', err: `plants needs Node.js 20.19 or newer; this is ${old}\n` }
-      for (const line of ['--version', '--help', 'create --id 1 --name Fern', 'list -o json'])
-        expect(await startOn(old, line)).toEqual(expected)
-    })
+    test.each(['18.20.8', '20.18.3', '8.17.0'])(
+      'is named in a sentence by every command: %s',
+      async (old) => {
+        const expected = {
+          code: 70,
+          out: '',
+          err: `plants needs Node.js 20.19 or newer; this is ${old}\n`,
+        }
+        for (const line of ['--version', '--help', 'create --id 1 --name Fern', 'list -o json'])
+          expect(await startOn(old, line)).toEqual(expected)
+      },
+    )
 
     test.each(['20.19.0', '21.0.0', '100.1.2'])('is not %s', async (known) => {
       expect(await startOn(known, '--version')).toEqual(printed(`${current}\n`))
@@ -45,7 +52,10 @@ test('the version as JSON names what it runs on', async () => {
 
 test('a defect is printed with the functions in which it happened', async () => {
   const user = new World()
-  user.write('boom.cjs', "process.getBuiltinModule = process.dlopen = () => { throw new TypeError('boom') }")
+  user.write(
+    'boom.cjs',
+    "process.getBuiltinModule = process.dlopen = () => { throw new TypeError('boom') }",
+  )
   const preload = join(user.home, 'boom.cjs')
   const env = { NODE_OPTIONS: `--require ${preload}`, BUN_OPTIONS: `--preload ${preload}` }
   const { code, out, err } = await user.spawn('create --id 1 --name Fern', { env })
@@ -62,7 +72,8 @@ test('a defect is printed with the functions in which it happened', async () => 
 test('what runtimes and tools look for in the current folder changes nothing', async () => {
   const user = new World()
   const settings = 'PLANTS_STORE=/nonexistent/plants.db\nPLANTS_OUTPUT=text\n'
-  for (const name of ['.env', '.env.local', '.env.production', '.env.development']) user.write(name, settings)
+  for (const name of ['.env', '.env.local', '.env.production', '.env.development'])
+    user.write(name, settings)
   user.write('preload.cjs', 'require("node:fs").writeFileSync("loaded", ""); console.log("loaded")')
   user.write('bunfig.toml', 'preload = ["./preload.cjs"]\n')
   user.write('tsconfig.json', '{')
@@ -75,22 +86,37 @@ test('what runtimes and tools look for in the current folder changes nothing', a
 
 describe.runIf(isLinux)('in odd surroundings a list ends as the table of differences says:', () => {
   const scripts: Record<string, string[]> = {
-    'the current directory is gone': ['sh', '-c', 'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"'],
-    'no /proc on Linux': ['unshare', '-rm', 'sh', '-c', 'mount -t tmpfs tmpfs /proc && exec "$0" "$@"'],
+    'the current directory is gone': [
+      'sh',
+      '-c',
+      'mkdir gone && cd gone && rmdir ../gone && exec "$0" "$@"',
+    ],
+    'no /proc on Linux': [
+      'unshare',
+      '-rm',
+      'sh',
+      '-c',
+      'mount -t tmpfs tmpfs /proc && exec "$0" "$@"',
+    ],
   }
 
   test('they are all tried here', () => {
     expect([...oddSurroundings.keys()]).toEqual(Object.keys(scripts))
   })
 
-  test.runIf(canMount).each(Object.entries(scripts))('%s (needs unshare)', async (name, [program = '', ...under]) => {
-    const user = new World()
-    await user.spawn('create --id 1 --name Fern')
-    const { exitCode, signal, stdout } = await startUnder(program, under, ['list'], user.home, { cwd: user.home })
-    const code = signal === 'SIGABRT' ? 134 : exitCode
-    expect({ code: String(code), stdout }).toEqual({
-      code: expect.toBeOneOf(oddSurroundings.get(name)?.split(' or ') ?? []),
-      stdout: code === 0 ? '{"id":1,"name":"Fern"}\n' : '',
-    })
-  })
+  test.runIf(canMount).each(Object.entries(scripts))(
+    '%s (needs unshare)',
+    async (name, [program = '', ...under]) => {
+      const user = new World()
+      await user.spawn('create --id 1 --name Fern')
+      const { exitCode, signal, stdout } = await startUnder(program, under, ['list'], user.home, {
+        cwd: user.home,
+      })
+      const code = signal === 'SIGABRT' ? 134 : exitCode
+      expect({ code: String(code), stdout }).toEqual({
+        code: expect.toBeOneOf(oddSurroundings.get(name)?.split(' or ') ?? []),
+        stdout: code === 0 ? '{"id":1,"name":"Fern"}\n' : '',
+      })
+    },
+  )
 })

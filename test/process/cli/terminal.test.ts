@@ -19,7 +19,9 @@ async function after(...commands: string[]): Promise<World> {
   return user
 }
 
-test.each<[what: string, given: string[], command: string, turns: Record<string, string>, plants: object[]]>([
+test.each<
+  [what: string, given: string[], command: string, turns: Record<string, string>, plants: object[]]
+>([
   [
     'asks for id, name and tag, and again after a wrong id and an empty name',
     [],
@@ -98,7 +100,11 @@ test('an answer that is not UTF-8 is rejected', async () => {
 
 test.each([
   ['1 2 7', 'Delete Fern (id 1, tag wet), Moss (id 2, tag wet)? (y/N)', 1],
-  ['--tag wet --search W', 'Delete 2 plants with the tag "wet" whose name or tag contains "W"? (y/N)', 0],
+  [
+    '--tag wet --search W',
+    'Delete 2 plants with the tag "wet" whose name or tag contains "W"? (y/N)',
+    0,
+  ],
 ])('delete %s asks once: %s', async (args, question, code) => {
   const user = await after(`${fern} --tag wet`, 'create --id 2 --name Moss --tag wet')
   const session = user.terminal(`delete ${args} --no-color`)
@@ -122,7 +128,9 @@ test('delete deletes only the plant that was shown', async () => {
   await user.run('create --id 1 --name Moss')
   session.type('y\r')
   const hint = '  This command did not delete it. Run it again\r\n'
-  const screen = expect.stringContaining(`plants: The plant 1 was changed or deleted by another process\r\n${hint}`)
+  const screen = expect.stringContaining(
+    `plants: The plant 1 was changed or deleted by another process\r\n${hint}`,
+  )
   expect(await session.ended).toEqual({ code: 1, screen })
   expect(await user.run('list')).toEqual(answer({ id: 1, name: 'Moss' }))
 })
@@ -167,18 +175,31 @@ test.each([
 test.each([
   ['y\r', 0, { id: 1, name: 'Fern' }],
   ['\r', 130, { id: 2, name: 'Moss' }],
-])("a backup over another store's asks first; after %j the exit code is %i", async (key, code, plant) => {
-  const user = await after(fern, 'create --id 2 --name Moss -s ./o.db', 'backup plants.bak -s ./o.db')
-  const session = user.terminal('backup plants.bak --no-color')
-  await session.answer(['(y/N)', key])
-  const screen = expect.stringMatching(/may\s+be\s+of\s+another\s+store\.\s+Replace\s+it\?/)
-  expect(await session.ended).toEqual({ code, screen })
-  expect(await user.run('list --store ./plants.bak')).toEqual(answer(plant))
-})
+])(
+  "a backup over another store's asks first; after %j the exit code is %i",
+  async (key, code, plant) => {
+    const user = await after(
+      fern,
+      'create --id 2 --name Moss -s ./o.db',
+      'backup plants.bak -s ./o.db',
+    )
+    const session = user.terminal('backup plants.bak --no-color')
+    await session.answer(['(y/N)', key])
+    const screen = expect.stringMatching(/may\s+be\s+of\s+another\s+store\.\s+Replace\s+it\?/)
+    expect(await session.ended).toEqual({ code, screen })
+    expect(await user.run('list --store ./plants.bak')).toEqual(answer(plant))
+  },
+)
 
 /** A shell with job control, on a terminal. */
 function shellOf(user: World): Terminal {
-  const env = { ...user.env, ...withoutCache, PATH: process.env['PATH'] ?? '', HOME: user.home, PS1: 'shell> ' }
+  const env = {
+    ...user.env,
+    ...withoutCache,
+    PATH: process.env['PATH'] ?? '',
+    HOME: user.home,
+    PS1: 'shell> ',
+  }
   return terminalFor('bash', ['--norc', '--noediting', '-i'], user.home, env)
 }
 
@@ -208,21 +229,32 @@ describe.skipIf(!isHere('bash'))('a question that is stopped (needs bash)', () =
     ['n\r', 130, 'Nothing was deleted'],
     ['\x03', 130, 'Interrupted'],
     ['\x04', 130, 'Interrupted'],
-  ])('by Ctrl-Z is asked again by fg, each time; after %j the exit code is %i', async (key, code, said) => {
-    const user = await after(fern)
-    const shell = shellOf(user)
-    await shell.answer(['shell> ', `${bin} delete 1 --no-color\r`], ...stop, ...stop, ['(y/N)', key])
-    await shell.see(said)
-    await shell.answer(['shell> ', 'echo "code $?"\r'])
-    await shell.see(`\ncode ${code}\r`)
-    await shell.answer(['shell> ', 'exit\r'])
-    expect((await shell.ended).code).toBe(0)
-  })
+  ])(
+    'by Ctrl-Z is asked again by fg, each time; after %j the exit code is %i',
+    async (key, code, said) => {
+      const user = await after(fern)
+      const shell = shellOf(user)
+      await shell.answer(['shell> ', `${bin} delete 1 --no-color\r`], ...stop, ...stop, [
+        '(y/N)',
+        key,
+      ])
+      await shell.see(said)
+      await shell.answer(['shell> ', 'echo "code $?"\r'])
+      await shell.see(`\ncode ${code}\r`)
+      await shell.answer(['shell> ', 'exit\r'])
+      expect((await shell.ended).code).toBe(0)
+    },
+  )
 
   test('keeps the answers before it', async () => {
     const user = new World()
     const shell = shellOf(user)
-    await shell.answer(['shell> ', `${bin} create --no-color\r`], ['id', '7\r'], ['name', 'Fe'], ['Fe', '\x1a'])
+    await shell.answer(
+      ['shell> ', `${bin} create --no-color\r`],
+      ['id', '7\r'],
+      ['name', 'Fe'],
+      ['Fe', '\x1a'],
+    )
     await shell.answer(['Stopped', 'fg\r'], ['name', 'Fern\r'], ['tag', 'wet'], ['wet', '\x1a'])
     await shell.answer(['Stopped', 'fg\r'], ['tag', '\r'])
     await shell.answer(['Planted Fern (id 7)', ''], ['shell> ', 'exit\r'])
@@ -234,7 +266,8 @@ describe.skipIf(!isHere('bash'))('a question that is stopped (needs bash)', () =
 /** An answer that is held back until it is let go. */
 function held(response: Buffer): { answer: Answer; letGo(): void } {
   const going = new AbortController()
-  const answer = (socket: Socket) => void once(going.signal, 'abort').then(() => socket.write(response))
+  const answer = (socket: Socket) =>
+    void once(going.signal, 'abort').then(() => socket.write(response))
   return { answer, letGo: () => going.abort() }
 }
 
@@ -245,7 +278,8 @@ test('a terminal is told what is waited for, in a line that goes before any othe
   const session = new World().terminal(`${fern} --no-color --timeout 1h --store ${service.url}`, {
     PLANTS_TOKEN: token,
   })
-  const waiting = (seconds: number) => `\rWaiting for 127.0.0.1:${service.port}\u2026 (${seconds} s)\u001b[K`
+  const waiting = (seconds: number) =>
+    `\rWaiting for 127.0.0.1:${service.port}\u2026 (${seconds} s)\u001b[K`
   await session.see(waiting(1) + waiting(2))
   busy.letGo()
   await session.see('plants: Busy. Trying again')

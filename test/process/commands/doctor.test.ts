@@ -10,9 +10,14 @@ import { refusal, World } from '../../helpers/world.js'
 
 test('a doctor of 2000 stores needs little memory', async () => {
   const address = (index: number) => `https://plants-${index}.example.com/v1`
-  const stores = Array.from({ length: 2000 }, (_, index) => [`store-${index}`, { address: address(index) }])
+  const stores = Array.from({ length: 2000 }, (_, index) => [
+    `store-${index}`,
+    { address: address(index) },
+  ])
   const world = new World({ stores: Object.fromEntries(stores) })
-  const { code, out } = await world.spawn('doctor', { env: { NODE_OPTIONS: '--max-old-space-size=96' } })
+  const { code, out } = await world.spawn('doctor', {
+    env: { NODE_OPTIONS: '--max-old-space-size=96' },
+  })
   expect([code, findingsOf(out).length]).toEqual([0, 2004])
 })
 
@@ -29,7 +34,8 @@ test('each finding comes at once, and Ctrl-C ends the wait for the next', async 
 describe.runIf(canDropRights)('a store that this user cannot create', () => {
   /** What is wrong, as the doctor of a user without rights has it; and the error of a create. */
   async function illFor(disk: Disk, env: Record<string, string>, flags = '') {
-    const run = (line: string) => resultOf(startWithoutRights(disk, line, { env: { ...disk.env, ...env } }))
+    const run = (line: string) =>
+      resultOf(startWithoutRights(disk, line, { env: { ...disk.env, ...env } }))
     const { ill } = await disk.examine(flags, {}, run)
     return { ill, created: await run(`create --id 1 --name Fern${flags && ` ${flags}`}`) }
   }
@@ -43,7 +49,10 @@ describe.runIf(canDropRights)('a store that this user cannot create', () => {
     disk.write('file', '')
     mkdirSync(join(disk.home, 'closed'), { mode: 0o500 })
     const folder = resolve(disk.home, name)
-    const { ill, created } = await illFor(disk, { PLANTS_DATA_DIR: folder, PLANTS_CONFIG_DIR: folder })
+    const { ill, created } = await illFor(disk, {
+      PLANTS_DATA_DIR: folder,
+      PLANTS_CONFIG_DIR: folder,
+    })
     const settings = `${folder}/settings.json cannot be created: ${reason}`
     expect(ill).toMatchObject([
       { check: 'settings', state: 'warning', message: settings },

@@ -14,6 +14,13 @@ test.each([
     const stdin = ids.map((id) => `{"id":${id},"name":"Old"}\n`).join('')
     expect(await user.run('import', { stdin })).toMatchObject({ code: 0 })
   }
-  const { code, out, err } = await bash(user, `while read -r id name; do "$plants" ${command}; done < list`)
-  expect({ code, turns: out.split('\n').length - 1, err }).toEqual({ code: 0, turns: count, err: '' })
+  const { code, out, err } = await bash(
+    user,
+    `while read -r id name; do "$plants" ${command}; done < list`,
+  )
+  expect({ code, turns: out.split('\n').length - 1, err }).toEqual({
+    code: 0,
+    turns: count,
+    err: '',
+  })
 })

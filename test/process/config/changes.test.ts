@@ -1,5 +1,12 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { describe, expect, test } from 'vitest'
 import { hang } from '../../helpers/hang.mjs'
 import { canMount, canTrace, isLinux } from '../../helpers/linux.js'
@@ -18,7 +25,9 @@ test('processes that change settings at once lose nothing, and they are read who
   writeFileSync(`${user.file}.lock`, oldLock)
   const names = Array.from({ length: Math.min(rounds(12), 50) }, (_, index) => `s${index}`)
   let isOver = false
-  const adding = Promise.all(names.map((name) => user.spawn(`stores add ${name} /${name}.db`))).finally(() => {
+  const adding = Promise.all(
+    names.map((name) => user.spawn(`stores add ${name} /${name}.db`)),
+  ).finally(() => {
     isOver = true
   })
   const seen = new Set<number>()
@@ -37,10 +46,15 @@ test('a change that waits for the lock ends at once on a signal', async () => {
   const user = new World({ timeout: '1m' })
   const { release } = await heldLock(`${user.file}.lock`)
   const waiting = user.start('config set output json')
-  const isWaiting = () => readdirSync(`/proc/${waiting.pid}/fd`).some((fd) => linkOf(waiting.pid, fd).endsWith('.lock'))
+  const isWaiting = () =>
+    readdirSync(`/proc/${waiting.pid}/fd`).some((fd) => linkOf(waiting.pid, fd).endsWith('.lock'))
   await expect.poll(isWaiting, { interval: 5 }).toBe(true)
   waiting.kill('SIGINT')
-  expect(await resultOf(waiting)).toEqual({ code: 130, out: '', err: expect.stringMatching('^plants: Interrupted') })
+  expect(await resultOf(waiting)).toEqual({
+    code: 130,
+    out: '',
+    err: expect.stringMatching('^plants: Interrupted'),
+  })
   release()
   expect(user.saved).toEqual({ version: 1, timeout: '1m' })
 })
@@ -56,42 +70,62 @@ function linkOf(pid: number | undefined, fd: string): string {
 const set = 'config set timeout 8s'
 
 // As processes, which end after a while: opening a pipe may block the whole process, which no test of its own survives.
-test.runIf(isLinux)('a pipe in the place of the settings or of their lock blocks nothing', async () => {
-  const limit = { timeout: hang.wait, killSignal: 'SIGKILL' } as const
-  const [one, other] = [new World(), new World({})]
-  for (const { config, file } of [one, other]) {
-    mkdirSync(config, { recursive: true })
-    execFileSync('mkfifo', [existsSync(file) ? `${file}.lock` : file])
-  }
-  const isPipe = refusal(`The settings in ${one.file} are not a regular file`, 'Move it away')
-  const reading = ['config list', set, 'list'].map((command) => one.spawn(command, limit))
-  expect(await Promise.all(reading)).toEqual([isPipe, isPipe, isPipe])
-  expect(await other.spawn(set, limit)).toEqual(
-    refusal(
-      `Could not acquire the lock ${other.file}.lock: it is not a regular file`,
-      'Remove it when no plants process is running',
-      74,
-    ),
-  )
-})
+test.runIf(isLinux)(
+  'a pipe in the place of the settings or of their lock blocks nothing',
+  async () => {
+    const limit = { timeout: hang.wait, killSignal: 'SIGKILL' } as const
+    const [one, other] = [new World(), new World({})]
+    for (const { config, file } of [one, other]) {
+      mkdirSync(config, { recursive: true })
+      execFileSync('mkfifo', [existsSync(file) ? `${file}.lock` : file])
+    }
+    const isPipe = refusal(`The settings in ${one.file} are not a regular file`, 'Move it away')
+    const reading = ['config list', set, 'list'].map((command) => one.spawn(command, limit))
+    expect(await Promise.all(reading)).toEqual([isPipe, isPipe, isPipe])
+    expect(await other.spawn(set, limit)).toEqual(
+      refusal(
+        `Could not acquire the lock ${other.file}.lock: it is not a regular file`,
+        'Remove it when no plants process is running',
+        74,
+      ),
+    )
+  },
+)
 const unsaved = (user: World, why: string) => ({ code: 74, out: '', err: unwritable(user, why) })
 
 describe.runIf(canMount)('settings (needs unshare)', () => {
   /** Runs a command after a script that mounts something. */
   function mounted(user: World, script: string, command: string) {
-    return under(user, 'unshare', ['-rm', 'sh', '-c', `cd "$PLANTS_CONFIG_DIR" && ${script}`], command)
+    return under(
+      user,
+      'unshare',
+      ['-rm', 'sh', '-c', `cd "$PLANTS_CONFIG_DIR" && ${script}`],
+      command,
+    )
   }
 
   test.each([
-    ['on a read-only disk', 'mount --bind . . && mount -o remount,ro,bind "$PWD"', 'the disk is read-only'],
-    ['in a file that is mounted by itself', 'mount --bind settings.json settings.json', 'it is a mount point'],
+    [
+      'on a read-only disk',
+      'mount --bind . . && mount -o remount,ro,bind "$PWD"',
+      'the disk is read-only',
+    ],
+    [
+      'in a file that is mounted by itself',
+      'mount --bind settings.json settings.json',
+      'it is a mount point',
+    ],
   ])('%s are read, and not changed', async (_, script, why) => {
     const user = new World({ timeout: '7s' })
-    const run = (command: string) => mounted(user, `${script} && cd "$HOME" && exec "$0" "$@"`, command)
+    const run = (command: string) =>
+      mounted(user, `${script} && cd "$HOME" && exec "$0" "$@"`, command)
     expect(await run('config get timeout')).toEqual(printed('7s\n'))
     expect((await run('create --id 1 --name Fern')).code).toBe(0)
     expect(await run(set)).toEqual(unsaved(user, why))
-    expect([user.saved, readdirSync(user.config)[0]]).toEqual([{ version: 1, timeout: '7s' }, 'settings.json'])
+    expect([user.saved, readdirSync(user.config)[0]]).toEqual([
+      { version: 1, timeout: '7s' },
+      'settings.json',
+    ])
   })
 
   test('on a full disk stay as they are', async () => {
@@ -113,19 +147,39 @@ describe.runIf(canMount)('settings (needs unshare)', () => {
   })
 })
 
-test.runIf(canTrace)('settings of which only a part is written stay as they are (needs strace)', async () => {
-  const user = new World({ timeout: '7s' })
-  const before = readFileSync(user.file, 'utf8')
-  const inject = ['-D', '-o', 'log', '-e', 'trace=pwrite64', '-e', 'inject=pwrite64:retval=10:when=1+']
-  expect(await under(user, 'strace', inject, set)).toEqual(unsaved(user, 'no space left on the disk'))
-  expect([readFileSync(user.file, 'utf8'), readdirSync(user.config)]).toEqual([
-    before,
-    ['settings.json', 'settings.json.lock'],
-  ])
-})
+test.runIf(canTrace)(
+  'settings of which only a part is written stay as they are (needs strace)',
+  async () => {
+    const user = new World({ timeout: '7s' })
+    const before = readFileSync(user.file, 'utf8')
+    const inject = [
+      '-D',
+      '-o',
+      'log',
+      '-e',
+      'trace=pwrite64',
+      '-e',
+      'inject=pwrite64:retval=10:when=1+',
+    ]
+    expect(await under(user, 'strace', inject, set)).toEqual(
+      unsaved(user, 'no space left on the disk'),
+    )
+    expect([readFileSync(user.file, 'utf8'), readdirSync(user.config)]).toEqual([
+      before,
+      ['settings.json', 'settings.json.lock'],
+    ])
+  },
+)
 
 const calls = [
-  ...['?mkdir,mkdirat', '?rename,renameat,renameat2', 'fsync', '?unlink,unlinkat', '?rmdir', 'pwrite64'],
+  ...[
+    '?mkdir,mkdirat',
+    '?rename,renameat,renameat2',
+    'fsync',
+    '?unlink,unlinkat',
+    '?rmdir',
+    'pwrite64',
+  ],
   ...['?chmod,fchmod,fchmodat', 'openat'],
 ]
 const old = { timeout: '7s' }
@@ -136,45 +190,79 @@ const done = { ...answer({ name: 'timeout', value: '8s' }), saved: { version: 1,
 function endsOf(fault: string, before: object | undefined): object[] {
   const saved = before && { version: 1, ...before }
   const failed = { out: '', err: expect.stringMatching(/^plants: .*settings/), saved }
-  const unnamed = { code: 74, out: '', err: expect.stringMatching('was written, but a power failure may undo that') }
+  const unnamed = {
+    code: 74,
+    out: '',
+    err: expect.stringMatching('was written, but a power failure may undo that'),
+  }
   if (fault !== 'signal=KILL')
-    return [done, ...[2, 74].map((code) => ({ ...failed, code })), { ...unnamed, saved: done.saved }]
+    return [
+      done,
+      ...[2, 74].map((code) => ({ ...failed, code })),
+      { ...unnamed, saved: done.saved },
+    ]
   const killed = { ...done, code: undefined }
   return [killed, { ...killed, out: '' }, { ...killed, out: '', saved }]
 }
 
-test.runIf(canTrace)('settings whose name is not synced are new, but not called saved (needs strace)', async () => {
-  const user = new World({ timeout: '7s' })
-  // the first is for the directory of the new file
-  const inject = ['-D', '-o', 'log', '-P', user.config, '-e', 'trace=fsync', '-e', 'inject=fsync:error=EIO:when=2']
-  const message = `${user.file} was written, but a power failure may undo that: the disk or the terminal failed`
-  expect(await under(user, 'strace', inject, set)).toEqual(
-    refusal(message, 'Check the disk, then repeat the command', 74),
-  )
-  expect(user.saved).toEqual(done.saved)
-})
+test.runIf(canTrace)(
+  'settings whose name is not synced are new, but not called saved (needs strace)',
+  async () => {
+    const user = new World({ timeout: '7s' })
+    // the first is for the directory of the new file
+    const inject = [
+      '-D',
+      '-o',
+      'log',
+      '-P',
+      user.config,
+      '-e',
+      'trace=fsync',
+      '-e',
+      'inject=fsync:error=EIO:when=2',
+    ]
+    const message = `${user.file} was written, but a power failure may undo that: the disk or the terminal failed`
+    expect(await under(user, 'strace', inject, set)).toEqual(
+      refusal(message, 'Check the disk, then repeat the command', 74),
+    )
+    expect(user.saved).toEqual(done.saved)
+  },
+)
 
-describe.runIf(canTrace)('settings are old or new, and free for the next change (needs strace):', () => {
-  test.each(
-    calls.flatMap((call) => [
-      [call, 'signal=KILL', old] as const,
-      [call, 'signal=KILL', undefined] as const,
-      ...errorsOf(call).map((error) => [call, `error=${error}`, old] as const),
-    ]),
-  )('each %s in its turn with %s, on %j', async (call, fault, before) => {
-    for (let when = 1, isHit = true; isHit; when = nextPlace(when)) {
-      const user = new World(before)
-      // node itself opens many files: of these calls only those on our own paths count
-      const own = ['', '/settings.json', '/settings.json.lock'].flatMap((name) => ['-P', user.config + name])
-      const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:${fault}:when=${when}`]
-      const result = await under(user, 'strace', ['-D', '-o', 'log', ...inject, ...(call === 'openat' ? own : [])], set)
-      isHit = result.code === undefined || user.read('log').includes('INJECTED')
-      const { saved } = user
-      if (isHit) expect(endsOf(fault, before)).toContainEqual({ ...result, saved })
-      else expect({ ...result, saved }).toEqual(done)
-      expect(await user.spawn('config set output json')).toEqual(answer({ name: 'output', value: 'json' }))
-      expect(user.saved).toEqual({ version: 1, ...(saved as object | undefined), output: 'json' })
-      expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
-    }
-  })
-})
+describe.runIf(canTrace)(
+  'settings are old or new, and free for the next change (needs strace):',
+  () => {
+    test.each(
+      calls.flatMap((call) => [
+        [call, 'signal=KILL', old] as const,
+        [call, 'signal=KILL', undefined] as const,
+        ...errorsOf(call).map((error) => [call, `error=${error}`, old] as const),
+      ]),
+    )('each %s in its turn with %s, on %j', async (call, fault, before) => {
+      for (let when = 1, isHit = true; isHit; when = nextPlace(when)) {
+        const user = new World(before)
+        // node itself opens many files: of these calls only those on our own paths count
+        const own = ['', '/settings.json', '/settings.json.lock'].flatMap((name) => [
+          '-P',
+          user.config + name,
+        ])
+        const inject = ['-e', `trace=${call}`, '-e', `inject=${call}:${fault}:when=${when}`]
+        const result = await under(
+          user,
+          'strace',
+          ['-D', '-o', 'log', ...inject, ...(call === 'openat' ? own : [])],
+          set,
+        )
+        isHit = result.code === undefined || user.read('log').includes('INJECTED')
+        const { saved } = user
+        if (isHit) expect(endsOf(fault, before)).toContainEqual({ ...result, saved })
+        else expect({ ...result, saved }).toEqual(done)
+        expect(await user.spawn('config set output json')).toEqual(
+          answer({ name: 'output', value: 'json' }),
+        )
+        expect(user.saved).toEqual({ version: 1, ...(saved as object | undefined), output: 'json' })
+        expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
+      }
+    })
+  },
+)

@@ -9,11 +9,17 @@ test.skipIf(process.platform === 'win32').each(['0', '0777'])(
   'what is created is for its owner alone, under the umask %s',
   async (mask) => {
     const user = new World()
-    const env = { PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants'), PLANTS_DATA_DIR: join(user.home, 'c/d') }
+    const env = {
+      PLANTS_CONFIG_DIR: join(user.home, 'a/b/plants'),
+      PLANTS_DATA_DIR: join(user.home, 'c/d'),
+    }
     const umask = ['-c', `umask ${mask}; exec "$0" "$@"`]
     const backup = `backup ${join(user.home, 'plants.bak')}`
     for (const line of ['config set timeout 1m', 'create --id 1 --name Fern', backup])
-      expect(await under(user, 'sh', umask, line, { env }), line).toMatchObject({ code: 0, err: '' })
+      expect(await under(user, 'sh', umask, line, { env }), line).toMatchObject({
+        code: 0,
+        err: '',
+      })
     const modes = { a: '700', 'a/b': '700', 'a/b/plants': '700', 'a/b/plants/settings.json': '600' }
     const ofStore = { c: '700', 'c/d': '700', 'c/d/plants.db': '600', 'plants.bak': '600' }
     for (const [path, mode] of Object.entries({ ...modes, ...ofStore }))
@@ -34,7 +40,11 @@ function homeless(isStranger: boolean) {
   const unset = places.flatMap((name) => ['-u', name])
   const run = (line: string, ...variables: string[]) => {
     const env = [...unset, ...(isStranger ? ['-u', 'HOME'] : ['HOME=']), ...variables]
-    const [program = '', ...args] = [...(isStranger ? ['setpriv', ...becomeStranger] : []), 'env', ...env]
+    const [program = '', ...args] = [
+      ...(isStranger ? ['setpriv', ...becomeStranger] : []),
+      'env',
+      ...env,
+    ]
     return under(user, program, args, line, { input: line === login ? token : '' })
   }
   return { user, run }
@@ -49,7 +59,10 @@ for (const [what, isStranger] of [
       const { user, run } = homeless(isStranger)
       const store = join(user.home, 'garden.db')
       for (const line of ['create --id 1 --name Fern', 'list'])
-        expect(await run(`${line} --store ${store}`)).toMatchObject({ code: 0, out: expect.stringContaining('Fern') })
+        expect(await run(`${line} --store ${store}`)).toMatchObject({
+          code: 0,
+          out: expect.stringContaining('Fern'),
+        })
       expect((await run('doctor', `PLANTS_DATA_DIR=${user.data}`)).code).toBe(0)
       expect(await run('config list')).toMatchObject({ code: 0, err: '' })
       const err = expect.stringContaining(`There is no token for ${service}`)
@@ -69,7 +82,8 @@ for (const [what, isStranger] of [
         if (isNew) expect(await run(command)).toEqual({ code: 2, out: '', err })
         const { code } = await run(command, `PLANTS_CONFIG_DIR=${user.config}`)
         expect({ command, code }).toEqual({ command, code: 0 })
-        if (command === login) expect(user.saved).toMatchObject({ tokens: { [service]: { token } } })
+        if (command === login)
+          expect(user.saved).toMatchObject({ tokens: { [service]: { token } } })
       }
       expect(readdirSync(user.home)).toEqual(['config'])
       expect(user.saved).toEqual({ version: 1, tokens: {} })
@@ -103,7 +117,11 @@ describe.runIf(canBecome)('with the stranger (needs root and setpriv),', () => {
     const user = ofRoot(0o755)
     const why = `The settings in ${user.file} are open to others (mode 755)`
     const warning = `plants: ${why}. Fix it with: chmod 600 ${user.file}\n`
-    expect(await asStranger(user, 'config get timeout')).toEqual({ code: 0, out: '7s\n', err: warning })
+    expect(await asStranger(user, 'config get timeout')).toEqual({
+      code: 0,
+      out: '7s\n',
+      err: warning,
+    })
     expect(await asStranger(user, set)).toEqual(unsaved(user, warning))
   })
 
@@ -118,7 +136,11 @@ describe.runIf(canBecome)('with the stranger (needs root and setpriv),', () => {
   test('settings that cannot be read are named', async () => {
     const user = ofRoot(0o600)
     const hint = 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
-    const rejected = refusal(`The settings in ${user.file} could not be read: permission denied`, hint)
-    for (const command of ['config get timeout', set]) expect(await asStranger(user, command)).toEqual(rejected)
+    const rejected = refusal(
+      `The settings in ${user.file} could not be read: permission denied`,
+      hint,
+    )
+    for (const command of ['config get timeout', set])
+      expect(await asStranger(user, command)).toEqual(rejected)
   })
 })

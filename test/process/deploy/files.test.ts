@@ -1,4 +1,12 @@
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { blocksOf, pages } from '../../helpers/documents.js'
@@ -12,14 +20,17 @@ const deploy = join(import.meta.dirname, '../../../deploy')
 const maxExposure = 15
 
 describe('of deploy/', () => {
-  test.runIf(isHere('systemd-analyze'))('systemd accepts the unit, and finds it hardened (needs systemd)', () => {
-    const unit = join(temporaryFolder(), 'plants.service')
-    const text = readFileSync(join(deploy, 'plants.service'), 'utf8')
-    expect(text).toMatch(/^MemoryMax=\w+\nTasksMax=\d+$/m)
-    writeFileSync(unit, text.replace('/usr/local/bin/plants', bin))
-    expect(run('systemd-analyze', 'verify', unit)).toBe('')
-    run('systemd-analyze', 'security', '--offline=true', `--threshold=${maxExposure}`, unit)
-  })
+  test.runIf(isHere('systemd-analyze'))(
+    'systemd accepts the unit, and finds it hardened (needs systemd)',
+    () => {
+      const unit = join(temporaryFolder(), 'plants.service')
+      const text = readFileSync(join(deploy, 'plants.service'), 'utf8')
+      expect(text).toMatch(/^MemoryMax=\w+\nTasksMax=\d+$/m)
+      writeFileSync(unit, text.replace('/usr/local/bin/plants', bin))
+      expect(run('systemd-analyze', 'verify', unit)).toBe('')
+      run('systemd-analyze', 'security', '--offline=true', `--threshold=${maxExposure}`, unit)
+    },
+  )
 })
 
 describe.runIf(canBecome)('with the environment of cron, a user without rights', () => {
@@ -33,11 +44,20 @@ describe.runIf(canBecome)('with the environment of cron, a user without rights',
   test('makes the backups of the deployed store (needs root and setpriv)', async () => {
     const machine = await machineOfStranger()
     const store = join(machine.home, 'plants.db')
-    runAsStranger(machine, `plants create --id 1 --name Fern --store '${store}'`, { PATH: machine.bin })
+    runAsStranger(machine, `plants create --id 1 --name Fern --store '${store}'`, {
+      PATH: machine.bin,
+    })
     const page = pages.get('docs/deployment.md') ?? ''
-    const [block, ...more] = blocksOf(page).filter(({ text }) => text.includes('plants backup /var'))
+    const [block, ...more] = blocksOf(page).filter(({ text }) =>
+      text.includes('plants backup /var'),
+    )
     expect(more).toEqual([])
-    run('sh', { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' }, '-euc', onMachine(machine, block?.text ?? 'false'))
+    run(
+      'sh',
+      { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+      '-euc',
+      onMachine(machine, block?.text ?? 'false'),
+    )
     runCrontab(machine, 'docs/deployment.md')
     expect(readdirSync(machine.backups).toSorted().join()).toMatch(/^plants-[1-7]\.db,plants\.db$/)
   })
@@ -53,14 +73,20 @@ interface Machine {
 async function machineOfStranger(): Promise<Machine> {
   const folder = temporaryFolder()
   chmodSync(folder, 0o755)
-  const machine = { bin: join(folder, 'bin'), home: join(folder, 'home'), backups: join(folder, 'backups') }
+  const machine = {
+    bin: join(folder, 'bin'),
+    home: join(folder, 'home'),
+    backups: join(folder, 'backups'),
+  }
   mkdirSync(machine.bin)
   mkdirSync(machine.home, { mode: 0o700 })
   chownSync(machine.home, stranger, stranger)
   symlinkSync(bin, join(machine.bin, 'plants'))
   symlinkSync(process.execPath, join(machine.bin, 'node'))
-  const [, script = ''] = /^cat > backup-plants.sh <<'END'\n(.*?)^END$/ms.exec(pages.get('docs/recipes.md') ?? '') ?? []
-  for (const to of [machine.bin, machine.home]) writeFileSync(join(to, 'backup-plants.sh'), script, { mode: 0o755 })
+  const [, script = ''] =
+    /^cat > backup-plants.sh <<'END'\n(.*?)^END$/ms.exec(pages.get('docs/recipes.md') ?? '') ?? []
+  for (const to of [machine.bin, machine.home])
+    writeFileSync(join(to, 'backup-plants.sh'), script, { mode: 0o755 })
   return machine
 }
 
@@ -75,7 +101,9 @@ function onMachine({ bin, home, backups }: Machine, text: string): string {
 
 /** Runs the command of a crontab as cron does: with little but the variables of the crontab, in the home. */
 function runCrontab(machine: Machine, path: string): void {
-  const [crontab, ...more] = blocksOf(pages.get(path) ?? '').filter(({ language }) => language === 'crontab')
+  const [crontab, ...more] = blocksOf(pages.get(path) ?? '').filter(
+    ({ language }) => language === 'crontab',
+  )
   expect(more).toEqual([])
   const lines = onMachine(machine, crontab?.text.trimEnd() ?? '').split('\n')
   const command = lines.pop()?.replace(/^30 3 \* \* \* (?:plants )?/, '') ?? ''
@@ -83,8 +111,23 @@ function runCrontab(machine: Machine, path: string): void {
   expect(runAsStranger(machine, command, Object.fromEntries(variables))).toBe('')
 }
 
-function runAsStranger({ home }: Machine, command: string, variables: Record<string, string>): string {
+function runAsStranger(
+  { home }: Machine,
+  command: string,
+  variables: Record<string, string>,
+): string {
   const env = { PATH: '/usr/bin:/bin', HOME: home, SHELL: '/bin/sh', ...variables }
   const assignments = Object.entries(env).map((pair) => pair.join('='))
-  return run('env', '-i', '-C', home, ...assignments, '/usr/bin/setpriv', ...becomeStranger, '/bin/sh', '-c', command)
+  return run(
+    'env',
+    '-i',
+    '-C',
+    home,
+    ...assignments,
+    '/usr/bin/setpriv',
+    ...becomeStranger,
+    '/bin/sh',
+    '-c',
+    command,
+  )
 }

@@ -24,12 +24,17 @@ test.runIf(hasOpenssl && isHere('caddy'))(
   async () => {
     const world = new World()
     const socket = join(world.home, 'plants.sock')
-    const { token, stop } = await serve(['--socket', socket], { folder: world.home, rights: 'create,read' })
+    const { token, stop } = await serve(['--socket', socket], {
+      folder: world.home,
+      rights: 'create,read',
+    })
     const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
     const port = await freePort()
     startCaddy({ folder: world.home, socket, port, certificate: own })
     const at = (line: string) =>
-      world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, { env: { PLANTS_TOKEN: token } })
+      world.spawn(`${line} --store https://localhost:${port} --ca-cert ${own.path}`, {
+        env: { PLANTS_TOKEN: token },
+      })
     expect(await at('create --id 1 --name Fern --retry 1h')).toMatchObject({ code: 0 })
     const search = 'list --search fern --output ndjson'
     expect(await at(search)).toMatchObject({ code: 0, out: '{"id":1,"name":"Fern"}\n' })
@@ -47,13 +52,24 @@ test.runIf(hasOpenssl && isHere('caddy'))(
 function startCaddy({ folder, socket, port, certificate }: Setup): void {
   const file = adapt('Caddyfile', [
     ['unix//run/plants/plants.sock', `unix/${socket}`],
-    ['plants.example.com {', `https://localhost:${port} {\n\ttls ${certificate.path} ${certificate.keyPath}`],
+    [
+      'plants.example.com {',
+      `https://localhost:${port} {\n\ttls ${certificate.path} ${certificate.keyPath}`,
+    ],
     ['\tauto_https', '\tadmin off\n\tauto_https'],
   ])
   const path = join(folder, 'Caddyfile')
   writeFileSync(path, file)
   const args = ['--config', path, '--adapter', 'caddyfile']
-  run('caddy', envOf(folder), 'validate', '--config', join(deploy, 'Caddyfile'), '--adapter', 'caddyfile')
+  run(
+    'caddy',
+    envOf(folder),
+    'validate',
+    '--config',
+    join(deploy, 'Caddyfile'),
+    '--adapter',
+    'caddyfile',
+  )
   keepRunning('caddy', ['run', ...args], folder)
 }
 
@@ -68,7 +84,11 @@ function adapt(name: string, changes: [from: string, to: string][]): string {
 
 function keepRunning(program: string, args: string[], folder: string): void {
   const log = openSync(join(folder, 'proxy.log'), 'a')
-  const child = spawn(program, args, { cwd: folder, env: envOf(folder), stdio: ['ignore', log, log] })
+  const child = spawn(program, args, {
+    cwd: folder,
+    env: envOf(folder),
+    stdio: ['ignore', log, log],
+  })
   closeSync(log)
   onTestFinished(async () => {
     if (child.kill()) await once(child, 'exit')
@@ -91,24 +111,38 @@ describe('monitoring', () => {
     expect(used.filter((name) => !exported.has(name))).toEqual([])
   })
 
-  test.skipIf(!hasPromtool)('raises each alert, and none while all is well (needs prometheus)', () => {
-    const names = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name)
-    expect(Object.keys(troubles).toSorted()).toEqual(names.toSorted())
-    const well = {
-      interval: '1m',
-      input_series: series(healthy),
-      alert_rule_test: names.map((alertname) => ({ eval_time: '20m', alertname })),
-    }
-    const ill = Object.entries(troubles).map(([alertname, values]) => {
-      const expr = `count by (alertname) (ALERTS{alertname="${alertname}", alertstate="firing"})`
-      const isRaised = { expr, eval_time: '20m', exp_samples: [{ labels: `{alertname="${alertname}"}`, value: 1 }] }
-      return { interval: '1m', input_series: series({ ...healthy, ...values }), promql_expr_test: [isRaised] }
-    })
-    const file = join(temporaryFolder(), 'rules.json')
-    writeFileSync(file, JSON.stringify({ rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] }))
-    run('promtool', 'test', 'rules', file)
-    run('promtool', 'check', 'config', join(deploy, 'prometheus.yaml'))
-  })
+  test.skipIf(!hasPromtool)(
+    'raises each alert, and none while all is well (needs prometheus)',
+    () => {
+      const names = [...alerts.matchAll(/- alert: (\w+)/g)].map(([, name = '']) => name)
+      expect(Object.keys(troubles).toSorted()).toEqual(names.toSorted())
+      const well = {
+        interval: '1m',
+        input_series: series(healthy),
+        alert_rule_test: names.map((alertname) => ({ eval_time: '20m', alertname })),
+      }
+      const ill = Object.entries(troubles).map(([alertname, values]) => {
+        const expr = `count by (alertname) (ALERTS{alertname="${alertname}", alertstate="firing"})`
+        const isRaised = {
+          expr,
+          eval_time: '20m',
+          exp_samples: [{ labels: `{alertname="${alertname}"}`, value: 1 }],
+        }
+        return {
+          interval: '1m',
+          input_series: series({ ...healthy, ...values }),
+          promql_expr_test: [isRaised],
+        }
+      })
+      const file = join(temporaryFolder(), 'rules.json')
+      writeFileSync(
+        file,
+        JSON.stringify({ rule_files: [join(deploy, 'alerts.yaml')], tests: [well, ...ill] }),
+      )
+      run('promtool', 'test', 'rules', file)
+      run('promtool', 'check', 'config', join(deploy, 'prometheus.yaml'))
+    },
+  )
 })
 
 /** A value a minute of each series, in the notation of promtool: start+step x times. */
@@ -116,7 +150,8 @@ type Values = Record<string, string>
 
 const of = (name: string, labels = '') => `${name}{${labels}instance="node1", job="plants"}`
 const requests = (outcome: string) => of('plants_requests_total', `outcome="${outcome}", `)
-const within = (seconds: string) => of('plants_request_duration_seconds_bucket', `outcome="created", le="${seconds}", `)
+const within = (seconds: string) =>
+  of('plants_request_duration_seconds_bucket', `outcome="created", le="${seconds}", `)
 const healthy: Values = {
   [of('up')]: '1x30',
   [requests('created')]: '0+600x30',
@@ -155,6 +190,8 @@ async function exportedMetrics(): Promise<Set<string>> {
   }
   const types = text.matchAll(/^# TYPE (\w+) (\w+)$/gm)
   return new Set(
-    Array.from(types, ([, name = '', type = '']) => (suffixes[type] ?? ['']).map((suffix) => name + suffix)).flat(),
+    Array.from(types, ([, name = '', type = '']) =>
+      (suffixes[type] ?? ['']).map((suffix) => name + suffix),
+    ).flat(),
   )
 }

@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto'
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
 import { execa } from 'execa'
@@ -22,7 +31,8 @@ const password = 's3cret-of-the-page'
 /** A recipe is for every day. */
 const twice = ['first', 'second'] as const
 
-const ofTheReader = 'plants create --id 1 --name Fern; plants stores add garden ./own.db; plants config set timeout 45s'
+const ofTheReader =
+  'plants create --id 1 --name Fern; plants stores add garden ./own.db; plants config set timeout 45s'
 
 test('the pages work one after the other in one home', async () => {
   const home = temporaryFolder()
@@ -56,34 +66,54 @@ function readingOrder(): Set<string> {
 /** The digest of each file of the default store and of the settings. */
 function ownFiles(home: string): Record<string, string> {
   const folders = [join(home, 'data'), join(home, '.config')]
-  const entries = folders.flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
+  const entries = folders.flatMap((folder) =>
+    readdirSync(folder, { recursive: true, withFileTypes: true }),
+  )
   const files = entries.filter((entry) => entry.isFile())
   const digest = (path: string) => createHash('sha256').update(readFileSync(path)).digest('hex')
-  return Object.fromEntries(files.map(({ parentPath, name }) => [name, digest(join(parentPath, name))]))
+  return Object.fromEntries(
+    files.map(({ parentPath, name }) => [name, digest(join(parentPath, name))]),
+  )
 }
 
-test.skipIf(!isHere('python3'))('the recipe for Python reads every name in any locale (needs python3)', async () => {
-  const home = temporaryFolder()
-  const names = ['Rösé', 'two\u2028lines\u0085', 'three\r\nof "them"\t']
-  writeFileSync(join(home, 'plants.json'), JSON.stringify(names.map((name, index) => ({ id: index + 1, name }))))
-  await shell('plants import plants.json', home)
-  const recipe = onlyBlock('docs/recipes.md', 'python')
-  writeFileSync(join(home, 'recipe.py'), `${recipe}print(json.dumps(list(names.values())))\n`)
-  for (const _ of twice) {
-    const { stdout, stderr } = await shell('LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 python3 recipe.py', home)
-    expect({ names: stdout && JSON.parse(stdout), stderr }).toEqual({ names, stderr: '' })
-  }
-})
+test.skipIf(!isHere('python3'))(
+  'the recipe for Python reads every name in any locale (needs python3)',
+  async () => {
+    const home = temporaryFolder()
+    const names = ['Rösé', 'two\u2028lines\u0085', 'three\r\nof "them"\t']
+    writeFileSync(
+      join(home, 'plants.json'),
+      JSON.stringify(names.map((name, index) => ({ id: index + 1, name }))),
+    )
+    await shell('plants import plants.json', home)
+    const recipe = onlyBlock('docs/recipes.md', 'python')
+    writeFileSync(join(home, 'recipe.py'), `${recipe}print(json.dumps(list(names.values())))\n`)
+    for (const _ of twice) {
+      const { stdout, stderr } = await shell(
+        'LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 python3 recipe.py',
+        home,
+      )
+      expect({ names: stdout && JSON.parse(stdout), stderr }).toEqual({ names, stderr: '' })
+    }
+  },
+)
 
 test('the recipe for CI passes at every push', async () => {
   const home = temporaryFolder()
-  const { jobs } = parse(onlyBlock('docs/recipes.md', 'yaml')) as { jobs: { plants: { steps: { run?: string }[] } } }
+  const { jobs } = parse(onlyBlock('docs/recipes.md', 'yaml')) as {
+    jobs: { plants: { steps: { run?: string }[] } }
+  }
   const lines = jobs.plants.steps.flatMap(({ run }) => (run?.startsWith('plants ') ? [run] : []))
   const PLANTS_STORE = await ownService({ host: '127.0.0.1', port: 0 }, join(home, 'served.db'))
   writeFileSync(join(home, 'plants.csv'), 'id,name\n1,Fern\n')
   const results: unknown[] = []
-  for (const [push, line] of twice.flatMap((each) => lines.map((command) => [each, command] as const))) {
-    const { exitCode, stdout } = await shell(`PLANTS_STORE=${PLANTS_STORE} PLANTS_TOKEN=${token} ${line}`, home)
+  for (const [push, line] of twice.flatMap((each) =>
+    lines.map((command) => [each, command] as const),
+  )) {
+    const { exitCode, stdout } = await shell(
+      `PLANTS_STORE=${PLANTS_STORE} PLANTS_TOKEN=${token} ${line}`,
+      home,
+    )
     results.push({ push, line, exitCode, done: /"(?:created|skipped)":[1-9]/.exec(stdout)?.[0] })
   }
   const [first, second] = ['"created":1', '"skipped":1']
@@ -91,14 +121,20 @@ test('the recipe for CI passes at every push', async () => {
   expect(results).toMatchObject(expected)
 })
 
-test.skipIf(!('rawJSON' in JSON))('the functions for JavaScript keep every digit of an id (needs Node 22.1)', () => {
-  const functions = `(() => { ${onlyBlock('docs/http-api.md', 'js')} return { parse, stringify } })()`
-  type Functions = { parse: (text: string) => unknown; stringify: (plant: unknown) => string }
-  const { parse, stringify } = runInThisContext(functions) as Functions
-  const text = '{"id":9007199254740993,"name":"Fern"}'
-  expect(JSON.stringify(JSON.parse(text))).not.toBe(text)
-  expect([parse(text), stringify(parse(text))]).toEqual([{ id: 9007199254740993n, name: 'Fern' }, text])
-})
+test.skipIf(!('rawJSON' in JSON))(
+  'the functions for JavaScript keep every digit of an id (needs Node 22.1)',
+  () => {
+    const functions = `(() => { ${onlyBlock('docs/http-api.md', 'js')} return { parse, stringify } })()`
+    type Functions = { parse: (text: string) => unknown; stringify: (plant: unknown) => string }
+    const { parse, stringify } = runInThisContext(functions) as Functions
+    const text = '{"id":9007199254740993,"name":"Fern"}'
+    expect(JSON.stringify(JSON.parse(text))).not.toBe(text)
+    expect([parse(text), stringify(parse(text))]).toEqual([
+      { id: 9007199254740993n, name: 'Fern' },
+      text,
+    ])
+  },
+)
 
 test('the examples in the help work', async () => {
   const prepared = temporaryFolder()
@@ -126,9 +162,13 @@ test('the examples in the help work', async () => {
 async function runExample(line: string, prepared: string, service: string) {
   const folder = temporaryFolder()
   const hasPlants = !/plants (tokens )?create/.test(line)
-  cpSync(prepared, folder, { recursive: true, filter: (path) => hasPlants || !path.endsWith('/data') })
+  cpSync(prepared, folder, {
+    recursive: true,
+    filter: (path) => hasPlants || !path.endsWith('/data'),
+  })
   const real = line.includes('auth') ? line.replace('https://plants.example.com', service) : line
-  if (real.includes('auth status')) await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
+  if (real.includes('auth status'))
+    await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
   const { exitCode, stderr } = await shell(unattended(real), folder)
   return { line, exitCode, stderr: withoutNotes(stderr) }
 }
@@ -136,7 +176,8 @@ async function runExample(line: string, prepared: string, service: string) {
 /** An example that ends without somebody who answers or stops it. */
 function unattended(line: string): string {
   if (line.includes('delete') && !line.includes('--yes')) return `${line} --yes`
-  if (line.includes('auth login') && !line.includes('--from-stdin')) return `${line} --from-stdin < token.txt`
+  if (line.includes('auth login') && !line.includes('--from-stdin'))
+    return `${line} --from-stdin < token.txt`
   if (!line.includes('plants serve')) return line
   const served = line.includes('--port') ? line : `${line} --port 0`
   return `${served} > address.txt 2> log.txt & until grep -qs http address.txt; do kill -0 $!; done; kill $!; wait $!`
@@ -151,7 +192,8 @@ function onlyBlock(path: string, language: string): string {
 /** Runs the blocks of a page one after the other in one shell, until one does something else than the page shows. */
 async function firstDifference(blocks: Block[], home: string, server: Database) {
   for (const { language, text } of blocks) {
-    if (language === 'sql') for (const statement of text.split(';\n').filter(Boolean)) await server.admin(statement)
+    if (language === 'sql')
+      for (const statement of text.split(';\n').filter(Boolean)) await server.admin(statement)
     const difference = await runBlock({ language, text }, home)
     if (difference !== undefined) return difference
   }
@@ -162,11 +204,15 @@ async function firstDifference(blocks: Block[], home: string, server: Database) 
 function blocksOfTest(path: string, { port }: PostgresServer): Block[] {
   const page = pages.get(path) ?? ''
   const blocks = blocksOf(page).filter(({ text }) => !/^npm /m.test(text))
-  if (path === 'docs/recipes.md') return blocks.flatMap((block, index) => (index === 0 ? [block] : [block, block]))
+  if (path === 'docs/recipes.md')
+    return blocks.flatMap((block, index) => (index === 0 ? [block] : [block, block]))
   if (path !== 'docs/databases.md') return blocks
   const real = (text: string) =>
     text
-      .replaceAll('postgres://plants@db.example.com/plants', `postgres://owner@127.0.0.1:${port}/garden`)
+      .replaceAll(
+        'postgres://plants@db.example.com/plants',
+        `postgres://owner@127.0.0.1:${port}/garden`,
+      )
       .replaceAll('db.example.com:5432:plants:plants', `127.0.0.1:${port}:garden:owner`)
       .replaceAll('ROLE plants', 'ROLE owner')
       .replaceAll('DATABASE plants OWNER plants', 'DATABASE garden OWNER owner')
@@ -216,9 +262,13 @@ ${lines}`
 
 /** What is on stderr besides notes about what was done. */
 function withoutNotes(stderr: string): string {
-  const done = /Created store .*|Its id is -?\d+|(?:Deleted|Would delete|Would update) [\d,]+ plants?/
+  const done =
+    /Created store .*|Its id is -?\d+|(?:Deleted|Would delete|Would update) [\d,]+ plants?/
   const numbered = /Plants with(?:out an id| a new name) (?:would get|got) \d+/
-  const notes = new RegExp(`^(?:plants: |\\{"warning":")(?:${done.source}|${numbered.source})(?:\\n|$)`, 'gm')
+  const notes = new RegExp(
+    `^(?:plants: |\\{"warning":")(?:${done.source}|${numbered.source})(?:\\n|$)`,
+    'gm',
+  )
   return stderr.replaceAll(notes, '')
 }
 

@@ -26,7 +26,8 @@ const repeated = { repeats: rounds(1) - 1 }
 const patience = { interval: 5 }
 
 describe.runIf(isLinux)('a stdout that takes no more', () => {
-  const unwritten = (hint: string) => refusal('Could not write to stdout: no space left on the disk', hint, 74)
+  const unwritten = (hint: string) =>
+    refusal('Could not write to stdout: no space left on the disk', hint, 74)
 
   test('does not undo a create', async () => {
     const user = new World()
@@ -37,7 +38,10 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
 
   test('does not undo an import that is all or nothing', async () => {
     const user = new World()
-    const result = await bash(user, `echo '{"id":1,"name":"Fern"}' | "$plants" import -q --atomic > /dev/full`)
+    const result = await bash(
+      user,
+      `echo '{"id":1,"name":"Fern"}' | "$plants" import -q --atomic > /dev/full`,
+    )
     expect(result).toEqual(unwritten('The command succeeded, only its output was not written'))
     expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
   })
@@ -46,7 +50,9 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
     const user = new World()
     for (const name of ['Fern', 'Moss']) {
       user.write('list.ndjson', `{"id":1,"name":"${name}"}\n`)
-      expect(await bash(user, '"$plants" import list.ndjson --if-exists update > /dev/full')).toMatchObject({
+      expect(
+        await bash(user, '"$plants" import list.ndjson --if-exists update > /dev/full'),
+      ).toMatchObject({
         code: 74,
       })
     }
@@ -67,11 +73,15 @@ describe.runIf(isLinux)('a stdout that takes no more', () => {
 })
 
 describe('a reader', () => {
-  test.each(['list', 'export'])('that leaves after the first line ends a %s quietly', repeated, async (command) => {
-    const { user } = await storeOf(20_000)
-    const script = `"$plants" ${command} | head -1; echo "\${PIPESTATUS[@]}"`
-    expect(await bash(user, script)).toEqual(printed('{"id":1,"name":"Fern"}\n0 0\n'))
-  })
+  test.each(['list', 'export'])(
+    'that leaves after the first line ends a %s quietly',
+    repeated,
+    async (command) => {
+      const { user } = await storeOf(20_000)
+      const script = `"$plants" ${command} | head -1; echo "\${PIPESTATUS[@]}"`
+      expect(await bash(user, script)).toEqual(printed('{"id":1,"name":"Fern"}\n0 0\n'))
+    },
+  )
 
   test('that never came changes nothing about a create', repeated, async () => {
     const script = `"$plants" create --id 1 --name Fern | true; echo "\${PIPESTATUS[@]}"; "$plants" list`
@@ -82,7 +92,8 @@ describe('a reader', () => {
 describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () => {
   const isBlocked = (pid: number | undefined) => /pipe_write/.test(proc(pid, 'wchan'))
   const isFullWithoutBlocking = (pid: number | undefined) =>
-    /flags:\s\d*4\d{3}\n/.test(proc(pid, 'fdinfo/1')) && Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000
+    /flags:\s\d*4\d{3}\n/.test(proc(pid, 'fdinfo/1')) &&
+    Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000
   const pipes = [
     ['blocking', '', isBlocked],
     ['non-blocking', unblock('stdout'), isFullWithoutBlocking],
@@ -95,64 +106,85 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
     let said = ''
     for await (const chunk of read(1000)) said += chunk
     const { exitCode, stderr } = await writer
-    expect({ exitCode, stderr, isWhole: said === text }).toEqual({ exitCode: 0, stderr: '', isWhole: true })
+    expect({ exitCode, stderr, isWhole: said === text }).toEqual({
+      exitCode: 0,
+      stderr: '',
+      isWhole: true,
+    })
   })
 
-  test.each(pipes)('%s: a signal ends a list that nobody reads', repeated, async (_, before, isFull) => {
-    const { user } = await storeOf(10_000)
-    for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
-      const { process: writer } = intoPipe(user, 1, 'list', { before })
-      await expect.poll(() => isFull(writer.pid), patience).toBe(true)
-      writer.kill(name)
-      const { exitCode, signal } = await writer
-      expect(signal ?? exitCode).toBeOneOf([name, 128 + system.signals[name]])
+  test.each(pipes)(
+    '%s: a signal ends a list that nobody reads',
+    repeated,
+    async (_, before, isFull) => {
+      const { user } = await storeOf(10_000)
+      for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
+        const { process: writer } = intoPipe(user, 1, 'list', { before })
+        await expect.poll(() => isFull(writer.pid), patience).toBe(true)
+        writer.kill(name)
+        const { exitCode, signal } = await writer
+        expect(signal ?? exitCode).toBeOneOf([name, 128 + system.signals[name]])
+      }
+    },
+  )
+})
+
+test.runIf(isLinux)(
+  'Ctrl-C is reported by a command that handles it while nobody reads its output',
+  async () => {
+    const { user } = await storeOf(40_000)
+    const service = await serve(['--store', user.store, '--allow', 'read'])
+    const env = { PLANTS_TOKEN: testToken }
+    const { process: writer } = intoPipe(user, 1, `list --store ${service.address}`, {
+      env,
+      isFull: true,
+    })
+    // Node's stream makes the pipe non-blocking, and waits for room.
+    await expect.poll(() => proc(writer.pid, 'fdinfo/1'), patience).toMatch(/flags:\s\d*4\d{3}\n/)
+    writer.kill('SIGINT')
+    const { exitCode, stderr } = await writer
+    const err = 'plants: Interrupted before the output was written\n  Run it again'
+    expect({ exitCode, stderr: String(stderr).trimEnd() }).toEqual({ exitCode: 130, stderr: err })
+  },
+)
+
+test.runIf(isLinux)(
+  'lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on',
+  async () => {
+    const folder = temporaryFolder()
+    const path = pipeIn(folder)
+    const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
+    onTestFinished(() => closeSync(reader))
+    const service = await serve([], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })
+    const connection = await connectTo(service.place)
+    const ask = async (target: string, times: number, status: number) => {
+      connection.send(
+        Buffer.concat(Array.from({ length: times }, () => requestBytes(testToken, { target }))),
+      )
+      for (let count = 0; count < times; count += 1)
+        expect((await connection.answer())?.status).toBe(status)
     }
-  })
-})
-
-test.runIf(isLinux)('Ctrl-C is reported by a command that handles it while nobody reads its output', async () => {
-  const { user } = await storeOf(40_000)
-  const service = await serve(['--store', user.store, '--allow', 'read'])
-  const env = { PLANTS_TOKEN: testToken }
-  const { process: writer } = intoPipe(user, 1, `list --store ${service.address}`, { env, isFull: true })
-  // Node's stream makes the pipe non-blocking, and waits for room.
-  await expect.poll(() => proc(writer.pid, 'fdinfo/1'), patience).toMatch(/flags:\s\d*4\d{3}\n/)
-  writer.kill('SIGINT')
-  const { exitCode, stderr } = await writer
-  const err = 'plants: Interrupted before the output was written\n  Run it again'
-  expect({ exitCode, stderr: String(stderr).trimEnd() }).toEqual({ exitCode: 130, stderr: err })
-})
-
-test.runIf(isLinux)('lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on', async () => {
-  const folder = temporaryFolder()
-  const path = pipeIn(folder)
-  const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
-  onTestFinished(() => closeSync(reader))
-  const service = await serve([], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })
-  const connection = await connectTo(service.place)
-  const ask = async (target: string, times: number, status: number) => {
-    connection.send(Buffer.concat(Array.from({ length: times }, () => requestBytes(testToken, { target }))))
-    for (let count = 0; count < times; count += 1) expect((await connection.answer())?.status).toBe(status)
-  }
-  for (let round = 0; round < 800; round += 1) await ask('/nothing', 15, 404)
-  let log = ''
-  const bytes = Buffer.alloc(65_536)
-  const readMore = () => {
-    const length = unlessSystemError(() => readSync(reader, bytes)) ?? 0 // EAGAIN when it is empty
-    log += bytes.toString('utf8', 0, length)
-    return log
-  }
-  // what the backlog held, whose lines come in blocks of 64 KiB, once it is read, and a new line
-  await expect.poll(() => readMore().length, patience).toBeGreaterThan(1_048_576 - 65_536 - 300)
-  const kept = async () => {
-    await ask('/openapi.json', 1, 405)
-    return readMore()
-  }
-  await expect.poll(kept, patience).toContain('/openapi.json')
-  expect(log.length).toBeLessThan(1_048_576 + 3 * 65_536)
-  for (const line of log.trimEnd().split('\n')) expect(JSON.parse(line)).toMatchObject({ level: 'info' })
-  expect((await service.stop()).code).toBe(0)
-})
+    for (let round = 0; round < 800; round += 1) await ask('/nothing', 15, 404)
+    let log = ''
+    const bytes = Buffer.alloc(65_536)
+    const readMore = () => {
+      const length = unlessSystemError(() => readSync(reader, bytes)) ?? 0 // EAGAIN when it is empty
+      log += bytes.toString('utf8', 0, length)
+      return log
+    }
+    // what the backlog held, whose lines come in blocks of 64 KiB, once it is read, and a new line
+    await expect.poll(() => readMore().length, patience).toBeGreaterThan(1_048_576 - 65_536 - 300)
+    const kept = async () => {
+      await ask('/openapi.json', 1, 405)
+      return readMore()
+    }
+    await expect.poll(kept, patience).toContain('/openapi.json')
+    expect(log.length).toBeLessThan(1_048_576 + 3 * 65_536)
+    for (const line of log.trimEnd().split('\n'))
+      expect(JSON.parse(line)).toMatchObject({ level: 'info' })
+    expect((await service.stop()).code).toBe(0)
+  },
+)
 
 describe.runIf(isLinux)('what is no file of a user is written to as it is:', () => {
   const plant = '{"id":1,"name":"Fern"}\n'
@@ -171,7 +203,10 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
     const user = new World()
     user.write('two', '{"id":2}\n')
     user.write('out', 'before\n')
-    const { out } = await bash(user, `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`)
+    const { out } = await bash(
+      user,
+      `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`,
+    )
     expect(out).toContain(text)
     if (line.endsWith('cat out')) expect(user.read('out')).toBe(`before\n${text}`)
   })
@@ -179,13 +214,16 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
   test.each([
     ['export /dev/fd/1', plant, '"plants":1'],
     ['import -q two --rejects /dev/stdout', rejected, '"rejected":1'],
-  ])('%s, into a file that the shell opened, is followed by the summary', async (line, text, summary) => {
-    const user = new World()
-    user.write('two', '{"id":2}\n')
-    await bash(user, `${input}; "$plants" ${line} > out 2> /dev/null`)
-    expect(user.read('out').slice(text.length)).toContain(summary)
-    expect(user.read('out').startsWith(text)).toBe(true)
-  })
+  ])(
+    '%s, into a file that the shell opened, is followed by the summary',
+    async (line, text, summary) => {
+      const user = new World()
+      user.write('two', '{"id":2}\n')
+      await bash(user, `${input}; "$plants" ${line} > out 2> /dev/null`)
+      expect(user.read('out').slice(text.length)).toContain(summary)
+      expect(user.read('out').startsWith(text)).toBe(true)
+    },
+  )
 
   test('a file in /dev/shm is replaced as elsewhere', async () => {
     const folder = mkdtempSync('/dev/shm/plants-')

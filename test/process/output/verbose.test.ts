@@ -14,7 +14,8 @@ import { printed, World } from '../../helpers/world.js'
 const env = { PLANTS_TOKEN: token }
 const fern = 'create --id 1 --name Fern --verbose --store'
 const done = [json(200, { name: 'Fern' })]
-const busy = (headers: Record<string, string>) => json(503, { error: 503, message: 'Busy' }, headers)
+const busy = (headers: Record<string, string>) =>
+  json(503, { error: 503, message: 'Busy' }, headers)
 const refusal = (headers = {}) => json(400, { error: 422, message: 'No ferns' }, headers)
 
 describe('with --verbose', () => {
@@ -28,7 +29,11 @@ describe('with --verbose', () => {
     const user = new World()
     const create = `"$plants" ${fern} ${service.url} ${redirection}`
     expect(await bash(user, create, env)).toEqual(printed('{"name":"Fern"}\n'))
-    expect(await bash(user, `"$plants" get 1 -v ${redirection}`)).toEqual({ code: 1, out: '', err: '' })
+    expect(await bash(user, `"$plants" get 1 -v ${redirection}`)).toEqual({
+      code: 1,
+      out: '',
+      err: '',
+    })
   })
 
   test.runIf(isLinux)('a stderr that nobody reads delays nothing (a full pipe)', async () => {
@@ -59,8 +64,15 @@ describe('with --verbose', () => {
       for await (const chunk of read(1000)) said += chunk
       const lines = said.replace(/^\0+/, '').trimEnd().split('\n')
       expect((await child).exitCode).toBe(1)
-      const kinds = lines.flatMap((line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [])
-      const exchange = ['> POST', expect.stringMatching(/^< \d/), `< x-long: ${long['X-Long']}`, 'plants: ']
+      const kinds = lines.flatMap(
+        (line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [],
+      )
+      const exchange = [
+        '> POST',
+        expect.stringMatching(/^< \d/),
+        `< x-long: ${long['X-Long']}`,
+        'plants: ',
+      ]
       expect(kinds).toEqual([...exchange, ...exchange])
       expect(lines.filter((line) => !/^(\* |> |< |plants: | {2})/.test(line))).toEqual([])
     },
@@ -91,7 +103,11 @@ describe('with --verbose', () => {
 
 /** Starts the program with a stderr that is full and that nobody reads. */
 function intoFullPipe(service: Hostile, before = '') {
-  return intoPipe(new World(), 2, `${fern} ${service.url} --output text`, { before, env, isFull: true })
+  return intoPipe(new World(), 2, `${fern} ${service.url} --output text`, {
+    before,
+    env,
+    isFull: true,
+  })
 }
 
 /** Starts the program with such a stderr that is a socket. */

@@ -13,12 +13,24 @@ const create = 'create --id 1 --name Fern'
 const records = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n'
 const log = 'data/plants.db-wal'
 const settings = ['.config/plants', '.config', '.']
-const journal = ['.local/state/plants/imports', '.local/state/plants', '.local/state', '.local', '.']
+const journal = [
+  '.local/state/plants/imports',
+  '.local/state/plants',
+  '.local/state',
+  '.local',
+  '.',
+]
 const draft = expect.stringMatching(/^\.plants-.*\.tmp$/) // of a rejects file
 const both = ['stderr', 'stdout']
 
 /** What must be synced before a command writes its answer, after others; and the streams that it writes to. */
-const cases: [before: string[], command: string, synced: unknown[], told?: string[], code?: number][] = [
+const cases: [
+  before: string[],
+  command: string,
+  synced: unknown[],
+  told?: string[],
+  code?: number,
+][] = [
   [[], create, [log, 'data', '.', '..', '../..']],
   [[], `${create} --store a.db`, ['a.db-wal', '.'], both],
   [[create], 'update 1 --name Moss', [log]],
@@ -41,65 +53,83 @@ function summaryOf(disk: ReturnType<typeof followDisk>) {
   return { told: streams, synced: told.flatMap((each) => each.synced), early }
 }
 
-test.runIf(canTrace)('a trace shows what is renamed or told before it is on disk (needs strace)', async () => {
-  const folder = temporaryFolder()
-  const script = `
+test.runIf(canTrace)(
+  'a trace shows what is renamed or told before it is on disk (needs strace)',
+  async () => {
+    const folder = temporaryFolder()
+    const script = `
     const { fsyncSync, openSync, renameSync, rmSync, writeFileSync } = require('node:fs')
     const sync = (...paths) => paths.forEach((path) => fsyncSync(openSync(path)))
     writeFileSync('a', '1'), renameSync('a', 'b'), writeFileSync(1, 'b is there'), sync('b', '.')
     writeFileSync(2, 'b is on disk'), writeFileSync('c', '2'), writeFileSync('c-wal', '3'), rmSync('c-wal')
     sync('c', '.'), writeFileSync(1, 'c is on disk')`
-  const disk = followDisk(folder, join(temporaryFolder(), 'log'))
-  await execa('strace', [...disk.tracer, 'node', '--eval', script], { cwd: folder })
-  expect(disk.review()).toEqual({
-    told: [
-      { stream: 'stdout', synced: [] },
-      { stream: 'stderr', synced: ['b', '.'] },
-      { stream: 'stdout', synced: ['b', '.', 'c'] },
-    ],
-    early: [
-      'rename before the data of b',
-      'stdout before the data of b',
-      'stdout before the name of b',
-      'removal of c-wal before the data of c',
-    ],
-  })
-})
-
-describe.runIf(canTrace)('what is on disk before a command prints something (needs strace):', () => {
-  test.each(cases)('after %j: %s', async (before, command, synced, told = ['stdout'], code = 0) => {
-    const folder = temporaryFolder()
-    for (const each of before) expect(await plants(each.split(' '), folder, { cwd: folder })).toMatchObject({ code: 0 })
-    writeFileSync(join(folder, 'input.ndjson'), records)
     const disk = followDisk(folder, join(temporaryFolder(), 'log'))
-    const { exitCode, stderr } = await startUnder('strace', disk.tracer, command.split(' '), folder, { cwd: folder })
-    const expected = { exitCode: code, told, synced: expect.arrayContaining(synced), early: [] }
-    expect({ exitCode, ...summaryOf(disk) }, String(stderr)).toEqual(expected)
-  })
-
-  test('an import into a service', async () => {
-    const folder = temporaryFolder()
-    writeFileSync(join(folder, 'input.ndjson'), records)
-    const service = await PlantService.listen()
-    const disk = followDisk(folder, join(temporaryFolder(), 'log'))
-    const args = ['import', 'input.ndjson', '--store', service.url]
-    const options = { cwd: folder, env: { PLANTS_TOKEN: testToken } }
-    const { exitCode } = await startUnder('strace', disk.tracer, args, folder, options)
-    expect({ exitCode, ...summaryOf(disk) }).toEqual({
-      exitCode: 0,
-      told: ['socket', 'stdout'],
-      synced: expect.arrayContaining([
-        expect.stringMatching(/^\.local\/state\/plants\/imports\/.*\.db-wal$/),
-        ...journal,
-      ]),
-      early: [],
+    await execa('strace', [...disk.tracer, 'node', '--eval', script], { cwd: folder })
+    expect(disk.review()).toEqual({
+      told: [
+        { stream: 'stdout', synced: [] },
+        { stream: 'stderr', synced: ['b', '.'] },
+        { stream: 'stdout', synced: ['b', '.', 'c'] },
+      ],
+      early: [
+        'rename before the data of b',
+        'stdout before the data of b',
+        'stdout before the name of b',
+        'removal of c-wal before the data of c',
+      ],
     })
-  })
-})
+  },
+)
+
+describe.runIf(canTrace)(
+  'what is on disk before a command prints something (needs strace):',
+  () => {
+    test.each(cases)(
+      'after %j: %s',
+      async (before, command, synced, told = ['stdout'], code = 0) => {
+        const folder = temporaryFolder()
+        for (const each of before)
+          expect(await plants(each.split(' '), folder, { cwd: folder })).toMatchObject({ code: 0 })
+        writeFileSync(join(folder, 'input.ndjson'), records)
+        const disk = followDisk(folder, join(temporaryFolder(), 'log'))
+        const { exitCode, stderr } = await startUnder(
+          'strace',
+          disk.tracer,
+          command.split(' '),
+          folder,
+          { cwd: folder },
+        )
+        const expected = { exitCode: code, told, synced: expect.arrayContaining(synced), early: [] }
+        expect({ exitCode, ...summaryOf(disk) }, String(stderr)).toEqual(expected)
+      },
+    )
+
+    test('an import into a service', async () => {
+      const folder = temporaryFolder()
+      writeFileSync(join(folder, 'input.ndjson'), records)
+      const service = await PlantService.listen()
+      const disk = followDisk(folder, join(temporaryFolder(), 'log'))
+      const args = ['import', 'input.ndjson', '--store', service.url]
+      const options = { cwd: folder, env: { PLANTS_TOKEN: testToken } }
+      const { exitCode } = await startUnder('strace', disk.tracer, args, folder, options)
+      expect({ exitCode, ...summaryOf(disk) }).toEqual({
+        exitCode: 0,
+        told: ['socket', 'stdout'],
+        synced: expect.arrayContaining([
+          expect.stringMatching(/^\.local\/state\/plants\/imports\/.*\.db-wal$/),
+          ...journal,
+        ]),
+        early: [],
+      })
+    })
+  },
+)
 
 test.runIf(canTrace)('a service answers when the change is on disk (needs strace)', async () => {
   const folder = temporaryFolder()
-  const token = (await plants(['tokens', 'create', '--allow', 'create,update,delete'], folder)).out.trim()
+  const token = (
+    await plants(['tokens', 'create', '--allow', 'create,update,delete'], folder)
+  ).out.trim()
   const disk = followDisk(folder, join(temporaryFolder(), 'log'))
   const service = await serve([], { folder, env: {}, through: ['strace', ...disk.tracer] })
   const connection = await connectTo(service.place)
@@ -114,7 +144,9 @@ test.runIf(canTrace)('a service answers when the change is on disk (needs strace
   process.kill(parseInt(traced, 10), 'SIGTERM')
   const { code } = await service.ended
   const { told, early } = disk.review()
-  const answers = told.filter(({ stream }) => stream === 'socket').map(({ synced }) => synced.includes(log))
+  const answers = told
+    .filter(({ stream }) => stream === 'socket')
+    .map(({ synced }) => synced.includes(log))
   const expected = { code: 0, statuses: [200, 200, 200], answers: [true, true, true], early: [] }
   expect({ code, statuses, answers, early }).toEqual(expected)
 })
@@ -150,7 +182,9 @@ const callPattern = /^(?<name>\w+)\((?<fd>\d*)(?:<(?<open>.*?)>)?.*\) += \d+(?:<
  * @param log the file that strace writes, outside of the directory
  */
 function followDisk(directory: string, log: string) {
-  const existing = new Set(readdirSync(directory, { recursive: true }).map((name) => join(directory, String(name))))
+  const existing = new Set(
+    readdirSync(directory, { recursive: true }).map((name) => join(directory, String(name))),
+  )
   return {
     tracer: ['-f', '-y', '-s', '0', '-o', log, '-e', `trace=${[...traced, 'fcntl'].join()}`],
     review: () => reviewCalls(callsOf(readFileSync(log, 'utf8'), directory), directory, existing),
@@ -160,15 +194,22 @@ function followDisk(directory: string, log: string) {
 function callsOf(trace: string, directory: string): Call[] {
   // Bun writes to a copy of the descriptor of stdout or stderr.
   const opened = [...trace.matchAll(/\b\w+\((?<fd>[12])<(?<open>(?:socket|pipe):[^>]*)>/g)]
-  const streams = new Map(opened.map(({ groups }) => [groups?.['open'], groups?.['fd'] === '1' ? 'stdout' : 'stderr']))
+  const streams = new Map(
+    opened.map(({ groups }) => [groups?.['open'], groups?.['fd'] === '1' ? 'stdout' : 'stderr']),
+  )
   const unfinished = new Map<string, { text: string; begin: number }>()
   return trace.split('\n').flatMap((line, end) => {
     const { thread = '', call = '' } = /^(?<thread>\d+) +(?<call>.*)$/.exec(line)?.groups ?? {}
     const { started } = /^(?<started>.*) <unfinished \.\.\.>$/.exec(call)?.groups ?? {}
     if (started !== undefined) unfinished.set(thread, { text: started, begin: end })
     const { resumed } = /^<\.\.\. \w+ resumed>(?<resumed>.*)$/.exec(call)?.groups ?? {}
-    const { text, begin } = (resumed !== undefined && unfinished.get(thread)) || { text: '', begin: end }
-    return started === undefined ? callOf(text + (resumed ?? call), directory, { streams, begin, end }) : []
+    const { text, begin } = (resumed !== undefined && unfinished.get(thread)) || {
+      text: '',
+      begin: end,
+    }
+    return started === undefined
+      ? callOf(text + (resumed ?? call), directory, { streams, begin, end })
+      : []
   })
 }
 
@@ -183,8 +224,13 @@ function callOf(text: string, directory: string, { streams, begin, end }: Place)
   const what = kinds.find((kind) => names[kind].some((each) => each === name))
   if (what === undefined || (opened !== undefined && !/^creat|O_CREAT/.test(text))) return []
   const quoted = [...text.matchAll(/"(?<path>[^"]+)"/g)]
-  const [first, target = ''] = quoted.map(({ groups }) => resolve(directory, groups?.['path'] ?? ''))
-  const stream = { 1: 'stdout', 2: 'stderr' }[fd ?? ''] ?? streams.get(open) ?? open?.replace(/^socket:.*/, 'socket')
+  const [first, target = ''] = quoted.map(({ groups }) =>
+    resolve(directory, groups?.['path'] ?? ''),
+  )
+  const stream =
+    { 1: 'stdout', 2: 'stderr' }[fd ?? ''] ??
+    streams.get(open) ??
+    open?.replace(/^socket:.*/, 'socket')
   const path = opened ?? (fd === '' ? first : stream)
   return path === undefined ? [] : [{ what, path, target, begin, end }]
 }
@@ -192,7 +238,8 @@ function callOf(text: string, directory: string, { streams, begin, end }: Place)
 /**
  * What need not outlast a crash: locks, SQLite's shared memory, caches, and temporary files, until they are renamed.
  */
-const isTemporary = (path: string) => /-shm$|\.lock(?:$|\/)|\/\.cache(?:$|\/)|\/\.[^/]*plants-/.test(path)
+const isTemporary = (path: string) =>
+  /-shm$|\.lock(?:$|\/)|\/\.cache(?:$|\/)|\/\.[^/]*plants-/.test(path)
 
 /**
  * @returns each write to a stream, with the files and directories that were synced since the one before; and what was
@@ -217,15 +264,19 @@ function reviewCalls(calls: Call[], directory: string, existing: Set<string>) {
   const tell = (stream: keyof typeof synced) => {
     told.push({ stream, synced: [...synced[stream]] })
     synced[stream].clear()
-    for (const path of [...data.keys()].filter(isPublic)) early.add(`${stream} before the data of ${short(path)}`)
-    for (const path of [...entries.keys()].filter(isNeeded)) early.add(`${stream} before the name of ${short(path)}`)
+    for (const path of [...data.keys()].filter(isPublic))
+      early.add(`${stream} before the data of ${short(path)}`)
+    for (const path of [...entries.keys()].filter(isNeeded))
+      early.add(`${stream} before the name of ${short(path)}`)
   }
   const isStream = (path: string): path is keyof typeof synced => Object.hasOwn(synced, path)
 
   const begin: Partial<Record<What, (call: Call) => void>> = {
-    write: ({ path }) => (path.startsWith('/') ? data.set(path, Infinity) : isStream(path) && tell(path)),
+    write: ({ path }) =>
+      path.startsWith('/') ? data.set(path, Infinity) : isStream(path) && tell(path),
     rename: ({ path, target }) => {
-      if (isPublic(target) && data.has(path)) early.add(`rename before the data of ${short(target)}`)
+      if (isPublic(target) && data.has(path))
+        early.add(`rename before the data of ${short(target)}`)
     },
     remove: ({ path }) => {
       const database = path.replace(/-(wal|journal)$/, '')
@@ -234,11 +285,13 @@ function reviewCalls(calls: Call[], directory: string, existing: Set<string>) {
     },
   }
   const end: Record<What, (call: Call) => void> = {
-    write: (call) => call.path.startsWith('/') && filled.add(call.path) && data.set(call.path, call.end),
+    write: (call) =>
+      call.path.startsWith('/') && filled.add(call.path) && data.set(call.path, call.end),
     // It covers what was written before it began.
     sync: (call) => {
       if ((data.get(call.path) ?? Infinity) < call.begin) data.delete(call.path)
-      for (const [name, made] of entries) if (dirname(name) === call.path && made < call.begin) entries.delete(name)
+      for (const [name, made] of entries)
+        if (dirname(name) === call.path && made < call.begin) entries.delete(name)
       for (const paths of Object.values(synced)) paths.add(short(call.path))
     },
     make: (call) => {

@@ -7,7 +7,14 @@ import { answersAtClose } from '../../helpers/differences.js'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, RawConnection, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
-import { lockStore, placeOf, type RunningService, serve, storedIn, testToken } from '../../helpers/service.js'
+import {
+  lockStore,
+  placeOf,
+  type RunningService,
+  serve,
+  storedIn,
+  testToken,
+} from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const fern = '{"id":1,"name":"Fern"}'
@@ -56,7 +63,9 @@ test.each([1, 5])(
     }
     const work = Promise.all(answered.map(createUntilClosed))
     work.catch(() => undefined) // it is looked at when the service has ended
-    await expect.poll(() => Math.min(...answered.map((ids) => ids.length))).toBeGreaterThan(5 * atOnce)
+    await expect
+      .poll(() => Math.min(...answered.map((ids) => ids.length)))
+      .toBeGreaterThan(5 * atOnce)
     expect((await service.stop()).code).toBe(0)
     await work
     const ids = answered.flat().toSorted((a, b) => a - b)
@@ -101,44 +110,60 @@ describe('while it drains, a service', () => {
     expect((await idle.answer())?.status).toBe(404)
     const unlock = lockStore(service)
     const bodies = upTo(3).map((id) => `{"id":${id},"name":"Fern ${id}"}`)
-    const waiting = await sentTo(service, ...bodies.map((body) => requestBytes(testToken, { body })))
+    const waiting = await sentTo(
+      service,
+      ...bodies.map((body) => requestBytes(testToken, { body })),
+    )
     const start = performance.now()
     const slow = await draining(service)
     await expect.poll(() => isRefused(service)).toBe(true)
     unlock()
-    expect((await waiting.answers()).map(({ body }) => body)).toEqual(upTo(3).map((id) => `{"name":"Fern ${id}"}`))
+    expect((await waiting.answers()).map(({ body }) => body)).toEqual(
+      upTo(3).map((id) => `{"name":"Fern ${id}"}`),
+    )
     const answer = await slow.send(' '.repeat(99 - moss.length)).answer()
-    expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' }, body: '{"name":"Moss"}' })
+    expect(answer).toMatchObject({
+      status: 200,
+      headers: { connection: 'close' },
+      body: '{"name":"Moss"}',
+    })
     expect((await service.ended).code).toBe(0)
     expect(performance.now() - start).toBeLessThan(60_000) // soon after, idle connections end by themselves
     expect(await storedIn(service)).toEqual([...bodies, moss])
   })
 
-  test.runIf(isLinux)('answers those who stood in the queue of its socket at the signal', async () => {
-    const service = await serve()
-    service.kill('SIGSTOP')
-    const ids = upTo(50)
-    const connections = await Promise.all(ids.map(() => connectTo(service.place)))
-    for (const id of ids) connections[id - 1]?.send(createOf(id))
-    service.kill('SIGTERM')
-    service.kill('SIGCONT')
-    const answers = await Promise.all(connections.map((connection) => connection.answer()))
-    expect(answers.map((answer) => answer?.status)).toEqual(ids.map(() => 200))
-    expect((await service.ended).code).toBe(0)
-    expect(await idsIn(service)).toEqual(ids)
-  })
+  test.runIf(isLinux)(
+    'answers those who stood in the queue of its socket at the signal',
+    async () => {
+      const service = await serve()
+      service.kill('SIGSTOP')
+      const ids = upTo(50)
+      const connections = await Promise.all(ids.map(() => connectTo(service.place)))
+      for (const id of ids) connections[id - 1]?.send(createOf(id))
+      service.kill('SIGTERM')
+      service.kill('SIGCONT')
+      const answers = await Promise.all(connections.map((connection) => connection.answer()))
+      expect(answers.map((answer) => answer?.status)).toEqual(ids.map(() => 200))
+      expect((await service.ended).code).toBe(0)
+      expect(await idsIn(service)).toEqual(ids)
+    },
+  )
 
   test.runIf(isLinux)('ends, though nobody reads its log', async () => {
     const folder = temporaryFolder()
     const path = pipeIn(folder)
     const reader = openSync(path, 'r+')
     onTestFinished(() => closeSync(reader))
-    const service = await serve(['--drain-timeout', '1s'], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })
+    const service = await serve(['--drain-timeout', '1s'], {
+      folder,
+      through: ['sh', '-c', 'exec "$@" 2> "$0"', path],
+    })
     const connection = await connectTo(service.place)
     const requests = Buffer.concat(upTo(15).map(() => requestBytes(testToken, { target: '/nope' })))
     for (let round = 0; round < 68; round += 1) {
       connection.send(requests)
-      for (let count = 0; count < 15; count += 1) expect((await connection.answer())?.status).toBe(404)
+      for (let count = 0; count < 15; count += 1)
+        expect((await connection.answer())?.status).toBe(404)
     }
     expect((await service.stop()).code).toBeOneOf([0, 143])
   })
@@ -166,7 +191,10 @@ test('the admin port needs no token, and is not ready during a drain', async () 
   ])
   await draining(service)
   expect((await ask('/live')).status).toBe(200)
-  expect(await ask('/ready')).toMatchObject({ text: '503 The service is not ready', headers: { 'retry-after': '1' } })
+  expect(await ask('/ready')).toMatchObject({
+    text: '503 The service is not ready',
+    headers: { 'retry-after': '1' },
+  })
 })
 
 /** Sends requests, and waits until they have come. */
@@ -192,7 +220,10 @@ async function idsIn(service: RunningService): Promise<number[]> {
 }
 
 /** Tells a service to stop while a request is half received, on the connection that is returned. */
-async function draining(service: RunningService, signal: NodeJS.Signals = 'SIGTERM'): Promise<RawConnection> {
+async function draining(
+  service: RunningService,
+  signal: NodeJS.Signals = 'SIGTERM',
+): Promise<RawConnection> {
   const connection = await connectTo(service.place)
   connection.send(requestBytes(testToken, { headers: { 'Content-Length': '99' }, body: moss }))
   expect((await exchange(service, { target: '/nope' })).status).toBe(404) // by now the half has come as well

@@ -26,16 +26,23 @@ const withinLimits: Flood[] = [
   ['16 bodies in chunks of a byte', inChunks, 16, 300],
 ]
 
-describe.runIf(isLinux)('clients without a token cannot end a service that has a heap of 512 MB (needs /proc)', () => {
-  test.each(tooMuch)('%s on each connection, and nothing is read', (_, ...flood) => closesAll(flood))
-  test.each(withinLimits)('%s on each connection, again and again, and nothing is read', (_, ...flood) =>
-    outlasts(flood),
-  )
+describe.runIf(isLinux)(
+  'clients without a token cannot end a service that has a heap of 512 MB (needs /proc)',
+  () => {
+    test.each(tooMuch)('%s on each connection, and nothing is read', (_, ...flood) =>
+      closesAll(flood),
+    )
+    test.each(withinLimits)(
+      '%s on each connection, again and again, and nothing is read',
+      (_, ...flood) => outlasts(flood),
+    )
 
-  test.runIf(hasOpenssl).each(tooMuch.slice(1))('%s over TLS (needs openssl), and nothing is read', (_, ...flood) =>
-    closesAll(flood, certificate({ names: ['IP:127.0.0.1'] })),
-  )
-})
+    test.runIf(hasOpenssl).each(tooMuch.slice(1))(
+      '%s over TLS (needs openssl), and nothing is read',
+      (_, ...flood) => closesAll(flood, certificate({ names: ['IP:127.0.0.1'] })),
+    )
+  },
+)
 
 type FloodOfBytes = [request: string, count: number, connections: number]
 
@@ -54,12 +61,16 @@ async function closesAll([request, count, connections]: FloodOfBytes, tls?: Cert
     await once(socket, tls ? 'secureConnect' : 'connect') // all handshakes at once might take more than their 10 s
   }
   await create()
-  for (let left = connections; left > 0; left -= 10) await Promise.all(Array.from({ length: 10 }, flood))
-  const others = () => service.log.filter(({ outcome }) => outcome !== undefined && outcome !== 'created')
+  for (let left = connections; left > 0; left -= 10)
+    await Promise.all(Array.from({ length: 10 }, flood))
+  const others = () =>
+    service.log.filter(({ outcome }) => outcome !== undefined && outcome !== 'created')
   do await create()
   while (others().length < connections)
   expect(peakOf(service.pid)).toBeLessThan(450)
-  await expect.poll(() => service.log.filter(({ outcome }) => outcome === 'created').length).toBe(id)
+  await expect
+    .poll(() => service.log.filter(({ outcome }) => outcome === 'created').length)
+    .toBe(id)
   expect(others()).toHaveLength(connections)
 }
 
@@ -93,7 +104,9 @@ async function attacked(tls: Certificate | undefined) {
   const secure = tls ? ['--tls-cert', tls.path, '--tls-key', tls.keyPath] : []
   const service = await serve([...flags, ...secure], { env })
   const open = () => {
-    const socket = tls ? connectSecurely({ ...(service.place as object), ca: tls.cert }) : connect(service.place)
+    const socket = tls
+      ? connectSecurely({ ...(service.place as object), ca: tls.cert })
+      : connect(service.place)
     onTestFinished(() => void socket.destroy())
     return socket.on('error', () => undefined)
   }

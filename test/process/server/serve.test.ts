@@ -2,7 +2,13 @@ import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { isLinux } from '../../helpers/linux.js'
-import { connectTo, exchange, RawConnection, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
+import {
+  connectTo,
+  exchange,
+  RawConnection,
+  type RawRequest,
+  requestBytes,
+} from '../../helpers/raw-http.js'
 import { launch, placeOf, serve, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
@@ -15,7 +21,8 @@ test('stdout may be closed, before the address and after it', async () => {
   onTestFinished(() => void child.kill('SIGKILL'))
   ready.catch(() => undefined)
   child.stdout.destroy()
-  const created = () => exchange({ place: { path }, token: testToken }, { body: fern }).catch(() => undefined)
+  const created = () =>
+    exchange({ place: { path }, token: testToken }, { body: fern }).catch(() => undefined)
   await expect.poll(async () => (await created())?.status).toBeDefined()
   child.kill('SIGTERM')
   expect((await ended).code).toBe(0)
@@ -28,12 +35,16 @@ test('a Unix socket is for user and group, replaces a dead one, and goes with th
   const first = await serve(['--socket', path, '--base-path', '/v1'], options)
   expect(first.address).toBe(`unix:${path}:/v1`)
   expect(statSync(path).mode & 0o777).toBe(0o660)
-  expect(await world.spawn(`serve --socket ${path}`, { env: { PLANTS_SERVE_TOKEN: testToken } })).toMatchObject({
+  expect(
+    await world.spawn(`serve --socket ${path}`, { env: { PLANTS_SERVE_TOKEN: testToken } }),
+  ).toMatchObject({
     code: 4,
     out: '',
     err: expect.stringContaining(`${path} is in use by another program`),
   })
-  const create = world.spawn(`create --id 1 --name Fern --store ${first.address}`, { env: { PLANTS_TOKEN: testToken } })
+  const create = world.spawn(`create --id 1 --name Fern --store ${first.address}`, {
+    env: { PLANTS_TOKEN: testToken },
+  })
   expect(await create).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
   await first.stop('SIGKILL')
   expect(existsSync(path)).toBe(true)
@@ -47,7 +58,8 @@ test('a service accepts PLANTS_SERVE_TOKEN in place of the tokens of the store',
   const world = new World()
   const ofStore = (await world.spawn('tokens create')).out.trim()
   const service = await serve([], { folder: world.home })
-  const statusOf = async (token: string) => (await exchange({ ...service, token }, { body: fern })).status
+  const statusOf = async (token: string) =>
+    (await exchange({ ...service, token }, { body: fern })).status
   for (const token of [ofStore, `${testToken}x`]) expect(await statusOf(token)).toBe(400)
   expect(await statusOf(testToken)).toBe(200)
   expect(service.err).not.toContain(ofStore)
@@ -69,17 +81,23 @@ test('a token is made on a terminal for a store that has none, and shown once', 
   expect((await second.ended).screen).not.toMatch(/plants_[\w-]{43}/)
 })
 
-test.runIf(isLinux)('the log says that connections are refused where files would run out (needs /proc)', async () => {
-  const service = await serve([], { through: ['sh', '-c', 'ulimit -n 100; exec "$@"', 'sh'] })
-  const connections = Array.from({ length: 60 }, () => new RawConnection(service.place))
-  const warnings = () => service.log.filter(({ level }) => level === 'warn').map(({ msg }) => msg)
-  await expect
-    .poll(warnings)
-    .toEqual(['Connections are refused: 52 are open, the limit of --connection-limit, or of open files (ulimit -n)'])
-  for (const { socket } of connections) socket.destroy()
-  const status = async () => (await exchange(service, { body: fern }).catch(() => undefined))?.status
-  await expect.poll(status).toBe(200)
-})
+test.runIf(isLinux)(
+  'the log says that connections are refused where files would run out (needs /proc)',
+  async () => {
+    const service = await serve([], { through: ['sh', '-c', 'ulimit -n 100; exec "$@"', 'sh'] })
+    const connections = Array.from({ length: 60 }, () => new RawConnection(service.place))
+    const warnings = () => service.log.filter(({ level }) => level === 'warn').map(({ msg }) => msg)
+    await expect
+      .poll(warnings)
+      .toEqual([
+        'Connections are refused: 52 are open, the limit of --connection-limit, or of open files (ulimit -n)',
+      ])
+    for (const { socket } of connections) socket.destroy()
+    const status = async () =>
+      (await exchange(service, { body: fern }).catch(() => undefined))?.status
+    await expect.poll(status).toBe(200)
+  },
+)
 
 test('the log tells of every exchange by its id, but of no token and no plant', async () => {
   const service = await serve([], { rights: 'create' })
@@ -98,7 +116,9 @@ test('the log tells of every exchange by its id, but of no token and no plant', 
   const ids: (string | undefined)[] = []
   for (const request of requests) ids.push((await exchange(service, request)).headers['request-id'])
   const leaving = await connectTo(service.place)
-  leaving.send(requestBytes(token, { headers: { 'Content-Length': '99' }, body: 'SECRET' })).socket.destroy()
+  leaving
+    .send(requestBytes(token, { headers: { 'Content-Length': '99' }, body: 'SECRET' }))
+    .socket.destroy()
   const exchanges = () => service.log.filter(({ outcome }) => outcome !== undefined)
   await expect.poll(() => exchanges().length).toBe(requests.length + 1)
   expect(exchanges().map(({ requestId }) => requestId)).toEqual([...ids, expect.anything()])
@@ -127,5 +147,7 @@ test('the log tells of every exchange by its id, but of no token and no plant', 
   })
   const { out, err } = await service.stop()
   const bytes = Buffer.from('SECRET')
-  expect(out + err).not.toMatch(new RegExp(`SECRET|${token}|${bytes.join(',')}|${bytes.toString('hex')}`))
+  expect(out + err).not.toMatch(
+    new RegExp(`SECRET|${token}|${bytes.join(',')}|${bytes.toString('hex')}`),
+  )
 })

@@ -14,14 +14,19 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
     expect(service.address).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
     const create = `create --id 1 --name Fern --store ${service.address} --timeout 1h`
     const options = { env: { PLANTS_TOKEN: testToken } }
-    expect(await new World().run(`${create} --ca-cert ${path}`, options)).toEqual(answer({ name: 'Fern' }))
+    expect(await new World().run(`${create} --ca-cert ${path}`, options)).toEqual(
+      answer({ name: 'Fern' }),
+    )
     expect(await new World().run(create, options)).toMatchObject({ code: 4, out: '' })
   })
 
   test('agrees only on TLS 1.3, or on ECDHE with an AEAD cipher of TLS 1.2', async () => {
     const { open } = await serveSecurely([], true)
     const agree = async (ciphers: string) => {
-      const socket = open({ ciphers, maxVersion: ciphers.startsWith('TLS_') ? 'TLSv1.3' : 'TLSv1.2' })
+      const socket = open({
+        ciphers,
+        maxVersion: ciphers.startsWith('TLS_') ? 'TLSv1.3' : 'TLSv1.2',
+      })
       return once(socket, 'secureConnect').then(
         () => socket.getProtocol(),
         ({ message }: Error) => /handshake failure/.exec(message)?.[0] ?? message,
@@ -31,10 +36,12 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
       'TLSv1.2': 'ECDHE-RSA-AES128-GCM-SHA256 ECDHE-RSA-CHACHA20-POLY1305',
       'TLSv1.3': 'TLS_AES_128_GCM_SHA256',
       // without forward secrecy, with CBC, and with DHE
-      'handshake failure': 'AES256-SHA AES128-GCM-SHA256 ECDHE-RSA-AES256-SHA384 DHE-RSA-AES128-GCM-SHA256',
+      'handshake failure':
+        'AES256-SHA AES128-GCM-SHA256 ECDHE-RSA-AES256-SHA384 DHE-RSA-AES128-GCM-SHA256',
     }
     for (const [protocol, names] of Object.entries(agreed))
-      for (const name of names.split(' ')) expect([name, await agree(name)]).toEqual([name, protocol])
+      for (const name of names.split(' '))
+        expect([name, await agree(name)]).toEqual([name, protocol])
   })
 
   test('does not wait, when it drains, for connections without a request, or even a hello', async () => {

@@ -125,7 +125,8 @@ test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or mad
 function plan(): ('kill' | 'crash' | 'outage')[] {
   const events = Array<'kill' | 'crash' | 'outage'>(restarts + Math.min(40, rounds(2))).fill('kill')
   for (let restart = 0; restart < restarts; restart += 1)
-    events[Math.floor(((restart + 0.5) * events.length) / restarts)] = isSoak && restart === 1 ? 'outage' : 'crash'
+    events[Math.floor(((restart + 0.5) * events.length) / restarts)] =
+      isSoak && restart === 1 ? 'outage' : 'crash'
   return events
 }
 
@@ -161,10 +162,16 @@ test.skipIf(!isSoak || installation === undefined || !hasPatroni())(
 )
 
 function startNodes(count: number, url: string, ...args: string[]): Promise<ServiceNode[]> {
-  return Promise.all(Array.from({ length: count }, () => new ServiceNode(['--store', url, ...args]).start()))
+  return Promise.all(
+    Array.from({ length: count }, () => new ServiceNode(['--store', url, ...args]).start()),
+  )
 }
 
-async function judge(crowd: Crowd, database: Pick<Database, 'admin'>, figures: object): Promise<void> {
+async function judge(
+  crowd: Crowd,
+  database: Pick<Database, 'admin'>,
+  figures: object,
+): Promise<void> {
   await crowd.check(pagesOf(database))
   expect(crowd.wrong, withSeed).toEqual([])
   if (isSoak) process.stdout.write(`${JSON.stringify({ ...figures, ...crowd.answers })}\n`)
@@ -238,7 +245,8 @@ class Crowd {
 
   async run(): Promise<void> {
     const lane = async () => {
-      while (this.#next < this.#options.creates && this.wrong.length < 100) await this.#finish(this.#next++)
+      while (this.#next < this.#options.creates && this.wrong.length < 100)
+        await this.#finish(this.#next++)
     }
     this.#lastCreated = performance.now()
     await Promise.all(Array.from({ length: this.#options.atOnce }, lane))
@@ -274,7 +282,8 @@ class Crowd {
         stored.add(number)
       }
     }
-    for (const number of this.#created) if (!stored.has(number)) this.#blame(`Create ${number} is lost`)
+    for (const number of this.#created)
+      if (!stored.has(number)) this.#blame(`Create ${number} is lost`)
   }
 
   async #finish(number: number): Promise<void> {
@@ -286,10 +295,19 @@ class Crowd {
   }
 
   #choose(number: number): Kind {
-    const byNumber: Record<number, Kind> = { 0: 'taken', 4: 'twin', 7: 'again', 10: 'twin', 14: 'twin' }
+    const byNumber: Record<number, Kind> = {
+      0: 'taken',
+      4: 'twin',
+      7: 'again',
+      10: 'twin',
+      14: 'twin',
+    }
     const chosen = number % 200 === 101 ? 'stolen' : (byNumber[number % 20] ?? 'alone')
     const kind = this.#created.length === 0 ? 'alone' : chosen
-    this.#sent[number] = { kind, target: this.#created[Math.floor(random() * this.#created.length)] ?? 0 }
+    this.#sent[number] = {
+      kind,
+      target: this.#created[Math.floor(random() * this.#created.length)] ?? 0,
+    }
     return kind
   }
 
@@ -302,7 +320,9 @@ class Crowd {
       this.#count(name)
       if (name === request.wanted && (name === '409' || answer?.text === request.text)) return
       if (!mayComeAgain(name, answer))
-        return this.#blame(`Create ${number}, ${kind}, was answered with ${answer?.status} ${answer?.text}`)
+        return this.#blame(
+          `Create ${number}, ${kind}, was answered with ${answer?.status} ${answer?.text}`,
+        )
       await wait(1000 * Number(answer?.headers['retry-after'] ?? 0.02), [])
     }
   }
@@ -314,7 +334,10 @@ class Crowd {
     if (name === '200') this.#lastCreated = now
   }
 
-  #requestOf(number: number, kind: Kind): { body: string; key: string; wanted: string; text: string } {
+  #requestOf(
+    number: number,
+    kind: Kind,
+  ): { body: string; key: string; wanted: string; text: string } {
     const target = this.#sent[number]?.target ?? 0
     const { plant } = createOf(kind === 'again' ? target : number)
     const { id } = kind === 'taken' ? createOf(target).plant : plant
@@ -331,7 +354,11 @@ class Crowd {
 
   async #send(body: string, key: string): Promise<Answer | undefined> {
     const pool = this.#pools[this.#turn++ % this.#pools.length]
-    const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json', 'idempotency-key': key }
+    const headers = {
+      authorization: `Bearer ${testToken}`,
+      'content-type': 'application/json',
+      'idempotency-key': key,
+    }
     try {
       return await pool?.request({ method: 'POST', path: '/plants', headers, body })
     } catch (error) {
@@ -348,9 +375,13 @@ class Crowd {
 const lostCodes = new Set(['ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE', 'EAGAIN'])
 
 /** What the create of a number has of its own. The ids need all 64 bits, and come in no order. */
-function createOf(number: number): { plant: { id: bigint; name: string; tag: string | undefined } } {
+function createOf(number: number): {
+  plant: { id: bigint; name: string; tag: string | undefined }
+} {
   const id = BigInt.asIntN(64, BigInt(number) * 0x9e3779b97f4a7c15n)
-  return { plant: { id, name: `Fern № ${number}`, tag: number % 3 > 0 ? `Beet ${number % 7}` : undefined } }
+  return {
+    plant: { id, name: `Fern № ${number}`, tag: number % 3 > 0 ? `Beet ${number % 7}` : undefined },
+  }
 }
 
 function nameOf(answer: Answer | undefined): string {
@@ -361,6 +392,7 @@ function nameOf(answer: Answer | undefined): string {
 /** Whether an answer leaves open what became of it, as the contract has it. */
 function mayComeAgain(name: string, answer: Answer | undefined): boolean {
   if (name === '503') return answer?.headers['retry-after'] !== undefined
-  if (name === '500') return answer?.text.includes('Whether the plant is stored is unknown') === true
+  if (name === '500')
+    return answer?.text.includes('Whether the plant is stored is unknown') === true
   return name === 'lost'
 }

@@ -42,8 +42,14 @@ class SharedFolder {
   /** Runs command lines as the user that these arguments of setpriv make. */
   as(become: string[]) {
     return (line: string): Promise<ProcessResult> => {
-      const env = { PLANTS_CONFIG_DIR: '/nonexistent', PLANTS_STATE_DIR: '/nonexistent', PLANTS_STORE: './s.db' }
-      return resultOf(startUnder('setpriv', become, line.split(' '), this.path, { env, cwd: this.path }))
+      const env = {
+        PLANTS_CONFIG_DIR: '/nonexistent',
+        PLANTS_STATE_DIR: '/nonexistent',
+        PLANTS_STORE: './s.db',
+      }
+      return resultOf(
+        startUnder('setpriv', become, line.split(' '), this.path, { env, cwd: this.path }),
+      )
     }
   }
 
@@ -90,7 +96,14 @@ describe.runIf(canBecome)('a file of another user beside a store (needs root and
     const before = readFileSync(folder.store)
     const message = `${folder.store} cannot be used with ${file}, which belongs to another user (uid ${attacker})`
     const hint = `If you trust this user, change its owner: chown ${victim} ${file}. Otherwise remove it: rm ${file}`
-    const refused = ['list', createMoss, 'tokens list', 'backup made.bak', 'restore b.bak --yes', 'serve --port 0']
+    const refused = [
+      'list',
+      createMoss,
+      'tokens list',
+      'backup made.bak',
+      'restore b.bak --yes',
+      'serve --port 0',
+    ]
     const lines = [...refused, 'doctor']
     const results = await Promise.all(lines.map(run))
     for (const [index, { code, out, err }] of results.entries()) {
@@ -101,23 +114,39 @@ describe.runIf(canBecome)('a file of another user beside a store (needs root and
     expect(readdirSync(folder.path).toSorted()).toEqual(['b.bak', 's.db', `s.db${suffix}`])
   })
 
-  test.each(['-journal', '-wal', '-shm'])('or a backup, as %s, is not used by restore', async (suffix) => {
-    const folder = new SharedFolder()
-    await folder.run(createFern)
-    await folder.run('backup b.bak')
-    const file = folder.put(`b.bak${suffix}`, await evilFile(suffix), attacker)
-    const why = suffix === '-shm' ? 'cannot be used with' : 'is not a complete backup, because it has changes in'
-    const restored = await folder.run('restore b.bak --yes --store ./made.db')
-    expect(restored).toMatchObject({ code: 2, err: expect.stringContaining(`${folder.path}/b.bak ${why} ${file}`) })
-    expect(existsSync(join(folder.path, 'made.db'))).toBe(false)
-  })
+  test.each(['-journal', '-wal', '-shm'])(
+    'or a backup, as %s, is not used by restore',
+    async (suffix) => {
+      const folder = new SharedFolder()
+      await folder.run(createFern)
+      await folder.run('backup b.bak')
+      const file = folder.put(`b.bak${suffix}`, await evilFile(suffix), attacker)
+      const why =
+        suffix === '-shm'
+          ? 'cannot be used with'
+          : 'is not a complete backup, because it has changes in'
+      const restored = await folder.run('restore b.bak --yes --store ./made.db')
+      expect(restored).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(`${folder.path}/b.bak ${why} ${file}`),
+      })
+      expect(existsSync(join(folder.path, 'made.db'))).toBe(false)
+    },
+  )
 })
 
 test.runIf(canBecome)(
   'in the folder of a group, the log of the owner of a store is used, that of another user is not (needs root and setpriv)',
   async () => {
     const folder = new SharedFolder(0o2770, 0, 7777)
-    const member = (user: number) => ['--reuid', `${user}`, '--regid', `${user}`, '--groups', '7777']
+    const member = (user: number) => [
+      '--reuid',
+      `${user}`,
+      '--regid',
+      `${user}`,
+      '--groups',
+      '7777',
+    ]
     const [owner, other] = [folder.as(member(stranger)), folder.as(member(attacker))]
     expect((await owner(createFern)).code).toBe(0)
     chmodSync(folder.store, 0o660)
@@ -146,15 +175,22 @@ test.each<[string, string, (path: string) => void]>([
   for (const path of [world.store, join(world.home, 'b.bak')]) make(path + suffix)
   const why = `${world.store} cannot be used with ${world.store}${suffix}, which is not a regular file`
   const hint = `Remove it: rm ${world.store}${suffix}`
-  for (const line of ['list', createMoss]) expect(await world.run(line)).toEqual(refusal(why, hint, 4))
+  for (const line of ['list', createMoss])
+    expect(await world.run(line)).toEqual(refusal(why, hint, 4))
   const restored = await world.run('restore b.bak --store ./new.db')
-  expect(restored).toMatchObject({ code: 2, err: expect.stringContaining(`${join(world.home, 'b.bak')}${suffix}`) })
+  expect(restored).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(`${join(world.home, 'b.bak')}${suffix}`),
+  })
   expect(world.has('new.db')).toBe(false)
 })
 
-test.each(['-journal', '-wal'])('a %s of this user, in a folder of their own, is used', async (suffix) => {
-  const world = new World()
-  await world.spawn(createFern)
-  writeFileSync(world.store + suffix, await evilFile(suffix))
-  expect(await world.spawn('list')).toEqual(answer({ id: 666, name: 'Evil' }))
-})
+test.each(['-journal', '-wal'])(
+  'a %s of this user, in a folder of their own, is used',
+  async (suffix) => {
+    const world = new World()
+    await world.spawn(createFern)
+    writeFileSync(world.store + suffix, await evilFile(suffix))
+    expect(await world.spawn('list')).toEqual(answer({ id: 666, name: 'Evil' }))
+  },
+)

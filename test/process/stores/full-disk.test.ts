@@ -3,7 +3,14 @@ import { cpSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } 
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fill } from '../../helpers/fill.js'
-import { allCreated, countsOf, digestOf, plantLines, shuffled, writeLines } from '../../helpers/import.js'
+import {
+  allCreated,
+  countsOf,
+  digestOf,
+  plantLines,
+  shuffled,
+  writeLines,
+} from '../../helpers/import.js'
 import { canMount, type SmallDisk, smallDisk } from '../../helpers/linux.js'
 import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
@@ -24,7 +31,11 @@ class DiskUser extends World {
   }
 
   on(line: string, env: Record<string, string> = {}): Promise<ProcessResult> {
-    return resultOf(startUnder('nsenter', this.#enter, line.split(' '), this.home, { env: { ...this.env, ...env } }))
+    return resultOf(
+      startUnder('nsenter', this.#enter, line.split(' '), this.home, {
+        env: { ...this.env, ...env },
+      }),
+    )
   }
 
   /** @param left how much stays free, in KiB */
@@ -81,9 +92,12 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     user.grow('2500k')
     const at = ` --store ${user.folder}/plants.db`
     const full = await user.on(`import plants.ndjson${at}`)
-    const err = /plants: No space left on the disk of .*plants\.db\n {2}Free some.*run the same command again\n$/
+    const err =
+      /plants: No space left on the disk of .*plants\.db\n {2}Free some.*run the same command again\n$/
     expect(full).toEqual({ code: 4, out: '', err: expect.stringMatching(err) })
-    const again = expect.stringMatching(`^plants: Resuming an interrupted import: [1-9].*\n${err.source}`)
+    const again = expect.stringMatching(
+      `^plants: Resuming an interrupted import: [1-9].*\n${err.source}`,
+    )
     expect(await user.on(`import plants.ndjson${at}`)).toEqual({ ...full, err: again })
     user.grow('64m')
     const { code, out } = await user.on(`import plants.ndjson${at}`)
@@ -102,7 +116,11 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     fill(user.store, 20_000)
     const bytes = readFileSync(join(inside, 'plants.bak'))
     const hint = 'Fix this, or choose another directory. Nothing was changed'
-    const full = refusal(`The copy ${backup} could not be written: no space left on the disk`, hint, 74)
+    const full = refusal(
+      `The copy ${backup} could not be written: no space left on the disk`,
+      hint,
+      74,
+    )
     expect(await user.on(`backup ${backup}`)).toEqual(full)
     expect(readFileSync(join(inside, 'plants.bak')).equals(bytes)).toBe(true)
     await user.on('backup large.bak')

@@ -24,22 +24,30 @@ async function endOf(program: Program, service: Hostile) {
   return { code, out, said: linesOf(err, service), posts: service.posts.length }
 }
 
-test.runIf(canBecome)('a socket of others is given up at once (needs root and setpriv)', async () => {
-  const path = join(temporaryFolder(), 's')
-  chmodSync(join(path, '..'), 0o755)
-  await Hostile.listen({ place: { path } })
-  const variables = { ...env, PLANTS_CONFIG_DIR: '/nonexistent' }
-  const { code, err } = await asStranger(new World(), `${create} unix:${path}`, variables)
-  const message = `Could not reach unix:${path}: permission denied`
-  const hint = 'Ask its owner to add you to the group of the socket'
-  expect([code, JSON.parse(err)]).toMatchObject([4, { message, hint }])
-})
+test.runIf(canBecome)(
+  'a socket of others is given up at once (needs root and setpriv)',
+  async () => {
+    const path = join(temporaryFolder(), 's')
+    chmodSync(join(path, '..'), 0o755)
+    await Hostile.listen({ place: { path } })
+    const variables = { ...env, PLANTS_CONFIG_DIR: '/nonexistent' }
+    const { code, err } = await asStranger(new World(), `${create} unix:${path}`, variables)
+    const message = `Could not reach unix:${path}: permission denied`
+    const hint = 'Ask its owner to add you to the group of the socket'
+    expect([code, JSON.parse(err)]).toMatchObject([4, { message, hint }])
+  },
+)
 
 describe('a signal', () => {
   const unavailable = http(503, '', { 'Retry-After': 30 })
   const keyed = json(200, {
     openapi: '3.1.0',
-    paths: { '/plants': { parameters: [], post: { parameters: [{ name: 'Idempotency-Key', in: 'header' }] } } },
+    paths: {
+      '/plants': {
+        parameters: [],
+        post: { parameters: [{ name: 'Idempotency-Key', in: 'header' }] },
+      },
+    },
   })
   const reset = (socket: { resetAndDestroy(): unknown }) => void socket.resetAndDestroy()
   const requests = (count: number) => async (service: Hostile) => {
@@ -60,33 +68,56 @@ describe('a signal', () => {
 
   test.each<[string, { message: string; hint?: string }, Case]>([
     ['while a response is waited for leaves the outcome open', open, {}],
-    ['as SIGTERM, too', { ...open, message: 'Terminated before URL answered' }, { signal: 'SIGTERM' }],
+    [
+      'as SIGTERM, too',
+      { ...open, message: 'Terminated before URL answered' },
+      { signal: 'SIGTERM' },
+    ],
     [
       'before anything was sent, in a handshake that nobody answers, tells that nothing was stored',
       nothing,
       { isTls: true, until: (service) => once(service, 'connection'), posts: 0 },
     ],
-    ['between two tries tells that nothing was stored', nothing, { answers: { posts: [unavailable] }, until: warned }],
+    [
+      'between two tries tells that nothing was stored',
+      nothing,
+      { answers: { posts: [unavailable] }, until: warned },
+    ],
     [
       'between two tries, of which the first was not answered, leaves it open',
       { ...open, hint: howToRepeat.listed },
       { answers: { posts: [reset, unavailable], openapi: keyed }, until: requests(3), posts: 2 },
     ],
-  ])('%s', async (_, error, { answers = {}, until = requests(1), signal = 'SIGINT', isTls, posts = 1 }) => {
-    const service = await Hostile.listen(answers)
-    const url = isTls ? service.url.replace('http', 'https') : service.url
-    const program = new World().start(`${create} ${url} --timeout 60s`, { env })
-    await until(service, program)
-    program.kill(signal)
-    const { said, ...end } = await endOf(program, service)
-    const expected = { code: signal === 'SIGTERM' ? 143 : 130, out: '', posts, last: { error: 500, ...error } }
-    expect({ ...end, last: said.at(-1) }).toEqual(expected)
-  })
+  ])(
+    '%s',
+    async (_, error, {
+      answers = {},
+      until = requests(1),
+      signal = 'SIGINT',
+      isTls,
+      posts = 1,
+    }) => {
+      const service = await Hostile.listen(answers)
+      const url = isTls ? service.url.replace('http', 'https') : service.url
+      const program = new World().start(`${create} ${url} --timeout 60s`, { env })
+      await until(service, program)
+      program.kill(signal)
+      const { said, ...end } = await endOf(program, service)
+      const expected = {
+        code: signal === 'SIGTERM' ? 143 : 130,
+        out: '',
+        posts,
+        last: { error: 500, ...error },
+      }
+      expect({ ...end, last: said.at(-1) }).toEqual(expected)
+    },
+  )
 })
 
 test('a page in pieces of one byte needs little memory', async () => {
   const chunk = (text: string) => `${text.length.toString(16)}\r\n${text}\r\n`
-  const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
+  const head =
+    'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n'
   const page = `${head}${chunk('[')}${chunk(' ').repeat(1_000_000)}${chunk('{"id":1,"name":"Fern"}]')}${chunk('')}`
   const openapi = json(200, { paths: { '/plants': { get: {} } } })
   const service = await Hostile.listen({ openapi, others: { 'GET /plants': [page] } })
@@ -96,13 +127,18 @@ test('a page in pieces of one byte needs little memory', async () => {
   )
 })
 
-test.runIf(hasOpenssl)('NODE_EXTRA_CA_CERTS is trusted, unless --ca-cert names others (needs openssl)', async () => {
-  const names = ['IP:127.0.0.1']
-  const own = certificate({ names })
-  const service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], tls: own })
-  const run = (flags: string) =>
-    new World().spawn(`${create} ${service.url}${flags}`, { env: { ...env, NODE_EXTRA_CA_CERTS: own.path } })
-  expect(await run('')).toEqual(answer({ name: 'Fern' }))
-  expect((await run(` --timeout 5s --ca-cert ${certificate({ names }).path}`)).code).toBe(4)
-  expect(service.lines).toEqual(['POST /plants'])
-})
+test.runIf(hasOpenssl)(
+  'NODE_EXTRA_CA_CERTS is trusted, unless --ca-cert names others (needs openssl)',
+  async () => {
+    const names = ['IP:127.0.0.1']
+    const own = certificate({ names })
+    const service = await Hostile.listen({ posts: [json(200, { name: 'Fern' })], tls: own })
+    const run = (flags: string) =>
+      new World().spawn(`${create} ${service.url}${flags}`, {
+        env: { ...env, NODE_EXTRA_CA_CERTS: own.path },
+      })
+    expect(await run('')).toEqual(answer({ name: 'Fern' }))
+    expect((await run(` --timeout 5s --ca-cert ${certificate({ names }).path}`)).code).toBe(4)
+    expect(service.lines).toEqual(['POST /plants'])
+  },
+)

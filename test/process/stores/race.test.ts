@@ -25,7 +25,11 @@ test(
     const others = ids.map((id) => world.spawn(create(id)))
     const same = await Promise.all(ids.map(() => world.spawn(create(-1))))
     expect(await Promise.all([...keyed, ...others])).toEqual([...ids, ...ids].map(() => created))
-    const rejected = refusal('A plant with id -1 already exists', 'Look at it with: plants get -1', 1)
+    const rejected = refusal(
+      'A plant with id -1 already exists',
+      'Look at it with: plants get -1',
+      1,
+    )
     expect(same.toSorted((one, other) => Number(one.code) - Number(other.code))).toEqual([
       created,
       ...ids.slice(1).map(() => rejected),
@@ -55,20 +59,29 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
     const { world, holder } = await lockedStore()
     const waiting = world.start(`${createOther} --timeout 1h`)
     const files = () =>
-      readdirSync(`/proc/${waiting.pid}/fd`).map((fd) => readlinkSync(`/proc/${waiting.pid}/fd/${fd}`))
+      readdirSync(`/proc/${waiting.pid}/fd`).map((fd) =>
+        readlinkSync(`/proc/${waiting.pid}/fd/${fd}`),
+      )
     const sleeps = () =>
-      Number(/^voluntary_ctxt_switches:\t(\d+)$/m.exec(readFileSync(`/proc/${waiting.pid}/status`, 'utf8'))?.[1])
+      Number(
+        /^voluntary_ctxt_switches:\t(\d+)$/m.exec(
+          readFileSync(`/proc/${waiting.pid}/status`, 'utf8'),
+        )?.[1],
+      )
     await expect.poll(files, patience).toContain(`${world.store}-wal`)
     const before = sleeps()
     await expect.poll(() => sleeps() - before, patience).toBeGreaterThan(5)
     return { world, holder, waiting }
   }
 
-  test.each([undefined, 'SIGKILL'] as const)('gets its turn when the holder ends (by %s)', async (signal) => {
-    const { holder, waiting } = await waitingCreate()
-    await holder.end(signal)
-    expect(await resultOf(waiting)).toEqual(created)
-  })
+  test.each([undefined, 'SIGKILL'] as const)(
+    'gets its turn when the holder ends (by %s)',
+    async (signal) => {
+      const { holder, waiting } = await waitingCreate()
+      await holder.end(signal)
+      expect(await resultOf(waiting)).toEqual(created)
+    },
+  )
 
   test.each([
     ['SIGINT', 130, 'Interrupted'],
@@ -76,7 +89,9 @@ describe.runIf(isLinux)('a create that waits for the write lock (seen through /p
   ] as const)('ends at once on %s with %i, and stores nothing', async (signal, code, message) => {
     const { world, waiting } = await waitingCreate()
     waiting.kill(signal)
-    expect(await resultOf(waiting)).toEqual(refusal(`${message}, nothing was changed`, undefined, code))
+    expect(await resultOf(waiting)).toEqual(
+      refusal(`${message}, nothing was changed`, undefined, code),
+    )
     expect(await world.spawn('list')).toEqual(plantsOf(1))
   })
 })

@@ -26,17 +26,26 @@ test.each(['locked', 'away'])(
     const service = await serve(['--store', url, '--timeout', '1h', '--drain-timeout', '500ms'], {
       env: { ...env, PLANTS_SERVE_TOKEN: testToken },
     })
-    const unlock = database ? await database.stop('immediate') : await hold('LOCK TABLE plant_store.plants')
+    const unlock = database
+      ? await database.stop('immediate')
+      : await hold('LOCK TABLE plant_store.plants')
     const answers = Promise.allSettled([1, 2, 3].map((id) => create(service, id)))
     expect((await exchange(service, { target: '/nope' })).status).toBe(404) // what was sent before it has come
     expect((await service.stop()).code).toBe(0)
-    expect((await answers).map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    expect((await answers).map(({ status }) => status)).toEqual([
+      'rejected',
+      'rejected',
+      'rejected',
+    ])
     await unlock?.()
   },
 )
 
 /** The `error` value of the answer to a create, or "200". */
-async function create(service: Pick<RunningService, 'place' | 'token'>, id: number): Promise<string> {
+async function create(
+  service: Pick<RunningService, 'place' | 'token'>,
+  id: number,
+): Promise<string> {
   const { status, body } = await exchange(service, { body: `{"id":${id},"name":"Fern"}` })
   return status === 200 ? '200' : String(JSON.parse(body).error)
 }

@@ -49,34 +49,43 @@ test('a store with a second name is rejected', async () => {
   expect((await user.run(line)).code).toBe(0)
 })
 
-const permissions = 'Change the permissions of the file and its directory, or choose another file with --store PATH'
-const unwritable = (path: string) => refusal(`The store ${path} cannot be written by this user`, permissions, 4)
-const unreadable = (path: string) => refusal(`The store ${path} cannot be read by this user`, permissions, 4)
+const permissions =
+  'Change the permissions of the file and its directory, or choose another file with --store PATH'
+const unwritable = (path: string) =>
+  refusal(`The store ${path} cannot be written by this user`, permissions, 4)
+const unreadable = (path: string) =>
+  refusal(`The store ${path} cannot be read by this user`, permissions, 4)
 
-test.skipIf(isWindows)('a store that reaches the limit of the size of a file says so (needs ulimit)', async () => {
-  const user = new World()
-  const lines = Array.from({ length: 20_000 }, (_, id) => `{"id":${id},"name":"Fern"}\n`)
-  user.write('many.ndjson', lines.join(''))
-  const reason = 'the limit of the size of a file is reached'
-  const limited = (hint: string, code: number) => ({ code, err: expect.stringContaining(`${reason}\n  ${hint}`) })
-  const raise = limited('Raise the limit, then try again: ulimit -f unlimited', 4)
-  expect(await bash(user, 'ulimit -f 20; "$plants" import many.ndjson')).toMatchObject(raise)
-  const during = `A file of ${user.store} reached the size limit \\(ulimit -f\\) during a commit`
-  expect(await bash(user, 'ulimit -f 200; "$plants" import many.ndjson')).toMatchObject({
-    code: 5,
-    err: expect.stringMatching(
-      `${during}: whether it is stored is unknown\n {2}Raise the limit first: ulimit -f unlimited. To resume, run `,
-    ),
-  })
-  expect(await bash(user, '"$plants" import many.ndjson')).toMatchObject({ code: 0 })
-  expect(await bash(user, 'ulimit -f 100; "$plants" backup plants.bak')).toMatchObject(raise)
-  const raiseHere = { ...raise, code: 74 }
-  expect(await bash(user, 'ulimit -f 100; "$plants" export plants.csv')).toMatchObject(raiseHere)
-  expect(await bash(user, 'ulimit -f 100; "$plants" export >plants.csv')).toMatchObject(raiseHere)
-  user.write('wrong.csv', `id,name\n${'x,Fern\n'.repeat(20_000)}`)
-  const toFile = 'import wrong.csv --rejects rejects.csv'
-  expect(await bash(user, `ulimit -f 100; "$plants" ${toFile}`)).toMatchObject(raiseHere)
-})
+test.skipIf(isWindows)(
+  'a store that reaches the limit of the size of a file says so (needs ulimit)',
+  async () => {
+    const user = new World()
+    const lines = Array.from({ length: 20_000 }, (_, id) => `{"id":${id},"name":"Fern"}\n`)
+    user.write('many.ndjson', lines.join(''))
+    const reason = 'the limit of the size of a file is reached'
+    const limited = (hint: string, code: number) => ({
+      code,
+      err: expect.stringContaining(`${reason}\n  ${hint}`),
+    })
+    const raise = limited('Raise the limit, then try again: ulimit -f unlimited', 4)
+    expect(await bash(user, 'ulimit -f 20; "$plants" import many.ndjson')).toMatchObject(raise)
+    const during = `A file of ${user.store} reached the size limit \\(ulimit -f\\) during a commit`
+    expect(await bash(user, 'ulimit -f 200; "$plants" import many.ndjson')).toMatchObject({
+      code: 5,
+      err: expect.stringMatching(
+        `${during}: whether it is stored is unknown\n {2}Raise the limit first: ulimit -f unlimited. To resume, run `,
+      ),
+    })
+    expect(await bash(user, '"$plants" import many.ndjson')).toMatchObject({ code: 0 })
+    expect(await bash(user, 'ulimit -f 100; "$plants" backup plants.bak')).toMatchObject(raise)
+    const raiseHere = { ...raise, code: 74 }
+    expect(await bash(user, 'ulimit -f 100; "$plants" export plants.csv')).toMatchObject(raiseHere)
+    expect(await bash(user, 'ulimit -f 100; "$plants" export >plants.csv')).toMatchObject(raiseHere)
+    user.write('wrong.csv', `id,name\n${'x,Fern\n'.repeat(20_000)}`)
+    const toFile = 'import wrong.csv --rejects rejects.csv'
+    expect(await bash(user, `ulimit -f 100; "$plants" ${toFile}`)).toMatchObject(raiseHere)
+  },
+)
 
 describe.runIf(canDropRights)('a place that may not be written', () => {
   test('can still be read and exported, and takes no plant', async () => {
@@ -87,7 +96,9 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     user.write('out.csv', 'old', 0o400)
     for (const path of [join(user.home, 'out.csv'), join(user.data, 'out.csv')]) {
       const denied = `${path} could not be written: permission denied`
-      expect(await user.do(`export ${path} --yes`)).toEqual(refusal(denied, 'Choose another file', 74))
+      expect(await user.do(`export ${path} --yes`)).toEqual(
+        refusal(denied, 'Choose another file', 74),
+      )
     }
     for (const path of [user.store, join(user.data, 'new.db')])
       expect(await user.do(`${createMoss} --store ${path}`)).toEqual(unwritable(path))
@@ -100,7 +111,8 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     symlinkSync(user.store, link)
     open(user.store).exec(insertMoss)
     user.close(user.data)
-    for (const path of [user.store, link]) expect(await user.do(`list --store ${path}`)).toEqual(answer(fern, moss))
+    for (const path of [user.store, link])
+      expect(await user.do(`list --store ${path}`)).toEqual(answer(fern, moss))
   })
 
   test('tells when it was changed while it was read', async () => {
@@ -133,12 +145,20 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     expect(await user.do(createMoss)).toEqual(rejected(user.store))
   })
 
-  test.each(['list', createMoss])('is closed to %s, and not read-only, where a folder or the log is', async (line) => {
-    const [hidden, inUse] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
-    hidden.close(hidden.data, 0o000)
-    open(inUse.store).exec(insertMoss)
-    for (const suffix of ['-wal', '-shm']) chmodSync(inUse.store + suffix, 0o000)
-    for (const path of [hidden.store, `${hidden.data}/missing.db`, `${hidden.data}/missing/plants.db`, inUse.store])
-      expect(await inUse.do(`${line} --store ${path}`)).toEqual(unreadable(path))
-  })
+  test.each(['list', createMoss])(
+    'is closed to %s, and not read-only, where a folder or the log is',
+    async (line) => {
+      const [hidden, inUse] = [await Unprivileged.withStore(), await Unprivileged.withStore()]
+      hidden.close(hidden.data, 0o000)
+      open(inUse.store).exec(insertMoss)
+      for (const suffix of ['-wal', '-shm']) chmodSync(inUse.store + suffix, 0o000)
+      for (const path of [
+        hidden.store,
+        `${hidden.data}/missing.db`,
+        `${hidden.data}/missing/plants.db`,
+        inUse.store,
+      ])
+        expect(await inUse.do(`${line} --store ${path}`)).toEqual(unreadable(path))
+    },
+  )
 })

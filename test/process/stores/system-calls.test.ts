@@ -12,7 +12,9 @@ import { holderOf, idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, World } from '../../helpers/world.js'
 
-const store = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].map((name) => `data${name}`)
+const store = ['', '/plants.db', '/plants.db-journal', '/plants.db-wal', '/plants.db-shm'].map(
+  (name) => `data${name}`,
+)
 const renames = '?rename,renameat,renameat2'
 const unlinks = '?unlink,unlinkat'
 const mkdirs = '?mkdir,mkdirat'
@@ -40,7 +42,10 @@ type Judge = (world: World, result: ProcessResult, isHit: boolean) => Promise<vo
  * Runs a command with a fault at the first system call of a kind, then at a later one, until a run has so few that it
  * comes to its end; `nextPlace` says which are left out. Gives for each kind how many were hit.
  */
-async function faultAtEach({ fault, calls, files = [], before, args, isWhole, meanwhile }: Faults, judge: Judge) {
+async function faultAtEach(
+  { fault, calls, files = [], before, args, isWhole, meanwhile }: Faults,
+  judge: Judge,
+) {
   const hitAll = async (call: string) => {
     for (let [when, hits] = [1, 0]; ; when = isWhole ? when + 1 : nextPlace(when), hits += 1) {
       const world = new World()
@@ -48,14 +53,34 @@ async function faultAtEach({ fault, calls, files = [], before, args, isWhole, me
       const log = join(temporaryFolder(), 'log')
       const inject = `inject=${call}:${fault.replace(/\+?$/, (lasts) => `:when=${when}${lasts}`)}`
       // A disk that fails to write does not tell how full it is either.
-      const ofDisk = fault.startsWith('error') ? ['--seccomp-bpf', '-e', 'inject=statfs:error=EIO'] : []
-      const paths = call === 'write' || call === renames ? [] : files.flatMap((name) => ['-P', join(world.home, name)])
-      const strace = ['-f', '-o', log, '-e', `trace=${call},statfs`, '-e', inject, ...ofDisk, ...paths]
+      const ofDisk = fault.startsWith('error')
+        ? ['--seccomp-bpf', '-e', 'inject=statfs:error=EIO']
+        : []
+      const paths =
+        call === 'write' || call === renames
+          ? []
+          : files.flatMap((name) => ['-P', join(world.home, name)])
+      const strace = [
+        '-f',
+        '-o',
+        log,
+        '-e',
+        `trace=${call},statfs`,
+        '-e',
+        inject,
+        ...ofDisk,
+        ...paths,
+      ]
       const end = await meanwhile?.(world)
-      const started = startUnder('strace', strace, args.split(' '), world.home, { cwd: world.home, env: world.env })
+      const started = startUnder('strace', strace, args.split(' '), world.home, {
+        cwd: world.home,
+        env: world.env,
+      })
       const result = await resultOf(started)
       await end?.()
-      const isHit = /^(?!.* statfs\().*(\(INJECTED\)|--- SIGINT |killed by SIGKILL)/m.test(readFileSync(log, 'utf8'))
+      const isHit = /^(?!.* statfs\().*(\(INJECTED\)|--- SIGINT |killed by SIGKILL)/m.test(
+        readFileSync(log, 'utf8'),
+      )
       await judge(world, result, isHit).catch((error: unknown) => {
         throw new Error(`${args} with ${inject}: ${JSON.stringify(result)}`, { cause: error })
       })
@@ -101,7 +126,13 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     ['finds a store', [0, 2]],
   ])('a create that %s leaves it whole, and can be repeated', async (_, ids) => {
     const args = 'create --id 1 --name Fern --idempotency-key order-66'
-    const faults = { fault, calls: [...calls, 'openat'], files: store, before: await withStore(...ids), args }
+    const faults = {
+      fault,
+      calls: [...calls, 'openat'],
+      files: store,
+      before: await withStore(...ids),
+      args,
+    }
     const counts = await faultAtEach(faults, async (world, { out }) => {
       if (out !== '') expect((await world.run('get 1')).code).toBe(0)
       expect(await world.run(args)).toEqual({ code: 0, out: '{"name":"Fern"}\n', err: '' })
@@ -113,7 +144,9 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
   test('an import goes on with the same command', async () => {
     const before = await withStore(7)
     const long = `"name":"${'long '.repeat(14_000)}`
-    const good = plantLines(12).map((line, index) => (index % 3 === 1 ? line.replace('"name":"', long) : line))
+    const good = plantLines(12).map((line, index) =>
+      index % 3 === 1 ? line.replace('"name":"', long) : line,
+    )
     const bad = ['bad 3', 'bad 7', 'bad 11']
     const lines = good.flatMap((line, index) => (index % 4 === 3 ? [line, `bad ${index}`] : [line]))
     writeLines(before.home, lines)
@@ -125,7 +158,10 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
       if (result.out === '' || !isHit) expect(code, err).toBe(6)
       const rejected = { rejected: bad.length, reasons: { 400: bad.length } }
       expect(countsOf(out)).toEqual({ ...allCreated(good.length), ...rejected })
-      const found = rejectedIn(world, 'rejects.ndjson').map(({ line, record }) => [lines[line - 1], record])
+      const found = rejectedIn(world, 'rejects.ndjson').map(({ line, record }) => [
+        lines[line - 1],
+        record,
+      ])
       expect(found).toEqual(bad.map((text) => [text, text]))
       expect(without(/^(data|plants\.ndjson|rejects\.ndjson)$/, world.home)).toEqual([])
       idsIn(world.store)
@@ -141,7 +177,9 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     const counts = await faultAtEach(faults, async (world, { out }) => {
       expect(out === '' ? [[1], all] : [all]).toContainEqual(idsIn(join(world.home, 'plants.bak')))
       expect(await world.run('backup plants.bak')).toMatchObject({ code: 0, err: '' })
-      expect(without(/^(data|plants\.bak|\.plants-[\w-]{36}\.tmp(-journal)?)$/, world.home)).toEqual([])
+      expect(
+        without(/^(data|plants\.bak|\.plants-[\w-]{36}\.tmp(-journal)?)$/, world.home),
+      ).toEqual([])
     })
     expect(Math.min(...counts)).toBeGreaterThan(0)
   })
@@ -160,137 +198,203 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
         expect(idsIn(join(world.data, name))).toEqual(old)
       expect(await world.run(args)).toMatchObject({ code: 0, err: '' })
       expect(idsIn(world.store)).toEqual([3, 4, 5])
-      const known = /^(plants\.db(-wal|-shm|\.before-restore-[\w-]+)?|\.plants-[\w-]{36}\.tmp(-journal)?)$/
+      const known =
+        /^(plants\.db(-wal|-shm|\.before-restore-[\w-]+)?|\.plants-[\w-]{36}\.tmp(-journal)?)$/
       expect(without(known, world.data)).toEqual([])
     })
     expect(Math.max(...counts)).toBeGreaterThan(3)
   })
 })
 
-test.runIf(canTrace)('a backup that is interrupted before a write leaves all as it was (needs strace)', async () => {
-  const before = await withOldBackup()
-  const codes = new Set<number | undefined>()
-  const faults = { fault: 'signal=INT', calls: ['pwrite64'], before, args: 'backup plants.bak' }
-  // A signal that comes before anything is made ends the process at once.
-  const interrupted = { code: 130, out: '', err: 'plants: Interrupted, nothing was changed\n' }
-  const ends = [interrupted, { code: undefined, out: '', err: '' }]
-  await faultAtEach(faults, async (world, result) => {
-    codes.add(result.code)
-    const isDone = result.out !== '' || result.err.includes('The command succeeded')
-    if (!isDone) expect(ends).toContainEqual(result)
-    expect(idsIn(join(world.home, 'plants.bak'))).toEqual(isDone ? all : [1])
-    expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
-  })
-  expect(codes).toContain(130)
-})
-
-test.runIf(canTrace)('a restore whose outcome is unknown keeps the contents before it (needs strace)', async () => {
-  const [other, before] = [await withStore(3, 4, 5), await withStore(1, 2)]
-  await other.spawn(['backup', join(before.home, 'plants.bak')])
-  const syncs = { fault: 'error=EIO+', calls: ['fsync,fdatasync'], isWhole: true }
-  const codes = new Set<number | undefined>()
-  await faultAtEach({ ...syncs, before, args: 'restore plants.bak --yes' }, async (world, { code }) => {
-    codes.add(code)
-    const copies = readdirSync(world.data).filter((name) => /\.before-restore-\w+$/.test(name))
-    expect(copies.map((name) => idsIn(join(world.data, name)))).toEqual(code === 0 || code === 5 ? [[1, 2]] : [])
-  })
-  expect(codes).toContain(5)
-})
-
-describe.runIf(canTrace)('what a sync that fails leaves is as the message says (needs strace):', () => {
-  const faults = { fault: 'error=EIO', calls: ['fsync,fdatasync'], isWhole: true }
-  const isReplaced = ({ code, err }: ProcessResult) => code === 0 || err.includes('was written, but a power failure')
-
-  test('a backup', async () => {
+test.runIf(canTrace)(
+  'a backup that is interrupted before a write leaves all as it was (needs strace)',
+  async () => {
+    const before = await withOldBackup()
     const codes = new Set<number | undefined>()
-    const args = 'backup plants.bak'
-    await faultAtEach({ ...faults, before: await withOldBackup(), args }, async (world, result) => {
+    const faults = { fault: 'signal=INT', calls: ['pwrite64'], before, args: 'backup plants.bak' }
+    // A signal that comes before anything is made ends the process at once.
+    const interrupted = { code: 130, out: '', err: 'plants: Interrupted, nothing was changed\n' }
+    const ends = [interrupted, { code: undefined, out: '', err: '' }]
+    await faultAtEach(faults, async (world, result) => {
       codes.add(result.code)
-      expect(idsIn(join(world.home, 'plants.bak'))).toEqual(isReplaced(result) ? all : [1])
+      const isDone = result.out !== '' || result.err.includes('The command succeeded')
+      if (!isDone) expect(ends).toContainEqual(result)
+      expect(idsIn(join(world.home, 'plants.bak'))).toEqual(isDone ? all : [1])
+      expect(readdirSync(world.home).toSorted()).toEqual(['data', 'plants.bak'])
     })
-    expect(codes).toEqual(new Set([0, 4, 74]))
-  })
+    expect(codes).toContain(130)
+  },
+)
 
-  test('an export', async () => {
-    const before = await withStore(1, 2)
-    before.write('out.ndjson', 'old')
-    const why = 'the disk or the terminal failed\n'
-    const errors = new Set<string>()
-    await faultAtEach({ ...faults, before, args: 'export out.ndjson --yes' }, async (world, result) => {
-      const plants = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n'
-      expect(world.read('out.ndjson')).toBe(isReplaced(result) ? plants : 'old')
-      expect(result.code).toBe(result.err.includes(why) ? 74 : 0)
-      errors.add(result.err.replace(world.home, '~'))
-    })
-    expect([...errors]).toEqual([
-      `plants: ~/out.ndjson could not be written: ${why}  Choose another file\n`,
-      `plants: ~/out.ndjson was written, but a power failure may undo that: ${why}  Check the disk, then repeat the command\n`,
-      expect.not.stringContaining(why),
-    ])
-  })
-
-  test('an import, which goes on with the same command', async () => {
-    const before = await withStore(7)
-    writeLines(before.home, [...plantLines(3), 'bad'])
-    const args = 'import plants.ndjson --rejects rejects.ndjson'
+test.runIf(canTrace)(
+  'a restore whose outcome is unknown keeps the contents before it (needs strace)',
+  async () => {
+    const [other, before] = [await withStore(3, 4, 5), await withStore(1, 2)]
+    await other.spawn(['backup', join(before.home, 'plants.bak')])
+    const syncs = { fault: 'error=EIO+', calls: ['fsync,fdatasync'], isWhole: true }
     const codes = new Set<number | undefined>()
-    await faultAtEach({ ...faults, before, args }, async (world, result) => {
-      codes.add(result.code)
-      const { code, out } = result.code === 6 ? result : await world.run(args)
-      expect([code, countsOf(out)]).toEqual([6, { ...allCreated(3), rejected: 1, reasons: { 400: 1 } }])
-      expect(rejectedIn(world, 'rejects.ndjson')).toHaveLength(1)
+    await faultAtEach(
+      { ...syncs, before, args: 'restore plants.bak --yes' },
+      async (world, { code }) => {
+        codes.add(code)
+        const copies = readdirSync(world.data).filter((name) => /\.before-restore-\w+$/.test(name))
+        expect(copies.map((name) => idsIn(join(world.data, name)))).toEqual(
+          code === 0 || code === 5 ? [[1, 2]] : [],
+        )
+      },
+    )
+    expect(codes).toContain(5)
+  },
+)
+
+describe.runIf(canTrace)(
+  'what a sync that fails leaves is as the message says (needs strace):',
+  () => {
+    const faults = { fault: 'error=EIO', calls: ['fsync,fdatasync'], isWhole: true }
+    const isReplaced = ({ code, err }: ProcessResult) =>
+      code === 0 || err.includes('was written, but a power failure')
+
+    test('a backup', async () => {
+      const codes = new Set<number | undefined>()
+      const args = 'backup plants.bak'
+      await faultAtEach(
+        { ...faults, before: await withOldBackup(), args },
+        async (world, result) => {
+          codes.add(result.code)
+          expect(idsIn(join(world.home, 'plants.bak'))).toEqual(isReplaced(result) ? all : [1])
+        },
+      )
+      expect(codes).toEqual(new Set([0, 4, 74]))
     })
-    expect([...codes]).toEqual(expect.arrayContaining([4, 6, 74]))
-    expect(codes).not.toContain(70)
-  })
-})
 
-describe.runIf(canTrace)('a create that a system call fails tells whether it is stored (needs strace):', () => {
-  const passing = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', mkdirs].flatMap((call) =>
-    errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
-  )
-  const lasting = passing
-    .filter(({ calls, fault }) => isSoak || (calls[0] === 'fsync,fdatasync' && fault === 'error=EIO'))
-    .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
+    test('an export', async () => {
+      const before = await withStore(1, 2)
+      before.write('out.ndjson', 'old')
+      const why = 'the disk or the terminal failed\n'
+      const errors = new Set<string>()
+      await faultAtEach(
+        { ...faults, before, args: 'export out.ndjson --yes' },
+        async (world, result) => {
+          const plants = '{"id":1,"name":"Fern"}\n{"id":2,"name":"Fern"}\n'
+          expect(world.read('out.ndjson')).toBe(isReplaced(result) ? plants : 'old')
+          expect(result.code).toBe(result.err.includes(why) ? 74 : 0)
+          errors.add(result.err.replace(world.home, '~'))
+        },
+      )
+      expect([...errors]).toEqual([
+        `plants: ~/out.ndjson could not be written: ${why}  Choose another file\n`,
+        `plants: ~/out.ndjson was written, but a power failure may undo that: ${why}  Check the disk, then repeat the command\n`,
+        expect.not.stringContaining(why),
+      ])
+    })
 
-  test.each<Row>([
-    ['one that makes the store', []],
-    ['one that finds a store', [1, 2]],
-    ['one that shares the store, even when both crash next', [1, 2], { meanwhile: shareUntilCrash }],
-  ])('%s', async (_, ids, options) => {
-    const before = await withStore(...ids)
-    const args = 'create --id 42 --name Oak --output json'
-    const judge: Judge = async (world, { code, out, err }) => {
-      const isStored = (await world.run('get 42')).code === 0
-      const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
-      expect([
-        { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
-        { code: 4, out: '', error: '503', isStored: false },
-        { code: 5, out: '', error: '500', isStored },
-      ]).toContainEqual({ code, out, error, isStored })
-      expect(await world.run('create --id 43 --name Yew')).toEqual({ code: 0, out: '{"name":"Yew"}\n', err: '' })
-      expect(idsIn(world.store)).toEqual([...ids, ...(isStored ? [42] : []), 43])
-    }
-    const faults = [...passing, ...lasting].map((each) => ({ ...each, ...options, before, files: store, args }))
-    const hits = await allOf(faults.map((each) => faultAtEach(each, judge)))
-    expect(Math.max(...hits.flat())).toBeGreaterThan(1)
-  })
-})
+    test('an import, which goes on with the same command', async () => {
+      const before = await withStore(7)
+      writeLines(before.home, [...plantLines(3), 'bad'])
+      const args = 'import plants.ndjson --rejects rejects.ndjson'
+      const codes = new Set<number | undefined>()
+      await faultAtEach({ ...faults, before, args }, async (world, result) => {
+        codes.add(result.code)
+        const { code, out } = result.code === 6 ? result : await world.run(args)
+        expect([code, countsOf(out)]).toEqual([
+          6,
+          { ...allCreated(3), rejected: 1, reasons: { 400: 1 } },
+        ])
+        expect(rejectedIn(world, 'rejects.ndjson')).toHaveLength(1)
+      })
+      expect([...codes]).toEqual(expect.arrayContaining([4, 6, 74]))
+      expect(codes).not.toContain(70)
+    })
+  },
+)
+
+describe.runIf(canTrace)(
+  'a create that a system call fails tells whether it is stored (needs strace):',
+  () => {
+    const passing = ['pwrite64', 'fsync,fdatasync', 'openat', 'ftruncate', mkdirs].flatMap((call) =>
+      errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
+    )
+    const lasting = passing
+      .filter(
+        ({ calls, fault }) => isSoak || (calls[0] === 'fsync,fdatasync' && fault === 'error=EIO'),
+      )
+      .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
+
+    test.each<Row>([
+      ['one that makes the store', []],
+      ['one that finds a store', [1, 2]],
+      [
+        'one that shares the store, even when both crash next',
+        [1, 2],
+        { meanwhile: shareUntilCrash },
+      ],
+    ])('%s', async (_, ids, options) => {
+      const before = await withStore(...ids)
+      const args = 'create --id 42 --name Oak --output json'
+      const judge: Judge = async (world, { code, out, err }) => {
+        const isStored = (await world.run('get 42')).code === 0
+        const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
+        expect([
+          { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
+          { code: 4, out: '', error: '503', isStored: false },
+          { code: 5, out: '', error: '500', isStored },
+        ]).toContainEqual({ code, out, error, isStored })
+        expect(await world.run('create --id 43 --name Yew')).toEqual({
+          code: 0,
+          out: '{"name":"Yew"}\n',
+          err: '',
+        })
+        expect(idsIn(world.store)).toEqual([...ids, ...(isStored ? [42] : []), 43])
+      }
+      const faults = [...passing, ...lasting].map((each) => ({
+        ...each,
+        ...options,
+        before,
+        files: store,
+        args,
+      }))
+      const hits = await allOf(faults.map((each) => faultAtEach(each, judge)))
+      expect(Math.max(...hits.flat())).toBeGreaterThan(1)
+    })
+  },
+)
 
 test.runIf(canTrace).each([
-  ['each sync of COMMIT that fails leaves the outcome unknown', 'fsync,fdatasync:error=EIO', 'data/plants.db-wal', 500],
+  [
+    'each sync of COMMIT that fails leaves the outcome unknown',
+    'fsync,fdatasync:error=EIO',
+    'data/plants.db-wal',
+    500,
+  ],
   ['a full disk stores nothing', 'pwrite64:error=ENOSPC', 'data/plants.db-wal', 503],
-  ['a new log whose name cannot be synced stores nothing, also later', 'fsync:error=EIO', 'data', 503],
+  [
+    'a new log whose name cannot be synced stores nothing, also later',
+    'fsync:error=EIO',
+    'data',
+    503,
+  ],
   ['a file system that syncs no directories is no fault', 'fsync:error=EINVAL', 'data', 200],
 ] as const)('%s, at a service too (needs strace)', async (_, fault, file, status) => {
   const world = await withStore(1)
-  const tracer = ['-f', '-o', '/dev/null', '-P', join(world.home, file), '-e', `inject=${fault}:when=1+`]
+  const tracer = [
+    '-f',
+    '-o',
+    '/dev/null',
+    '-P',
+    join(world.home, file),
+    '-e',
+    `inject=${fault}:when=1+`,
+  ]
   const through = ['strace', '-D', ...tracer] // the service is the child, and not strace
   const env = { ...world.env, PLANTS_SERVE_TOKEN: testToken }
   const service = await serve([], { folder: world.home, env, through })
   for (const id of [2, 3]) {
     const { text, headers } = await exchange(service, { body: `{"id":${id},"name":"Moss"}` })
-    expect([id, parseInt(text, 10), headers['retry-after'] !== undefined]).toEqual([id, status, status === 503])
+    expect([id, parseInt(text, 10), headers['retry-after'] !== undefined]).toEqual([
+      id,
+      status,
+      status === 503,
+    ])
   }
 })
 
@@ -300,11 +404,27 @@ test.runIf(canTrace)(
     const world = await withStore(1)
     await world.spawn('backup plants.bak')
     writeLines(world.home, plantLines(3))
-    const tracer = ['-f', '-o', '/dev/null', '-P', world.data, '-e', 'inject=fsync:error=EIO:when=1+']
+    const tracer = [
+      '-f',
+      '-o',
+      '/dev/null',
+      '-P',
+      world.data,
+      '-e',
+      'inject=fsync:error=EIO:when=1+',
+    ]
     const err = `plants: The store ${world.store} could not be used: the disk or the terminal failed\n  Try again\n`
-    const changes = ['create --id 2 --name Moss', 'update 1 --name Ivy', 'delete 1 --yes', 'tokens create']
+    const changes = [
+      'create --id 2 --name Moss',
+      'update 1 --name Ivy',
+      'delete 1 --yes',
+      'tokens create',
+    ]
     for (const line of [...changes, 'import plants.ndjson', 'restore plants.bak --yes']) {
-      const started = startUnder('strace', tracer, line.split(' '), world.home, { cwd: world.home, env: world.env })
+      const started = startUnder('strace', tracer, line.split(' '), world.home, {
+        cwd: world.home,
+        env: world.env,
+      })
       expect(await resultOf(started), line).toEqual({ code: 4, out: '', err })
     }
     expect(await world.run('list')).toEqual(answer({ id: 1, name: 'Fern' }))

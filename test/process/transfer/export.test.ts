@@ -12,25 +12,28 @@ import { open } from '../../helpers/sqlite-file.js'
 import { under } from '../../helpers/stranger.js'
 import { answer, World } from '../../helpers/world.js'
 
-test.runIf(isLinux).each(['list', 'export --output json'])('%s needs the same memory for any number', async (line) => {
-  const peaks: number[] = []
-  for (const count of [5000, 20_000]) {
-    const world = await storeOf(count)
-    open(world.store).exec(`UPDATE plants SET tag = '${'long tag '.repeat(300)}'`)
-    const { reader, stdout } = startReading(world, line)
-    await once(stdout, 'readable') // the pipe is full
-    let [length, peak] = [0, 0]
-    for await (const chunk of stdout) {
-      length += chunk.length
-      peak = peakOf(reader.pid) ?? peak
+test.runIf(isLinux).each(['list', 'export --output json'])(
+  '%s needs the same memory for any number',
+  async (line) => {
+    const peaks: number[] = []
+    for (const count of [5000, 20_000]) {
+      const world = await storeOf(count)
+      open(world.store).exec(`UPDATE plants SET tag = '${'long tag '.repeat(300)}'`)
+      const { reader, stdout } = startReading(world, line)
+      await once(stdout, 'readable') // the pipe is full
+      let [length, peak] = [0, 0]
+      for await (const chunk of stdout) {
+        length += chunk.length
+        peak = peakOf(reader.pid) ?? peak
+      }
+      expect(length).toBeGreaterThan(count * 2700)
+      peaks.push(peak)
     }
-    expect(length).toBeGreaterThan(count * 2700)
-    peaks.push(peak)
-  }
-  const [few = 0, many = 0] = peaks
-  expect(few).toBeGreaterThan(20) // it was measured
-  expect(many - few).toBeLessThan(40)
-})
+    const [few = 0, many = 0] = peaks
+    expect(few).toBeGreaterThan(20) // it was measured
+    expect(many - few).toBeLessThan(40)
+  },
+)
 
 describe('an export to a file', () => {
   test('that a signal stops leaves the old file and nothing else', async () => {
@@ -53,27 +56,33 @@ describe('an export to a file', () => {
   })
 })
 
-test.runIf(canTrace)('a file system without hard links gets its files, too (needs strace)', async () => {
-  const world = await storeOf(1)
-  const strace = ['-f', '-o', '/dev/null', '-e', 'inject=?link,linkat:error=EPERM']
-  for (const [line, file] of [
-    ['export out.ndjson', 'out.ndjson'],
-    ['backup plants.bak', 'plants.bak'],
-  ] as const) {
-    expect((await under(world, 'strace', strace, line)).code).toBe(0)
-    expect([world.has(file), temporaryFiles(world)]).toEqual([true, []])
-  }
-  expect(world.read('out.ndjson')).toBe('{"id":1,"name":"Plant 1"}\n')
-  expect(await world.run('list --store ./plants.bak')).toEqual(answer({ id: 1, name: 'Plant 1' }))
-})
+test.runIf(canTrace)(
+  'a file system without hard links gets its files, too (needs strace)',
+  async () => {
+    const world = await storeOf(1)
+    const strace = ['-f', '-o', '/dev/null', '-e', 'inject=?link,linkat:error=EPERM']
+    for (const [line, file] of [
+      ['export out.ndjson', 'out.ndjson'],
+      ['backup plants.bak', 'plants.bak'],
+    ] as const) {
+      expect((await under(world, 'strace', strace, line)).code).toBe(0)
+      expect([world.has(file), temporaryFiles(world)]).toEqual([true, []])
+    }
+    expect(world.read('out.ndjson')).toBe('{"id":1,"name":"Plant 1"}\n')
+    expect(await world.run('list --store ./plants.bak')).toEqual(answer({ id: 1, name: 'Plant 1' }))
+  },
+)
 
 test.skipIf(process.platform === 'win32')(
   'the mode of a new export follows the umask, that of a backup does not',
   async () => {
     const world = await storeOf(1)
-    const lines = 'umask 027; "$plants" export a.csv; umask 002; "$plants" export b.csv; "$plants" backup c.bak'
+    const lines =
+      'umask 027; "$plants" export a.csv; umask 002; "$plants" export b.csv; "$plants" backup c.bak'
     await bash(world, lines)
-    const modes = ['a.csv', 'b.csv', 'c.bak'].map((name) => (statSync(join(world.home, name)).mode & 0o777).toString(8))
+    const modes = ['a.csv', 'b.csv', 'c.bak'].map((name) =>
+      (statSync(join(world.home, name)).mode & 0o777).toString(8),
+    )
     expect(modes).toEqual(['640', '664', '600'])
   },
 )
@@ -84,7 +93,12 @@ describe.skipIf(process.platform === 'win32')('an export to a pipe with a name',
     const pipe = pipeIn(world.home)
     const [program = '', ...args] = [...reader, pipe]
     const reading = execa(program, args, { stripFinalNewline: false })
-    return { world, pipe, result: await world.spawn(['export', pipe]), read: (await reading).stdout }
+    return {
+      world,
+      pipe,
+      result: await world.spawn(['export', pipe]),
+      read: (await reading).stdout,
+    }
   }
 
   test('gives its reader all plants', async () => {

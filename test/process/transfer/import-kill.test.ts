@@ -37,8 +37,14 @@ async function database(): Promise<Target> {
   const { url: store, env, sql } = await freshDatabase()
   const world = new World()
   await world.run(['stores', 'init', store], { env })
-  const stored = async () => Number((await sql('SELECT count(*) AS count FROM plant_store.plants'))[0]?.['count'])
-  return { store, env, stored, end: async () => (await world.run(['export', '--store', store], { env })).out }
+  const stored = async () =>
+    Number((await sql('SELECT count(*) AS count FROM plant_store.plants'))[0]?.['count'])
+  return {
+    store,
+    env,
+    stored,
+    end: async () => (await world.run(['export', '--store', store], { env })).out,
+  }
 }
 
 /** A service as a process, which is killed and started again in its place. */
@@ -93,9 +99,16 @@ function withRejected(): Input {
 
 /** CSV with line breaks in its cells, numbered as it comes. */
 function numbered(): Input {
-  const names = Array.from({ length: isSoak ? 200_000 : 5000 }, (_, index) => `Fern\nnumber ${index}`)
+  const names = Array.from(
+    { length: isSoak ? 200_000 : 5000 },
+    (_, index) => `Fern\nnumber ${index}`,
+  )
   const exported = names.map((name, index) => JSON.stringify({ id: index + 1, name }))
-  return { lines: ['name', ...names.map((name) => `"${name}"`)], flags: '--format csv --id-from next', exported }
+  return {
+    lines: ['name', ...names.map((name) => `"${name}"`)],
+    flags: '--format csv --id-from next',
+    exported,
+  }
 }
 
 /** A list in which some names come again later, and others at once, matched by name. A part of a file is 1 MiB. */
@@ -107,7 +120,12 @@ function named(flags: string, count = isSoak ? 500_000 : 20_000, length = 107): 
   })
   const exported = names.map((name, index) => JSON.stringify({ id: index + 1, name }))
   const byName = `--format csv --id-from next --match name ${flags}`
-  return { lines: ['name', ...again], flags: byName, exported, skipped: again.length - names.length }
+  return {
+    lines: ['name', ...again],
+    flags: byName,
+    exported,
+    skipped: again.length - names.length,
+  }
 }
 
 describe('an import that is killed, or its service, resumes, and stores all once:', () => {
@@ -117,7 +135,11 @@ describe('an import that is killed, or its service, resumes, and stores all once
     ['CSV without ids, into a service', service, numbered],
     ['CSV by name, into a file', file, () => named('--if-exists same')],
     ['CSV by name, into a database', database, () => named('--if-exists skip')],
-    ['CSV by name, into a service', service, () => named('--if-exists update', isSoak ? 100_000 : 5000, 0)],
+    [
+      'CSV by name, into a service',
+      service,
+      () => named('--if-exists update', isSoak ? 100_000 : 5000, 0),
+    ],
   ])('%s', async (_, makeTarget, makeInput) => {
     const input = makeInput()
     const target = await makeTarget()
@@ -175,7 +197,10 @@ function judge(
   const counts = { ...allCreated(exported.length), skipped, rejected: rejected.length, reasons }
   const code = rejected.length > 0 ? 6 : 0
   // Who has printed its end has done its work, although it is killed while it leaves.
-  const end = ended.code === 'SIGKILL' ? { code: ended.code, journals: ended.journals } : { code, journals: [] }
+  const end =
+    ended.code === 'SIGKILL'
+      ? { code: ended.code, journals: ended.journals }
+      : { code, journals: [] }
   expect({ ...ended, out: countsOf(ended.out) }).toEqual({ ...end, out: counts })
 }
 

@@ -45,7 +45,11 @@ test('imports and a service write to one store, and no create is refused', async
     created.push(body)
   }
   for (const { code, out, err } of await done)
-    expect({ code, counts: countsOf(out), err }).toEqual({ code: 0, counts: allCreated(size), err: '' })
+    expect({ code, counts: countsOf(out), err }).toEqual({
+      code: 0,
+      counts: allCreated(size),
+      err: '',
+    })
   const exported = (await world.run('export')).out.split('\n').slice(0, -1)
   const expected = [...all, '{"id":1,"name":"First"}', ...created]
   expect(digestOf(exported.toSorted().join())).toBe(digestOf(expected.toSorted().join()))
@@ -57,7 +61,12 @@ type Run = ReturnType<World['start']>
 const started = 30
 
 /** Runs an import, with what it reads from stdin, and judges the most memory that it has had. */
-async function measured(world: World, line: string, input?: (run: Run) => Iterable<Buffer>, maxMebibytes = 200) {
+async function measured(
+  world: World,
+  line: string,
+  input?: (run: Run) => Iterable<Buffer>,
+  maxMebibytes = 200,
+) {
   // How much garbage V8 and JavaScriptCore (of the executable) keep before they collect it depends on their versions
   // and on the machine, and would count as memory.
   const env = { NODE_OPTIONS: '--max-semi-space-size=8', BUN_JSC_forceRAMSize: `${256 * mebibyte}` }
@@ -65,25 +74,38 @@ async function measured(world: World, line: string, input?: (run: Run) => Iterab
   onTestFinished(() => void run.kill('SIGKILL'))
   let peak = 0
   // A timer alone could come after the end of a short run.
-  for (let now = peakOf(run.pid); !input && now !== undefined && peak <= started; now = peakOf(run.pid)) {
+  for (
+    let now = peakOf(run.pid);
+    !input && now !== undefined && peak <= started;
+    now = peakOf(run.pid)
+  ) {
     peak = now
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
   }
   const timer = setInterval(() => {
     peak = peakOf(run.pid) ?? peak
   }, 5)
-  if (input && run.stdin) await pipeline(Readable.from(input(run)), run.stdin).catch(() => undefined) // it may end before
+  if (input && run.stdin)
+    await pipeline(Readable.from(input(run)), run.stdin).catch(() => undefined) // it may end before
   const { exitCode, stdout, stderr } = await run
   clearInterval(timer)
   expect(peak).toBeGreaterThan(started)
   expect(peak).toBeLessThan(maxMebibytes)
-  return { code: exitCode, counts: stdout === '' ? undefined : countsOf(String(stdout)), err: String(stderr) }
+  return {
+    code: exitCode,
+    counts: stdout === '' ? undefined : countsOf(String(stdout)),
+    err: String(stderr),
+  }
 }
 
 describe.runIf(isLinux)('the memory of a workbook is bounded', () => {
   test('by what it unpacks to', async () => {
     const world = new World()
-    const numbers = repeatedRow(rows(['id', 'name']), `<row>${'<c><v>1</v></c>'.repeat(1000)}</row>`, 31_000)
+    const numbers = repeatedRow(
+      rows(['id', 'name']),
+      `<row>${'<c><v>1</v></c>'.repeat(1000)}</row>`,
+      31_000,
+    )
     world.write('numbers.xlsx', workbook({ sheets: { P: numbers } }))
     const { code, err } = await measured(world, 'import numbers.xlsx')
     const hint = 'Save the sheet as CSV, and import that'
@@ -97,7 +119,12 @@ describe.runIf(isLinux)('the memory of a workbook is bounded', () => {
     const numbered = Array.from({ length: count }, (_, id) => row.replace('0', String(id))).join('')
     const sheets = { P: rows(['id', 'name']) + numbered }
     world.write('all.xlsx', workbook({ sheets, sharedStrings: '<si><t>Fern</t></si>' }))
-    const { code, counts } = await measured(world, 'import all.xlsx', undefined, isSoak ? 1200 : 400)
+    const { code, counts } = await measured(
+      world,
+      'import all.xlsx',
+      undefined,
+      isSoak ? 1200 : 400,
+    )
     expect([code, counts]).toEqual([0, allCreated(count)])
     expect(countOf(world.store)).toBe(count)
   })
@@ -114,7 +141,10 @@ describe.runIf(isLinux)('needs the same memory', () => {
         yield block
       }
     })
-    expect([code, err]).toEqual([130, expect.stringMatching(/^plants: Interrupted after [\d,]+ plants\n/)])
+    expect([code, err]).toEqual([
+      130,
+      expect.stringMatching(/^plants: Interrupted after [\d,]+ plants\n/),
+    ])
     expect(countOf(world.store)).toBe(2000)
   })
 
@@ -122,7 +152,8 @@ describe.runIf(isLinux)('needs the same memory', () => {
     const world = new World()
     const { code, counts, err } = await measured(world, 'import - --rejects rejects', function* () {
       yield Buffer.from('{"id":2,"name":"')
-      for (let mebibytes = isSoak ? 1024 : 64; mebibytes > 0; mebibytes -= 1) yield Buffer.alloc(mebibyte, 'x')
+      for (let mebibytes = isSoak ? 1024 : 64; mebibytes > 0; mebibytes -= 1)
+        yield Buffer.alloc(mebibyte, 'x')
       yield Buffer.from('"}\n{"id":1,"name":"Fern"}')
     })
     expect([code, counts]).toEqual([6, { ...allCreated(1), rejected: 1, reasons: { 413: 1 } }])
@@ -158,7 +189,9 @@ describe.runIf(isLinux)('needs the same memory', () => {
       const length = (isSoak ? 400 : 15) * mebibyte
       const lineOf = (field: number) => `{"id":1,"name":"Fern","${'f'.repeat(100)}${field}":1}\n`
       for (let field = 0; field * 130 < length; field += 2000)
-        yield Buffer.from(Array.from({ length: 2000 }, (_, index) => lineOf(field + index)).join(''))
+        yield Buffer.from(
+          Array.from({ length: 2000 }, (_, index) => lineOf(field + index)).join(''),
+        )
     })
     expect(code).toBe(0)
     expect(err.length).toBeLessThan(100_000)

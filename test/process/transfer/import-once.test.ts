@@ -7,7 +7,8 @@ import { resultOf, startUnder } from '../../helpers/process.js'
 import { rounds } from '../../helpers/rounds.js'
 import { World } from '../../helpers/world.js'
 
-const moved = 'plants: Another plants process is importing the same inputs into this store\n  Wait for it'
+const moved =
+  'plants: Another plants process is importing the same inputs into this store\n  Wait for it'
 
 /** Starts an import that gets a signal from strace at a system call, and prints into the file `out`. */
 function startTraced(user: World, args: string, calls: string[]) {
@@ -15,77 +16,111 @@ function startTraced(user: World, args: string, calls: string[]) {
   return startUnder('sh', tracing, args.split(' '), user.home, { cwd: user.home, env: user.env })
 }
 
-describe.runIf(canTrace)('an import that gets a signal right after its summary (needs strace)', () => {
-  const numbered = ['name', ...Array.from({ length: 20_000 }, (_, index) => `Fern ${index}`)]
-  const stored = numbered.length - 1
+describe.runIf(canTrace)(
+  'an import that gets a signal right after its summary (needs strace)',
+  () => {
+    const numbered = ['name', ...Array.from({ length: 20_000 }, (_, index) => `Fern ${index}`)]
+    const stored = numbered.length - 1
 
-  /** SIGKILL comes when the store is closed after that: a system call that it ends does nothing. */
-  const moments: [signal: string, call: string, pathOf: (user: World) => string, killer?: string][] = [
-    ['KILL', 'unlink', ({ store }) => `${store}-wal`, 'SIGKILL'],
-    ['TERM', 'write', ({ home }) => join(home, 'out')],
-    ['INT', 'write', ({ home }) => join(home, 'out')],
-  ]
+    /** SIGKILL comes when the store is closed after that: a system call that it ends does nothing. */
+    const moments: [
+      signal: string,
+      call: string,
+      pathOf: (user: World) => string,
+      killer?: string,
+    ][] = [
+      ['KILL', 'unlink', ({ store }) => `${store}-wal`, 'SIGKILL'],
+      ['TERM', 'write', ({ home }) => join(home, 'out')],
+      ['INT', 'write', ({ home }) => join(home, 'out')],
+    ]
 
-  async function signalled(user: World, args: string, [signal, call, pathOf]: (typeof moments)[number]) {
-    const inject = ['-P', pathOf(user), '-e', `trace=${call}`, '-e', `inject=${call}:signal=${signal}:when=1`]
-    const { exitCode, signal: killer, stderr } = await startTraced(user, args, inject)
-    return {
-      end: exitCode ?? killer,
-      err: String(stderr),
-      counts: countsOf(readFileSync(join(user.home, 'out'), 'utf8')),
+    async function signalled(
+      user: World,
+      args: string,
+      [signal, call, pathOf]: (typeof moments)[number],
+    ) {
+      const inject = [
+        '-P',
+        pathOf(user),
+        '-e',
+        `trace=${call}`,
+        '-e',
+        `inject=${call}:signal=${signal}:when=1`,
+      ]
+      const { exitCode, signal: killer, stderr } = await startTraced(user, args, inject)
+      return {
+        end: exitCode ?? killer,
+        err: String(stderr),
+        counts: countsOf(readFileSync(join(user.home, 'out'), 'utf8')),
+      }
     }
-  }
 
-  test.each(moments)('%s at %s ends with its code, and is not repeated', async (...moment) => {
-    const end = moment[3] ?? 0
-    const user = new World()
-    user.write('plants.csv', `${numbered.join('\n')}\n`)
-    const command = 'import plants.csv --id-from next'
-    const err = `plants: Plants without an id got 1 to ${stored}\n`
-    expect(await signalled(user, command, moment)).toMatchObject({ end, err, counts: { created: stored } })
-    const { code, err: again } = await user.run(command)
-    expect([code, again]).toEqual([
-      2,
-      expect.stringMatching(/^plants: plants.csv was imported on .* 20,000 plants created/),
-    ])
-    expect(countOf(user.store)).toBe(stored)
-  })
-
-  test.each(moments)('%s at %s ends with its code, and its rejects are complete', async (...moment) => {
-    const end = moment[3] ?? 6
-    const user = new World()
-    writeLines(user.home, [...plantLines(20_000), 'bad'])
-    expect(await signalled(user, 'import plants.ndjson --rejects bad', moment)).toMatchObject({
-      end,
-      counts: { created: 20_000, rejected: 1 },
+    test.each(moments)('%s at %s ends with its code, and is not repeated', async (...moment) => {
+      const end = moment[3] ?? 0
+      const user = new World()
+      user.write('plants.csv', `${numbered.join('\n')}\n`)
+      const command = 'import plants.csv --id-from next'
+      const err = `plants: Plants without an id got 1 to ${stored}\n`
+      expect(await signalled(user, command, moment)).toMatchObject({
+        end,
+        err,
+        counts: { created: stored },
+      })
+      const { code, err: again } = await user.run(command)
+      expect([code, again]).toEqual([
+        2,
+        expect.stringMatching(/^plants: plants.csv was imported on .* 20,000 plants created/),
+      ])
+      expect(countOf(user.store)).toBe(stored)
     })
-    expect([countOf(user.store), rejectedIn(user, 'bad').map(({ line }) => line)]).toEqual([20_000, [20_001]])
-    expect(readdirSync(user.home).filter((name) => name.startsWith('.plants-'))).toEqual([])
-  })
-})
 
-test.each([2, 4])('of %d imports with one rejects file, one has it, and no record is lost', async (count) => {
-  for (let round = 0; round < rounds(2); round += 1) {
-    const user = new World()
-    const names = Array.from({ length: count }, (_, index) => `list${index}`)
-    for (const name of names) user.write(`${name}.ndjson`, `${name} is no plant\n`)
-    const run = (name: string) => user.spawn(`import ${name}.ndjson --rejects bad --store ${name}.db`)
-    for (let waiting = names; waiting.length > 0; ) {
-      const results = await Promise.all(waiting.map(run))
-      const [winner, ...others] = waiting.filter((_, index) => results[index]?.code === 6)
-      expect(others).toEqual([])
-      const losers = results.filter(({ code }) => code !== 6)
-      const refused =
-        /^(plants: Created store .*\n)?plants: .*bad (already exists|was created by another process), and would be overwritten\n/
-      for (const loser of losers) expect(loser).toEqual({ code: 2, out: '', err: expect.stringMatching(refused) })
-      const text = `${winner} is no plant`
-      expect(rejectedIn(user, 'bad')).toMatchObject([{ line: 1, record: text }])
-      renameSync(join(user.home, 'bad'), join(user.home, `${winner}.rejects`))
-      waiting = waiting.filter((name) => name !== winner)
+    test.each(moments)(
+      '%s at %s ends with its code, and its rejects are complete',
+      async (...moment) => {
+        const end = moment[3] ?? 6
+        const user = new World()
+        writeLines(user.home, [...plantLines(20_000), 'bad'])
+        expect(await signalled(user, 'import plants.ndjson --rejects bad', moment)).toMatchObject({
+          end,
+          counts: { created: 20_000, rejected: 1 },
+        })
+        expect([countOf(user.store), rejectedIn(user, 'bad').map(({ line }) => line)]).toEqual([
+          20_000,
+          [20_001],
+        ])
+        expect(readdirSync(user.home).filter((name) => name.startsWith('.plants-'))).toEqual([])
+      },
+    )
+  },
+)
+
+test.each([2, 4])(
+  'of %d imports with one rejects file, one has it, and no record is lost',
+  async (count) => {
+    for (let round = 0; round < rounds(2); round += 1) {
+      const user = new World()
+      const names = Array.from({ length: count }, (_, index) => `list${index}`)
+      for (const name of names) user.write(`${name}.ndjson`, `${name} is no plant\n`)
+      const run = (name: string) =>
+        user.spawn(`import ${name}.ndjson --rejects bad --store ${name}.db`)
+      for (let waiting = names; waiting.length > 0; ) {
+        const results = await Promise.all(waiting.map(run))
+        const [winner, ...others] = waiting.filter((_, index) => results[index]?.code === 6)
+        expect(others).toEqual([])
+        const losers = results.filter(({ code }) => code !== 6)
+        const refused =
+          /^(plants: Created store .*\n)?plants: .*bad (already exists|was created by another process), and would be overwritten\n/
+        for (const loser of losers)
+          expect(loser).toEqual({ code: 2, out: '', err: expect.stringMatching(refused) })
+        const text = `${winner} is no plant`
+        expect(rejectedIn(user, 'bad')).toMatchObject([{ line: 1, record: text }])
+        renameSync(join(user.home, 'bad'), join(user.home, `${winner}.rejects`))
+        waiting = waiting.filter((name) => name !== winner)
+      }
+      expect(names.every((name) => existsSync(join(user.home, `${name}.rejects`)))).toBe(true)
     }
-    expect(names.every((name) => existsSync(join(user.home, `${name}.rejects`)))).toBe(true)
-  }
-})
+  },
+)
 
 test.runIf(canTrace)(
   'an import that stalls keeps what it has, and the same command beside it stores nothing (needs strace)',
@@ -97,10 +132,15 @@ test.runIf(canTrace)(
       ...['-e', 'trace=link,linkat', '-e', 'inject=link,linkat:signal=STOP:when=1'],
     ])
     const log = join(user.home, 'log')
-    await expect.poll(() => existsSync(log) && readFileSync(log, 'utf8')).toContain('stopped by SIGSTOP')
+    await expect
+      .poll(() => existsSync(log) && readFileSync(log, 'utf8'))
+      .toContain('stopped by SIGSTOP')
     const other = user.start(command)
     const impatient = await user.run(`${command} --timeout 1s`)
-    expect(impatient).toMatchObject({ code: 4, err: expect.stringContaining('in use by another process') })
+    expect(impatient).toMatchObject({
+      code: 4,
+      err: expect.stringContaining('in use by another process'),
+    })
     stalled.kill('SIGCONT')
     const { code, out, err } = await resultOf(other)
     expect([code, out, err]).toEqual([4, '', expect.stringContaining(moved)])
@@ -113,20 +153,26 @@ test.runIf(canTrace)(
 test.runIf(canTrace).each([
   ['before its rejects file has its name', 'link', undefined, 6],
   ['before its rejects are committed', 'fsync', ({ home }: World) => home, 2],
-])('an import killed %s goes on with it, and no other does (needs strace)', async (_, call, pathOf, other) => {
-  const user = new World()
-  await user.run('create --id 5 --name Fern') // which makes directories
-  writeLines(user.home, [...plantLines(10), 'bad'])
-  const list = user.write('other.ndjson', 'worse\n')
-  const command = 'import plants.ndjson --rejects bad'
-  const path = pathOf ? ['-P', pathOf(user)] : []
-  const inject = [...path, '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=1`]
-  expect((await startTraced(user, command, inject)).signal).toBe('SIGKILL')
-  expect(countOf(user.store)).toBe(1)
-  const { code } = await user.run(`import ${list} --rejects bad`)
-  expect(code).toBe(other)
-  if (other === 6) renameSync(join(user.home, 'bad'), join(user.home, 'worse'))
-  expect((await user.run(command)).code).toBe(6)
-  expect([countOf(user.store), rejectedIn(user, 'bad').map(({ line }) => line)]).toEqual([11, [11]])
-  expect(readdirSync(user.home).filter((name) => name.startsWith('.plants-'))).toEqual([])
-})
+])(
+  'an import killed %s goes on with it, and no other does (needs strace)',
+  async (_, call, pathOf, other) => {
+    const user = new World()
+    await user.run('create --id 5 --name Fern') // which makes directories
+    writeLines(user.home, [...plantLines(10), 'bad'])
+    const list = user.write('other.ndjson', 'worse\n')
+    const command = 'import plants.ndjson --rejects bad'
+    const path = pathOf ? ['-P', pathOf(user)] : []
+    const inject = [...path, '-e', `trace=${call}`, '-e', `inject=${call}:signal=KILL:when=1`]
+    expect((await startTraced(user, command, inject)).signal).toBe('SIGKILL')
+    expect(countOf(user.store)).toBe(1)
+    const { code } = await user.run(`import ${list} --rejects bad`)
+    expect(code).toBe(other)
+    if (other === 6) renameSync(join(user.home, 'bad'), join(user.home, 'worse'))
+    expect((await user.run(command)).code).toBe(6)
+    expect([countOf(user.store), rejectedIn(user, 'bad').map(({ line }) => line)]).toEqual([
+      11,
+      [11],
+    ])
+    expect(readdirSync(user.home).filter((name) => name.startsWith('.plants-'))).toEqual([])
+  },
+)

@@ -14,7 +14,9 @@ const soon = { interval: 5 }
 /** An import whose requests have no response behind the first 500, before they are let go. */
 async function stuckImport(isContained = false) {
   const answers = gate()
-  const service = await PlantService.listen({ deed: ({ index }) => (index < 500 ? undefined : answers.wait()) })
+  const service = await PlantService.listen({
+    deed: ({ index }) => (index < 500 ? undefined : answers.wait()),
+  })
   const run = new ServiceImport(lines, service.url, '--concurrency 4 --timeout 1h')
   const child = isContained ? run.startContained() : run.startImport()
   await expect.poll(() => service.posts.length, soon).toBe(504)
@@ -35,12 +37,18 @@ test('two signals end an import at once, and it can be resumed', async () => {
 describe('the journal of an import that does not run on', () => {
   const message = 'Another plants process is importing the same inputs into this store'
   const isHeld = { code: 4, err: expect.stringContaining(message) }
-  const resumed = { code: 0, err: expect.stringMatching(/^(plants: Resuming an interrupted import: .*\n)?$/) }
+  const resumed = {
+    code: 0,
+    err: expect.stringMatching(/^(plants: Resuming an interrupted import: .*\n)?$/),
+  }
 
   async function goesOnAfterKill(isContained: boolean, isSuspended = false) {
     const { answers, service, run, child } = await stuckImport(isContained)
     if (isSuspended) {
-      const program = parseInt(readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'), 10)
+      const program = parseInt(
+        readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8'),
+        10,
+      )
       process.kill(program, 'SIGSTOP')
     }
     expect(await run.import()).toMatchObject(isHeld)
@@ -55,12 +63,17 @@ describe('the journal of an import that does not run on', () => {
 
   test.runIf(canMount)('also in another container (needs unshare)', () => goesOnAfterKill(true))
 
-  test.runIf(canMount)('is held while its import is suspended (needs unshare)', () => goesOnAfterKill(true, true))
+  test.runIf(canMount)('is held while its import is suspended (needs unshare)', () =>
+    goesOnAfterKill(true, true),
+  )
 })
 
 test('after kill -9, what a service without keys has stored unconfirmed is rejected, line by line', async () => {
   let deed: Deed = 'keep'
-  const service = await PlantService.listen({ isKeyed: false, deed: ({ index }) => (index < 500 ? undefined : deed) })
+  const service = await PlantService.listen({
+    isKeyed: false,
+    deed: ({ index }) => (index < 500 ? undefined : deed),
+  })
   const run = new ServiceImport(lines, service.url, '--rejects rejects')
   const child = run.startImport()
   await expect.poll(() => service.posts.length, soon).toBeGreaterThan(503)
@@ -76,7 +89,9 @@ test('after kill -9, what a service without keys has stored unconfirmed is rejec
   expect(result).toMatchObject({ code: 6, journals: 0, counts })
   expect(service.made).toEqual(allOnce)
   const reason = expect.stringMatching(/^A plant with id -?\d+ already exists$/)
-  expect(all).toEqual(all.map(({ line }) => ({ line, reason, record: JSON.parse(lines[line - 1] ?? '') })))
+  expect(all).toEqual(
+    all.map(({ line }) => ({ line, reason, record: JSON.parse(lines[line - 1] ?? '') })),
+  )
 })
 
 test('Ctrl-C while the service is down changes nothing', async () => {

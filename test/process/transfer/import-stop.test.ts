@@ -32,26 +32,29 @@ describe.skipIf(process.platform === 'win32')('an import that a signal stops', (
     ['SIGINT', 130, 'Interrupted'],
     ['SIGTERM', 143, 'Terminated'],
     ['SIGKILL', undefined, undefined],
-  ] as const)('by %s goes on where it was, also when its pipe has become a file', async (signal, code, word) => {
-    const world = new World()
-    const lines = plantLines(40_000)
-    const done = 30_000
-    const removePipe = endlessLines(world, lines.slice(0, done))
-    const run = world.start('import plants.ndjson')
-    await expect.poll(() => countOf(world.store), soon).toBe(done)
-    run.kill(signal)
-    const err = word ? `plants: ${word} after ${grouped(done)} plants\n  ${resume}\n` : ''
-    expect(await resultOf(run)).toEqual({ code, out: '', err })
-    removePipe()
-    writeLines(world.home, lines)
-    const { out, ...again } = await world.run('import plants.ndjson')
-    expect(again).toEqual({
-      code: 0,
-      err: `plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`,
-    })
-    expect([countsOf(out), journalsOf(world)]).toEqual([allCreated(lines.length), []])
-    expect(digestOf((await world.run('export')).out)).toBe(digestOf(`${lines.join('\n')}\n`))
-  })
+  ] as const)(
+    'by %s goes on where it was, also when its pipe has become a file',
+    async (signal, code, word) => {
+      const world = new World()
+      const lines = plantLines(40_000)
+      const done = 30_000
+      const removePipe = endlessLines(world, lines.slice(0, done))
+      const run = world.start('import plants.ndjson')
+      await expect.poll(() => countOf(world.store), soon).toBe(done)
+      run.kill(signal)
+      const err = word ? `plants: ${word} after ${grouped(done)} plants\n  ${resume}\n` : ''
+      expect(await resultOf(run)).toEqual({ code, out: '', err })
+      removePipe()
+      writeLines(world.home, lines)
+      const { out, ...again } = await world.run('import plants.ndjson')
+      expect(again).toEqual({
+        code: 0,
+        err: `plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`,
+      })
+      expect([countsOf(out), journalsOf(world)]).toEqual([allCreated(lines.length), []])
+      expect(digestOf((await world.run('export')).out)).toBe(digestOf(`${lines.join('\n')}\n`))
+    },
+  )
 
   test('of all plants or none rolls back', async () => {
     const world = new World()
@@ -66,59 +69,82 @@ describe.skipIf(process.platform === 'win32')('an import that a signal stops', (
   })
 })
 
-describe.runIf(isLinux)('an import of a small file that unpacks to gigabytes, or to a sheet of blank cells,', () => {
-  const lines = () => Buffer.concat(Array<Buffer>(512).fill(gzipSync(Buffer.alloc(16_777_216, '\n'))))
-  const cells = () => repeatedRow(rows(['id', 'name']), `<row>${'<c><v/></c>'.repeat(1000)}</row>`, 14_000)
+describe.runIf(isLinux)(
+  'an import of a small file that unpacks to gigabytes, or to a sheet of blank cells,',
+  () => {
+    const lines = () =>
+      Buffer.concat(Array<Buffer>(512).fill(gzipSync(Buffer.alloc(16_777_216, '\n'))))
+    const cells = () =>
+      repeatedRow(rows(['id', 'name']), `<row>${'<c><v/></c>'.repeat(1000)}</row>`, 14_000)
 
-  test.each([
-    ['blank.csv.gz', '', lines],
-    ['blank.ndjson.gz --id-from next', '', lines],
-    ['blank.xlsx', '', () => workbook({ sheets: { P: cells() } })],
-    ['blank.csv.gz --rejects rejected.csv', 'header.csv', lines],
-  ])('ends on a signal while it is read: %s', async (args, first, content) => {
-    const world = new World()
-    const words = args.split(' ')
-    world.write(must(words[0]), content())
-    world.write('header.csv', 'id,name\n')
-    for (const [signal, code, message] of [
-      ['SIGINT', 130, /^plants: Interrupted(?:, nothing was changed)?\n$/],
-      ['SIGTERM', 143, /^plants: Terminated(?:, nothing was changed)?\n$/],
-    ] as const) {
-      const run = world.start(['import', ...(first ? [first] : []), ...words], {
-        timeout: hang.wait,
-        killSignal: 'SIGKILL',
-      })
-      await expect.poll(() => computedBy(run.pid), soon).toBeGreaterThan(1) // it has begun to read the file
-      run.kill(signal)
-      const { exitCode, stderr } = await run
-      expect({ exitCode, stderr }).toEqual({ exitCode: code, stderr: expect.stringMatching(message) })
-    }
-  })
-})
+    test.each([
+      ['blank.csv.gz', '', lines],
+      ['blank.ndjson.gz --id-from next', '', lines],
+      ['blank.xlsx', '', () => workbook({ sheets: { P: cells() } })],
+      ['blank.csv.gz --rejects rejected.csv', 'header.csv', lines],
+    ])('ends on a signal while it is read: %s', async (args, first, content) => {
+      const world = new World()
+      const words = args.split(' ')
+      world.write(must(words[0]), content())
+      world.write('header.csv', 'id,name\n')
+      for (const [signal, code, message] of [
+        ['SIGINT', 130, /^plants: Interrupted(?:, nothing was changed)?\n$/],
+        ['SIGTERM', 143, /^plants: Terminated(?:, nothing was changed)?\n$/],
+      ] as const) {
+        const run = world.start(['import', ...(first ? [first] : []), ...words], {
+          timeout: hang.wait,
+          killSignal: 'SIGKILL',
+        })
+        await expect.poll(() => computedBy(run.pid), soon).toBeGreaterThan(1) // it has begun to read the file
+        run.kill(signal)
+        const { exitCode, stderr } = await run
+        expect({ exitCode, stderr }).toEqual({
+          exitCode: code,
+          stderr: expect.stringMatching(message),
+        })
+      }
+    })
+  },
+)
 
 describe.runIf(isLinux)('an import that waits', () => {
   const kept = 'The plants created so far are kept. To continue, run it again with --if-exists same'
 
   test.each([
     ['SIGINT', 130, 'in its first record', '{"id":1,"name":"', 0, nothing],
-    ['SIGTERM', 143, 'in a later row', 'id,name\n1,Fern\n2,', 1, `Terminated after 1 plant\n  ${kept}`],
-  ] as const)('ends on %s with %i where its stdin stops %s', async (signal, code, _, input, stored, message) => {
-    const world = new World()
-    const run = world.start('import -', { stdin: 'pipe', timeout: hang.wait, killSignal: 'SIGKILL' })
-    // More than a pipe holds: once it is written, the import has begun to read.
-    await new Promise((resolve) => run.stdin?.write(input + 'x'.repeat(700_000), resolve))
-    await expect.poll(() => countOf(world.store), soon).toBe(stored)
-    run.kill(signal)
-    const { exitCode, stderr } = await run
-    expect({ exitCode, stderr }).toEqual({ exitCode: code, stderr: `plants: ${message}\n` })
-  })
+    [
+      'SIGTERM',
+      143,
+      'in a later row',
+      'id,name\n1,Fern\n2,',
+      1,
+      `Terminated after 1 plant\n  ${kept}`,
+    ],
+  ] as const)(
+    'ends on %s with %i where its stdin stops %s',
+    async (signal, code, _, input, stored, message) => {
+      const world = new World()
+      const run = world.start('import -', {
+        stdin: 'pipe',
+        timeout: hang.wait,
+        killSignal: 'SIGKILL',
+      })
+      // More than a pipe holds: once it is written, the import has begun to read.
+      await new Promise((resolve) => run.stdin?.write(input + 'x'.repeat(700_000), resolve))
+      await expect.poll(() => countOf(world.store), soon).toBe(stored)
+      run.kill(signal)
+      const { exitCode, stderr } = await run
+      expect({ exitCode, stderr }).toEqual({ exitCode: code, stderr: `plants: ${message}\n` })
+    },
+  )
 
   test('ends although nobody writes to its pipe', async () => {
     const world = new World()
     const pipe = pipeIn(world.home)
     const run = world.start(['import', pipe], { timeout: hang.wait, killSignal: 'SIGKILL' })
     const descriptors = `/proc/${run.pid}/fd`
-    const isOpen = () => readdirSync(descriptors).some((fd) => fileOf(join(descriptors, fd)) === pipe)
+    const isOpen = () =>
+      readdirSync(descriptors).some((fd) => fileOf(join(descriptors, fd)) === pipe)
     await expect.poll(isOpen, soon).toBe(true)
     run.kill('SIGINT')
     expect((await run).exitCode).toBe(130)
@@ -136,7 +162,10 @@ test('a pipe is imported as it comes', async () => {
   }
   run.stdin?.end('{"id":7,"name":"No line break"}')
   const { exitCode, stdout } = await run
-  expect({ exitCode, counts: countsOf(String(stdout)) }).toEqual({ exitCode: 0, counts: allCreated(5) })
+  expect({ exitCode, counts: countsOf(String(stdout)) }).toEqual({
+    exitCode: 0,
+    counts: allCreated(5),
+  })
 })
 
 /** Nothing for a descriptor that has been closed. */

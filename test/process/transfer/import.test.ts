@@ -17,7 +17,12 @@ describe('an import as a process of its own', () => {
   test('reads stdin from a pipe and a file, packed or not, and a device', async () => {
     const world = new World()
     const path = join(world.home, world.write('plants', two))
-    expect(counts(await world.spawn('import', { input: two }))).toEqual({ code: 0, created: 2, skipped: 0, err: '' })
+    expect(counts(await world.spawn('import', { input: two }))).toEqual({
+      code: 0,
+      created: 2,
+      skipped: 0,
+      err: '',
+    })
     const again = 'import - --if-exists same'
     for (const result of [
       await world.spawn(again, { inputFile: path }),
@@ -27,7 +32,12 @@ describe('an import as a process of its own', () => {
       expect(counts(result)).toEqual({ code: 0, created: 0, skipped: 2, err: '' })
     for (const path of ['-', '/dev/null']) {
       const err = `plants: warning: ${path.replace('-', 'stdin')} contains no records\n`
-      expect(counts(await world.spawn(`import ${path}`))).toEqual({ code: 0, created: 0, skipped: 0, err })
+      expect(counts(await world.spawn(`import ${path}`))).toEqual({
+        code: 0,
+        created: 0,
+        skipped: 0,
+        err,
+      })
     }
   })
 })

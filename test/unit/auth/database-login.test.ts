@@ -4,8 +4,9 @@ import { describe, expect, test } from 'vitest'
 import { readPasswordFile } from '../../../src/auth/database-login.js'
 import { CommandContext } from '../../../src/cli/command-context.js'
 import { loginTo } from '../../../src/cli/store-access.js'
-
-import { malformed, passwordFile, shellWord } from '../../../src/platform/errors.js'
+import { usageError } from '../../../src/platform/errors.js'
+import { shellWord } from '../../../src/platform/shell.js'
+import { passwordFile } from '../../../src/stores/common/address.js'
 import type { Login } from '../../../src/stores/postgres/postgres-options.js'
 
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
@@ -17,7 +18,11 @@ const garden = 'postgres://ann@h1:5432,h2:5432/garden'
 const saved = { tokens: { [garden]: { token: 'of-login', savedAt: '2026-01-02T03:04:05.678Z' } } }
 
 /** What a user logs in to a database with: the password for each host, its hint, certificates, and what is redacted. */
-async function login(user: World, address: string, { env = {} }: { env?: Record<string, string> } = {}) {
+async function login(
+  user: World,
+  address: string,
+  { env = {} }: { env?: Record<string, string> } = {},
+) {
   const io = {
     ...ioOf({ env: { ...user.env, PLANTS_STORE: address, ...env } }),
     resolvePath: (path: string) => path.replace(/^~/, user.home),
@@ -51,20 +56,28 @@ describe('the password for a database', () => {
   test('that an earlier version saved is ignored, which is said, until auth logout removes it', async () => {
     const settings = { version: 1, ...saved, stores: { db: { address: `${garden}?max=9` } } }
     const user = new World(settings)
-    const run = (line: string) => user.run(`${line} --timeout 10ms --output text`, { env: { PGPASSWORD: 'of-env' } })
+    const run = (line: string) =>
+      user.run(`${line} --timeout 10ms --output text`, { env: { PGPASSWORD: 'of-env' } })
     const logout = `plants auth logout --store ${shellWord(garden)}`
     const fix = `Set PGPASSWORD, or write it to ${passwordFile}, and remove it with: ${logout}`
     const warning = `plants: The saved password for ${garden} is ignored. ${fix}\n`
     const { code, err } = await run('list --store db')
-    expect([code, err.split(warning)]).toEqual([4, ['', expect.stringContaining('Could not reach')]])
+    expect([code, err.split(warning)]).toEqual([
+      4,
+      ['', expect.stringContaining('Could not reach')],
+    ])
     expect(user.saved).toEqual(settings)
     expect((await login(user, garden)).passwords).toEqual([undefined, undefined])
-    expect(await run(`auth logout --store ${garden}`)).toEqual(printed(`Removed the password for ${garden}\n`))
+    expect(await run(`auth logout --store ${garden}`)).toEqual(
+      printed(`Removed the password for ${garden}\n`),
+    )
     expect(user.saved).toEqual({ ...settings, tokens: {} })
   })
 
   test('that is a word of the address is not redacted, since a *** would show which word it is', async () => {
-    expect((await login(new World(), garden, { env: { PGPASSWORD: 'garden' } })).secrets).toEqual([])
+    expect((await login(new World(), garden, { env: { PGPASSWORD: 'garden' } })).secrets).toEqual(
+      [],
+    )
   })
 })
 
@@ -94,7 +107,11 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     user.write('.postgresql/root.crt', other.cert)
     const own = `sslcert=${path}&sslkey=${keyPath}`
     for (const mode of modes)
-      expect(await certificates(user, `sslmode=${mode}&${own}`)).toEqual({ ca: other.cert, cert, key })
+      expect(await certificates(user, `sslmode=${mode}&${own}`)).toEqual({
+        ca: other.cert,
+        cert,
+        key,
+      })
     expect(await certificates(user, `sslmode=disable&${own}`)).toEqual(never)
     const env = { PLANTS_CA_CERT: path } // comes first where TLS is required
     expect(await login(user, `${garden}?sslmode=prefer`, { env })).toMatchObject({ ca: other.cert })
@@ -107,7 +124,11 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     const user = new World()
     const { key, path, keyPath, other } = made()
     const at = (name: string, text: string) => join(user.home, user.write(name, text))
-    const [open, foreign, text] = [at('open.key', key), at('other.key', other.key), at('text.pem', 'none')]
+    const [open, foreign, text] = [
+      at('open.key', key),
+      at('other.key', other.key),
+      at('text.pem', 'none'),
+    ]
     chmodSync(open, 0o602)
     const root = `sslmode=verify-ca&sslrootcert=${text}`
     const rootHint = `This one came from sslrootcert of ${garden.replace('ann@', '')}`
@@ -118,13 +139,21 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
         /has no root certificate to verify the server with, .* does not exist$/,
         'Set sslrootcert or --ca-cert',
       ],
-      [`sslcert=${path}&sslkey=${open}`, /^The key \S+ can be changed by others \(mode 602\)$/, 'chmod 600'],
-      [`sslcert=${path}&sslkey=${foreign}`, /cert\.pem and \S+other\.key are not a certificate and its key$/, pair],
+      [
+        `sslcert=${path}&sslkey=${open}`,
+        /^The key \S+ can be changed by others \(mode 602\)$/,
+        'chmod 600',
+      ],
+      [
+        `sslcert=${path}&sslkey=${foreign}`,
+        /cert\.pem and \S+other\.key are not a certificate and its key$/,
+        pair,
+      ],
       [root, /text\.pem contains no PEM certificate$/, rootHint],
       [`sslkey=${keyPath}`, /has a client key, but no sslcert$/, 'Give both sslcert and sslkey'],
     ] as const)
       await expect(certificates(user, parameters)).rejects.toMatchObject({
-        type: 'malformed',
+        kind: 'usage',
         message: expect.stringMatching(why),
         hint: expect.stringContaining(hint),
       })
@@ -150,7 +179,10 @@ function fileWith(text: string, mode = 0o600): string {
 describe('the password file', () => {
   test.each([
     ['db.example.com:5432:garden:ann:right', 'right'],
-    ['other:*:*:*:wrong\n*:5433:*:*:wrong\n*:*:other:*:wrong\n*:*:*:bob:wrong\n*:*:*:ann:right\n*:*:*:*:late', 'right'],
+    [
+      'other:*:*:*:wrong\n*:5433:*:*:wrong\n*:*:other:*:wrong\n*:*:*:bob:wrong\n*:*:*:ann:right\n*:*:*:*:late',
+      'right',
+    ],
     ['# *:*:*:*:wrong\r\n\r\nbroken\r\n*:*:*:*:right\r\n', 'right'],
     ['*:*:*:*: with:colons\\:and\\\\more ', ' with:colons:and\\more '],
     ['*:*:*:\\*:wrong', undefined],
@@ -160,7 +192,9 @@ describe('the password file', () => {
   })
 
   test('has names with colons, addresses and sockets', async () => {
-    const { file } = await read(fileWith('\\:\\:1:5432:a\\:b:c\\\\d:v6\nlocalhost:*:*:*:usual\n/run/own:*:*:*:own\n'))
+    const { file } = await read(
+      fileWith('\\:\\:1:5432:a\\:b:c\\\\d:v6\nlocalhost:*:*:*:usual\n/run/own:*:*:*:own\n'),
+    )
     expect(file?.find({ user: 'c\\d', database: 'a:b' }, { host: '::1', port: 5432 })).toBe('v6')
     expect(file?.find(ann, { host: '/var/run/postgresql', port: 5432 })).toBe('usual')
     expect(file?.find(ann, { host: '/run/own', port: 5432 })).toBe('own')
@@ -175,7 +209,7 @@ describe('the password file', () => {
 
   test('need not exist, as without a home directory', async () => {
     const resolvePath = () => {
-      throw malformed('There is no home directory', 'Set HOME')
+      throw usageError('There is no home directory', 'Set HOME')
     }
     const warn = () => Promise.reject(new Error('Nothing is wrong'))
     expect(await readPasswordFile({ ...ioOf({}), resolvePath }, warn)).toBeUndefined()

@@ -36,7 +36,8 @@ async function create(store: HttpStore, first: number, count: number): Promise<S
     const id = BigInt(first + index)
     return { type: 'create', plant: { id, name: 'Fern' }, key: `import-${id}` }
   })
-  const told = (outcome: Outcome) => ('error' in outcome ? `${outcome.type}: ${outcome.error.message}` : outcome.type)
+  const told = (outcome: Outcome) =>
+    'error' in outcome ? `${outcome.type}: ${outcome.error.message}` : outcome.type
   return new Set((await store.write(changes)).map(told))
 }
 
@@ -65,7 +66,9 @@ test.skipIf(isWindows).each([401, 1001])(
   },
 )
 
-const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{id}': { get: {} } } })
+const openapi = json(200, {
+  paths: { '/plants': { get: {}, post: {} }, '/plants/{id}': { get: {} } },
+})
 const expired = json(401, body)
 const fern = { id: 1, name: 'Fern' }
 const stored = { id: 1n, name: 'Fern' }
@@ -74,14 +77,38 @@ const pages = async (store: HttpStore) =>
 const first = json(200, [fern], { Link: '</plants?after=1>; rel="next"' })
 const second = json(200, [{ id: 2, name: 'Moss' }])
 
-test.skipIf(isWindows).each<[string, (store: HttpStore) => Promise<unknown>, unknown, string, Buffer[]]>([
-  ['get', async (store) => (await store.get([1n])).get(1n), stored, 'GET /plants/1', [expired, json(200, fern)]],
-  ['list, between two pages', pages, [stored, { id: 2n, name: 'Moss' }], 'GET /plants', [first, expired, second]],
-  ['create', (store) => createPlant(store, stored), stored, 'POST', [expired, json(200, { name: 'Fern' })]],
-])(
+test
+  .skipIf(isWindows)
+  .each<[string, (store: HttpStore) => Promise<unknown>, unknown, string, Buffer[]]>([
+    [
+      'get',
+      async (store) => (await store.get([1n])).get(1n),
+      stored,
+      'GET /plants/1',
+      [expired, json(200, fern)],
+    ],
+    [
+      'list, between two pages',
+      pages,
+      [stored, { id: 2n, name: 'Moss' }],
+      'GET /plants',
+      [first, expired, second],
+    ],
+    [
+      'create',
+      (store) => createPlant(store, stored),
+      stored,
+      'POST',
+      [expired, json(200, { name: 'Fern' })],
+    ],
+  ])(
   'a request with an expired token is repeated once with a new one: %s (needs sh)',
   async (_, run, value, line, answers) => {
-    const service = await Hostile.listen({ openapi, posts: [...answers], others: { [line]: [...answers] } })
+    const service = await Hostile.listen({
+      openapi,
+      posts: [...answers],
+      others: { [line]: [...answers] },
+    })
     const { store, secrets } = await openTeam(service.url)
     expect(await run(store)).toEqual(value)
     const sent = service.requests.flatMap(({ headers }) => headers['authorization'] ?? [])
@@ -101,10 +128,16 @@ test.skipIf(isWindows).each([
     { hint: expect.stringMatching('PLANTS_TOKEN') },
     1,
   ],
-  ['whose command fails now', expired, { command: twice }, { message: expect.stringMatching('exit code 3') }, 1],
+  [
+    'whose command fails now',
+    expired,
+    { command: twice },
+    { message: expect.stringMatching('exit code 3') },
+    1,
+  ],
 ])('a request %s fails (needs sh)', async (_, answer, options, failure, requests) => {
   const service = await Hostile.listen({ openapi, others: { 'GET /plants/1': [answer] } })
   const { store } = await openTeam(service.url, options)
-  await expect(store.get([1n])).rejects.toMatchObject({ type: 'unauthorized', ...failure })
+  await expect(store.get([1n])).rejects.toMatchObject({ kind: 'unauthorized', ...failure })
   expect(service.lines).toEqual(Array(requests).fill('GET /plants/1'))
 })

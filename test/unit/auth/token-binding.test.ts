@@ -2,7 +2,17 @@ import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile } from '../../helpers/hostile.js'
 import { socketPath } from '../../helpers/http-store.js'
-import { accepts, created, fern, recorder, Sender, saved, token, tokensIn, tunnelTo } from '../../helpers/recorder.js'
+import {
+  accepts,
+  created,
+  fern,
+  recorder,
+  Sender,
+  saved,
+  token,
+  tokensIn,
+  tunnelTo,
+} from '../../helpers/recorder.js'
 import { linesOf } from '../../helpers/redacting.js'
 import { isWindows } from '../../helpers/windows.js'
 
@@ -10,27 +20,39 @@ import { isWindows } from '../../helpers/windows.js'
 const command = 'printf s%s 3cret-of-command'
 
 describe('a saved token', () => {
-  test.skipIf(isWindows)('goes to no other address, and no other is even asked (needs Unix sockets)', async () => {
-    const [one, two] = [socketPath(), socketPath()]
-    const [service, other] = [await recorder(), await recorder()]
-    const { port, url } = service
-    const sockets = [one, two].map((path) => Hostile.listen({ posts: [created], place: { path } }))
-    const [own, foreign] = await Promise.all(sockets)
-    const user = new Sender({ tokens: saved(`${url}/v1`, `unix:${one}:/v1`) })
-    const paths = ' /v1/x /V1 /v11 /v1/../v2 /%76%31 /v1%2f //v1'.split(' ')
-    const hosts = ['localhost', '127.0.0.2', '[::ffff:127.0.0.1]']
-    for (const address of [
-      ...paths.map((path) => `${url}${path}`),
-      ...hosts.map((host) => `http://${host}:${port}/v1`),
-      ...[`${other.url}/v1`, `https://127.0.0.1:${port}/v1`, `unix:${one}:/v2`, `unix:${two}:/v1`],
-    ])
-      for (const line of [fern, 'auth status --store', 'auth token --store']) {
-        const { code, out } = await user.run(`${line} ${address}`)
-        expect([line, address, code, out.includes(token)]).toEqual([line, address, 3, false])
-      }
-    expect([service, other, own, foreign].map((server) => server?.connections)).toEqual([0, 0, 0, 0])
-    expect(await user.createAt(`unix:${one}:/v1`)).toBe(0)
-  })
+  test.skipIf(isWindows)(
+    'goes to no other address, and no other is even asked (needs Unix sockets)',
+    async () => {
+      const [one, two] = [socketPath(), socketPath()]
+      const [service, other] = [await recorder(), await recorder()]
+      const { port, url } = service
+      const sockets = [one, two].map((path) =>
+        Hostile.listen({ posts: [created], place: { path } }),
+      )
+      const [own, foreign] = await Promise.all(sockets)
+      const user = new Sender({ tokens: saved(`${url}/v1`, `unix:${one}:/v1`) })
+      const paths = ' /v1/x /V1 /v11 /v1/../v2 /%76%31 /v1%2f //v1'.split(' ')
+      const hosts = ['localhost', '127.0.0.2', '[::ffff:127.0.0.1]']
+      for (const address of [
+        ...paths.map((path) => `${url}${path}`),
+        ...hosts.map((host) => `http://${host}:${port}/v1`),
+        ...[
+          `${other.url}/v1`,
+          `https://127.0.0.1:${port}/v1`,
+          `unix:${one}:/v2`,
+          `unix:${two}:/v1`,
+        ],
+      ])
+        for (const line of [fern, 'auth status --store', 'auth token --store']) {
+          const { code, out } = await user.run(`${line} ${address}`)
+          expect([line, address, code, out.includes(token)]).toEqual([line, address, 3, false])
+        }
+      expect([service, other, own, foreign].map((server) => server?.connections)).toEqual([
+        0, 0, 0, 0,
+      ])
+      expect(await user.createAt(`unix:${one}:/v1`)).toBe(0)
+    },
+  )
 
   test.runIf(hasOpenssl)('is not seen by a proxy on the way (needs openssl)', async () => {
     const tls = certificate({ names: ['DNS:plants.example.com'] })
@@ -51,9 +73,13 @@ describe('a saved token', () => {
   test('goes over plain HTTP to another machine only for the one store that this is allowed for', async () => {
     const [one, other] = ['http://one.example.com', 'http://other.example.com']
     const proxy = await recorder(accepts)
-    const user = new Sender({ tokens: saved(one, other), stores: { one: { address: one }, other: { address: other } } })
+    const user = new Sender({
+      tokens: saved(one, other),
+      stores: { one: { address: one }, other: { address: other } },
+    })
     const env = { HTTP_PROXY: proxy.url }
-    for (const line of [`${fern} one`, 'doctor --store one', 'doctor']) await user.run(line, { env })
+    for (const line of [`${fern} one`, 'doctor --store one', 'doctor'])
+      await user.run(line, { env })
     expect(proxy.connections).toBe(0)
     await user.run('doctor --store one --allow-http', { env })
     await user.run('doctor --store one', { env: { ...env, PLANTS_ALLOW_HTTP: '1' } })
@@ -62,7 +88,8 @@ describe('a saved token', () => {
 })
 
 describe('the name of a store', () => {
-  const codesAt = (user: Sender, ...stores: string[]) => Promise.all(stores.map((store) => user.createAt(store)))
+  const codesAt = (user: Sender, ...stores: string[]) =>
+    Promise.all(stores.map((store) => user.createAt(store)))
 
   test('has one token with its address', async () => {
     const [service, user] = [await recorder(accepts, created), new Sender()]
@@ -88,7 +115,9 @@ describe('the name of a store', () => {
     async () => {
       const [service, other] = [await recorder(), await recorder()]
       const team = { address: service.url, 'token-command': command }
-      const user = new Sender({ stores: { team, same: { address: service.url }, other: { address: other.url } } })
+      const user = new Sender({
+        stores: { team, same: { address: service.url }, other: { address: other.url } },
+      })
       expect(await codesAt(user, 'team', 'same', 'other', service.url)).toEqual([0, 3, 3, 3])
       expect(tokensIn(service, other)).toEqual([['s3cret-of-command'], []])
     },
@@ -98,11 +127,15 @@ describe('the name of a store', () => {
 test('PLANTS_TOKEN is sent nowhere by a command that needs no service, and shown for the store of this run alone', async () => {
   const [own, here] = [await recorder(), await recorder()]
   const user = new Sender({ stores: { own: { address: own.url } }, tokens: saved(own.url) })
-  const run = (line: string) => user.run(line, { env: { PLANTS_TOKEN: 's3cret-of-env', PLANTS_STORE: here.url } })
-  for (const line of ['auth token', 'auth logout', 'stores list', 'config list', 'stores use own']) await run(line)
+  const run = (line: string) =>
+    user.run(line, { env: { PLANTS_TOKEN: 's3cret-of-env', PLANTS_STORE: here.url } })
+  for (const line of ['auth token', 'auth logout', 'stores list', 'config list', 'stores use own'])
+    await run(line)
   const { out } = await run('auth status --output ndjson')
   const status = { store: here.url, address: here.url, source: 'variable' }
-  expect(out.split('\n').filter((line) => line.includes('"variable"'))).toEqual([JSON.stringify(status)])
+  expect(out.split('\n').filter((line) => line.includes('"variable"'))).toEqual([
+    JSON.stringify(status),
+  ])
   expect([own.connections, here.connections]).toEqual([0, 0])
 })
 
@@ -123,6 +156,9 @@ test.each(
   const settings = { version: 1, stores: { team: { address: 'https://h.example' } } }
   const user = new Sender(settings)
   for (const secret of ['s3cretOfSomebody', ofProgram])
-    expect(await user.run(line.replace(/(?<![A-Z_])T(?![A-Z])/, secret))).toMatchObject({ code: 2, out: '' })
+    expect(await user.run(line.replace(/(?<![A-Z_])T(?![A-Z])/, secret))).toMatchObject({
+      code: 2,
+      out: '',
+    })
   expect(user.saved).toEqual(settings)
 })

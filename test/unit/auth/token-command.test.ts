@@ -26,7 +26,9 @@ describe('a token command that fails', () => {
   ])('gives no token: %j (needs sh)', async (lines, why, hint, timeout) => {
     const team = new Team()
     const program = team.script(lines)
-    expect(await team.takes(program).run(`${auth} --timeout ${timeout}`)).toEqual(failure(program, why, hint))
+    expect(await team.takes(program).run(`${auth} --timeout ${timeout}`)).toEqual(
+      failure(program, why, hint),
+    )
     if (team.has('pid')) team.background()
   })
 
@@ -75,7 +77,9 @@ describe('a token command is invalid', () => {
       expect(await user.run(line)).toEqual(rejected)
     expect(user.saved).toEqual(settings)
     const team = new Team().takes(command)
-    const message = expect.stringContaining(`plants: stores.team.token-command in ${team.file} ${why}\n`)
+    const message = expect.stringContaining(
+      `plants: stores.team.token-command in ${team.file} ${why}\n`,
+    )
     expect(await team.run(auth)).toEqual({ code: 2, out: '', err: message })
   })
 })
@@ -83,33 +87,62 @@ describe('a token command is invalid', () => {
 describe('a token command', () => {
   test.skipIf(isWindows)('is split at spaces, and no shell reads it (needs sh)', async () => {
     const team = new Team()
-    const program = team.script('printf "%s\\n" "$@" > words; echo s3cret', 'my words').replace(' ', '\\ ')
+    const program = team
+      .script('printf "%s\\n" "$@" > words; echo s3cret', 'my words')
+      .replace(' ', '\\ ')
     const special = `$HOME \`id\` $(id) ; echo && rm -rf x | y > z < w & # q * ~ {a,b} a"b" c' caf\u00e9 \u{1f331}`
-    expect(await team.takes(` ${program} a b  c d\\ e ${special} `).run(auth)).toEqual(printed('s3cret\n'))
-    expect(team.read('words').trim().split('\n')).toEqual(['a', 'b', 'c', 'd e', ...special.split(' ')])
+    expect(await team.takes(` ${program} a b  c d\\ e ${special} `).run(auth)).toEqual(
+      printed('s3cret\n'),
+    )
+    expect(team.read('words').trim().split('\n')).toEqual([
+      'a',
+      'b',
+      'c',
+      'd e',
+      ...special.split(' '),
+    ])
   })
 
-  test.skipIf(isWindows)('may leave a process behind that holds its stdout open (needs sh)', async () => {
-    const team = new Team()
-    team.takes(team.script('tail -f /dev/null 2> /dev/null &\necho $! > pid; echo s3cret'))
-    expect(await team.run(auth)).toEqual(printed('s3cret\n'))
-    expect(process.kill(team.background(), 0)).toBe(true)
-  })
+  test.skipIf(isWindows)(
+    'may leave a process behind that holds its stdout open (needs sh)',
+    async () => {
+      const team = new Team()
+      team.takes(team.script('tail -f /dev/null 2> /dev/null &\necho $! > pid; echo s3cret'))
+      expect(await team.run(auth)).toEqual(printed('s3cret\n'))
+      expect(process.kill(team.background(), 0)).toBe(true)
+    },
+  )
 
   test.skipIf(isWindows).each(['team', 'postgres://me:s3cret-of-a-database@127.0.0.1/plants'])(
     'has the environment of the program, without its secrets, with PLANTS_STORE=%s (needs sh)',
     async (store) => {
       const team = new Team()
       team.takes(team.script('env > env.txt; echo s3cret'))
-      const secrets = { PLANTS_TOKEN: ' ', PLANTS_SERVE_TOKEN: 's3cret-to-serve', PGPASSWORD: 's3cret-of-a-database' }
-      const others = { PATH: '/usr/bin:/bin', HOME: team.home, OTHER: 'kept', PGPASSFILE: '/nonexistent/pgpass' }
-      const env = { ...secrets, ...others, PLANTS_TOKEN_FOR: 'unix:/run/two.sock:/v1', PLANTS_STORE: store }
+      const secrets = {
+        PLANTS_TOKEN: ' ',
+        PLANTS_SERVE_TOKEN: 's3cret-to-serve',
+        PGPASSWORD: 's3cret-of-a-database',
+      }
+      const others = {
+        PATH: '/usr/bin:/bin',
+        HOME: team.home,
+        OTHER: 'kept',
+        PGPASSFILE: '/nonexistent/pgpass',
+      }
+      const env = {
+        ...secrets,
+        ...others,
+        PLANTS_TOKEN_FOR: 'unix:/run/two.sock:/v1',
+        PLANTS_STORE: store,
+      }
       expect(await team.run(auth, { env })).toEqual(printed('s3cret\n'))
       const kept = { ...team.env, ...others, ...(store === 'team' && { PLANTS_STORE: store }) }
       const expected = Object.entries(kept).map((entry) => entry.join('='))
       expected.push('PLANTS_TOKEN_FOR=https://plants.example.com/v1', 'unix:/run/two.sock:/v1')
       const lines = team.read('env.txt').trimEnd().split('\n')
-      expect(lines.filter((line) => !/^(PWD|OLDPWD|SHLVL|_)=/.test(line)).toSorted()).toEqual(expected.toSorted())
+      expect(lines.filter((line) => !/^(PWD|OLDPWD|SHLVL|_)=/.test(line)).toSorted()).toEqual(
+        expected.toSorted(),
+      )
     },
   )
 

@@ -19,7 +19,9 @@ test.each([
   const user = new World()
   const flag = line.split(' ').at(-1)
   const what = `${flag} needs a value, but ${next.replace(/=.*/, '')} follows`
-  expect(await user.run(`${line} ${next}`)).toEqual(refusal(what, `For such a value: ${flag}=VALUE`))
+  expect(await user.run(`${line} ${next}`)).toEqual(
+    refusal(what, `For such a value: ${flag}=VALUE`),
+  )
   expect(user.has('data')).toBe(false)
 })
 
@@ -59,13 +61,18 @@ test.each([
   expect(await new World().run(line)).toEqual(refusal(what, hint))
 })
 
-test.each(['create --help=1', 'create --name Fern --help=yes'])('the help ignores a value: plants %s', async (line) => {
-  expect((await new World().run(line)).out).toMatch(/^Usage: plants create/)
-})
+test.each(['create --help=1', 'create --name Fern --help=yes'])(
+  'the help ignores a value: plants %s',
+  async (line) => {
+    expect((await new World().run(line)).out).toMatch(/^Usage: plants create/)
+  },
+)
 
 test('options of a store may stand before the command that saves them', async () => {
   const user = new World()
-  expect((await user.run('--timeout 5s --allow-http stores add team https://plants.example.com')).code).toBe(0)
+  expect(
+    (await user.run('--timeout 5s --allow-http stores add team https://plants.example.com')).code,
+  ).toBe(0)
   const team = { address: 'https://plants.example.com', timeout: '5s', 'allow-http': true }
   expect(user.saved).toMatchObject({ stores: { team } })
 })

@@ -15,7 +15,11 @@ async function complete(line: string, user = new World(), options?: RunOptions) 
   const [[files, prefix] = [], ...candidates] = out.split('\n').map((each) => each.split('\t'))
   const words = candidates.slice(0, -1).map(([word = '']) => word)
   const shown = [`${prefix && `${prefix}|`}${words.join(' ')}`, files === 'any' ? 'FILES' : '']
-  return { words, meanings: candidates.slice(0, -1).map(([, meaning]) => meaning), shown: shown.join(' ').trim() }
+  return {
+    words,
+    meanings: candidates.slice(0, -1).map(([, meaning]) => meaning),
+    shown: shown.join(' ').trim(),
+  }
 }
 
 const wordsOf = async (line: string, user?: World) => (await complete(line, user)).words
@@ -57,7 +61,16 @@ test.each([
   ...each('FILES', 'create -f ', 'import a.ndjson b', 'backup ', 'export ', 'export --yes a'),
   ['--store ', addresses],
   // What people must know, and what cannot follow
-  ...each('', 'get ', 'create --name --', 'create -- --', 'crate ', 'create f', '--verbose=', '--store https:'),
+  ...each(
+    '',
+    'get ',
+    'create --name --',
+    'create -- --',
+    'crate ',
+    'create f',
+    '--verbose=',
+    '--store https:',
+  ),
 ])('"%s": %s', async (line, expected) => {
   const user = new World()
   expect((await complete(line, user)).shown).toBe(expected)
@@ -70,7 +83,11 @@ function each(expected: string, ...lines: string[]): [string, string][] {
 
 describe('what a store has', () => {
   const plants = [
-    ...['{"id":1,"name":"Fern","tag":"shade"}', '{"id":12,"name":"Moss","tag":"Kräuter"}', '{"id":-3,"name":"Ivy"}'],
+    ...[
+      '{"id":1,"name":"Fern","tag":"shade"}',
+      '{"id":12,"name":"Moss","tag":"Kräuter"}',
+      '{"id":-3,"name":"Ivy"}',
+    ],
     ...[
       '{"id":13,"name":"Oak","tag":"two words"}',
       '{"id":14,"name":"Elm","tag":"$(id)"}',
@@ -128,7 +145,13 @@ describe('what a store has', () => {
   test('is not looked up where it is not a file, or cannot be read', async () => {
     const user = new World()
     user.write('none.txt', 'water the fern')
-    for (const store of ['http://127.0.0.1:9', 'postgres://me@127.0.0.1:9/a', './none.txt', './gone.db', 'gone'])
+    for (const store of [
+      'http://127.0.0.1:9',
+      'postgres://me@127.0.0.1:9/a',
+      './none.txt',
+      './gone.db',
+      'gone',
+    ])
       expect(await wordsOf(`get --store ${store} `, user), store).toEqual([])
     expect(user.has('gone.db')).toBe(false)
   })
@@ -149,11 +172,24 @@ describe('saved stores', () => {
   })
 
   test('can neither control a terminal nor add a line, and show no password', async () => {
-    const hostile = { bad: { address: './a\u001b[2J\tb\nc\u202e' }, secret: { address: 'https://me:s3cret@x.example' } }
-    const unnamed = { 'a b': { address: '/x' }, "'$(id)": { address: '/x' }, 'tab\t': { address: '/x' } }
-    expect(await complete('stores remove ', new World({ stores: { ...hostile, ...unnamed } }))).toMatchObject({
+    const hostile = {
+      bad: { address: './a\u001b[2J\tb\nc\u202e' },
+      secret: { address: 'https://me:s3cret@x.example' },
+    }
+    const unnamed = {
+      'a b': { address: '/x' },
+      "'$(id)": { address: '/x' },
+      'tab\t': { address: '/x' },
+    }
+    expect(
+      await complete('stores remove ', new World({ stores: { ...hostile, ...unnamed } })),
+    ).toMatchObject({
       words: ['bad', 'secret', 'local'],
-      meanings: ['./a\\u{1b}[2J\\u{9}b\\u{a}c\\u{202e}', '***', 'your own store, which is built in'],
+      meanings: [
+        './a\\u{1b}[2J\\u{9}b\\u{a}c\\u{202e}',
+        '***',
+        'your own store, which is built in',
+      ],
     })
   })
 })
@@ -164,7 +200,12 @@ test('settings that are broken or cannot be read, and wrong variables, only mean
   expect((await complete('--store ', user)).shown).toBe(addresses)
   rmSync(user.file)
   mkdirSync(user.file)
-  const env = { PLANTS_OUTPUT: 'xml', PLANTS_STORE: 'http://', PLANTS_TIMEOUT: 'soon', PLANTS_TOKEN: '\n' }
+  const env = {
+    PLANTS_OUTPUT: 'xml',
+    PLANTS_STORE: 'http://',
+    PLANTS_TIMEOUT: 'soon',
+    PLANTS_TOKEN: '\n',
+  }
   expect((await complete('--store ', user, { env })).shown).toBe(addresses)
   expect((await complete('--output ', user, { env })).shown).toBe(formats)
 })
@@ -175,7 +216,9 @@ function namesOf(command: Command): string[] {
 
 test('PowerShell, which drops an empty word and two dashes, puts a dot before each word', async () => {
   const user = new World()
-  expect(await user.run('__complete . .stores .')).toEqual(await user.run(['__complete', '--', 'stores', '']))
+  expect(await user.run('__complete . .stores .')).toEqual(
+    await user.run(['__complete', '--', 'stores', '']),
+  )
   expect((await user.run('__complete . .create .-- .')).out).toBe('none\t\n')
 })
 
@@ -186,6 +229,7 @@ test('the script for PowerShell registers a completion of plants, and closes wha
     .filter((character) => /[{}()[\]]/.test(character))
     .join('')
   let rest = open
-  for (let before = ''; rest !== before; ) [before, rest] = [rest, rest.replaceAll(/\{\}|\(\)|\[\]/g, '')]
+  for (let before = ''; rest !== before; )
+    [before, rest] = [rest, rest.replaceAll(/\{\}|\(\)|\[\]/g, '')]
   expect(rest).toBe('')
 })

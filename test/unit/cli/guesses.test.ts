@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { foreignWords } from '../../../src/cli/guesses.js'
-import { shellWord } from '../../../src/platform/errors.js'
+import { shellWord } from '../../../src/platform/shell.js'
 import { commandAt, program, treeOf } from '../../helpers/helps.js'
 import { World } from '../../helpers/world.js'
 
@@ -36,7 +36,11 @@ const strays: [command: string, words: string, hint: string][] = [
   ['serve -p 0', './wide.db', 'Use: --store ./wide.db'],
   ['doctor', './wide.db', 'Use: --store ./wide.db'],
   ['restore --yes plants.bak', './new.db', 'Use: --store ./new.db'],
-  ['restore --yes', 'my plants.bak', `A text with spaces is in quotes: ${shellWord('my plants.bak')}`],
+  [
+    'restore --yes',
+    'my plants.bak',
+    `A text with spaces is in quotes: ${shellWord('my plants.bak')}`,
+  ],
   ['export', 'my list.csv', `A text with spaces is in quotes: ${shellWord('my list.csv')}`],
   ['backup', 'my plants.bak', `A text with spaces is in quotes: ${shellWord('my plants.bak')}`],
   ['tokens revoke', 'my laptop', `A text with spaces is in quotes: ${shellWord('my laptop')}`],
@@ -55,7 +59,9 @@ describe('arguments that a command does not take', () => {
       const { code, err } = await user.run(`${command} ${words}`)
       expect([code, err.split('\n').slice(1)]).toEqual([2, [`  ${hint}`, '']])
       const proposed = hint.replace(/^.*?: /, '')
-      const line = proposed.startsWith('plants ') ? proposed.slice('plants '.length) : `${command} ${proposed}`
+      const line = proposed.startsWith('plants ')
+        ? proposed.slice('plants '.length)
+        : `${command} ${proposed}`
       const signal = AbortSignal.timeout(command.startsWith('serve') ? 500 : 60_000)
       const env = { PLANTS_SERVE_TOKEN: 's3cret-of-a-service' }
       expect((await user.run(wordsOf(line), { signal, env })).code).toBe(0)
@@ -64,7 +70,10 @@ describe('arguments that a command does not take', () => {
 
   test.each([
     ['create --id 50 --name Bleeding Heart', `--name ${shellWord('Bleeding Heart')}`],
-    ['create --id 50 -nBleeding Heart of gold --tag wet', `--name ${shellWord('Bleeding Heart of gold')}`],
+    [
+      'create --id 50 -nBleeding Heart of gold --tag wet',
+      `--name ${shellWord('Bleeding Heart of gold')}`,
+    ],
     ['create -i=50 -n=Bleeding Heart', `--name ${shellWord('Bleeding Heart')}`],
     ['create --id 50 --name Fern --tag=deep shade', `--tag ${shellWord('deep shade')}`],
     ['list --search canina rosa', `--search ${shellWord('canina rosa')}`],
@@ -90,11 +99,17 @@ describe('arguments that a command does not take', () => {
     ['list name=Fern', 'Use: --search Fern'],
     ['list name=Fern tag=wet', 'Usage: plants list [options]. See: plants list --help'],
     ['update 3 id=4 --name Moss', 'For example: 1'],
-    ['config get timeout output', 'Usage: plants config get [options] <setting>. See: plants config get --help'],
+    [
+      'config get timeout output',
+      'Usage: plants config get [options] <setting>. See: plants config get --help',
+    ],
     ['create -5 Fern', 'Use: --id=-5 --name Fern'],
     ['create {"id":8}', 'Use: --file PATH, or --file - for JSON on stdin'],
     [`list ${'x'.repeat(250)}`, 'Usage: plants list [options]. See: plants list --help'],
-    ['config set output', 'Usage: plants config set [options] <setting> <value>. See: plants config set --help'],
+    [
+      'config set output',
+      'Usage: plants config set [options] <setting> <value>. See: plants config set --help',
+    ],
     ['tokens create laptop', 'Use: --note "TEXT"'],
     ['tokens create --note my laptop', 'Use: --note "TEXT"'],
     ['get 1-3', 'A range is not supported: give each id, such as 1 2 3'],
@@ -146,7 +161,16 @@ describe('arguments that a command does not take', () => {
   })
 })
 
-const helped = ['list', 'count', 'doctor', 'get', 'update', 'delete', 'tokens list', 'list --tag shade']
+const helped = [
+  'list',
+  'count',
+  'doctor',
+  'get',
+  'update',
+  'delete',
+  'tokens list',
+  'list --tag shade',
+]
 test.each([...helped, 'import', 'export', 'backup', 'restore', 'config get'])(
   'plants %s help is help',
   async (line) => {
@@ -169,7 +193,10 @@ test.each([
   ['export -n=1 -o CSV', 'export --limit 1 --output csv'],
   ['list --sort Name -o Json', 'list --sort name --output json'],
   ['count --by TAG', 'count --by tag'],
-  ['import --format NDJSON --if-exists Skip a.ndjson', 'import --format ndjson --if-exists skip a.ndjson'],
+  [
+    'import --format NDJSON --if-exists Skip a.ndjson',
+    'import --format ndjson --if-exists skip a.ndjson',
+  ],
   ['delete 3 -f --dry-run', 'delete 3 --yes --dry-run'],
   ['delete --force 3 --dry-run', 'delete --yes 3 --dry-run'],
   ['list --debug -q', 'list --verbose -q'],
@@ -215,13 +242,20 @@ test.each([
 ])('a map that names the fields last is turned round: %s', async (typed, proposed) => {
   const world = new World()
   world.write('a.csv', 'nr,Nr,Art,name,Art.-Nr.,Deutscher Name\n1,1,Fern,Fern,1,Fern\n')
-  expect((await world.run(['import', 'a.csv', '--map', typed])).err).toContain(`\n  Use: --map ${proposed}\n`)
+  expect((await world.run(['import', 'a.csv', '--map', typed])).err).toContain(
+    `\n  Use: --map ${proposed}\n`,
+  )
   expect((await world.run(['import', 'a.csv', '--map', ...wordsOf(proposed)])).code).toBe(0)
 })
 
-test.each(['nr=Nr', 'nr=id,id=nr', 'a=id,b=id', 'a=b=id'])('a map that cannot be turned round: %s', async (map) => {
-  expect((await new World().run(['import', 'a.csv', '--map', map])).err).toContain('\n  For example: --map name=')
-})
+test.each(['nr=Nr', 'nr=id,id=nr', 'a=id,b=id', 'a=b=id'])(
+  'a map that cannot be turned round: %s',
+  async (map) => {
+    expect((await new World().run(['import', 'a.csv', '--map', map])).err).toContain(
+      '\n  For example: --map name=',
+    )
+  },
+)
 
 describe('a suggestion', () => {
   test.each([
@@ -356,7 +390,8 @@ describe('a suggestion', () => {
       expect(suggestion).not.toBe(word)
       const names = /^[a-z]+(?: [a-z]+)?(?= --|$)/.exec(suggestion)?.[0].split(' ')
       if (names !== undefined) expect(commandAt(names)).toBeDefined()
-      for (const option of [first, ...others].filter((each) => each.startsWith('--'))) expect(options).toContain(option)
+      for (const option of [first, ...others].filter((each) => each.startsWith('--')))
+        expect(options).toContain(option)
     }
   })
 })

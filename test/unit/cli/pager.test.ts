@@ -10,7 +10,11 @@ const onTerminal: RunOptions = { terminals: ['stdout', 'stderr'] }
 async function pagedRun(line: string, { env, ...options }: RunOptions = {}, user = new World()) {
   await user.run(fern)
   const pager = 'cat > "$SHOWN"; echo "$LESS" > "$SHOWN.less"'
-  const world = { ...onTerminal, ...options, env: { PAGER: pager, SHOWN: `${user.home}/shown`, ...env } }
+  const world = {
+    ...onTerminal,
+    ...options,
+    env: { PAGER: pager, SHOWN: `${user.home}/shown`, ...env },
+  }
   const result = await user.run(`${line} --no-color`, world)
   return { ...result, shown: user.has('shown') ? user.read('shown') : undefined, user }
 }
@@ -30,7 +34,10 @@ describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
   test('plants tokens list is shown in the pager', async () => {
     const user = new World()
     await user.run('tokens create --note laptop')
-    expect(await pagedRun('tokens list', {}, user)).toMatchObject({ out: '', shown: expect.stringContaining('laptop') })
+    expect(await pagedRun('tokens list', {}, user)).toMatchObject({
+      out: '',
+      shown: expect.stringContaining('laptop'),
+    })
   })
 
   test.each<[line: string, options: RunOptions]>([
@@ -71,17 +78,28 @@ describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
 
   test('a pager that is quit ends the reading of the store', async () => {
     const user = new World()
-    const stdin = Array.from({ length: 50_000 }, (_, id) => `{"id":${id},"name":"Plant ${id}"}`).join('\n')
+    const stdin = Array.from(
+      { length: 50_000 },
+      (_, id) => `{"id":${id},"name":"Plant ${id}"}`,
+    ).join('\n')
     expect((await user.run('import -', { stdin })).code).toBe(0)
     const quit = await pagedRun('list', { env: { PAGER: 'head -2 > "$SHOWN"' } }, user)
-    expect(quit).toMatchObject({ code: 0, out: '', err: '', shown: expect.stringMatching(/NAME.*\n.*Plant 0\n$/) })
+    expect(quit).toMatchObject({
+      code: 0,
+      out: '',
+      err: '',
+      shown: expect.stringMatching(/NAME.*\n.*Plant 0\n$/),
+    })
   })
 
   test('no text of a plant reaches a shell', async () => {
     const user = new World()
     await user.run(['create', '--id', '2', '--name', '$(touch evil); `touch evil`'])
     const { shown } = await pagedRun('list', {}, user)
-    expect([shown, user.has('evil')]).toEqual([expect.stringContaining('$(touch evil); `touch evil`'), false])
+    expect([shown, user.has('evil')]).toEqual([
+      expect.stringContaining('$(touch evil); `touch evil`'),
+      false,
+    ])
     expect(await user.run('get 1')).toEqual(answer({ id: 1, name: 'Fern', tag: 'wet' }))
   })
 })

@@ -8,16 +8,22 @@ import { printed, World } from '../../helpers/world.js'
 const plants = (args: string | string[], options?: RunOptions) => new World().run(args, options)
 
 describe('help', () => {
-  test.each([[['--help']], [['-h']], [['help']], [[]]])('of the program: plants %j', async (args) => {
-    const { code, out, err } = await plants(args)
-    expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(out).toMatch(/^Usage: plants <command> \[options\]\n/)
-    for (const name of commandNames) expect(out).toMatch(new RegExp(`^(.{40})?  ${name} `, 'm'))
-  })
+  test.each([[['--help']], [['-h']], [['help']], [[]]])(
+    'of the program: plants %j',
+    async (args) => {
+      const { code, out, err } = await plants(args)
+      expect({ code, err }).toEqual({ code: 0, err: '' })
+      expect(out).toMatch(/^Usage: plants <command> \[options\]\n/)
+      for (const name of commandNames) expect(out).toMatch(new RegExp(`^(.{40})?  ${name} `, 'm'))
+    },
+  )
 
-  test.each(['help create', 'create --help 1', '-h new'])('of a command: plants %s', async (line) => {
-    expect((await plants(line)).out).toMatch(/^Usage: plants create\|new \[options\]\n/)
-  })
+  test.each(['help create', 'create --help 1', '-h new'])(
+    'of a command: plants %s',
+    async (line) => {
+      expect((await plants(line)).out).toMatch(/^Usage: plants create\|new \[options\]\n/)
+    },
+  )
 
   test('of each command lists --store and --output, and no other global option', async () => {
     for (const command of treeOf(program).slice(1)) {
@@ -26,7 +32,9 @@ describe('help', () => {
         .visibleOptions(command)
         .map(({ long }) => long)
       expect(longs).toEqual(expect.arrayContaining(['--store', '--output']))
-      expect(longs.filter((long) => /^--(verbose|quiet|no-input|color|no-color)$/.test(String(long)))).toEqual([])
+      expect(
+        longs.filter((long) => /^--(verbose|quiet|no-input|color|no-color)$/.test(String(long))),
+      ).toEqual([])
     }
   })
 
@@ -40,7 +48,9 @@ describe('help', () => {
 
   test('of a topic is a page, with global flags before and after', async () => {
     const page = await plants('help options')
-    expect(page).toEqual(printed(expect.stringMatching(/^Options of every command, before or after its name:\n/)))
+    expect(page).toEqual(
+      printed(expect.stringMatching(/^Options of every command, before or after its name:\n/)),
+    )
     for (const flags of ['-v', '--timeout=1s --no-input']) {
       expect(await plants(`${flags} help options`)).toEqual(page)
       expect(await plants(`help options ${flags}`)).toEqual(page)
@@ -71,7 +81,9 @@ test.each([
   [{ PLANTS_NO_INPUT: '0', CI: '' }, 130],
 ])('a question on a terminal with %j: exit code %i', async (env, code) => {
   const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted'))
-  expect((await plants('create --id 1', { env, terminals: ['stdin', 'stderr'], signal })).code).toBe(code)
+  expect(
+    (await plants('create --id 1', { env, terminals: ['stdin', 'stderr'], signal })).code,
+  ).toBe(code)
 })
 
 test('a defect is reported as one, with its stack, and exit code 70', async () => {
@@ -82,7 +94,10 @@ test('a defect is reported as one, with its stack, and exit code 70', async () =
   })
   const { code, err } = await runPlants(['create', '--id', '1', '--name', 'Fern'], { env })
   expect(code).toBe(70)
-  expect(err).toMatch(/^plants: Internal error, a bug in plants: boom\n {2}RangeError: boom\n {6}at .*\n/)
-  const hint = 'Please report it, with this text, your command, and what this prints: plants version --output json'
+  expect(err).toMatch(
+    /^plants: Internal error, a bug in plants: boom\n {2}RangeError: boom\n {6}at .*\n/,
+  )
+  const hint =
+    'Please report it, with this text, your command, and what this prints: plants version --output json'
   expect(err.endsWith(`\n  ${hint}\n`)).toBe(true)
 })

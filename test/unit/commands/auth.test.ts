@@ -23,14 +23,19 @@ beforeEach(() => {
 
 /** A service that accepts every token: it answers an empty object with what a plant needs. */
 const accepting = () =>
-  Hostile.listen({ posts: [json(400, { error: 422, message: 'id must be an integer, but is missing' })] })
+  Hostile.listen({
+    posts: [json(400, { error: 422, message: 'id must be an integer, but is missing' })],
+  })
 
 function login(
   address: string,
   stdin: string | Uint8Array = token,
   options: Pick<RunOptions, 'now'> = {},
 ): Promise<Result> {
-  return user.run(`auth login --from-stdin --output ndjson --store ${address}`, { ...options, stdin })
+  return user.run(`auth login --from-stdin --output ndjson --store ${address}`, {
+    ...options,
+    stdin,
+  })
 }
 
 /** The objects in a result; the address of a service is URL in them. */
@@ -52,7 +57,10 @@ describe('login saves a token', () => {
         out: [{ store: address, address, source: 'file', savedAt: aTime, checked: true }],
         err: [],
       })
-      expect(user.saved).toEqual({ version: 1, tokens: { [address]: { token: longest, savedAt: aTime } } })
+      expect(user.saved).toEqual({
+        version: 1,
+        tokens: { [address]: { token: longest, savedAt: aTime } },
+      })
       expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
       expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
       const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
@@ -79,7 +87,10 @@ describe('login saves a token', () => {
   test.each<[string, Answer]>([
     ['an error of its own', json(400, { error: 1001, message: 'Invalid plant' })],
     ['a missing right', json(400, { error: 403, message: 'Not you' }, insufficientScope)],
-    ['a missing right, and the status 403', json(403, { error: 403, message: 'Not you' }, insufficientScope)],
+    [
+      'a missing right, and the status 403',
+      json(403, { error: 403, message: 'Not you' }, insufficientScope),
+    ],
   ])('that a service accepts, which answers %s', async (_, posts) => {
     const service = await Hostile.listen({ posts: [posts] })
     const { code, out, err } = read(await login(service.url), service.url)
@@ -90,10 +101,16 @@ describe('login saves a token', () => {
 
   test.each<[string, Answer, string[]]>([
     ['reads', page, ['GET /plants?limit=1', 'GET /openapi.json']],
-    ['may not read', json(403, { error: 403, message: 'Not you' }, insufficientScope), ['GET /plants?limit=1']],
+    [
+      'may not read',
+      json(403, { error: 403, message: 'Not you' }, insufficientScope),
+      ['GET /plants?limit=1'],
+    ],
   ])('that %s, with nothing but a read', async (_, answer, lines) => {
     const described = json(200, { security: [{ bearer: [] }], paths: {} })
-    const service = await Hostile.listen({ others: { 'GET /plants': [answer], 'GET /openapi.json': [described] } })
+    const service = await Hostile.listen({
+      others: { 'GET /plants': [answer], 'GET /openapi.json': [described] },
+    })
     const { code, out, err } = read(await login(service.url), service.url)
     expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
     expect((await user.run(`doctor --store ${service.url} --quick`)).code).toBe(0)
@@ -120,22 +137,34 @@ describe('login saves a token', () => {
     expect([code, out]).toEqual([0, [saved]])
     expect(err).toEqual([{ warning: expect.stringContaining(`${unchecked}: ${why}`) }])
     expect(user.saved).toMatchObject({ tokens: { [service.url]: { token } } })
-    expect(service.lines.at(-1)).toBe(why.endsWith('timed out') ? 'GET /plants?limit=1' : 'POST /plants')
+    expect(service.lines.at(-1)).toBe(
+      why.endsWith('timed out') ? 'GET /plants?limit=1' : 'POST /plants',
+    )
   })
 })
 
 describe('login saves nothing', () => {
   test('when anybody may read, and the service does not accept the token for a create', async () => {
-    const described = json(200, { security: [{ bearer: [] }], paths: { '/plants': { get: { security: [] } } } })
+    const described = json(200, {
+      security: [{ bearer: [] }],
+      paths: { '/plants': { get: { security: [] } } },
+    })
     const others = { 'GET /plants': [json(200, [])], 'GET /openapi.json': [described] }
-    const service = await Hostile.listen({ posts: [json(400, { error: 401, message: 'No' })], others })
+    const service = await Hostile.listen({
+      posts: [json(400, { error: 401, message: 'No' })],
+      others,
+    })
     expect(read(await login(service.url))).toMatchObject({ code: 3, out: [] })
     expect(user.saved).toBeUndefined()
   })
 
   test.each<[string, Answer, Record<string, unknown>]>([
     ['403', json(403, { error: 403, message: 'No' }), { error: 403, message: 'No', status: 403 }],
-    ['400 with the error 403', json(400, { error: 403, message: 'No' }), { error: 403, message: 'No', status: 400 }],
+    [
+      '400 with the error 403',
+      json(400, { error: 403, message: 'No' }),
+      { error: 403, message: 'No', status: 400 },
+    ],
     [
       '401 and a missing right',
       json(400, { error: 401, message: 'Wrong' }, insufficientScope),
@@ -168,8 +197,16 @@ describe('login saves nothing', () => {
     [' \r\n\t', 'The token on stdin is empty'],
     ...['s3cret\ns3cret', 's3=cret'].map((text): [string, string] => [text, notOne]),
     ['s3cret'.repeat(683), 'The token on stdin is longer than 4096 characters'],
-    ['s3cret'.repeat(500_000), 'Stdin is larger than 1 MiB (1048576 bytes)', 'Pipe nothing but the token to stdin'],
-    [Buffer.from('s3cret\xff\xfe', 'latin1'), 'Stdin is not UTF-8', 'Convert it from its encoding to UTF-8 first'],
+    [
+      's3cret'.repeat(500_000),
+      'Stdin is larger than 1 MiB (1048576 bytes)',
+      'Pipe nothing but the token to stdin',
+    ],
+    [
+      Buffer.from('s3cret\xff\xfe', 'latin1'),
+      'Stdin is not UTF-8',
+      'Convert it from its encoding to UTF-8 first',
+    ],
   ])('and asks nothing for a text that is no token: %#', async (stdin, message, hint = again) => {
     const service = await accepting()
     const result = await user.run(`auth login --with-token --store ${service.url}`, { stdin })
@@ -180,10 +217,21 @@ describe('login saves nothing', () => {
 
 test('status shows no token in the place of an address, or in one', async () => {
   const entry = { token, savedAt }
-  const misplaced = { 's3cret-as-a-key': { token: 'https://x.example', savedAt }, 's3cret/key': entry }
+  const misplaced = {
+    's3cret-as-a-key': { token: 'https://x.example', savedAt },
+    's3cret/key': entry,
+  }
   user.save({ tokens: misplaced })
   const err = expect.stringContaining('No token is saved')
   expect(await user.run('auth status --output json')).toMatchObject({ code: 3, out: '[\n]\n', err })
-  user.save({ tokens: { ...misplaced, [store]: entry, 'https://me:s3cret@x.example': entry, 'https:s3cret': entry } })
-  for (const output of ['text', 'json']) expect((await user.run(`auth status --output ${output}`)).code).toBe(0) // it fails by itself when it shows a token
+  user.save({
+    tokens: {
+      ...misplaced,
+      [store]: entry,
+      'https://me:s3cret@x.example': entry,
+      'https:s3cret': entry,
+    },
+  })
+  for (const output of ['text', 'json'])
+    expect((await user.run(`auth status --output ${output}`)).code).toBe(0) // it fails by itself when it shows a token
 })

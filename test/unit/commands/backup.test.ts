@@ -34,20 +34,27 @@ const names = () =>
     .toSorted()
 
 /** Opens a store as another program has it open. */
-const live = async (path: string) => closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+const live = async (path: string) =>
+  closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
 
 /** A copy of the store with many plants, whose pages in the middle are spoilt. */
 async function damagedCopy(): Promise<string> {
   fill(user.store, 5000)
   await user.run('backup damaged.db')
   open(user.store).exec("DELETE FROM plants WHERE name LIKE 'Plant%'")
-  fs.writeFileSync(at('damaged.db'), fs.readFileSync(at('damaged.db')).fill(0xa5, 8 * 4096, 10 * 4096))
+  fs.writeFileSync(
+    at('damaged.db'),
+    fs.readFileSync(at('damaged.db')).fill(0xa5, 8 * 4096, 10 * 4096),
+  )
   return at('damaged.db')
 }
 
 function check(name: string): object {
   const db = open(at(name))
-  return { ...db.prepare('PRAGMA journal_mode').get(), ...db.prepare('PRAGMA integrity_check').get() }
+  return {
+    ...db.prepare('PRAGMA journal_mode').get(),
+    ...db.prepare('PRAGMA integrity_check').get(),
+  }
 }
 
 test.each([
@@ -79,42 +86,58 @@ test('a damaged store is neither backed up nor replaced', async () => {
 })
 
 describe('backup', () => {
-  test.skipIf(isWindows)('copies all that is in a store into one file, for its owner alone (needs modes)', async () => {
-    await user.run('create --id=-9223372036854775808 --name Moss')
-    await user.run('tokens create --note ci')
-    const made = await user.run('backup plants.bak')
-    const { size, mode } = fs.statSync(at('plants.bak'))
-    expect(made).toEqual(answer({ file: at('plants.bak'), plants: 2, bytes: size }))
-    expect(mode & 0o777).toBe(0o600)
-    expect(check('plants.bak')).toEqual({ journal_mode: 'delete', integrity_check: 'ok' })
-    expect(fs.readdirSync(user.home)).toEqual(['data', 'plants.bak'])
-    expect(await listOf('./plants.bak')).toBe(moss + fern)
-    expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
-  })
+  test.skipIf(isWindows)(
+    'copies all that is in a store into one file, for its owner alone (needs modes)',
+    async () => {
+      await user.run('create --id=-9223372036854775808 --name Moss')
+      await user.run('tokens create --note ci')
+      const made = await user.run('backup plants.bak')
+      const { size, mode } = fs.statSync(at('plants.bak'))
+      expect(made).toEqual(answer({ file: at('plants.bak'), plants: 2, bytes: size }))
+      expect(mode & 0o777).toBe(0o600)
+      expect(check('plants.bak')).toEqual({ journal_mode: 'delete', integrity_check: 'ok' })
+      expect(fs.readdirSync(user.home)).toEqual(['data', 'plants.bak'])
+      expect(await listOf('./plants.bak')).toBe(moss + fern)
+      expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
+    },
+  )
 
-  test.skipIf(isWindows)('replaces an older one, also through a link, and keeps its mode (needs links)', async () => {
-    await user.run('backup plants.bak')
-    fs.chmodSync(at('plants.bak'), 0o640)
-    await user.run('create --id=-9223372036854775808 --name Moss')
-    fs.symlinkSync('plants.bak', at('latest'))
-    expect((await user.run('backup latest')).code).toBe(0)
-    expect(await listOf('./plants.bak')).toBe(moss + fern)
-    expect(fs.statSync(at('plants.bak')).mode & 0o777).toBe(0o640)
-  })
+  test.skipIf(isWindows)(
+    'replaces an older one, also through a link, and keeps its mode (needs links)',
+    async () => {
+      await user.run('backup plants.bak')
+      fs.chmodSync(at('plants.bak'), 0o640)
+      await user.run('create --id=-9223372036854775808 --name Moss')
+      fs.symlinkSync('plants.bak', at('latest'))
+      expect((await user.run('backup latest')).code).toBe(0)
+      expect(await listOf('./plants.bak')).toBe(moss + fern)
+      expect(fs.statSync(at('plants.bak')).mode & 0o777).toBe(0o640)
+    },
+  )
 
-  test.skipIf(isWindows)('does not replace the store itself, or another that is in use (needs links)', async () => {
-    fs.symlinkSync(user.store, at('link'))
-    fs.linkSync(user.store, at('name'))
-    const err = expect.stringContaining('is the store itself')
-    for (const name of ['link', 'name']) expect(await user.run(`backup ${name}`), name).toMatchObject({ code: 2, err })
-    fs.rmSync(at('name'))
-    await createPlant(await live(at('other.db')), { id: 2n, name: 'Ivy' })
-    const used = `it has changes in ${at('other.db')}-wal`
-    expect(await user.run('backup other.db')).toEqual(
-      refusal(`${at('other.db')} cannot be replaced by a backup: ${used}`, 'Choose another file for the backup'),
-    )
-    expect([await listOf('local'), await listOf('./other.db')]).toEqual([fern, '{"id":2,"name":"Ivy"}\n'])
-  })
+  test.skipIf(isWindows)(
+    'does not replace the store itself, or another that is in use (needs links)',
+    async () => {
+      fs.symlinkSync(user.store, at('link'))
+      fs.linkSync(user.store, at('name'))
+      const err = expect.stringContaining('is the store itself')
+      for (const name of ['link', 'name'])
+        expect(await user.run(`backup ${name}`), name).toMatchObject({ code: 2, err })
+      fs.rmSync(at('name'))
+      await createPlant(await live(at('other.db')), { id: 2n, name: 'Ivy' })
+      const used = `it has changes in ${at('other.db')}-wal`
+      expect(await user.run('backup other.db')).toEqual(
+        refusal(
+          `${at('other.db')} cannot be replaced by a backup: ${used}`,
+          'Choose another file for the backup',
+        ),
+      )
+      expect([await listOf('local'), await listOf('./other.db')]).toEqual([
+        fern,
+        '{"id":2,"name":"Ivy"}\n',
+      ])
+    },
+  )
 
   test('replaces the backup of another store only with --yes, and one of the same store without', async () => {
     await user.run('backup plants.bak')
@@ -129,10 +152,18 @@ describe('backup', () => {
     expect(await user.run('backup plants.bak --store ./empty.db')).toEqual(elsewhere('empty.db'))
     expect(await listOf('./plants.bak')).toBe(fern)
 
-    for (const line of ['update 1 --tag sun', 'create --id 3 --name Ivy', 'backup plants.bak', 'delete 3 --yes'])
+    for (const line of [
+      'update 1 --tag sun',
+      'create --id 3 --name Ivy',
+      'backup plants.bak',
+      'delete 3 --yes',
+    ])
       expect(await user.run(line), line).toMatchObject({ code: 0 })
     expect(await user.run('backup plants.bak')).toMatchObject({ code: 0, err: '' })
-    expect(await user.run('backup plants.bak --store ./other.db --yes')).toMatchObject({ code: 0, err: '' })
+    expect(await user.run('backup plants.bak --store ./other.db --yes')).toMatchObject({
+      code: 0,
+      err: '',
+    })
     expect(await listOf('./plants.bak')).toBe('{"id":2,"name":"Moss"}\n')
   })
 
@@ -142,9 +173,9 @@ describe('backup', () => {
     const backup = at('plants.bak')
     const change = () => fs.appendFileSync(backup, 'x')
     const onOther = async () => void setImmediate(change)
-    await expect(backUp(fileAddress(at('other.db')), backup, { ...openOptions(), onOther })).rejects.toThrow(
-      `${backup} was changed while it was read`,
-    )
+    await expect(
+      backUp(fileAddress(at('other.db')), backup, { ...openOptions(), onOther }),
+    ).rejects.toThrow(`${backup} was changed while it was read`)
     expect(fs.readFileSync(backup).subarray(-1).toString()).toBe('x')
   })
 
@@ -154,13 +185,20 @@ describe('backup', () => {
     fs.writeFileSync(at('plants.bak'), bytes.fill(0x78, 100, 120))
     const why = `The store ${at('plants.bak')} is damaged: database disk image is malformed`
     expect(await user.run('backup plants.bak --yes')).toEqual(
-      refusal(`${at('plants.bak')} cannot be replaced by a backup: ${why}`, 'Choose another file for the backup'),
+      refusal(
+        `${at('plants.bak')} cannot be replaced by a backup: ${why}`,
+        'Choose another file for the backup',
+      ),
     )
   })
 
   test('copies no text that a restore would reject', async () => {
-    open(user.store).exec("INSERT INTO plants (id, name, tag) VALUES (7, 'Elm', CAST(x'ff' AS TEXT))")
-    const err = expect.stringContaining('is damaged: the tag of plant 7 is not UTF-8, or contains U+0000\n')
+    open(user.store).exec(
+      "INSERT INTO plants (id, name, tag) VALUES (7, 'Elm', CAST(x'ff' AS TEXT))",
+    )
+    const err = expect.stringContaining(
+      'is damaged: the tag of plant 7 is not UTF-8, or contains U+0000\n',
+    )
     expect(await user.run('backup plants.bak')).toMatchObject({ code: 4, out: '', err })
     expect(names()).not.toContain('plants.bak')
   })
@@ -169,7 +207,9 @@ describe('backup', () => {
     user.write('empty', '')
     fs.chownSync(at('empty'), 65_534, 65_534)
     const why = `${at('empty')} belongs to another user (uid 65534)`
-    expect(await user.run('backup empty')).toEqual(refusal(why, 'Choose another file for the backup'))
+    expect(await user.run('backup empty')).toEqual(
+      refusal(why, 'Choose another file for the backup'),
+    )
     expect([user.read('empty'), fs.statSync(at('empty')).uid]).toEqual(['', 65_534])
   })
 })
@@ -212,7 +252,10 @@ describe('restore', () => {
     const other = open(user.store)
     other.exec('BEGIN IMMEDIATE')
     const err = expect.stringMatching(/^plants: The store .* was in use by .* for 0.01 s\n/)
-    expect(await user.run('restore plants.bak --yes --timeout 10ms')).toMatchObject({ code: 4, err })
+    expect(await user.run('restore plants.bak --yes --timeout 10ms')).toMatchObject({
+      code: 4,
+      err,
+    })
     other.exec("INSERT INTO plants (id, name) VALUES (2, 'Ivy'); COMMIT")
     expect(await listOf('local')).toBe(`${moss}${fern}{"id":2,"name":"Ivy"}\n`)
   })
@@ -223,44 +266,53 @@ describe('restore', () => {
     open(backup).exec("INSERT INTO plants (id, name) VALUES (7, 'Elm')")
     const restored = restoreStore(store, checked, new Date(), openOptions())
     const message = `${backup} was changed while it was read`
-    await expect(restored).rejects.toMatchObject({ type: 'unavailable', message })
+    await expect(restored).rejects.toMatchObject({ kind: 'unavailable', message })
     expect(await listOf('local')).toBe(moss + fern)
     expect(names().filter((name) => name.includes('before-restore'))).toEqual([])
   })
 
-  test.skipIf(isWindows)('notices a change of a backup that keeps its time (needs times of changes)', async () => {
-    const backup = at('plants.bak')
-    const time = new Date(1_000_000)
-    fs.utimesSync(backup, time, time)
-    const { version } = await checkBackup(fileAddress(user.store), backup, openOptions())
-    fs.writeFileSync(backup, fs.readFileSync(backup))
-    fs.utimesSync(backup, time, time)
-    expect(fileVersion(backup)).not.toBe(version)
-  })
+  test.skipIf(isWindows)(
+    'notices a change of a backup that keeps its time (needs times of changes)',
+    async () => {
+      const backup = at('plants.bak')
+      const time = new Date(1_000_000)
+      fs.utimesSync(backup, time, time)
+      const { version } = await checkBackup(fileAddress(user.store), backup, openOptions())
+      fs.writeFileSync(backup, fs.readFileSync(backup))
+      fs.utimesSync(backup, time, time)
+      expect(fileVersion(backup)).not.toBe(version)
+    },
+  )
 
   test('takes no store with changes beside its file', async () => {
     const other = at('live.db')
     await createPlant(await live(other), { id: 6n, name: 'Elm' })
     const hint = 'Choose a file that plants backup has created'
     expect(await user.run('restore live.db --yes')).toEqual(
-      refusal(`Not restored: ${other} is not a complete backup, because it has changes in ${other}-wal`, hint),
+      refusal(
+        `Not restored: ${other} is not a complete backup, because it has changes in ${other}-wal`,
+        hint,
+      ),
     )
     expect(await listOf('local')).toBe(moss + fern)
   })
 
-  test.each(["CAST(x'ff' AS TEXT)", "'a' || char(0)"])('rejects the text %s, as doctor does', async (text) => {
-    open(at('plants.bak')).exec(`INSERT INTO plants (id, name) VALUES (7, ${text})`)
-    const why = 'the name of plant 7 is not UTF-8, or contains U+0000'
-    expect((await user.run('doctor --store ./plants.bak --output text')).out).toContain(why)
-    for (const flag of ['--yes', '--dry-run'])
-      expect(await user.run(`restore plants.bak ${flag}`)).toEqual(
-        refusal(
-          `Not restored: The store ${at('plants.bak')} is damaged: ${why}`,
-          'Choose a file that plants backup has created',
-        ),
-      )
-    expect(await listOf('local')).toBe(moss + fern)
-  })
+  test.each(["CAST(x'ff' AS TEXT)", "'a' || char(0)"])(
+    'rejects the text %s, as doctor does',
+    async (text) => {
+      open(at('plants.bak')).exec(`INSERT INTO plants (id, name) VALUES (7, ${text})`)
+      const why = 'the name of plant 7 is not UTF-8, or contains U+0000'
+      expect((await user.run('doctor --store ./plants.bak --output text')).out).toContain(why)
+      for (const flag of ['--yes', '--dry-run'])
+        expect(await user.run(`restore plants.bak ${flag}`)).toEqual(
+          refusal(
+            `Not restored: The store ${at('plants.bak')} is damaged: ${why}`,
+            'Choose a file that plants backup has created',
+          ),
+        )
+      expect(await listOf('local')).toBe(moss + fern)
+    },
+  )
 
   test('rejects what is no backup or is damaged, and changes nothing', async () => {
     open(at('songs.db')).exec('CREATE TABLE songs (id INTEGER) STRICT')

@@ -6,7 +6,10 @@ import { refusal, World } from '../../helpers/world.js'
 // The messages about command lines are in transcripts/usage.txt.
 
 test.each([
-  ['an integer from -9223372036854775808 to 9223372036854775807', ['9223372036854775808', '-9223372036854775809']],
+  [
+    'an integer from -9223372036854775808 to 9223372036854775807',
+    ['9223372036854775808', '-9223372036854775809'],
+  ],
   ['an integer', ['1.5', '']],
   ['an integer without an exponent', ['1E3', '1e999999999']],
   ['an integer without spaces', ['1\n']],
@@ -19,7 +22,9 @@ test.each([
     expect(await user.run(['create', `--id=${text}`, '--name', 'Fern'])).toEqual(
       refusal(`id ${message}`, 'For example: --id 1'),
     )
-    const err = expect.stringContaining(`plants: --after ${message.replaceAll('\u001b', '\\u{1b}')}\n`)
+    const err = expect.stringContaining(
+      `plants: --after ${message.replaceAll('\u001b', '\\u{1b}')}\n`,
+    )
     expect(await user.run(['list', `--after=${text}`])).toMatchObject({ code: 2, err })
   }
   expect(user.has('data')).toBe(false)
@@ -52,7 +57,9 @@ test('an idempotency key is 1 to 255 visible ASCII characters', async () => {
     ['\u007f', '\\u{7f}'],
     ['k'.repeat(256), `${'k'.repeat(39)}…`],
   ] as const)
-    expect(await user.run(['create', '--id', '1', '--name', 'Fern', '--idempotency-key', key])).toEqual(
+    expect(
+      await user.run(['create', '--id', '1', '--name', 'Fern', '--idempotency-key', key]),
+    ).toEqual(
       refusal(
         `--idempotency-key must be 1 to 255 visible ASCII characters, but was "${shown}"`,
         'For example: --idempotency-key "$(uuidgen)"',
@@ -64,7 +71,9 @@ test('an idempotency key is 1 to 255 visible ASCII characters', async () => {
 const options = treeOf(program)
   .filter((command) => command.commands.length === 0 && command.name() !== 'help')
   .flatMap((command) =>
-    command.options.flatMap(({ long, required }) => (long ? [{ words: wordsOf(command), long, required }] : [])),
+    command.options.flatMap(({ long, required }) =>
+      long ? [{ words: wordsOf(command), long, required }] : [],
+    ),
   )
 
 test('each option with a value is rejected when it is given twice, unless it is repeatable, and no switch', async () => {
@@ -76,7 +85,8 @@ test('each option with a value is rejected when it is given twice, unless it is 
     const message = `plants: ${required ? `${long} was given twice` : 'Unknown option --nope'}\n`
     let errors = ''
     for (const given of hasValue ? values.map((value) => [long, value]) : [[long]])
-      if (!errors.includes(message)) errors += unstyled((await user.run([...words, ...given, ...given, '--nope'])).err)
+      if (!errors.includes(message))
+        errors += unstyled((await user.run([...words, ...given, ...given, '--nope'])).err)
     if (!errors.includes(message)) wrong.push([...words, long].join(' '))
   }
   expect(wrong).toEqual([])

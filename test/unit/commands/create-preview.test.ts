@@ -42,11 +42,16 @@ test('a dry run names the service, and sends nothing', async () => {
   expect(await user.run(`${line} --output text`, { env })).toEqual(
     printed(`Would plant Fern (id 1, tag shade) in ${server.url}/v1\n`),
   )
-  expect({ posts: server.posts, connections: server.mostConnections }).toEqual({ posts: [], connections: 0 })
+  expect({ posts: server.posts, connections: server.mostConnections }).toEqual({
+    posts: [],
+    connections: 0,
+  })
 })
 
 test.skipIf(isWindows)('a dry run starts no token command (needs sh)', async () => {
-  user.save({ stores: { team: { address: service, 'token-command': `touch ${user.home}/started` } } })
+  user.save({
+    stores: { team: { address: service, 'token-command': `touch ${user.home}/started` } },
+  })
   const line = `${fern} --store team`
   expect((await user.run(`${line} --dry-run`)).code).toBe(0)
   expect(user.has('started')).toBe(false)

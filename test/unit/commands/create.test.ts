@@ -16,14 +16,26 @@ const noPlant = 'Invalid plant: id must be an integer, but is missing'
 const deep = '['.repeat(100_000) + ']'.repeat(100_000)
 
 test.each<[stdin: string | Uint8Array, message: string, hint: string]>([
-  ['{"name":Fern}', 'Stdin is not JSON: Unexpected token \'F\', "{"name":Fern}" is not valid JSON', example],
+  [
+    '{"name":Fern}',
+    'Stdin is not JSON: Unexpected token \'F\', "{"name":Fern}" is not valid JSON',
+    example,
+  ],
   ['{"id":1,"name":"Fern"}\r\n\r\n{"id":2', 'Stdin contains more than one JSON value', onePlant],
-  ['{"name":"","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}', noPlant, `${example}. Unknown fields: "a", "b", "c", "d", "e"`],
+  [
+    '{"name":"","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}',
+    noPlant,
+    `${example}. Unknown fields: "a", "b", "c", "d", "e"`,
+  ],
   [deep, 'Invalid plant: it must be an object, but was an array', onePlant],
   [Uint8Array.of(0x22, 0xc0, 0xaf, 0x22), 'Stdin is not UTF-8', convert('its encoding')],
   [Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0), 'Stdin is not UTF-8', convert('UTF-16')],
   ['\ufeff', 'Stdin is empty', giveFlags],
-  [`{"id":1,"name":"Fern"}${' '.repeat(limit - 21)}`, 'Stdin is larger than 1 MiB (1048576 bytes)', onePlant],
+  [
+    `{"id":1,"name":"Fern"}${' '.repeat(limit - 21)}`,
+    'Stdin is larger than 1 MiB (1048576 bytes)',
+    onePlant,
+  ],
 ])('rejects what is on stdin: %#', async (stdin, message, hint) => {
   const user = new World()
   expect(await user.run('create', { stdin })).toEqual(refusal(message, hint))
@@ -34,12 +46,17 @@ test.each<[stdin: string | Uint8Array, message: string, hint: string]>([
 test('rejects a file that is too large', async () => {
   const user = new World()
   user.write('a', ' '.repeat(limit + 1))
-  expect(await user.run('create --file a')).toEqual(refusal('a is larger than 1 MiB (1048576 bytes)', onePlant))
+  expect(await user.run('create --file a')).toEqual(
+    refusal('a is larger than 1 MiB (1048576 bytes)', onePlant),
+  )
   expect(user.has('data')).toBe(false)
 })
 
 test.each([
-  ['a million zeros before the point of an id', `{"id":1${'0'.repeat(1_000_000)}e-1000000,"name":""}`],
+  [
+    'a million zeros before the point of an id',
+    `{"id":1${'0'.repeat(1_000_000)}e-1000000,"name":""}`,
+  ],
   ['a byte order mark and CRLF', '\ufeff{\r\n\t"id": 1,\r\n\t"name": ""\r\n}\r\n'],
 ])('takes %s', async (_, stdin) => {
   const user = new World()
@@ -68,10 +85,16 @@ test.each([
   expect(await new World().run(`create --id 1 ${flags}`)).toEqual(answer(plant))
 })
 
-test.each(['--id 1', '--name Fern', '--tag ferns'])('--file beside %s is a usage error', async (flag) => {
-  const stdin = '{"id":1,"name":"Fern"}'
-  expect(await new World().run(`create --file - ${flag}`, { stdin })).toMatchObject({ code: 2, out: '' })
-})
+test.each(['--id 1', '--name Fern', '--tag ferns'])(
+  '--file beside %s is a usage error',
+  async (flag) => {
+    const stdin = '{"id":1,"name":"Fern"}'
+    expect(await new World().run(`create --file - ${flag}`, { stdin })).toMatchObject({
+      code: 2,
+      out: '',
+    })
+  },
+)
 
 test('an unknown field may be nested deeply', async () => {
   const err = 'plants: warning: ignored unknown field "deep"\n'

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from 'vitest'
-import { passwordFile } from '../../../src/platform/errors.js'
+import { passwordFile } from '../../../src/stores/common/address.js'
 import { refusal, World } from '../../helpers/world.js'
 
 // What commands print is in transcripts/database.txt.
@@ -20,7 +20,10 @@ test.each([
 ])('a password in an address is rejected as an argument: %s of %s', async (place, line) => {
   user.save({ stores: { db: { address: '/x.db' } } })
   const { saved } = user
-  for (const address of ['postgres://ann:s3cret@h1/garden', 'postgresql://h1/garden?password=s3cret'])
+  for (const address of [
+    'postgres://ann:s3cret@h1/garden',
+    'postgresql://h1/garden?password=s3cret',
+  ])
     expect(await user.run(`${line} ${address}`)).toEqual(
       refusal(
         `${place} contains a password, which other users could see in the list of processes`,
@@ -34,16 +37,19 @@ test.each([
   ['postgres://h1/x', true],
   ['postgres://h1/x?sslmode=verify-full&sslrootcert=system', false],
   ['postgres://localhost,127.0.0.1,[::1]/x', false],
-])('a warning says that an attacker could impersonate the database: %s is %s', async (address, isWarned) => {
-  const warning =
-    /^plants: The connection to \S+ is not safe from an attacker on the network, .*\. Set sslmode=verify-full in its address\n/m
-  for (const line of [
-    `stores add db ${address}`,
-    'stores use db',
-    `config set store ${address}`,
-    `stores set db --address ${address}`,
-  ]) {
-    const { code, err } = await user.run(line)
-    expect({ line, code, isWarned: warning.test(err) }).toEqual({ line, code: 0, isWarned })
-  }
-})
+])(
+  'a warning says that an attacker could impersonate the database: %s is %s',
+  async (address, isWarned) => {
+    const warning =
+      /^plants: The connection to \S+ is not safe from an attacker on the network, .*\. Set sslmode=verify-full in its address\n/m
+    for (const line of [
+      `stores add db ${address}`,
+      'stores use db',
+      `config set store ${address}`,
+      `stores set db --address ${address}`,
+    ]) {
+      const { code, err } = await user.run(line)
+      expect({ line, code, isWarned: warning.test(err) }).toEqual({ line, code: 0, isWarned })
+    }
+  },
+)

@@ -30,7 +30,10 @@ test('all that is well is printed, check by check', async () => {
     message: typeof message === 'string' ? message : expect.stringMatching(message),
   })
   expect((await disk.examine()).findings).toEqual([
-    ok('runtime', RegExp(`^plants ${version} on (Node|Bun) [\\d.]+, ${process.platform} ${process.arch}$`)),
+    ok(
+      'runtime',
+      RegExp(`^plants ${version} on (Node|Bun) [\\d.]+, ${process.platform} ${process.arch}$`),
+    ),
     ok('sqlite', /^SQLite 3\.\d+\.\d+ through \S+$/),
     ok('settings', disk.file),
     ok('store local', disk.store),
@@ -54,7 +57,12 @@ test('the contents are read for 60 s, unless --timeout says otherwise', async ()
 
 test('--quick looks only whether the stores open', async () => {
   const { findings } = await (await Disk.build()).examine('--quick')
-  expect(findings.map(({ check }) => check)).toEqual(['runtime', 'sqlite', 'settings', 'store local'])
+  expect(findings.map(({ check }) => check)).toEqual([
+    'runtime',
+    'sqlite',
+    'settings',
+    'store local',
+  ])
 })
 
 // More that may be wrong with them: unit/config.
@@ -62,44 +70,67 @@ test('settings that are broken are named, and no store is opened with them', asy
   const disk = new Disk()
   disk.save('{"version":2,"stores":[]}')
   const { ill, findings } = await disk.examine()
-  expect(ill).toMatchObject([{ check: 'settings', state: 'failed', message: expect.stringContaining(disk.file) }])
+  expect(ill).toMatchObject([
+    { check: 'settings', state: 'failed', message: expect.stringContaining(disk.file) },
+  ])
   expect(findings.map(({ check }) => check)).toEqual(['runtime', 'sqlite', 'settings'])
 })
 
-test.skipIf(isWindows)('settings that are open to others are warned of, once (needs modes)', async () => {
-  const disk = new Disk({ timeout: '1m' })
-  chmodSync(disk.file, 0o604)
-  const finding = { message: expect.stringMatching(/mode 604/), hint: expect.stringMatching(/ 600 /) }
-  expect((await disk.examine()).ill).toEqual([{ check: 'settings', state: 'warning', ...finding }])
-})
+test.skipIf(isWindows)(
+  'settings that are open to others are warned of, once (needs modes)',
+  async () => {
+    const disk = new Disk({ timeout: '1m' })
+    chmodSync(disk.file, 0o604)
+    const finding = {
+      message: expect.stringMatching(/mode 604/),
+      hint: expect.stringMatching(/ 600 /),
+    }
+    expect((await disk.examine()).ill).toEqual([
+      { check: 'settings', state: 'warning', ...finding },
+    ])
+  },
+)
 
 test('settings that are unknown are named', async () => {
   const disk = new Disk()
   const garden = { address: '/srv/garden.db', timeout: '1m', timout: '1m' }
-  disk.save(JSON.stringify({ version: 1, stores: { garden }, tokens: {}, output: 'json', outputs: 'json' }))
+  disk.save(
+    JSON.stringify({ version: 1, stores: { garden }, tokens: {}, output: 'json', outputs: 'json' }),
+  )
   const message = `${disk.file} has settings that this version ignores: outputs, stores.garden.timout`
-  const finding = { check: 'settings', state: 'warning', message, hint: 'Check how they are written' }
+  const finding = {
+    check: 'settings',
+    state: 'warning',
+    message,
+    hint: 'Check how they are written',
+  }
   expect((await disk.examine()).findings).toContainEqual(finding)
 })
 
 test('a variable that is wrong fails the check of the settings, also where no store of this run needs it', async () => {
   const { code, out } = await new Disk({}).run('doctor', { env: { PLANTS_ALLOW_HTTP: 'maybe' } })
   const message = 'PLANTS_ALLOW_HTTP must be true or false, but was "maybe"'
-  expect([code, findingsOf(out).at(-1)]).toEqual([1, { check: 'settings', state: 'failed', message }])
+  expect([code, findingsOf(out).at(-1)]).toEqual([
+    1,
+    { check: 'settings', state: 'failed', message },
+  ])
 })
 
 test.each<[string, Record<string, unknown>, Record<string, unknown>, Record<string, string>?]>([
   ['a ca-cert that is not there', { 'ca-cert': '/nonexistent/ca.pem' }, {}],
   ['an empty token command', {}, { 'token-command': '' }],
   ['PLANTS_ALLOW_HTTP', {}, {}, { PLANTS_ALLOW_HTTP: 'maybe' }],
-])('a wrong setting about trust keeps the token from the store: %s', async (_, saved, ofStore, env = {}) => {
-  const service = await Hostile.listen({ posts: [accepts] })
-  const user = new Disk({ ...saved, ...teamAt(service.url, ofStore) })
-  const { out } = await user.run('doctor --store team', { env })
-  const check = expect.stringMatching(/^(settings|store team)$/)
-  expect(findingsOf(out)).toContainEqual(expect.objectContaining({ check, state: 'failed' }))
-  expect(service.connections).toBe(0)
-})
+])(
+  'a wrong setting about trust keeps the token from the store: %s',
+  async (_, saved, ofStore, env = {}) => {
+    const service = await Hostile.listen({ posts: [accepts] })
+    const user = new Disk({ ...saved, ...teamAt(service.url, ofStore) })
+    const { out } = await user.run('doctor --store team', { env })
+    const check = expect.stringMatching(/^(settings|store team)$/)
+    expect(findingsOf(out)).toContainEqual(expect.objectContaining({ check, state: 'failed' }))
+    expect(service.connections).toBe(0)
+  },
+)
 
 test('a store in a file fails with what a create fails with', async () => {
   const disk = await Disk.build()
@@ -107,7 +138,17 @@ test('a store in a file fails with what a create fails with', async () => {
   cpSync(disk.store, cut)
   truncateSync(cut, 5000)
   for (const path of [cut, temporaryFolder()]) {
-    const create = ['create', '--id', '1', '--name', 'Fern', '--store', `sqlite:${path}`, '--output', 'json']
+    const create = [
+      'create',
+      '--id',
+      '1',
+      '--name',
+      'Fern',
+      '--store',
+      `sqlite:${path}`,
+      '--output',
+      'json',
+    ]
     const { message, hint } = JSON.parse((await disk.run(create)).err)
     const { ill } = await disk.examine(`--store sqlite:${path}`)
     expect(ill).toEqual([{ check: `store ${path}`, state: 'failed', message, hint }])
@@ -145,9 +186,15 @@ describe('a store behind HTTP', () => {
 
   test('is not asked, if its token command would run for a store that is not that of this run', async () => {
     const service = await Hostile.listen({ posts: [accepts] })
-    const disk = await Disk.build(teamAt(service.url, { 'token-command': 'touch ran; echo t0ken' }, ''))
+    const disk = await Disk.build(
+      teamAt(service.url, { 'token-command': 'touch ran; echo t0ken' }, ''),
+    )
     const message = `${service.url}: not checked, because its token command may prompt. Check it with: plants doctor --store team`
-    expect((await disk.examine()).findings).toContainEqual({ check: 'store team', state: 'ok', message })
+    expect((await disk.examine()).findings).toContainEqual({
+      check: 'store team',
+      state: 'ok',
+      message,
+    })
     expect([disk.has('ran'), service.connections]).toEqual([false, 0])
   })
 
@@ -157,11 +204,16 @@ describe('a store behind HTTP', () => {
     const disk = await Disk.build({
       store: 'own',
       stores: { own: { address: own }, saved: { address: saved }, none: { address: none } },
-      tokens: { [saved]: { savedAt, token: 'saved-t0ken' }, [own]: { savedAt, token: 'own-t0ken' } },
+      tokens: {
+        [saved]: { savedAt, token: 'saved-t0ken' },
+        [own]: { savedAt, token: 'own-t0ken' },
+      },
     })
     const sent = () => services.map(({ posts }) => posts.at(-1)?.headers['authorization'])
     const env = { PLANTS_TOKEN: 'of-variable' }
-    expect((await disk.examine('', env)).ill).toMatchObject([{ check: 'store none', state: 'warning' }])
+    expect((await disk.examine('', env)).ill).toMatchObject([
+      { check: 'store none', state: 'warning' },
+    ])
     expect(sent()).toEqual(['Bearer of-variable', 'Bearer saved-t0ken', undefined])
     expect((await disk.examine('--store none', env)).ill).toEqual([])
     expect(sent()).toEqual(['Bearer own-t0ken', 'Bearer saved-t0ken', 'Bearer of-variable'])
@@ -171,7 +223,11 @@ describe('a store behind HTTP', () => {
 test('a store that is not there yet is well, and is not made', async () => {
   const disk = new Disk()
   const message = `${disk.store} (not created yet)`
-  expect((await disk.examine()).findings).toContainEqual({ check: 'store local', state: 'ok', message })
+  expect((await disk.examine()).findings).toContainEqual({
+    check: 'store local',
+    state: 'ok',
+    message,
+  })
   expect(readdirSync(disk.home)).toEqual([])
 })
 

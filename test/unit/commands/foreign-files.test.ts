@@ -14,19 +14,25 @@ async function userWithLink(): Promise<World> {
   return user
 }
 
-test.skipIf(process.getuid?.() !== 0)('a file of another user is not written to, by a link (needs root)', async () => {
-  const user = await userWithLink()
-  user.write('new', '')
-  chownSync(join(user.home, 'new'), 1234, 1234)
-  const why = `${user.home}/shared/link.ndjson belongs to another user (uid 1234)`
-  expect(await user.run('export shared/link.ndjson')).toEqual(refusal(why, 'Choose another file'))
-  expect([user.read('new'), statSync(join(user.home, 'new')).uid]).toEqual(['', 1234])
-})
+test.skipIf(process.getuid?.() !== 0)(
+  'a file of another user is not written to, by a link (needs root)',
+  async () => {
+    const user = await userWithLink()
+    user.write('new', '')
+    chownSync(join(user.home, 'new'), 1234, 1234)
+    const why = `${user.home}/shared/link.ndjson belongs to another user (uid 1234)`
+    expect(await user.run('export shared/link.ndjson')).toEqual(refusal(why, 'Choose another file'))
+    expect([user.read('new'), statSync(join(user.home, 'new')).uid]).toEqual(['', 1234])
+  },
+)
 
-test.skipIf(isWindows)('a link of this user stays one, and its target is written (needs links)', async () => {
-  const user = await userWithLink()
-  await user.run('export shared/link.ndjson')
-  expect([readlinkSync(join(user.home, 'shared/link.ndjson')), user.read('new')]).toEqual([
-    ...['../new', '{"id":1,"name":"Fern"}\n'],
-  ])
-})
+test.skipIf(isWindows)(
+  'a link of this user stays one, and its target is written (needs links)',
+  async () => {
+    const user = await userWithLink()
+    await user.run('export shared/link.ndjson')
+    expect([readlinkSync(join(user.home, 'shared/link.ndjson')), user.read('new')]).toEqual([
+      ...['../new', '{"id":1,"name":"Fern"}\n'],
+    ])
+  },
+)

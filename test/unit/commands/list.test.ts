@@ -21,20 +21,31 @@ beforeEach(() => {
 
 /** Creates plants, with ids from 1 on unless they have others. */
 async function plant(...plants: object[]): Promise<void> {
-  const stdin = plants.map((fields, index) => JSON.stringify({ id: index + 1, ...fields })).join('\n')
+  const stdin = plants
+    .map((fields, index) => JSON.stringify({ id: index + 1, ...fields }))
+    .join('\n')
   expect(await user.run('import --if-exists update', { stdin })).toMatchObject({ code: 0 })
 }
 
 describe('a table', () => {
   test('is aligned, also if its first page holds a single plant', async () => {
-    await plant(...Array.from({ length: 10_000 }, (_, index) => ({ id: index + 100, name: `Plant ${index + 100}` })))
-    expect((await user.run(['list', '--no-color', '--search', 'Plant 999', '--limit', '3'], onTerminal)).out).toBe(
-      '  ID  NAME        TAG\n 999  Plant 999\n9990  Plant 9990\n9991  Plant 9991\n',
+    await plant(
+      ...Array.from({ length: 10_000 }, (_, index) => ({
+        id: index + 100,
+        name: `Plant ${index + 100}`,
+      })),
     )
+    expect(
+      (await user.run(['list', '--no-color', '--search', 'Plant 999', '--limit', '3'], onTerminal))
+        .out,
+    ).toBe('  ID  NAME        TAG\n 999  Plant 999\n9990  Plant 9990\n9991  Plant 9991\n')
   })
 
   test('has the widths of its first page, also where the names of a later one are short', async () => {
-    await plant({ name: 'A long name', tag: 'b' }, ...Array.from({ length: 2999 }, () => ({ name: 'Fern', tag: 'b' })))
+    await plant(
+      { name: 'A long name', tag: 'b' },
+      ...Array.from({ length: 2999 }, () => ({ name: 'Fern', tag: 'b' })),
+    )
     const lines = (await user.run('list --output text')).out.trimEnd().split('\n')
     expect([lines[0], lines.at(-1)]).toEqual(['  ID  NAME         TAG', '3000  Fern         b'])
   })
@@ -50,8 +61,12 @@ describe('a table', () => {
   })
 
   test('cuts what does not fit the terminal, but never an id', async () => {
-    await plant({ name: '羊'.repeat(30), tag: 'short' }, { name: 'Fern', tag: `${'long '.repeat(20)}tag` })
-    const out = 'ID  NAME              TAG\n 1  羊羊羊羊羊羊羊…   short\n 2  Fern              long long long …\n'
+    await plant(
+      { name: '羊'.repeat(30), tag: 'short' },
+      { name: 'Fern', tag: `${'long '.repeat(20)}tag` },
+    )
+    const out =
+      'ID  NAME              TAG\n 1  羊羊羊羊羊羊羊…   short\n 2  Fern              long long long …\n'
     expect((await user.run('list --no-color', { ...onTerminal, columns: 38 })).out).toBe(out)
     expect((await user.run('list --output text')).out).toContain(`${'long '.repeat(20)}tag`)
   })
@@ -65,7 +80,8 @@ test('a list escapes what could drive a terminal, in every format', async () => 
 
 test('a list is escaped if stdout is a terminal, whatever stderr is', async () => {
   await plant({ name: '\u001b[31m' })
-  const print = async (terminal: 'stdout' | 'stderr') => (await user.run('list -o csv', { terminals: [terminal] })).out
+  const print = async (terminal: 'stdout' | 'stderr') =>
+    (await user.run('list -o csv', { terminals: [terminal] })).out
   expect([await print('stdout'), await print('stderr')]).toEqual([
     'id,name,tag\n1,\\u{1b}[31m,\n',
     'id,name,tag\n1,\u001b[31m,\n',
@@ -76,12 +92,22 @@ test('--search takes at most 200 characters', async () => {
   await plant({ name: 'Fern' })
   expect(await user.run(['list', '--search', '🌿'.repeat(200)])).toEqual(printed(''))
   const message = '--search must have at most 200 characters, but has 201'
-  expect(await user.run(['count', '--search', 'x'.repeat(201)])).toEqual(refusal(message, 'Search for a part of it'))
+  expect(await user.run(['count', '--search', 'x'.repeat(201)])).toEqual(
+    refusal(message, 'Search for a part of it'),
+  )
 })
 
 describe('a store that is missing', () => {
   const hint = 'Check the address. plants create creates a missing store'
-  const readers = ['list', 'count', 'get 1', 'delete 1 --yes', 'delete --tag x --yes', 'export', 'backup x.bak']
+  const readers = [
+    'list',
+    'count',
+    'get 1',
+    'delete 1 --yes',
+    'delete --tag x --yes',
+    'export',
+    'backup x.bak',
+  ]
 
   test.each([...readers, 'update 1 --no-tag', 'tokens list'])(
     'is an error of %s, if it was named, also where a file is empty',
@@ -114,8 +140,18 @@ describe('ids on stdin', () => {
   )
 
   test.each([
-    ['cut inside a character', Buffer.from('1\n\xc3', 'latin1'), 'Stdin is not UTF-8', 'Convert it'],
-    ['without an end', Buffer.alloc(7_000_000, '1'), 'A line of stdin is too long for a plant', 'Pipe ids'],
+    [
+      'cut inside a character',
+      Buffer.from('1\n\xc3', 'latin1'),
+      'Stdin is not UTF-8',
+      'Convert it',
+    ],
+    [
+      'without an end',
+      Buffer.alloc(7_000_000, '1'),
+      'A line of stdin is too long for a plant',
+      'Pipe ids',
+    ],
     [
       'too many',
       '1\n'.repeat(1_000_001),
@@ -141,7 +177,11 @@ describe('ids on stdin', () => {
 test('delete takes thousands with a tag', async () => {
   await plant(...Array.from({ length: 2500 }, () => ({ name: 'Fern', tag: 'many' })))
   const { code, out, err } = await user.run('delete --tag many --yes')
-  expect([code, out.split('\n').length - 1, err]).toEqual([0, 2500, 'plants: Deleted 2,500 plants\n'])
+  expect([code, out.split('\n').length - 1, err]).toEqual([
+    0,
+    2500,
+    'plants: Deleted 2,500 plants\n',
+  ])
 })
 
 test.each([
@@ -184,7 +224,9 @@ describe('a tag that no plant has', () => {
 
   test('is looked for in one more request of a service, on a terminal alone', async () => {
     const nothing = json(200, [])
-    const found = json(200, [{ id: 1, name: 'Fern', tag: 'Kräuter' }], { Link: '</plants?after=1>; rel="next"' })
+    const found = json(200, [{ id: 1, name: 'Fern', tag: 'Kräuter' }], {
+      Link: '</plants?after=1>; rel="next"',
+    })
     const list = async (options: RunOptions, second = found) => {
       const service = await Hostile.listen({ others: { 'GET /plants': [nothing, second] } })
       const world = { ...options, env: { PLANTS_TOKEN: token } }

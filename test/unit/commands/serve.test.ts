@@ -39,7 +39,10 @@ test.runIf(hasOpenssl)(
   async () => {
     const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
     const refused = (why: string) =>
-      refusal(`The key ${keyPath} ${why}`, 'Use a key of your own, which only you can change: chmod 600')
+      refusal(
+        `The key ${keyPath} ${why}`,
+        'Use a key of your own, which only you can change: chmod 600',
+      )
     const args = ['--tls-cert', path, '--tls-key', keyPath]
     chmodSync(keyPath, 0o640)
     const warning = `Other users can read the file ${keyPath} of --tls-key. Fix it with: chmod 600 ${keyPath}`
@@ -58,14 +61,20 @@ describe('a store that does not exist', () => {
 
   test('is neither served nor created without a token', async () => {
     const options: RunOptions = { env: { NO_COLOR: '1' } }
-    const missing = refusal(`There is no store at ${join(user.home, 'a.db')}`, `${hint} --store a.db`, 4)
+    const missing = refusal(
+      `There is no store at ${join(user.home, 'a.db')}`,
+      `${hint} --store a.db`,
+      4,
+    )
     expect(await serve(['--store', 'a.db'], options)).toEqual(missing)
     expect(await serve([], options)).toEqual(refusal(`There is no store at ${user.store}`, hint, 4))
     expect(readdirSync(user.home)).toEqual([])
   })
 
   test('is created for tokens from elsewhere, and the log says so once', async () => {
-    const errors = [await serve(['--store', 'a.db']), await serve(['--store', 'a.db'])].map(({ err }) => err)
+    const errors = [await serve(['--store', 'a.db']), await serve(['--store', 'a.db'])].map(
+      ({ err }) => err,
+    )
     expect(errors.map((err) => err.includes('Created store'))).toEqual([true, false])
   })
 })
@@ -78,12 +87,22 @@ describe('a service does not start', () => {
     const { port } = server.address() as AddressInfo // as it listens at one
     const message = `Port ${port} of 127.0.0.1 is in use by another program`
     const hint = `Give another with ${flag}, or 0 for any free port`
-    expect(await failureOf([flag, `${port}`])).toEqual({ code: 4, error: 503, message, hint, retryable: true })
+    expect(await failureOf([flag, `${port}`])).toEqual({
+      code: 4,
+      error: 503,
+      message,
+      hint,
+      retryable: true,
+    })
   })
 
   test.skipIf(isWindows)('at a socket that cannot be there (needs Unix sockets)', async () => {
     const message = expect.stringContaining(`${user.home}/none`)
-    expect(await failureOf(['--socket', `${user.home}/none/socket`])).toMatchObject({ code: 2, error: 400, message })
+    expect(await failureOf(['--socket', `${user.home}/none/socket`])).toMatchObject({
+      code: 2,
+      error: 400,
+      message,
+    })
   })
 
   test.skipIf(isWindows)('in the place of a file (needs Unix sockets)', async () => {
@@ -93,22 +112,25 @@ describe('a service does not start', () => {
     expect(user.read('file')).toBe('precious')
   })
 
-  test.skipIf(process.platform === 'win32')('at a socket of a service that is too busy to accept', async () => {
-    const path = `${user.home}/socket`
-    const listen = `require('node:net').createServer().listen({ path: workerData, backlog: 1 }, () => {
+  test.skipIf(process.platform === 'win32')(
+    'at a socket of a service that is too busy to accept',
+    async () => {
+      const path = `${user.home}/socket`
+      const listen = `require('node:net').createServer().listen({ path: workerData, backlog: 1 }, () => {
       parentPort.postMessage('listening')
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
     })`
-    const code = `const { parentPort, workerData } = require('node:worker_threads'); ${listen}`
-    const service = new Worker(code, { eval: true, workerData: path })
-    onTestFinished(async () => void (await service.terminate()))
-    await once(service, 'message')
-    const waiting = Array.from({ length: 4 }, () => connect(path).on('error', () => undefined))
-    onTestFinished(() => waiting.forEach((socket) => void socket.destroy()))
-    const message = `${path} is in use by another program`
-    expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, message })
-    expect(existsSync(path)).toBe(true)
-  })
+      const code = `const { parentPort, workerData } = require('node:worker_threads'); ${listen}`
+      const service = new Worker(code, { eval: true, workerData: path })
+      onTestFinished(async () => void (await service.terminate()))
+      await once(service, 'message')
+      const waiting = Array.from({ length: 4 }, () => connect(path).on('error', () => undefined))
+      onTestFinished(() => waiting.forEach((socket) => void socket.destroy()))
+      const message = `${path} is in use by another program`
+      expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, message })
+      expect(existsSync(path)).toBe(true)
+    },
+  )
 
   test('without a valid token, and without a terminal', async () => {
     await user.run('create --id 1 --name Fern')
@@ -119,7 +141,8 @@ describe('a service does not start', () => {
 
   test.runIf(hasOpenssl)('without the key of its certificate (needs openssl)', async () => {
     const [one, two] = [certificate({ names: ['DNS:one'] }), certificate({ names: ['DNS:two'] })]
-    const codeWith = async (...key: string[]) => (await serve(['--tls-cert', one.path, ...key])).code
+    const codeWith = async (...key: string[]) =>
+      (await serve(['--tls-cert', one.path, ...key])).code
     for (const key of [[], ['--tls-key', two.keyPath], ['--tls-key', '/nonexistent/key.pem']])
       expect(await codeWith(...key)).toBe(2)
     expect(await codeWith('--tls-key', one.keyPath)).toBe(0)
@@ -149,12 +172,23 @@ test.skipIf(isWindows)('the address is escaped on a terminal (needs Unix sockets
 test.each([
   [[], '127.0.0.1', []],
   [['--admin-host', '127.0.0.2'], '127.0.0.2', []],
-  [['--admin-host', '0.0.0.0'], '127.0.0.1', ['Other machines can reach the admin port, which needs no token']],
-])('the admin port is on this machine alone, without --admin-host: %j', async (args, host, warnings) => {
-  const { code, err } = await serve(['--admin-port', '0', ...args])
-  const { admin } = objectsOf(err).find(({ msg }) => msg === 'listening') ?? {}
-  expect([code, new URL(`${admin}`).hostname, messagesIn(err, 'warn')]).toEqual([0, host, warnings])
-})
+  [
+    ['--admin-host', '0.0.0.0'],
+    '127.0.0.1',
+    ['Other machines can reach the admin port, which needs no token'],
+  ],
+])(
+  'the admin port is on this machine alone, without --admin-host: %j',
+  async (args, host, warnings) => {
+    const { code, err } = await serve(['--admin-port', '0', ...args])
+    const { admin } = objectsOf(err).find(({ msg }) => msg === 'listening') ?? {}
+    expect([code, new URL(`${admin}`).hostname, messagesIn(err, 'warn')]).toEqual([
+      0,
+      host,
+      warnings,
+    ])
+  },
+)
 
 test('the log is text on a terminal, and otherwise JSON', async () => {
   const address = expect.any(String)
@@ -177,7 +211,10 @@ describe('on a terminal, the address is shown once, with what to try', () => {
     [['--allow', 'read'], 'curl -H "Authorization: Bearer TOKEN" http://127.0.0.1:PORT/plants'],
     [['--allow', 'create'], 'curl http://127.0.0.1:PORT/openapi.json'],
     [[], 'curl http://127.0.0.1:PORT/openapi.json'],
-    [['--socket', 's', '--base-path', '/v1'], 'curl --unix-socket HOME/s http://localhost/v1/openapi.json'],
+    [
+      ['--socket', 's', '--base-path', '/v1'],
+      'curl --unix-socket HOME/s http://localhost/v1/openapi.json',
+    ],
   ])('with %j', async (args, command) => {
     const lines = `Try: ${command.replace('HOME', user.home)}\n${stop}`
     expect(await shown(args)).toEqual({ out: '', addresses: ['address='], lines })
@@ -205,7 +242,12 @@ test('tokens create warns of other valid tokens with its note', async () => {
 test('tokens create prints all about the token as JSON', async () => {
   const { out } = await user.run('tokens create --note laptop --expires 12h --output json')
   const { createdAt, expiresAt, ...token } = JSON.parse(out)
-  expect(token).toEqual({ id: 1, note: 'laptop', rights: ['create', 'read'], token: expect.stringMatching(/^plants_/) })
+  expect(token).toEqual({
+    id: 1,
+    note: 'laptop',
+    rights: ['create', 'read'],
+    token: expect.stringMatching(/^plants_/),
+  })
   expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(12 * 3_600_000)
 })
 
@@ -235,7 +277,9 @@ test('no token is created on a terminal when the port, or that of the admin, is 
     ['--port', `--port ${port}`],
     ['--admin-port', `--port 0 --admin-port ${port}`],
   ]) {
-    const result = await user.run(`serve ${args} --no-color`, { terminals: ['stdin', 'stdout', 'stderr'] })
+    const result = await user.run(`serve ${args} --no-color`, {
+      terminals: ['stdin', 'stdout', 'stderr'],
+    })
     expect(result).toEqual(refusal(message, `Give another with ${flag}, or 0 for any free port`, 4))
   }
   expect(await user.run('tokens list')).toMatchObject({ code: 0, out: '' })

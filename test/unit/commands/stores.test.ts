@@ -22,13 +22,18 @@ function gardener(settings: object = {}): World {
 describe('an address', () => {
   const addresses =
     'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
-  const noScheme = 'The address of a service begins with http:// or https://, such as http://localhost:4010'
+  const noScheme =
+    'The address of a service begins with http:// or https://, such as http://localhost:4010'
   const longer = expect.stringContaining('has a socket path that is longer')
   const nul = expect.stringContaining('contains U+0000')
 
   const sockets: [why: unknown, text: string, hint: string][] = [
     ['does not name a socket', 'unix:', 'For example: unix:/run/plants.sock'],
-    ['has a socket path that contains ":/", where a base path would begin', 'unix:sub/b.sock', 'Give it another path'],
+    [
+      'has a socket path that contains ":/", where a base path would begin',
+      'unix:sub/b.sock',
+      'Give it another path',
+    ],
     [longer, `unix:/${'x'.repeat(200)}`, 'Sockets need shorter ones'],
   ]
 
@@ -61,19 +66,33 @@ describe('an address', () => {
       ['--address', ['stores', 'set', 'team', `--address=${text}`]],
     ]
     for (const [source, words, env = {}] of lines) {
-      const { code, out, err } = await user.run([...words, '--output', 'json'], { env, cwd: `${user.home}/a:` })
+      const { code, out, err } = await user.run([...words, '--output', 'json'], {
+        env,
+        cwd: `${user.home}/a:`,
+      })
       const message = typeof why === 'string' ? `${source} ${why}` : why
-      expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
+      expect({ code, out, ...JSON.parse(err) }).toEqual({
+        code: 2,
+        out: '',
+        error: 400,
+        message,
+        hint,
+      })
       expect(err).toContain(`"${source} `)
     }
-    expect({ saved: user.saved, hasData: user.has('data') }).toEqual({ saved: gardener().saved, hasData: false })
+    expect({ saved: user.saved, hasData: user.has('data') }).toEqual({
+      saved: gardener().saved,
+      hasData: false,
+    })
   })
 })
 
 describe('the name of a store', () => {
   test.each(['1-2_b', 'x'.repeat(64), 'constructor'])('may be %s', async (name) => {
     const user = new World()
-    expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(answer({ name, address: resolve('/mine.db') }))
+    expect(await user.run(['stores', 'add', name, '/mine.db'])).toEqual(
+      answer({ name, address: resolve('/mine.db') }),
+    )
     expect(await user.run(['stores', 'use', name])).toEqual(answer({ name: 'store', value: name }))
     expect(objectsOf((await user.run('stores list')).out)[1]).toEqual({
       name,
@@ -85,7 +104,8 @@ describe('the name of a store', () => {
   })
 
   test('has only letters, digits, "-" and "_"', async () => {
-    const hint = 'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
+    const hint =
+      'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
     const user = new World()
     for (const name of ['', '__proto__', '-team', 'x'.repeat(65), 'té', 'a.b', 'a\n'])
       expect(await user.run(['stores', 'add', '--', name, '/mine.db'])).toEqual(
@@ -101,14 +121,28 @@ test('stores set changes and removes what is saved with a store, and nothing els
   expect(await user.run('stores set garden --address /other.db --timeout 1m')).toEqual(
     answer({ name: 'garden', ...changed }),
   )
-  expect(await user.run('stores set team --no-timeout --output text')).toEqual(printed('Changed the store team\n'))
-  expect(user.saved).toEqual({ version: 1, output: 'json', stores: { team: { address: team }, garden: changed } })
+  expect(await user.run('stores set team --no-timeout --output text')).toEqual(
+    printed('Changed the store team\n'),
+  )
+  expect(user.saved).toEqual({
+    version: 1,
+    output: 'json',
+    stores: { team: { address: team }, garden: changed },
+  })
 })
 
 describe('stores list', () => {
   test('is a table on a terminal', async () => {
     const user = gardener({ store: 'team' })
-    await user.run(['stores', 'add', '10', team, '--allow-http', '--token-command', 'pass \u001b[31m'])
+    await user.run([
+      'stores',
+      'add',
+      '10',
+      team,
+      '--allow-http',
+      '--token-command',
+      'pass \u001b[31m',
+    ])
     const { out } = await user.run('stores list', onTerminal)
     const local = user.store
     const cell = (text: string) => text.padEnd(Math.max(local.length, team.length))
@@ -124,16 +158,26 @@ describe('stores list', () => {
 
   test('leaves out a name in the file that none can have, which can be removed', async () => {
     const user = new World()
-    const saved = { 'my store': { address: garden }, '\u001b[2J': { address: garden }, local: { address: garden } }
+    const saved = {
+      'my store': { address: garden },
+      '\u001b[2J': { address: garden },
+      local: { address: garden },
+    }
     user.save({ stores: { ...saved, team: { address: team, name: 'x', inUse: true } } })
     const local = { name: 'local', address: user.store, inUse: true }
-    expect(await user.run('stores list')).toEqual(answer(local, { name: 'team', address: team, inUse: false }))
+    expect(await user.run('stores list')).toEqual(
+      answer(local, { name: 'team', address: team, inUse: false }),
+    )
     for (const command of ['stores list', 'config list'])
       expect((await user.run(command, onTerminal)).out).not.toContain('\u001b[2J')
     expect((await user.run(['stores', 'remove', '\u001b[2J'], onTerminal)).out).toMatch(
       /^Removed the store \\u\{1b\}\[2J\. /,
     )
-    expect(Object.keys((user.saved as { stores: object }).stores)).toEqual(['my store', 'local', 'team'])
+    expect(Object.keys((user.saved as { stores: object }).stores)).toEqual([
+      'my store',
+      'local',
+      'team',
+    ])
   })
 })
 
@@ -146,19 +190,31 @@ test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', a
   expect(await user.run('stores set team --ca-cert ca.pem')).toEqual(answer(saved))
 })
 
-test.each(['colour', '__proto__', 'stores.team'])('%j is no setting for all stores, for each command', async (name) => {
-  const user = gardener()
-  const rejected = (rest = '') =>
-    refusal(`There is no setting "${name}"`, `The settings are: store, output, timeout, ca-cert${rest}`)
-  expect(await user.run(`config get ${name}`)).toEqual(rejected(', allow-http, token-command'))
-  for (const line of [`set ${name} 1m`, `unset ${name}`]) expect(await user.run(`config ${line}`)).toEqual(rejected())
-  expect(user.saved).toEqual({ version: 1, stores })
-})
+test.each(['colour', '__proto__', 'stores.team'])(
+  '%j is no setting for all stores, for each command',
+  async (name) => {
+    const user = gardener()
+    const rejected = (rest = '') =>
+      refusal(
+        `There is no setting "${name}"`,
+        `The settings are: store, output, timeout, ca-cert${rest}`,
+      )
+    expect(await user.run(`config get ${name}`)).toEqual(rejected(', allow-http, token-command'))
+    for (const line of [`set ${name} 1m`, `unset ${name}`])
+      expect(await user.run(`config ${line}`)).toEqual(rejected())
+    expect(user.saved).toEqual({ version: 1, stores })
+  },
+)
 
 test('a token for the new address of a store is not warned of', async () => {
   const user = gardener({ tokens: { [team]: { token: 's3cret', savedAt: '' } } })
-  await user.run('auth login --store http://127.0.0.1:4011 --from-stdin', { stdin: 's3cret-of-another' })
-  expect(await user.run('stores set team --address http://127.0.0.1:4011')).toMatchObject({ code: 0, err: '' })
+  await user.run('auth login --store http://127.0.0.1:4011 --from-stdin', {
+    stdin: 's3cret-of-another',
+  })
+  expect(await user.run('stores set team --address http://127.0.0.1:4011')).toMatchObject({
+    code: 0,
+    err: '',
+  })
 })
 
 test('config path works where the file is broken', async () => {

@@ -18,7 +18,10 @@ describe('while another process holds the lock', () => {
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
     const { code, err } = await user.run('config set output json --timeout 50ms --output json')
     const message = `Another process held ${user.file}.lock for 0.05 s`
-    expect([code, JSON.parse(err)]).toEqual([4, { error: 503, message, hint: expect.any(String), retryable: true }])
+    expect([code, JSON.parse(err)]).toEqual([
+      4,
+      { error: 503, message, hint: expect.any(String), retryable: true },
+    ])
     expect(user.saved).toEqual({ version: 1, timeout: '7s' })
     await release()
     expect((await user.run('config set output json')).code).toBe(0)
@@ -30,7 +33,8 @@ describe('a settings file that is a link', () => {
     'stays one, also by another link, and its target is created and changed (needs links)',
     async () => {
       const user = new World()
-      for (const folder of [user.config, join(user.home, 'dotfiles')]) mkdirSync(folder, { mode: 0o700 })
+      for (const folder of [user.config, join(user.home, 'dotfiles')])
+        mkdirSync(folder, { mode: 0o700 })
       symlinkSync('step', user.file)
       symlinkSync('../dotfiles/plants.json', join(user.config, 'step'))
       expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
@@ -41,21 +45,27 @@ describe('a settings file that is a link', () => {
         expect([lstatSync(target).isFile(), modeOf(target)]).toEqual([true, '600'])
       }
       expect(readlinkSync(user.file)).toBe('step')
-      expect([user.config, join(user.home, 'dotfiles')].flatMap((folder) => readdirSync(folder))).toEqual([
-        ...['settings.json', 'step', 'plants.json', 'plants.json.lock'],
-      ])
+      expect(
+        [user.config, join(user.home, 'dotfiles')].flatMap((folder) => readdirSync(folder)),
+      ).toEqual([...['settings.json', 'step', 'plants.json', 'plants.json.lock']])
     },
   )
 
-  test.skipIf(isWindows)('to a folder that does not exist stays, and nothing is saved (needs links)', async () => {
-    const user = new World()
-    mkdirSync(user.config)
-    symlinkSync('../gone/plants.json', user.file)
-    expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
-    const { code, err } = await user.run('config set timeout 1m')
-    expect([code, err]).toEqual([74, expect.stringMatching(/could not be changed: their directory, or the directory/)])
-    expect(readlinkSync(user.file)).toBe('../gone/plants.json')
-  })
+  test.skipIf(isWindows)(
+    'to a folder that does not exist stays, and nothing is saved (needs links)',
+    async () => {
+      const user = new World()
+      mkdirSync(user.config)
+      symlinkSync('../gone/plants.json', user.file)
+      expect(await user.run('config get timeout')).toEqual(printed('30s\n'))
+      const { code, err } = await user.run('config set timeout 1m')
+      expect([code, err]).toEqual([
+        74,
+        expect.stringMatching(/could not be changed: their directory, or the directory/),
+      ])
+      expect(readlinkSync(user.file)).toBe('../gone/plants.json')
+    },
+  )
 })
 
 describe('unknown keys stay', () => {
@@ -67,8 +77,14 @@ describe('unknown keys stay', () => {
   }
   const before = {
     ...{ version: 1, output: 'json', store: 'garden', ...own },
-    stores: { team: { address: team, timeout: '1m', ...own }, garden: { address: '/srv/garden.db', ...own } },
-    tokens: { [team]: { token, savedAt, ...own }, 'https://other.example.com': { token, savedAt, ...own } },
+    stores: {
+      team: { address: team, timeout: '1m', ...own },
+      garden: { address: '/srv/garden.db', ...own },
+    },
+    tokens: {
+      [team]: { token, savedAt, ...own },
+      'https://other.example.com': { token, savedAt, ...own },
+    },
   }
 
   test.each<[string, (saved: typeof before) => unknown]>([
@@ -76,7 +92,10 @@ describe('unknown keys stay', () => {
     ['stores set team --timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
     [
       'stores remove team',
-      (saved) => [Reflect.deleteProperty(saved.stores, 'team'), Reflect.deleteProperty(saved.tokens, team)],
+      (saved) => [
+        Reflect.deleteProperty(saved.stores, 'team'),
+        Reflect.deleteProperty(saved.tokens, team),
+      ],
     ],
   ])('with %s', async (command, change) => {
     const user = new World(before)
@@ -88,19 +107,23 @@ describe('unknown keys stay', () => {
 
   test('with auth login', async () => {
     const user = new World(before)
-    const service = await Hostile.listen({ posts: [json(422, { error: 422, message: 'id is missing' })] })
-    expect((await user.run(`auth login --with-token --store ${service.url}`, { stdin: token })).code).toBe(0)
+    const service = await Hostile.listen({
+      posts: [json(422, { error: 422, message: 'id is missing' })],
+    })
+    expect(
+      (await user.run(`auth login --with-token --store ${service.url}`, { stdin: token })).code,
+    ).toBe(0)
     const tokens = { ...before.tokens, [service.url]: { token, savedAt: expect.any(String) } }
     expect(user.saved).toEqual({ ...before, tokens })
   })
 
-  test.each(['"__proto__":{"a":1}', '"tokens":{"https://a":{"token":"a","savedAt":"b","__proto__":{"a":1}}}'])(
-    'also %s',
-    async (text) => {
-      const user = new World()
-      user.save(`{"version":1,${text}}`)
-      expect((await user.run('config set timeout 3m')).code).toBe(0)
-      expect(readFileSync(user.file, 'utf8').replaceAll(/\s/g, '')).toContain(text)
-    },
-  )
+  test.each([
+    '"__proto__":{"a":1}',
+    '"tokens":{"https://a":{"token":"a","savedAt":"b","__proto__":{"a":1}}}',
+  ])('also %s', async (text) => {
+    const user = new World()
+    user.save(`{"version":1,${text}}`)
+    expect((await user.run('config set timeout 3m')).code).toBe(0)
+    expect(readFileSync(user.file, 'utf8').replaceAll(/\s/g, '')).toContain(text)
+  })
 })

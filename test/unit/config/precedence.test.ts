@@ -1,13 +1,19 @@
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
-import { defaultOf, type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
+import {
+  defaultOf,
+  type SettingName,
+  settingNames,
+  settingOf,
+} from '../../../src/config/setting-table.js'
 import { type Result, withUsual } from '../../helpers/run.js'
 import { World } from '../../helpers/world.js'
 
 type Source = SettingSource['source']
 
-const flagOf = (name: SettingName) => (settingOf(name).flags === undefined ? undefined : `--${name}`)
+const flagOf = (name: SettingName) =>
+  settingOf(name).flags === undefined ? undefined : `--${name}`
 
 /** Gives values to settings at their sources. Commands use the store `team`, unless the test is about `store`. */
 class Desk {
@@ -31,7 +37,10 @@ class Desk {
   }
 
   run(argv = ['create', '--id', '1', '--name', 'Fern']): Promise<Result> {
-    const others = ['one', 'two', 'three'].map((name) => [name, { address: join(this.user.home, `${name}.db`) }])
+    const others = ['one', 'two', 'three'].map((name) => [
+      name,
+      { address: join(this.user.home, `${name}.db`) },
+    ])
     this.user.save({ ...this.saved, stores: { team: this.team, ...Object.fromEntries(others) } })
     return this.user.run([...argv, ...this.flags], { env: this.env })
   }
@@ -39,22 +48,33 @@ class Desk {
   /** What messages call a source. */
   place(name: SettingName, source: Source): string {
     const { variable = '' } = settingOf(name)
-    const [saved, store] = ['', 'stores.team.'].map((prefix) => `${prefix}${name} in ${this.user.file}`)
+    const [saved, store] = ['', 'stores.team.'].map(
+      (prefix) => `${prefix}${name} in ${this.user.file}`,
+    )
     return { flag: flagOf(name), variable, store, saved, default: 'default' }[source] ?? ''
   }
 }
 
 /** What --verbose says of a setting, as text or as JSON. */
 function settingLine(name: SettingName, err: string): unknown {
-  const lines = err.split('\n').map((line) => (line.startsWith('{') ? JSON.parse(line).verbose : line))
+  const lines = err
+    .split('\n')
+    .map((line) => (line.startsWith('{') ? JSON.parse(line).verbose : line))
   return lines.find((line) => line?.startsWith(`* ${name} `))
 }
 
 /** All sources of a setting, the strongest first. */
 function sourcesOf(name: SettingName): Source[] {
   const { variable, scopes } = settingOf(name)
-  const has = { flag: flagOf(name), variable, store: scopes.includes('store'), saved: scopes.includes('user') }
-  return (['flag', 'variable', 'store', 'saved', 'default'] as const).filter((each) => each === 'default' || has[each])
+  const has = {
+    flag: flagOf(name),
+    variable,
+    store: scopes.includes('store'),
+    saved: scopes.includes('user'),
+  }
+  return (['flag', 'variable', 'store', 'saved', 'default'] as const).filter(
+    (each) => each === 'default' || has[each],
+  )
 }
 
 /** A value for each source. */
@@ -67,7 +87,9 @@ const values: Record<SettingName, string[]> = {
   'token-command': ['/bin/echo of-command'],
 }
 
-const sources = settingNames.flatMap((name) => sourcesOf(name).map((source, at) => ({ name, source, at })))
+const sources = settingNames.flatMap((name) =>
+  sourcesOf(name).map((source, at) => ({ name, source, at })),
+)
 const given = sources.filter(({ source }) => source !== 'default')
 
 test.each(sources)('$name goes by its $source, whatever is below', async ({ name, source, at }) => {
@@ -75,51 +97,71 @@ test.each(sources)('$name goes by its $source, whatever is below', async ({ name
   for (const [index, value] of values[name].entries())
     if (index >= at) desk.give(name, sourcesOf(name)[index] ?? 'default', value)
   const { err } = await desk.run(['list', '--verbose'])
-  expect(settingLine(name, err)).toBe(`* ${name} ${values[name][at] ?? defaultOf(name)} (${desk.place(name, source)})`)
+  expect(settingLine(name, err)).toBe(
+    `* ${name} ${values[name][at] ?? defaultOf(name)} (${desk.place(name, source)})`,
+  )
 })
 
-test.each(settingNames.filter((name) => settingOf(name).variable))('an empty variable is none for %s', async (name) => {
-  const desk = new Desk(name)
-  desk.give(name, 'variable', '')
-  const [, , below = 'default'] = sourcesOf(name)
-  const [, , value = ''] = values[name]
-  desk.give(name, below, value)
-  const { err } = await desk.run(['list', '--verbose'])
-  expect(settingLine(name, err)).toBe(`* ${name} ${value} (${desk.place(name, below)})`)
-})
+test.each(settingNames.filter((name) => settingOf(name).variable))(
+  'an empty variable is none for %s',
+  async (name) => {
+    const desk = new Desk(name)
+    desk.give(name, 'variable', '')
+    const [, , below = 'default'] = sourcesOf(name)
+    const [, , value = ''] = values[name]
+    desk.give(name, below, value)
+    const { err } = await desk.run(['list', '--verbose'])
+    expect(settingLine(name, err)).toBe(`* ${name} ${value} (${desk.place(name, below)})`)
+  },
+)
 
 /** A value that a setting cannot have, and the message, where PLACE is its source. */
 const invalid: Record<SettingName, [value: string, message: string]> = {
   store: ['nope', 'There is no store named "nope" (from PLACE)'],
   output: ['xml', 'PLACE must be one of text, json, ndjson, csv, tsv, but was "xml"'],
   timeout: ['soon', 'PLACE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
-  'ca-cert': ['/nonexistent/ca.pem', `Could not read ${resolve('/nonexistent/ca.pem')}: there is no such file`],
+  'ca-cert': [
+    '/nonexistent/ca.pem',
+    `Could not read ${resolve('/nonexistent/ca.pem')}: there is no such file`,
+  ],
   'allow-http': ['maybe', 'PLACE must be true or false, but was "maybe"'],
   'token-command': ['', 'PLACE is empty'],
 }
 const wrong = given.filter(({ name, source }) => name !== 'allow-http' || source === 'variable')
 
-test.each(wrong)('an invalid $name as $source is rejected with its source', async ({ name, source }) => {
-  const desk = new Desk(name)
-  desk.team['address'] = 'http://127.0.0.1:9'
-  if (name === 'token-command') delete desk.env['PLANTS_TOKEN']
-  const [value, message] = invalid[name]
-  desk.give(name, source, value)
-  const { code, out, err } = await desk.run()
-  const place = desk.place(name, source)
-  const [first, hint] = err.split('\n')
-  expect({ code, out, first }).toEqual({ code: 2, out: '', first: `plants: ${message.replace('PLACE', place)}` })
-  const from = source === 'flag' ? ` with ${place}` : `. This one came from ${place}`
-  if (name === 'ca-cert') expect(hint).toBe(`  Give a file of PEM certificates${from}`)
-  else if (source !== 'variable' || name !== 'allow-http') expect(hint).toMatch(/^ {2}\S/)
-})
+test.each(wrong)(
+  'an invalid $name as $source is rejected with its source',
+  async ({ name, source }) => {
+    const desk = new Desk(name)
+    desk.team['address'] = 'http://127.0.0.1:9'
+    if (name === 'token-command') delete desk.env['PLANTS_TOKEN']
+    const [value, message] = invalid[name]
+    desk.give(name, source, value)
+    const { code, out, err } = await desk.run()
+    const place = desk.place(name, source)
+    const [first, hint] = err.split('\n')
+    expect({ code, out, first }).toEqual({
+      code: 2,
+      out: '',
+      first: `plants: ${message.replace('PLACE', place)}`,
+    })
+    const from = source === 'flag' ? ` with ${place}` : `. This one came from ${place}`
+    if (name === 'ca-cert') expect(hint).toBe(`  Give a file of PEM certificates${from}`)
+    else if (source !== 'variable' || name !== 'allow-http') expect(hint).toMatch(/^ {2}\S/)
+  },
+)
 
-test.each(['flag', 'variable', 'saved'] as const)('output json as %s makes all errors JSON', async (source) => {
-  const desk = new Desk('store')
-  desk.give('output', source, 'json')
-  const [error, message, hint] = [expect.any(Number), expect.any(String), expect.any(String)]
-  for (const flags of [['--timeout', 'soon'], ['--nope']]) {
-    const { err } = await desk.run(withUsual({ '--id': '1', '--name': 'Fern' }, ['create', ...flags]))
-    expect(JSON.parse(err)).toEqual({ error, message, hint })
-  }
-})
+test.each(['flag', 'variable', 'saved'] as const)(
+  'output json as %s makes all errors JSON',
+  async (source) => {
+    const desk = new Desk('store')
+    desk.give('output', source, 'json')
+    const [error, message, hint] = [expect.any(Number), expect.any(String), expect.any(String)]
+    for (const flags of [['--timeout', 'soon'], ['--nope']]) {
+      const { err } = await desk.run(
+        withUsual({ '--id': '1', '--name': 'Fern' }, ['create', ...flags]),
+      )
+      expect(JSON.parse(err)).toEqual({ error, message, hint })
+    }
+  },
+)

@@ -9,10 +9,26 @@ const team = 'https://plants.example.com/v1'
 const token = 's3cret-Token'
 const savedAt = '2026-01-02T03:04:05.678Z'
 
-const reading = ['list', 'create --id 1 --name Fern', 'config list', 'config get timeout', 'stores list', 'auth status']
+const reading = [
+  'list',
+  'create --id 1 --name Fern',
+  'config list',
+  'config get timeout',
+  'stores list',
+  'auth status',
+]
 const changing = [
-  ...['config set timeout 1m', 'config unset timeout', 'stores add garden ./garden.db', 'stores use local'],
-  ...['stores remove team', `auth login --with-token --store ${team}`, `auth logout --store ${team}`],
+  ...[
+    'config set timeout 1m',
+    'config unset timeout',
+    'stores add garden ./garden.db',
+    'stores use local',
+  ],
+  ...[
+    'stores remove team',
+    `auth login --with-token --store ${team}`,
+    `auth logout --store ${team}`,
+  ],
 ]
 
 describe('a broken settings file is named, and stays as it is:', () => {
@@ -35,7 +51,10 @@ describe('a broken settings file is named, and stays as it is:', () => {
       `${invalid}stores.team.allow-http must be true or false; stores.team.token-command must be a string`,
     ],
     [settings({ tokens: { [token]: { token: 1, savedAt } } }), noString('tokens.***.token')],
-    [settings({ stores: { 'postgres://ann:s3cret@h/x': { address: 5 } } }), noString('stores.***.address')],
+    [
+      settings({ stores: { 'postgres://ann:s3cret@h/x': { address: 5 } } }),
+      noString('stores.***.address'),
+    ],
     [
       settings({ store: 1, stores: { a: {}, b: [] } }),
       `${noString('store')}; stores.a.address must be a string; stores.b must be an object`,
@@ -53,17 +72,27 @@ describe('a broken settings file is named, and stays as it is:', () => {
     for (const commands of [reading, changing]) {
       const command = commands[Number(at) % commands.length] // each with several files
       const { code, out, err } = await user.run(`${command} --output json`, { stdin: token })
-      expect({ command, code, out, ...JSON.parse(err) }).toEqual({ command, code: 2, out: '', ...error })
+      expect({ command, code, out, ...JSON.parse(err) }).toEqual({
+        command,
+        code: 2,
+        out: '',
+        ...error,
+      })
     }
     expect(readFileSync(user.file).equals(Buffer.from(content as string))).toBe(true)
-    expect(readdirSync(user.home, { recursive: true }).toSorted()).toEqual(['config', join('config', 'settings.json')])
+    expect(readdirSync(user.home, { recursive: true }).toSorted()).toEqual([
+      'config',
+      join('config', 'settings.json'),
+    ])
   })
 
   test('a directory', async () => {
     const user = new World()
     mkdirSync(user.file, { recursive: true })
     for (const command of ['config list', 'config set timeout 1m', 'list'])
-      expect(await user.run(command)).toEqual(refusal(`The settings in ${user.file} are a directory`, 'Move it away'))
+      expect(await user.run(command)).toEqual(
+        refusal(`The settings in ${user.file} are a directory`, 'Move it away'),
+      )
     expect(readdirSync(user.config, { recursive: true })).toEqual(['settings.json'])
   })
 })
@@ -77,7 +106,11 @@ test('a change that would make the file too large to be read again is rejected',
 
 describe.skipIf(process.platform === 'win32')('a settings file', () => {
   test.each([
-    ['610', '700', 'The settings in FILE are open to others (mode 610). Fix it with: chmod 600 FILE'],
+    [
+      '610',
+      '700',
+      'The settings in FILE are open to others (mode 610). Fix it with: chmod 600 FILE',
+    ],
     ['600', '777', ''],
   ])('of mode %s in a directory of mode %s: %s', async (mode = '', folderMode = '', text = '') => {
     const user = new World({ timeout: '7s' })
@@ -95,7 +128,11 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
     chmodSync(user.file, 0o602)
     const why = `The settings in ${user.file} are in a file that can be changed by others (mode 602)`
     const rejected = refusal(why, `Check what it contains, then run: chmod 600 ${user.file}`)
-    for (const command of ['config get timeout', 'create --id 1 --name Fern', 'config set timeout 8s'])
+    for (const command of [
+      'config get timeout',
+      'create --id 1 --name Fern',
+      'config set timeout 8s',
+    ])
       expect(await user.run(command)).toEqual(rejected)
     chmodSync(user.file, 0o600)
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
@@ -113,7 +150,10 @@ describe.skipIf(process.platform === 'win32')('a settings file', () => {
 })
 
 test.skipIf(isWindows)('a file of mode 400 is read, and not changed (needs modes)', async () => {
-  const user = new World({ timeout: '7s', stores: { team: { address: 'https://plants.example.com' } } })
+  const user = new World({
+    timeout: '7s',
+    stores: { team: { address: 'https://plants.example.com' } },
+  })
   const before = user.saved
   chmodSync(user.file, 0o400)
   const message = `The settings in ${user.file} could not be changed: the file is read-only`
@@ -128,8 +168,13 @@ test('settings with 200,000 nested lists are read, and not changed', async () =>
   const text = `{"version":1,"timeout":"7s","notes":${'['.repeat(200_000)}${']'.repeat(200_000)}}`
   user.save(text)
   expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
-  const rejected = refusal('The settings are nested too deeply to be written', 'Fix the settings file, or move it away')
+  const rejected = refusal(
+    'The settings are nested too deeply to be written',
+    'Fix the settings file, or move it away',
+  )
   expect(await user.run('config set timeout 3s')).toEqual(rejected)
   expect(readFileSync(user.file, 'utf8') === text).toBe(true)
-  expect(readdirSync(user.config).filter((name) => !name.includes('lock'))).toEqual(['settings.json'])
+  expect(readdirSync(user.config).filter((name) => !name.includes('lock'))).toEqual([
+    'settings.json',
+  ])
 })

@@ -4,10 +4,16 @@ import { check, fc } from '../../helpers/fast-check.js'
 
 const odd = fc.oneof(fc.constantFrom('a', '', true, false, null, 1, [], {}), fc.jsonValue())
 const settings = { timeout: odd, 'ca-cert': odd }
-const store = fc.record({ address: odd, 'allow-http': odd, 'token-command': odd, ...settings }, { requiredKeys: [] })
+const store = fc.record(
+  { address: odd, 'allow-http': odd, 'token-command': odd, ...settings },
+  { requiredKeys: [] },
+)
 const token = fc.record({ token: odd, savedAt: odd, later: odd }, { requiredKeys: [] })
 const entriesOf = (entry: fc.Arbitrary<unknown>) =>
-  fc.oneof({ weight: 4, arbitrary: fc.dictionary(fc.constantFrom('a', 'b'), fc.oneof(entry, odd)) }, odd)
+  fc.oneof(
+    { weight: 4, arbitrary: fc.dictionary(fc.constantFrom('a', 'b'), fc.oneof(entry, odd)) },
+    odd,
+  )
 const document = fc.record(
   {
     version: fc.oneof(fc.constant(1), odd),
@@ -45,7 +51,10 @@ test('a settings file of today opens', async () => {
     },
     tokens: {
       'https://plants.example.com/v1': { token: 's3cret', savedAt: '2026-01-02T03:04:05.678Z' },
-      'postgres://ann@db.example.com/garden': { token: 'passw0rd', savedAt: '2026-01-02T03:04:05.678Z' },
+      'postgres://ann@db.example.com/garden': {
+        token: 'passw0rd',
+        savedAt: '2026-01-02T03:04:05.678Z',
+      },
     },
     later: { deep: [null] },
   }

@@ -30,7 +30,10 @@ describe('a workflow', () => {
   test('has no right that it does not need', () => {
     const rights = [...workflows].flatMap(([name, text]) => {
       const { permissions, jobs } = parse(text) as Workflow
-      return [[name, permissions], ...Object.entries(jobs).map(([job, own]) => [`${name}: ${job}`, own.permissions])]
+      return [
+        [name, permissions],
+        ...Object.entries(jobs).map(([job, own]) => [`${name}: ${job}`, own.permissions]),
+      ]
     })
     expect(Object.fromEntries(rights)).toEqual({
       'ci.yml': { contents: 'read' },
@@ -53,12 +56,16 @@ describe('a workflow', () => {
   })
 
   test('installs packages without running their scripts', () => {
-    const installs = steps().flatMap(({ run = '' }) => run.match(/^npm (?:ci|i|install)\b.*/gm) ?? [])
+    const installs = steps().flatMap(
+      ({ run = '' }) => run.match(/^npm (?:ci|i|install)\b.*/gm) ?? [],
+    )
     expect(new Set(installs)).toEqual(new Set(['npm ci --ignore-scripts']))
   })
 
   test('runs npm scripts that there are, on each version of Node', () => {
-    const scripts = steps().flatMap(({ run = '' }) => /^npm (?:run )?(test|(?<=run )[\w:]+)/.exec(run)?.[1] ?? [])
+    const scripts = steps().flatMap(
+      ({ run = '' }) => /^npm (?:run )?(test|(?<=run )[\w:]+)/.exec(run)?.[1] ?? [],
+    )
     expect(scripts.filter((script) => !Object.hasOwn(packageJson.scripts, script))).toEqual([])
     const ci = parse(workflows.get('ci.yml') ?? '') as Workflow
     expect(ci.jobs['node']?.strategy?.matrix).toEqual({
@@ -70,7 +77,11 @@ describe('a workflow', () => {
 
 test('new versions of packages and actions are proposed', () => {
   const { version, updates } = parse(read('.github/dependabot.yml')) as Dependabot
-  const ecosystems = updates.map((update) => [update['package-ecosystem'], update.directory, update.schedule.interval])
+  const ecosystems = updates.map((update) => [
+    update['package-ecosystem'],
+    update.directory,
+    update.schedule.interval,
+  ])
   const weekly = [
     ['npm', '/', 'weekly'],
     ['github-actions', '/', 'weekly'],
@@ -79,7 +90,9 @@ test('new versions of packages and actions are proposed', () => {
 })
 
 test('a checkout has LF on Windows, too', () => {
-  const lines = execFileSync('git', ['ls-files', '--eol'], { cwd: root, encoding: 'utf8' }).trim().split('\n')
+  const lines = execFileSync('git', ['ls-files', '--eol'], { cwd: root, encoding: 'utf8' })
+    .trim()
+    .split('\n')
   const texts = lines.filter((line) => !line.startsWith('i/-text'))
   expect(texts.filter((line) => !line.includes('attr/text=auto eol=lf'))).toEqual([])
   expect(lines.length - texts.length).toBeLessThan(10)
@@ -87,8 +100,15 @@ test('a checkout has LF on Windows, too', () => {
 
 test.each([...forms])('the issue form %s has what GitHub needs', (_, text) => {
   const { name, description, body } = parse(text) as Form
-  expect([name, description]).toEqual([expect.stringMatching(/.{3}/), expect.stringMatching(/.{3}/)])
-  const needed: Record<string, string[]> = { markdown: ['value'], textarea: ['label'], dropdown: ['label', 'options'] }
+  expect([name, description]).toEqual([
+    expect.stringMatching(/.{3}/),
+    expect.stringMatching(/.{3}/),
+  ])
+  const needed: Record<string, string[]> = {
+    markdown: ['value'],
+    textarea: ['label'],
+    dropdown: ['label', 'options'],
+  }
   for (const { type, attributes } of body)
     expect(Object.keys(attributes)).toEqual(expect.arrayContaining(needed[type] ?? ['?']))
   const ids = body.filter(({ type }) => type !== 'markdown').map(({ id = '' }) => id)
@@ -110,13 +130,20 @@ test('editors and Biome format alike', () => {
 })
 
 test('package.json, the help and deploy/ have no address that leads nowhere', async () => {
-  expect(placeholders('Issues: https://plant-store.example/issues')).toEqual(['https://plant-store.example'])
-  const texts = [read('package.json'), ...(await helpsOf([])).values(), ...filesIn('deploy').values()]
+  expect(placeholders('Issues: https://plant-store.example/issues')).toEqual([
+    'https://plant-store.example',
+  ])
+  const texts = [
+    read('package.json'),
+    ...(await helpsOf([])).values(),
+    ...filesIn('deploy').values(),
+  ]
   expect(texts.flatMap(placeholders)).toEqual([])
 })
 
 test('only package.json has the addresses of the project', () => {
-  const { homepage, bugs }: { name: string; homepage?: string; bugs?: { url: string } } = packageJson
+  const { homepage, bugs }: { name: string; homepage?: string; bugs?: { url: string } } =
+    packageJson
   const addresses = [homepage, bugs?.url].filter((url) => url !== undefined)
   const filesWith = (text: string) =>
     execFileSync('git', ['grep', '--untracked', '-lF', text], { cwd: root, encoding: 'utf8' })
@@ -125,7 +152,10 @@ test('only package.json has the addresses of the project', () => {
 
 interface Workflow {
   permissions: Record<string, string>
-  jobs: Record<string, { permissions?: Record<string, string>; strategy?: { matrix: object }; steps?: Step[] }>
+  jobs: Record<
+    string,
+    { permissions?: Record<string, string>; strategy?: { matrix: object }; steps?: Step[] }
+  >
 }
 
 interface Step {

@@ -14,12 +14,17 @@ const helps = await helpsOf([])
 
 test('the benchmarks say rightly which goals are met', () => {
   const goals = [
-    ...(pages.get('docs/benchmarks.md') ?? '').matchAll(/\|([\d.]+)\|(?:[^|]*\|)?at (most|least) ([\d.]+): (\w+)\|/g),
+    ...(pages.get('docs/benchmarks.md') ?? '').matchAll(
+      /\|([\d.]+)\|(?:[^|]*\|)?at (most|least) ([\d.]+): (\w+)\|/g,
+    ),
   ]
-  const isMet = (ratio: number, word: string, goal: number) => (word === 'most' ? ratio <= goal : ratio >= goal)
+  const isMet = (ratio: number, word: string, goal: number) =>
+    word === 'most' ? ratio <= goal : ratio >= goal
   const said = goals.map(([, , , , verdict]) => verdict)
   expect(said).toEqual(
-    goals.map(([, ratio, word = '', goal]) => (isMet(Number(ratio), word, Number(goal)) ? 'met' : 'missed')),
+    goals.map(([, ratio, word = '', goal]) =>
+      isMet(Number(ratio), word, Number(goal)) ? 'met' : 'missed',
+    ),
   )
   expect(said.length).toBeGreaterThan(10)
 })
@@ -40,11 +45,17 @@ describe('the README', () => {
 
   test('is short, and leads to every page', () => {
     expect(Buffer.byteLength(readme)).toBeLessThanOrEqual(8192)
-    expect([...pages.keys()].filter((path) => path.startsWith('docs/') && !readme.includes(`](${path})`))).toEqual([])
+    expect(
+      [...pages.keys()].filter(
+        (path) => path.startsWith('docs/') && !readme.includes(`](${path})`),
+      ),
+    ).toEqual([])
   })
 
   test('lists every command, and the documentation every subcommand', () => {
-    const listed = new Set(tableAt('| command | what it does |').flatMap(([cell = '']) => cell.split(', ')))
+    const listed = new Set(
+      tableAt('| command | what it does |').flatMap(([cell = '']) => cell.split(', ')),
+    )
     const paths = [...helps.keys()].filter((path) => path !== '').map((path) => `plants ${path}`)
     const isBelow = (path: string) => path.split(' ').length > 2
     expect([...listed].toSorted()).toEqual(paths.filter((path) => !isBelow(path)).toSorted())
@@ -54,7 +65,9 @@ describe('the README', () => {
 
 describe('the documentation', () => {
   test('has no page of 10 KB or more', () => {
-    const long = [...pages].filter(([path, page]) => path.startsWith('docs/') && Buffer.byteLength(page) >= 10_240)
+    const long = [...pages].filter(
+      ([path, page]) => path.startsWith('docs/') && Buffer.byteLength(page) >= 10_240,
+    )
     expect(long.map(([path]) => path)).toEqual([])
   })
 
@@ -63,7 +76,9 @@ describe('the documentation', () => {
       [...page.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
         .filter(([, file = '', anchor]) => {
           const target = file === '' ? path : posix.join(posix.dirname(path), file)
-          return anchor === undefined ? !exists(target) : !anchorsOf(pages.get(target) ?? '').includes(anchor)
+          return anchor === undefined
+            ? !exists(target)
+            : !anchorsOf(pages.get(target) ?? '').includes(anchor)
         })
         .map(([link]) => `${path}: ${link}`),
     )
@@ -113,7 +128,8 @@ describe('the documentation', () => {
     const { out } = await runPlants(['help', 'options'])
     const real = flagsIn([...helps.values(), out].join('\n'))
     const current = [...pages].filter(([path]) => path !== 'CHANGELOG.md').map(([, page]) => page)
-    const others = /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^```text\n[^`]*^```$/gm
+    const others =
+      /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^```text\n[^`]*^```$/gm
     const ofBlocks = /^ *(?:- run: npm|curl) (?:.*\\\n)*.*$|<!--.*?-->/gm
     const listed = flagsIn(current.join('\n').replaceAll(others, '').replaceAll(ofBlocks, ''))
     expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
@@ -123,8 +139,9 @@ describe('the documentation', () => {
   test('names only other names of commands that there are', () => {
     const aliasesOf = (path: string) => commandAt([path])?.aliases() ?? []
     const [sentence = ''] = /^.*Other names are .*$/m.exec(documentation) ?? []
-    const named = [...sentence.matchAll(/((?:`\w+`(?: and )?)+) for `(\w+)`/g)].flatMap(([, names = '', path = '']) =>
-      Array.from(names.matchAll(/\w+(?=`)/g), ([name]) => [name, aliasesOf(path).includes(name)]),
+    const named = [...sentence.matchAll(/((?:`\w+`(?: and )?)+) for `(\w+)`/g)].flatMap(
+      ([, names = '', path = '']) =>
+        Array.from(names.matchAll(/\w+(?=`)/g), ([name]) => [name, aliasesOf(path).includes(name)]),
     )
     expect(named.length).toBeGreaterThan(3)
     expect(named.filter(([, isAlias]) => !isAlias)).toEqual([])
@@ -134,7 +151,8 @@ describe('the documentation', () => {
     const help = helps.get('serve')?.replaceAll(/\s+/g, ' ') ?? ''
     const rows = tableAt('| flag | default |')
     const missing = rows.filter(
-      ([flag = '', value]) => !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: ${value}\\)`).test(help),
+      ([flag = '', value]) =>
+        !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: ${value}\\)`).test(help),
     )
     expect([rows.length > 0, missing]).toEqual([true, []])
   })
@@ -155,7 +173,9 @@ describe('the documentation', () => {
   })
 
   test('lists every environment variable that is read', () => {
-    const used = [...sources().matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map(([, name, own]) => name ?? own ?? '')
+    const used = [...sources().matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)].map(
+      ([, name, own]) => name ?? own ?? '',
+    )
     const ofTheSystem = 'APPDATA HOME TERM LANG LC_ALL LC_CTYPE LOCALAPPDATA SHELL'.split(' ')
     const own = new Set(used.filter((name) => !ofTheSystem.includes(name)))
     expect(own.size).toBeGreaterThan(5)
@@ -169,7 +189,12 @@ describe('the documentation', () => {
     const scopes = { user: 'all stores', store: 'one store' }
     expect(rows).toEqual(
       settingNames.map((name) => ({
-        ...{ name, option: `--${name}`, variable: settingOf(name).variable ?? '-', byDefault: defaultOf(name) },
+        ...{
+          name,
+          option: `--${name}`,
+          variable: settingOf(name).variable ?? '-',
+          byDefault: defaultOf(name),
+        },
         saved: settingOf(name)
           .scopes.map((scope) => scopes[scope])
           .join(', '),

@@ -44,7 +44,11 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
       return [['config', 'list'], file, join(user.home, text)]
     },
   ],
-  ['a service at a socket', 'stdin: ', (_, text) => [['auth', 'login', `--store=unix:./${text}`], `unix:./${text}`]],
+  [
+    'a service at a socket',
+    'stdin: ',
+    (_, text) => [['auth', 'login', `--store=unix:./${text}`], `unix:./${text}`],
+  ],
   [
     'the name of a store',
     'new one: ',
@@ -89,6 +93,10 @@ function wordsOf(command: string): string[] {
   user.write('place/FILE', '')
   const options = { cwd: place, env: { PATH: join(user.home, 'programs') } }
   const { stderr } = spawnSync('/bin/sh', ['-c', command], options)
-  expect({ command, err: `${stderr}`, files: readdirSync(place) }).toEqual({ command, err: '', files: ['FILE'] })
+  expect({ command, err: `${stderr}`, files: readdirSync(place) }).toEqual({
+    command,
+    err: '',
+    files: ['FILE'],
+  })
   return readFileSync(record, 'utf8').split('\0')
 }

@@ -38,11 +38,17 @@ test('it is drawn after the delay, ten times a second, no wider than the termina
 test('a pipe, JSON errors and --verbose are not told what is waited for', async () => {
   const created = json(200, { name: 'Fern' })
   const isShown = async (flags: string, terminals: RunOptions['terminals'] = []) => {
-    const service = await Hostile.listen({ posts: [(socket) => void takeTime(2500).then(() => socket.write(created))] })
+    const service = await Hostile.listen({
+      posts: [(socket) => void takeTime(2500).then(() => socket.write(created))],
+    })
     const create = `create --id 1 --name Fern${flags} --store ${service.url}`
     const { code, err } = await new World().run(create, { env: { PLANTS_TOKEN: token }, terminals })
     return { code, isShown: err.includes('Waiting') }
   }
-  const onTerminal = [' --output json', ' --verbose'].map((flags) => isShown(flags, ['stdout', 'stderr']))
-  expect(await Promise.all([isShown(''), ...onTerminal])).toEqual(Array(3).fill({ code: 0, isShown: false }))
+  const onTerminal = [' --output json', ' --verbose'].map((flags) =>
+    isShown(flags, ['stdout', 'stderr']),
+  )
+  expect(await Promise.all([isShown(''), ...onTerminal])).toEqual(
+    Array(3).fill({ code: 0, isShown: false }),
+  )
 })

@@ -10,7 +10,9 @@ const nobody = 'https://127.0.0.1:1'
 test('the helper of all tests sees a token', async () => {
   const user = new World()
   const shown = 'has shown a token: ./s3cret'
-  await expect(user.run('config get store', { env: { PLANTS_STORE: `./${short}.db` } })).rejects.toThrow(shown)
+  await expect(
+    user.run('config get store', { env: { PLANTS_STORE: `./${short}.db` } }),
+  ).rejects.toThrow(shown)
   await expect(user.run(`tokens list --store ./${short}.db`)).rejects.toThrow('has shown a token')
 })
 
@@ -27,7 +29,10 @@ const wrongPlaces = (token: string): [line: string, world?: RunOptions][] => [
   ['list', { env: { PLANTS_STORE: token } }],
   ['list', { env: { PLANTS_TIMEOUT: token } }],
   ['auth status', { env: { PLANTS_CONFIG_DIR: token } }],
-  ['create --id 1 --name x --store https://x.invalid --timeout 100ms', { env: { HTTPS_PROXY: token } }],
+  [
+    'create --id 1 --name x --store https://x.invalid --timeout 100ms',
+    { env: { HTTPS_PROXY: token } },
+  ],
   ['create', { stdin: `{"id":"${token}","name":"x"}` }],
   ['create', { stdin: `{"${token}` }],
 ]
@@ -40,25 +45,38 @@ test.each([short, long])('PLANTS_TOKEN in a wrong place is not shown: %s', async
 test('a token is not confused with the names of variables', async () => {
   const env = { PLANTS_SERVE_TOKEN: 'plants_Tabcdefghijk-s3cret' }
   const user = new World()
-  expect((await user.run('list --store https://x.example', { env })).err).toContain('Set PLANTS_TOKEN, or save one')
-  expect(await everyWay(user, 'list --store plants_Tabcdefghijk-s3cret', { env })).not.toContain('abcdefghijk')
+  expect((await user.run('list --store https://x.example', { env })).err).toContain(
+    'Set PLANTS_TOKEN, or save one',
+  )
+  expect(await everyWay(user, 'list --store plants_Tabcdefghijk-s3cret', { env })).not.toContain(
+    'abcdefghijk',
+  )
 })
 
 test.each([
   [short, `${short}-and-s3cret`],
   [`${short}-and-s3cret`, short],
-])('one of two tokens that begin alike is redacted: %s, %s', async (PLANTS_TOKEN, PLANTS_SERVE_TOKEN) => {
-  for (const token of [PLANTS_TOKEN, PLANTS_SERVE_TOKEN])
-    expect(
-      await everyWay(new World(), `list --store ${token}`, { env: { PLANTS_TOKEN, PLANTS_SERVE_TOKEN } }),
-    ).toContain('***')
-})
+])(
+  'one of two tokens that begin alike is redacted: %s, %s',
+  async (PLANTS_TOKEN, PLANTS_SERVE_TOKEN) => {
+    for (const token of [PLANTS_TOKEN, PLANTS_SERVE_TOKEN])
+      expect(
+        await everyWay(new World(), `list --store ${token}`, {
+          env: { PLANTS_TOKEN, PLANTS_SERVE_TOKEN },
+        }),
+      ).toContain('***')
+  },
+)
 
 test.each(['s3cret\ns3cret', 's3cr\u00e9t-s3cret', 's3cret'.padEnd(5000, 's3cret')])(
   'a malformed token is not shown: %j',
   async (token) => {
     const env = { PLANTS_TOKEN: token, PLANTS_STORE: nobody }
-    for (const [line, code] of Object.entries({ 'create --id 1 --name x': 2, 'config list': 0, doctor: 1 })) {
+    for (const [line, code] of Object.entries({
+      'create --id 1 --name x': 2,
+      'config list': 0,
+      doctor: 1,
+    })) {
       expect({ line, code: (await new World().run(line, { env })).code }).toEqual({ line, code })
       await everyWay(new World(), line, { env })
     }
@@ -70,23 +88,30 @@ test.each(['s3cret\ns3cret', 's3cr\u00e9t-s3cret', 's3cret'.padEnd(5000, 's3cret
   },
 )
 
-test.each(['text', 'json', 'text --verbose'])('a defect shows no token, with --output %s', async (output) => {
-  for (const token of [short, long]) {
-    const env = {
-      PLANTS_TOKEN: token,
-      PLANTS_SERVE_TOKEN: 's3cret-to-serve',
-      get PLANTS_TIMEOUT(): string {
-        const error = new TypeError(`${token}, Bearer ${token} and s3cret-to-serve`)
-        error.stack = `${error.stack}\n    at ${token} (/home/${token}/x.js:1:1)`
-        throw error
-      },
+test.each(['text', 'json', 'text --verbose'])(
+  'a defect shows no token, with --output %s',
+  async (output) => {
+    for (const token of [short, long]) {
+      const env = {
+        PLANTS_TOKEN: token,
+        PLANTS_SERVE_TOKEN: 's3cret-to-serve',
+        get PLANTS_TIMEOUT(): string {
+          const error = new TypeError(`${token}, Bearer ${token} and s3cret-to-serve`)
+          error.stack = `${error.stack}\n    at ${token} (/home/${token}/x.js:1:1)`
+          throw error
+        },
+      }
+      // World.run would read the variable itself
+      const { code, out, err } = await runPlants(`list --output ${output}`.split(' '), { env })
+      expect({ code, out, err }).toEqual({
+        code: 70,
+        out: '',
+        err: expect.stringContaining('***, Bearer *** and ***'),
+      })
+      expect(/^ +at /m.test(err)).toBe(output.startsWith('text'))
     }
-    // World.run would read the variable itself
-    const { code, out, err } = await runPlants(`list --output ${output}`.split(' '), { env })
-    expect({ code, out, err }).toEqual({ code: 70, out: '', err: expect.stringContaining('***, Bearer *** and ***') })
-    expect(/^ +at /m.test(err)).toBe(output.startsWith('text'))
-  }
-})
+  },
+)
 
 // T stands for the token, URL for its address. What the messages say is in unit/config/settings-file.test.ts.
 test.each([
@@ -115,7 +140,12 @@ test('a command about settings and stores shows no token', async () => {
     },
   }
   for (const line of [
-    ...['auth status', 'auth status --store team', 'config list', `config get tokens.${nobody}.token`],
+    ...[
+      'auth status',
+      'auth status --store team',
+      'config list',
+      `config get tokens.${nobody}.token`,
+    ],
     ...['config get stores.bare.token', 'stores list', 'stores remove team', 'doctor'],
   ]) {
     const user = new World(settings)
@@ -140,7 +170,8 @@ const odd = 's3cret-Of/one+address~s3cret=='
 const create = 'create --id 1 --name Fern'
 const error = (status: number, message: string, headers: Record<string, string> = {}) =>
   json(status, { error: status, message }, headers)
-const redirect = (location: string) => http(302, '', { Location: `https://example.com/${location}` })
+const redirect = (location: string) =>
+  http(302, '', { Location: `https://example.com/${location}` })
 
 test.each<[string, Answer]>([
   ['in its message of 401', error(401, `Bearer ${odd} is not accepted`)],
@@ -152,7 +183,8 @@ test.each<[string, Answer]>([
 ])('a token that a service repeats is not shown: %s', async (_, answer) => {
   const { url } = await Hostile.listen({ posts: [answer] })
   const store = `--store ${url} --timeout 300ms`
-  for (const line of [create, 'doctor']) await everyWay(new World(), `${line} ${store}`, { env: { PLANTS_TOKEN: odd } })
+  for (const line of [create, 'doctor'])
+    await everyWay(new World(), `${line} ${store}`, { env: { PLANTS_TOKEN: odd } })
   await everyWay(new World(), `auth login --with-token ${store}`, { stdin: odd })
 })
 
@@ -163,7 +195,8 @@ test('nor one from the settings or a command', async () => {
   const team = { address: url, 'token-command': `cat ${user.home}/token.txt` }
   user.save({ stores: { team }, tokens: { [url]: { token: odd, savedAt } } })
   for (const store of ['team', url])
-    for (const line of [create, 'doctor']) await everyWay(user, `${line} --timeout 300ms --store ${store}`)
+    for (const line of [create, 'doctor'])
+      await everyWay(user, `${line} --timeout 300ms --store ${store}`)
 })
 
 test.each(['s3cret/of+env==s3cret', 's3cret"of\\\\env-s3cret', 's3cr\u00e9t of env-s3cret'])(
@@ -171,10 +204,19 @@ test.each(['s3cret/of+env==s3cret', 's3cret"of\\\\env-s3cret', 's3cr\u00e9t of e
   async (token) => {
     const percent = encodeURIComponent(token)
     const json = JSON.stringify(token).slice(1, -1)
-    for (const form of [token, percent, percent.replaceAll(/%../g, (code) => code.toLowerCase()), json]) {
+    for (const form of [
+      token,
+      percent,
+      percent.replaceAll(/%../g, (code) => code.toLowerCase()),
+      json,
+    ]) {
       const env = { PLANTS_TOKEN: token }
-      expect(await everyWay(new World(), 'create', { env, stdin: `{"id":"${json}","name":"x"}` })).toContain('***')
-      const trace = await everyWay(new World(), ['list', '--store', nobody, '--ca-cert', form], { env })
+      expect(
+        await everyWay(new World(), 'create', { env, stdin: `{"id":"${json}","name":"x"}` }),
+      ).toContain('***')
+      const trace = await everyWay(new World(), ['list', '--store', nobody, '--ca-cert', form], {
+        env,
+      })
       expect(trace).toContain('* ca-cert *** (')
     }
   },
@@ -195,7 +237,10 @@ test('the log of a service shows no token, however it is encoded', async () => {
 const percent = (text: string) => encodeURIComponent(text).replaceAll('~', '%7E')
 
 test.each<[string, (text: string) => string]>([
-  ['percent-encoded in small letters', (text) => percent(text).replaceAll(/%../g, (code) => code.toLowerCase())],
+  [
+    'percent-encoded in small letters',
+    (text) => percent(text).replaceAll(/%../g, (code) => code.toLowerCase()),
+  ],
   ['with escapes of JSON', (text) => text.replaceAll('/', '\\/')],
 ])('nor one %s, in a redirect, a message and a header', async (_, encode) => {
   // The first characters are escaped, too; the last one is as long as a token of this program.
@@ -206,7 +251,9 @@ test.each<[string, (text: string) => string]>([
       error(400, `Bad: ${text}`, { 'X-Token': text, 'Request-Id': text }),
     ]) {
       const { url } = await Hostile.listen({ posts: [answer] })
-      const shown = await everyWay(new World(), `${create} --store ${url}`, { env: { PLANTS_TOKEN: secret } })
+      const shown = await everyWay(new World(), `${create} --store ${url}`, {
+        env: { PLANTS_TOKEN: secret },
+      })
       // twice as what was sent, and each time that it was repeated
       expect(shown.match(/\*\*\*/g)?.length).toBeGreaterThanOrEqual(4)
       expect(shown).not.toContain(text.slice(-14, -3))
@@ -217,15 +264,23 @@ test.each<[string, (text: string) => string]>([
 test('*** replaces a token in traces, also in names of headers', async () => {
   const fields = { 'X-Debug': `<${short}>`, [`X-${short}`]: '1' }
   const { url } = await Hostile.listen({ posts: [json(200, { name: 'Fern' }, fields)] })
-  const shown = await everyWay(new World(), `${create} --store ${url}`, { env: { PLANTS_TOKEN: short } })
+  const shown = await everyWay(new World(), `${create} --store ${url}`, {
+    env: { PLANTS_TOKEN: short },
+  })
   for (const line of ['> authorization: Bearer ***', '< x-debug: <***>', '< x-***: 1'])
-    expect(shown.split('\n')).toEqual(expect.arrayContaining([line, JSON.stringify({ verbose: line })]))
+    expect(shown.split('\n')).toEqual(
+      expect.arrayContaining([line, JSON.stringify({ verbose: line })]),
+    )
 })
 
 test('a token of any length is not shown, and stops no other command', async () => {
   const token = `s3cret${'q'.repeat(70_000)}s3cret`
   const user = new World()
-  for (const line of ['list', `list --store ${token}`, 'auth status --store https://plants.example.com'])
+  for (const line of [
+    'list',
+    `list --store ${token}`,
+    'auth status --store https://plants.example.com',
+  ])
     expect(await everyWay(user, line, { env: { PLANTS_TOKEN: token } })).not.toContain('qqqq')
   expect((await user.run('list', { env: { PLANTS_TOKEN: token } })).code).toBe(0)
 })
@@ -246,13 +301,26 @@ test('a line of JSON stays one, wherever a secret begins and ends in it', () => 
 })
 
 test('ordinary words stay, also those that a secret begins with', () => {
-  const secrets = new Set(['password1', 'database-2024', `plants_c${'Ab3-_x9'.repeat(6)}`, 'correcthorsebatterystaple'])
+  const secrets = new Set([
+    'password1',
+    'database-2024',
+    `plants_c${'Ab3-_x9'.repeat(6)}`,
+    'correcthorsebatterystaple',
+  ])
   const text = 'The password of plants_clone, correct, is in the database-server'
   expect(redact(text, { secrets })).toBe(text)
-  expect(redact('password1 database-2024 plants_cAb3-_x… correcthorsebatt…', { secrets })).toBe('*** *** ***… ***…')
+  expect(redact('password1 database-2024 plants_cAb3-_x… correcthorsebatt…', { secrets })).toBe(
+    '*** *** ***… ***…',
+  )
 })
 
 test('the beginning of a secret goes where a message is cut after it', () => {
-  const secrets = new Set(['correcthorsebatterystaple', 'hunterhunterhu', `plants_c${'Ab3-_x9'.repeat(6)}`])
-  expect(redact('correcth… correcthorse… hunterhun... "plants_c…', { secrets })).toBe('***… ***… ***... "***…')
+  const secrets = new Set([
+    'correcthorsebatterystaple',
+    'hunterhunterhu',
+    `plants_c${'Ab3-_x9'.repeat(6)}`,
+  ])
+  expect(redact('correcth… correcthorse… hunterhun... "plants_c…', { secrets })).toBe(
+    '***… ***… ***... "***…',
+  )
 })

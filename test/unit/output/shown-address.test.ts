@@ -34,31 +34,56 @@ test.each([
   ])
     await user.run(`${line} --verbose`, { env })
   await user.run(['__complete', '--', '--store', ''], { env })
-  for (const line of ['get 1 --store=A', 'stores add x A', 'stores init A', 'config set store A', 'stores use A']) {
+  for (const line of [
+    'get 1 --store=A',
+    'stores add x A',
+    'stores init A',
+    'config set store A',
+    'stores use A',
+  ]) {
     const words = line.split(' ').map((word) => word.replace('A', () => address))
     expect((await user.run([...words, '--verbose', '--timeout', '50ms'])).code).not.toBe(0)
   }
   expect(user.saved).toBe(undefined)
-  const ofTeam = ['get 1', 'config list', 'stores list', 'doctor', 'auth status', '__complete -- stores use ']
-  for (const line of [...ofTeam, 'stores add team ./x.db', 'stores set team --timeout 1s', 'stores remove team']) {
+  const ofTeam = [
+    'get 1',
+    'config list',
+    'stores list',
+    'doctor',
+    'auth status',
+    '__complete -- stores use ',
+  ]
+  for (const line of [
+    ...ofTeam,
+    'stores add team ./x.db',
+    'stores set team --timeout 1s',
+    'stores remove team',
+  ]) {
     user.save({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
     await user.run(line)
   }
   user.save({ store: address, timeout: '50ms' })
-  for (const line of ['get 1', 'config get store', 'stores list']) await user.run(`${line} --verbose`)
+  for (const line of ['get 1', 'config get store', 'stores list'])
+    await user.run(`${line} --verbose`)
 })
 
 test('a message names where the text came from', async () => {
   const user = new World()
   const address = 'postgres//u:s3cret@h/db'
   const hint = expect.stringContaining('a path (./plants.db)')
-  const rejected = (place: string) => ({ error: 400, message: `${place} does not name a store`, hint })
+  const rejected = (place: string) => ({
+    error: 400,
+    message: `${place} does not name a store`,
+    hint,
+  })
   const run = async (words: string[], env = {}) =>
     JSON.parse((await user.run([...words, '--output', 'json'], { env })).err)
   expect(await run(['list', '--store', address])).toEqual(rejected('--store'))
   expect(await run(['list'], { PLANTS_STORE: address })).toEqual(rejected('PLANTS_STORE'))
   user.save({ stores: { team: { address } } })
-  expect(await run(['list', '--store', 'team'])).toEqual(rejected(`stores.team.address in ${user.file}`))
+  expect(await run(['list', '--store', 'team'])).toEqual(
+    rejected(`stores.team.address in ${user.file}`),
+  )
 })
 
 test('a word that looks like a password or an address is shown where none belongs', async () => {
@@ -74,17 +99,23 @@ test('a word that looks like a password or an address is shown where none belong
 
 test.each([
   ['postgres://u:s3cretPw@h/db', 'postgres://h:5432/db'],
-  ['postgres://me@db.example.com,h2:1/plants?sslmode=verify-full', 'postgres://db.example.com:5432,h2:1/plants'],
+  [
+    'postgres://me@db.example.com,h2:1/plants?sslmode=verify-full',
+    'postgres://db.example.com:5432,h2:1/plants',
+  ],
   ['https://user:s3cret@h.example', '***'],
   ['https://h.example/?token=s3cret', '***'],
-])('config and stores show an address without its user and its query: %s', async (address, shown) => {
-  const user = new World()
-  const env = { PLANTS_STORE: address }
-  expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
-  user.save({ stores: { team: { address } } })
-  expect((await user.run('stores list')).out).toContain(JSON.stringify(shown))
-  expect((await user.run('stores remove team')).out).toContain(`"address":"${shown}"`)
-})
+])(
+  'config and stores show an address without its user and its query: %s',
+  async (address, shown) => {
+    const user = new World()
+    const env = { PLANTS_STORE: address }
+    expect(await user.run('config get store', { env })).toEqual(printed(`${shown}\n`))
+    user.save({ stores: { team: { address } } })
+    expect((await user.run('stores list')).out).toContain(JSON.stringify(shown))
+    expect((await user.run('stores remove team')).out).toContain(`"address":"${shown}"`)
+  },
+)
 
 test.skipIf(isWindows)('any other address is shown as it is (needs paths with /)', async () => {
   const user = new World()
@@ -95,12 +126,16 @@ test.skipIf(isWindows)('any other address is shown as it is (needs paths with /)
     ./key=1/what?.db
     https://key:4010/v1
     unix:data@1.sock:/v1`))
-    expect(await user.run('config get store', { env: { PLANTS_STORE: address } })).toEqual(printed(`${address}\n`))
+    expect(await user.run('config get store', { env: { PLANTS_STORE: address } })).toEqual(
+      printed(`${address}\n`),
+    )
 })
 
 test.each([
   [' ./a.db\n', './a.db\n'],
   [' \n', 'local\n'],
 ])('PLANTS_STORE may have spaces around it: %j', async (text, shown) => {
-  expect(await new World().run('config get store', { env: { PLANTS_STORE: text } })).toEqual(printed(shown))
+  expect(await new World().run('config get store', { env: { PLANTS_STORE: text } })).toEqual(
+    printed(shown),
+  )
 })

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
-import { shellWord } from '../../../src/platform/errors.js'
 import { escapeControlChars } from '../../../src/platform/escape.js'
+import { shellWord } from '../../../src/platform/shell.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { World } from '../../helpers/world.js'
 
@@ -49,7 +49,10 @@ plants: There is no token for
   await user.run(['create', '--id', '1', '--name', 'Fern', '--store', odd])
   const { terminal, elsewhere } = await both(['get', '7', '--store', odd], 40, user)
   const command = `plants list --store ${shellWord(odd)}`
-  expect([terminal, elsewhere]).toEqual([expect.stringContaining(`  ${command}\n`), expect.stringContaining(command)])
+  expect([terminal, elsewhere]).toEqual([
+    expect.stringContaining(`  ${command}\n`),
+    expect.stringContaining(command),
+  ])
 })
 
 test('what a service says looks like no hint', async () => {
@@ -73,9 +76,14 @@ test.each(['stores add garden ./a.db', 'doctor --quick', 'tokens create --note l
   async (line) => {
     const user = new World()
     await user.run('create --id 1 --name Fern')
-    const { out, err } = await user.run(`${line} --no-color`, { terminals: ['stdout', 'stderr'], columns: 40 })
+    const { out, err } = await user.run(`${line} --no-color`, {
+      terminals: ['stdout', 'stderr'],
+      columns: 40,
+    })
     const unbreakable = /^ *(\S{25,}|plants \S.*)$/
-    const wide = `${out}${err}`.split('\n').filter((each) => each.length > 40 && !unbreakable.test(each))
+    const wide = `${out}${err}`
+      .split('\n')
+      .filter((each) => each.length > 40 && !unbreakable.test(each))
     expect(wide).toEqual([])
   },
 )

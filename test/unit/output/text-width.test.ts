@@ -28,7 +28,8 @@ test('the width of a character is that of string-width, alone and between others
     else if (point === 0x10000) point = 0x1f000
     const character = String.fromCodePoint(point)
     for (const text of [`é${character}花`, `${character}\u0301${character}`])
-      if (displayWidth(text) !== stringWidth(text)) wrong.push(`U+${point.toString(16)} in ${JSON.stringify(text)}`)
+      if (displayWidth(text) !== stringWidth(text))
+        wrong.push(`U+${point.toString(16)} in ${JSON.stringify(text)}`)
   }
   expect(wrong).toEqual([])
 })
@@ -37,7 +38,9 @@ test('the width of 2000 lines in the scripts of the world is that of string-widt
   const random = randomOf(seed)
   const below = (count: number) => Math.floor(random() * count)
   for (let line = 0; line < 2000; line += 1) {
-    const used = Array.from({ length: 1 + below(3) }, () => [...(alphabets[below(alphabets.length)] ?? '')])
+    const used = Array.from({ length: 1 + below(3) }, () => [
+      ...(alphabets[below(alphabets.length)] ?? ''),
+    ])
     const text = Array.from({ length: below(30) }, () => {
       const characters = used[below(used.length)] ?? []
       return characters[below(characters.length)]

@@ -9,7 +9,9 @@ import { isWindows } from '../../helpers/windows.js'
 import { World } from '../../helpers/world.js'
 
 const posts = [json(200, { name: 'Fern' })]
-const keyed = json(200, { paths: { '/plants': { post: { parameters: [{ in: 'header', name: 'Idempotency-Key' }] } } } })
+const keyed = json(200, {
+  paths: { '/plants': { post: { parameters: [{ in: 'header', name: 'Idempotency-Key' }] } } },
+})
 const busy = json(503, { error: 503, message: 'Busy' })
 const created = { code: 0, out: '{"name":"Fern"}\n' }
 
@@ -34,7 +36,9 @@ describe('--verbose shows a request and its answer', () => {
       '* token from PLANTS_TOKEN',
     ])
     expect(wire(err, `${service.url}/v1`)).toEqual([connected, ...request, ...answer])
-    const times = Array.from(err.matchAll(/after (\d+\.\d) ms/g), ([, time = '']) => parseFloat(time))
+    const times = Array.from(err.matchAll(/after (\d+\.\d) ms/g), ([, time = '']) =>
+      parseFloat(time),
+    )
     expect(times).toEqual(times.toSorted((a, b) => a - b))
     expect(times.at(-1)).toBeLessThan(30_000)
   })
@@ -56,23 +60,43 @@ describe('--verbose shows what is tried again', () => {
     const service = await Hostile.listen({ posts: [busy, busy, hangUp, ...posts], openapi: keyed })
     const { err, ...result } = await create(service.url)
     expect(result).toEqual(created)
-    expect(service.lines).toEqual([...Array(3).fill('POST /plants'), 'GET /openapi.json', 'POST /plants'])
+    expect(service.lines).toEqual([
+      ...Array(3).fill('POST /plants'),
+      'GET /openapi.json',
+      'POST /plants',
+    ])
     const [post, get] = ['> POST URL/plants', '> GET URL/openapi.json']
     const warning = expect.stringMatching(/^plants: Busy\. Trying again for up to \d+ s$/)
-    expect(steps(err, service.url)).toEqual([post, '< 503', warning, post, '< 503', post, get, '< 200', post, '< 200'])
+    expect(steps(err, service.url)).toEqual([
+      post,
+      '< 503',
+      warning,
+      post,
+      '< 503',
+      post,
+      get,
+      '< 200',
+      post,
+      '< 200',
+    ])
     const [, headers = ''] = wire(err, service.url).join('\n').split('> GET')
     expect(headers.split('>')[0]).not.toContain('authorization')
     expect(new Set(service.keys).size).toBe(1)
   })
 
   test('with --output json as one object a line', async () => {
-    const service = await Hostile.listen({ posts: [busy, json(400, { error: 400, message: 'No' })] })
+    const service = await Hostile.listen({
+      posts: [busy, json(400, { error: 400, message: 'No' })],
+    })
     const { code, err } = await create(service.url, ['--output', 'json'])
     const kinds = objectsOf(err).flatMap(
       (line) => /^[<>] (?:POST|\d+$)/.exec(String(line['verbose']))?.[0] ?? Object.keys(line)[0],
     )
     const shown = kinds.filter((kind) => kind !== 'verbose')
-    expect({ code, shown }).toEqual({ code: 1, shown: ['> POST', '< 503', 'warning', '> POST', '< 400', 'error'] })
+    expect({ code, shown }).toEqual({
+      code: 1,
+      shown: ['> POST', '< 503', 'warning', '> POST', '< 400', 'error'],
+    })
   })
 })
 
@@ -80,13 +104,26 @@ describe('--verbose shows', () => {
   test.skipIf(isWindows)('the source of a token, but not the token (needs sh)', async () => {
     const service = await Hostile.listen({ posts: [json(400, { error: 422, message: 'No' })] })
     const user = new World()
-    const { err: ofLogin } = await user.run(`auth login --with-token --verbose --store ${service.url}`, {
-      stdin: token,
-    })
+    const { err: ofLogin } = await user.run(
+      `auth login --with-token --verbose --store ${service.url}`,
+      {
+        stdin: token,
+      },
+    )
     expect(ofLogin).toContain('* token from this login\n')
     user.write('token.txt', 's3cret-of-command')
-    await user.run(['stores', 'add', 'team', service.url, '--token-command', `cat ${user.home}/token.txt`])
-    for (const [store, source] of Object.entries({ [service.url]: user.file, team: 'the token command of team' })) {
+    await user.run([
+      'stores',
+      'add',
+      'team',
+      service.url,
+      '--token-command',
+      `cat ${user.home}/token.txt`,
+    ])
+    for (const [store, source] of Object.entries({
+      [service.url]: user.file,
+      team: 'the token command of team',
+    })) {
       const { err } = await user.run(`create --id 1 --name Fern --verbose --store ${store}`)
       expect(err).toContain(`\n* token from ${source}\n`)
       expect(err).toContain('\n> authorization: Bearer ***\n')
@@ -98,7 +135,9 @@ describe('--verbose shows', () => {
   test('control characters of headers escaped', async () => {
     const head = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 15\r\n'
     const wild = 'X-Wild: a\tb\u009b31m\u0085\r\nX-Twice: one\r\nX-Twice: two'
-    const service = await Hostile.listen({ posts: [Buffer.from(`${head}${wild}\r\n\r\n{"name":"Fern"}`, 'latin1')] })
+    const service = await Hostile.listen({
+      posts: [Buffer.from(`${head}${wild}\r\n\r\n{"name":"Fern"}`, 'latin1')],
+    })
     const { err } = await create(service.url, [], { terminals: ['stderr', 'stdout'] })
     const shown = ['< x-wild: a\\u{9}b\\u{9b}31m\\u{85}', '< x-twice: one', '< x-twice: two']
     expect(wire(err, service.url)).toEqual(expect.arrayContaining(shown))

@@ -1,5 +1,11 @@
 import { expect, test } from 'vitest'
-import { NumberText, parseInt64, parseJson, toJson, toWireJson } from '../../../src/plant/exact-json.js'
+import {
+  NumberText,
+  parseInt64,
+  parseJson,
+  toJson,
+  toWireJson,
+} from '../../../src/plant/exact-json.js'
 import { int64 } from '../../helpers/any-plant.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
@@ -10,7 +16,10 @@ test('large exponents cost no time', () => {
 })
 
 test('an int64 is a number of JSON, read as by exact arithmetic', () => {
-  const almost = fc.string({ unit: fc.constantFrom(...'0123456789+-.eE _xn\n\u0661'), maxLength: 8 })
+  const almost = fc.string({
+    unit: fc.constantFrom(...'0123456789+-.eE _xn\n\u0661'),
+    maxLength: 8,
+  })
   return check(10_000, [fc.oneof(numberText(), almost, fc.string())], (text) => {
     expect(parseInt64(text)).toBe(isNumberOfJson(text) ? exactInt64(text) : undefined)
   })
@@ -29,7 +38,9 @@ test.each([
 
 test('a string of millions of escapes is read, with an exact id after it', () => {
   const name = '\n'.repeat(4_000_000)
-  expect(parseJson(`{"name":${JSON.stringify(name)},"id":${big}}`)).toStrictEqual({ value: { name, id: big } })
+  expect(parseJson(`{"name":${JSON.stringify(name)},"id":${big}}`)).toStrictEqual({
+    value: { name, id: big },
+  })
 })
 
 test('an object is what JSON.parse reads, with its last id exact, also in a list', () => {
@@ -44,7 +55,11 @@ test('an object is what JSON.parse reads, with its last id exact, also in a list
     '\ud800',
   )
   const string = fc.array(pieces, { maxLength: 4 }).map((some) => `"${some.join('')}"`)
-  const value = fc.oneof(numberText(), string, fc.constantFrom('null', '{"id":1.5}', '[1e3,{"id":2}]'))
+  const value = fc.oneof(
+    numberText(),
+    string,
+    fc.constantFrom('null', '{"id":1.5}', '[1e3,{"id":2}]'),
+  )
   const key = fc.oneof(fc.constantFrom('"id"', '"\\u0069d"', '"name"', '"1"'), string)
   const space = fc.constantFrom('', ' ', '\r\n\t')
   const members = fc.array(fc.tuple(key, value, space), { maxLength: 4 })
@@ -58,16 +73,24 @@ test('an object is what JSON.parse reads, with its last id exact, also in a list
   })
 })
 
-const odd = fc.string({ unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c🌿') })
+const odd = fc.string({
+  unit: fc.constantFrom(...'a"\\\n\u007f\u009b\u061c\u2028\u202e\u2069\ud83c🌿'),
+})
 const text = fc.oneof(fc.string({ unit: 'binary' }), odd)
 
 test('what is written is JSON, with nothing that moves a terminal', () => {
-  return check(2000, [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 }), int64()], (fields, id) => {
-    const line = toJson({ ...fields, missing: undefined })
-    expect(JSON.stringify(JSON.parse(line))).toBe(JSON.stringify(fields))
-    expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/u)
-    expect(parseJson(toJson({ name: line, missing: undefined, id }))).toEqual({ value: { name: line, id } })
-  })
+  return check(
+    2000,
+    [fc.dictionary(text, fc.oneof(text, fc.jsonValue()), { maxKeys: 5 }), int64()],
+    (fields, id) => {
+      const line = toJson({ ...fields, missing: undefined })
+      expect(JSON.stringify(JSON.parse(line))).toBe(JSON.stringify(fields))
+      expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}]/u)
+      expect(parseJson(toJson({ name: line, missing: undefined, id }))).toEqual({
+        value: { name: line, id },
+      })
+    },
+  )
 })
 
 test('a plant is written as any other object is', () =>
@@ -105,11 +128,27 @@ function numberText(): fc.Arbitrary<string> {
     fc.nat({ max: 30 }).map((power) => 10n ** BigInt(power)),
   )
   const zeros = fc.nat({ max: 4 }).map((count) => '0'.repeat(count))
-  const exponent = fc.tuple(fc.constantFrom('e', 'E'), fc.constantFrom('', '+', '-'), zeros, fc.nat({ max: 40 }))
-  const number = fc.tuple(fc.constantFrom('', '-'), digits, zeros, fc.nat({ max: 25 }), fc.option(exponent))
+  const exponent = fc.tuple(
+    fc.constantFrom('e', 'E'),
+    fc.constantFrom('', '+', '-'),
+    zeros,
+    fc.nat({ max: 40 }),
+  )
+  const number = fc.tuple(
+    fc.constantFrom('', '-'),
+    digits,
+    zeros,
+    fc.nat({ max: 25 }),
+    fc.option(exponent),
+  )
   return number.map(([sign, digits, zeros, places, exponent]) => {
     const padded = String(BigInt(digits + zeros)).padStart(places + 1, '0')
     const point = padded.length - places
-    return sign + padded.slice(0, point) + (places > 0 ? `.${padded.slice(point)}` : '') + (exponent ?? []).join('')
+    return (
+      sign +
+      padded.slice(0, point) +
+      (places > 0 ? `.${padded.slice(point)}` : '') +
+      (exponent ?? []).join('')
+    )
   })
 }

@@ -61,15 +61,34 @@ test.each([
   ['record', parseRecord],
   ['patch', parsePatch],
 ] as const)('the schema and the parser of a %s agree', (form, parse) => {
-  const odd = fc.constantFrom('', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5'))
-  const everything = fc.anything({ withBigInt: true, withNullPrototype: true, withDate: true, withMap: true })
+  const odd = fc.constantFrom(
+    '',
+    '\ud800',
+    'a\0b',
+    1,
+    null,
+    undefined,
+    [],
+    {},
+    new NumberText('1.5'),
+  )
+  const everything = fc.anything({
+    withBigInt: true,
+    withNullPrototype: true,
+    withDate: true,
+    withMap: true,
+  })
   const field = fc.oneof(text, odd, everything)
   const edges = fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n), -(2n ** 63n) - 1n)
   const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), edges, field)
-  const value = fc.record({ id, name: field, tag: field, other: fc.boolean() }, { requiredKeys: [] })
+  const value = fc.record(
+    { id, name: field, tag: field, other: fc.boolean() },
+    { requiredKeys: [] },
+  )
   return check(1000, [fc.oneof(value, field)], (given) => {
     const { data, error } = schemas[form].safeParse(given)
-    const defined = data && Object.fromEntries(Object.entries(data).filter(([, each]) => each !== undefined))
+    const defined =
+      data && Object.fromEntries(Object.entries(data).filter(([, each]) => each !== undefined))
     expect(parse(given)).toEqual(defined)
     expect(problemsOf(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
   })

@@ -16,7 +16,11 @@ beforeEach(() => {
 })
 
 const foreign: [string, string, () => unknown][] = [
-  ['a link', 'it is not a regular file', () => symlinkSync(join(temporaryFolder(), 'target'), path)],
+  [
+    'a link',
+    'it is not a regular file',
+    () => symlinkSync(join(temporaryFolder(), 'target'), path),
+  ],
   ['a directory', 'it is not a regular file', () => mkdirSync(path)],
   ['a file of somebody else', 'it is not a lock', () => writeFileSync(path, 'notes\n')],
 ]
@@ -25,7 +29,11 @@ test.each(foreign.filter(([what]) => isLinux || what !== 'a link'))(
   'a lock is not acquired on %s',
   async (_, why, make) => {
     make()
-    const error = { type: 'unwritable', message: `Could not acquire the lock ${path}: ${why}`, hint }
+    const error = {
+      type: 'unwritable',
+      message: `Could not acquire the lock ${path}: ${why}`,
+      hint,
+    }
     await expect(acquireLock(path, 0, clock)).rejects.toMatchObject(error)
     expect(readdirSync(dirname(path))).toEqual([basename(path)])
   },
@@ -48,7 +56,11 @@ test('a lock is held by one at a time, and its file stays empty', async () => {
 test('a lock that stays held is unavailable after the timeout', async () => {
   const release = await acquireLock(path, 0, clock)
   const message = `Another process held ${path} for 0.05 s`
-  await expect(acquireLock(path, 50, clock)).rejects.toMatchObject({ type: 'unavailable', message, retryable: true })
+  await expect(acquireLock(path, 50, clock)).rejects.toMatchObject({
+    type: 'unavailable',
+    message,
+    retryable: true,
+  })
   release()
   const again = await acquireLock(path, 0, clock)
   again()
@@ -57,6 +69,6 @@ test('a lock that stays held is unavailable after the timeout', async () => {
 test('what an earlier version has left in a lock does not hold it', async () => {
   writeFileSync(path, `elsewhere boot pid:[4026531836]\n1\n${crypto.randomUUID()}\n`)
   const release = await acquireLock(path, 0, clock)
-  await expect(acquireLock(path, 0, clock)).rejects.toMatchObject({ type: 'unavailable' })
+  await expect(acquireLock(path, 0, clock)).rejects.toMatchObject({ kind: 'unavailable' })
   release()
 })

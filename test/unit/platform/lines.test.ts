@@ -6,7 +6,12 @@ async function* piecesOf(bytes: Buffer, size: number) {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size)
 }
 
-async function blocksOf(bytes: Buffer, size: number, max: number, tooLong?: () => Error): Promise<Buffer[]> {
+async function blocksOf(
+  bytes: Buffer,
+  size: number,
+  max: number,
+  tooLong?: () => Error,
+): Promise<Buffer[]> {
   const blocks: Buffer[] = []
   for await (const block of wholeLines(piecesOf(bytes, size), { max, tooLong })) blocks.push(block)
   return blocks
@@ -27,7 +32,9 @@ test.each([1, 3])(
   'a line that is not complete is an error if it is too long, or is cut, in pieces of %i',
   async (size) => {
     const bytes = Buffer.from(`first\n${'x'.repeat(50)}\nlast`)
-    await expect(blocksOf(bytes, size, 10, () => new RangeError('too long'))).rejects.toThrow('too long')
+    await expect(blocksOf(bytes, size, 10, () => new RangeError('too long'))).rejects.toThrow(
+      'too long',
+    )
     const [first, line = '', last] = Buffer.concat(await blocksOf(bytes, size, 10))
       .toString()
       .split('\n')

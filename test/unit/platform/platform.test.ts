@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { delayOf, maxTimer, wait } from '../../../src/platform/clock.js'
-import { posixWord, windowsWord } from '../../../src/platform/errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../../../src/platform/escape.js'
 import { deviceOf, environmentOf } from '../../../src/platform/io.js'
+import { shellWord } from '../../../src/platform/shell.js'
 import { connect, uriOf } from '../../../src/platform/sqlite.js'
 import { endingSignals, isPipe } from '../../../src/platform/streams.js'
 
@@ -17,7 +17,10 @@ test('a timeout that is over or too long for a timer brings no warning of Node',
   stop.abort(new Error('Stopped'))
   await expect(long).rejects.toThrow('Stopped')
   process.off('warning', note)
-  expect({ warnings, delays: [-5, 7, Infinity].map(delayOf) }).toEqual({ warnings: [], delays: [0, 7, maxTimer] })
+  expect({ warnings, delays: [-5, 7, Infinity].map(delayOf) }).toEqual({
+    warnings: [],
+    delays: [0, 7, maxTimer],
+  })
 })
 
 test('the driver of SQLite is loaded once, because what it loads is never freed', () => {
@@ -30,7 +33,8 @@ test('the driver of SQLite is loaded once, because what it loads is never freed'
 test('a connection cannot change the schema of a file past the checks of SQLite', () => {
   const db = connect(':memory:', { readOnly: false })
   db.exec('CREATE TABLE plants (id INTEGER PRIMARY KEY)')
-  const change = "PRAGMA writable_schema=1; UPDATE sqlite_schema SET sql = 'CREATE TABLE plants (id)'"
+  const change =
+    "PRAGMA writable_schema=1; UPDATE sqlite_schema SET sql = 'CREATE TABLE plants (id)'"
   expect(() => db.exec(change)).toThrow('table sqlite_master may not be modified')
   db.close()
 })
@@ -42,7 +46,9 @@ test('every character that drives a terminal, or has no width, is escaped, and n
     const escaped = `\\u{${point.toString(16)}}`
     return (
       escapeControlChars(text) !==
-      (/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u200b-\u200d\u2060-\u2064\ufeff]/u.test(text) ? escaped : text)
+      (/[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u200b-\u200d\u2060-\u2064\ufeff]/u.test(text)
+        ? escaped
+        : text)
     )
   })
   expect(wrong).toEqual([])
@@ -61,7 +67,10 @@ test.each([
   ['@plants', '@plants', '"@plants"'],
   ['', "''", '""'],
 ])('%j is %s for a POSIX shell, and %s on Windows', (text, posix, windows) => {
-  expect([posixWord(text), windowsWord(text)]).toEqual([posix, windows])
+  expect([shellWord(text, { isWindows: false }), shellWord(text, { isWindows: true })]).toEqual([
+    posix,
+    windows,
+  ])
 })
 
 const [posix, windows] = [{ isWindows: false }, { isWindows: true }]
@@ -92,7 +101,11 @@ test.each([
 })
 
 test('a pipe is known by its mode, because isFIFO is false on Windows', () => {
-  expect([0o010600, 0o100600, 0o020600].map((mode) => isPipe({ mode }))).toEqual([true, false, false])
+  expect([0o010600, 0o100600, 0o020600].map((mode) => isPipe({ mode }))).toEqual([
+    true,
+    false,
+    false,
+  ])
 })
 
 test('a closed console and Ctrl-Break drain on Windows alone', () => {

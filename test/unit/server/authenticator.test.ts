@@ -22,7 +22,12 @@ async function storeWith(tokens: Record<string, number | undefined>) {
   const store = closedAfterTest(await SqliteStore.open(file, openOptions())).tokens
   for (const [token, expires] of Object.entries(tokens)) {
     const expiresAt = expires === undefined ? undefined : new Date(evening + expires)
-    await store.add(digestOf(token), { note: undefined, rights: ['read'], createdAt: new Date(evening), expiresAt })
+    await store.add(digestOf(token), {
+      note: undefined,
+      rights: ['read'],
+      createdAt: new Date(evening),
+      expiresAt,
+    })
   }
   const clock = { passed: 0, now: () => clock.passed, time: () => evening + clock.passed }
   return { store, clock, find: tokensOfStore(store, clock.now, clock.time, hour) }

@@ -33,9 +33,23 @@ test('one holder has at most half, and waits for its own; another gets what is l
   expect(await states(first, second, third)).toEqual(['has it', 'has it', 'waits'])
   expect(await states(...others)).toEqual(['has it', 'has it', 'waits', 'has it', 'waits'])
   first.hold?.release()
-  expect(await states(third, ...others)).toEqual(['waits', 'has it', 'has it', 'waits', 'has it', 'has it'])
+  expect(await states(third, ...others)).toEqual([
+    'waits',
+    'has it',
+    'has it',
+    'waits',
+    'has it',
+    'has it',
+  ])
   others[0]?.hold?.release()
-  expect(await states(third, ...others)).toEqual(['has it', 'has it', 'has it', 'has it', 'has it', 'has it'])
+  expect(await states(third, ...others)).toEqual([
+    'has it',
+    'has it',
+    'has it',
+    'has it',
+    'has it',
+    'has it',
+  ])
 })
 
 test('those of a holder take turns: a small one does not overtake a large one', async () => {

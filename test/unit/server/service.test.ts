@@ -9,7 +9,14 @@ import type { WaitOptions } from '../../../src/stores/common/query.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { logInto, placeOf, quick, serveStore, testCaller, testToken } from '../../helpers/service.js'
+import {
+  logInto,
+  placeOf,
+  quick,
+  serveStore,
+  testCaller,
+  testToken,
+} from '../../helpers/service.js'
 
 async function adminOf(host = '127.0.0.1') {
   const { log } = await serveStore(quick, { admin: { host, port: 0 } })
@@ -49,7 +56,8 @@ describe('the admin port', () => {
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
     const place = { host: '127.0.0.1', port }
-    const statusOf = async (target: string) => (await exchange({ place, token: '' }, { method: 'GET', target })).status
+    const statusOf = async (target: string) =>
+      (await exchange({ place, token: '' }, { method: 'GET', target })).status
     expect([await statusOf('/metrics'), await statusOf('/live')]).toEqual([500, 200])
     expect(errors).toEqual([broken])
   })
@@ -87,7 +95,9 @@ test('a store learns how long a client has waited, without the time that its bod
     ['/plants', '*/*'],
     ['/plants', 'application/x-ndjson'],
   ] as const) {
-    const answer = await fetch(service.address + path, { headers: { authorization: `Bearer ${testToken}`, accept } })
+    const answer = await fetch(service.address + path, {
+      headers: { authorization: `Bearer ${testToken}`, accept },
+    })
     await answer.text()
   }
   expect(waited.splice(0)).toEqual([2000, 2000, 2000])
@@ -128,16 +138,27 @@ test.each([
 })
 
 test('the log has one sentence for a failure that a person can fix, and the stack of a defect', () => {
-  const away = new PlantsError('unavailable', 'The database is away', { cause: new Error('The database is away') })
-  const lost = new PlantsError('unknownOutcome', 'The connection was lost', { hint: 'Look', cause: away })
+  const away = new PlantsError('unavailable', 'The database is away', {
+    cause: new Error('The database is away'),
+  })
+  const lost = new PlantsError('unknownOutcome', 'The connection was lost', {
+    hint: 'Look',
+    cause: away,
+  })
   const ours = [away, lost, new PlantsError('unwritable', 'The disk is full')]
   const defects = [new TypeError('x is undefined'), new PlantsError('defect', 'Internal error')]
   const [json, terminal] = [logOf('info', false), logOf('info', true)]
-  for (const { log } of [json, terminal]) for (const failure of [...ours, ...defects]) log.error(failure, 'r-1')
+  for (const { log } of [json, terminal])
+    for (const failure of [...ours, ...defects]) log.error(failure, 'r-1')
   const line = { level: 'error', time: expect.any(String), requestId: 'r-1' }
   expect(objectsOf(json.text())).toEqual([
     { ...line, code: 'unavailable', msg: 'The database is away' },
-    { ...line, code: 'unknownOutcome', msg: 'The connection was lost', reason: 'The database is away' },
+    {
+      ...line,
+      code: 'unknownOutcome',
+      msg: 'The connection was lost',
+      reason: 'The database is away',
+    },
     { ...line, code: 'unwritable', msg: 'The disk is full' },
     ...defects.map(({ message }) => ({
       ...{ ...line, msg: 'failed' },
@@ -159,7 +180,13 @@ test('the log has one sentence for a failure that a person can fix, and the stac
 
 test('the path of a request is logged as that of the route, and without a route not at all', async () => {
   const service = await serveStore({ ...quick, get: async () => new Map() })
-  const targets = ['/plants/4711?x', '/plants/4711/', `/x/${testToken}`, '/plants%3Fsearch=SECRET', '//plants/4711']
+  const targets = [
+    '/plants/4711?x',
+    '/plants/4711/',
+    `/x/${testToken}`,
+    '/plants%3Fsearch=SECRET',
+    '//plants/4711',
+  ]
   for (const target of targets) await exchange(service, { method: 'GET', target })
   const found = objectsOf(service.log()).filter(({ outcome }) => outcome !== undefined)
   expect(found.map(({ outcome, path }) => [outcome, path])).toEqual([
@@ -170,7 +197,14 @@ test('the path of a request is logged as that of the route, and without a route 
 
 test('the log of a request on a terminal has what a person looks for', () => {
   const { log, text } = logOf('info', true)
-  const request = { requestId: 'r-1', status: 404, outcome: '404', milliseconds: 1.234, path: '/nope', token: '7' }
+  const request = {
+    requestId: 'r-1',
+    status: 404,
+    outcome: '404',
+    milliseconds: 1.234,
+    path: '/nope',
+    token: '7',
+  }
   log.record({ ...request, method: 'GET', from: '127.0.0.1' })
   log.record({ outcome: 'closed', reason: 'Too much', from: '127.0.0.1' })
   log.info('listening', { address: 'http://127.0.0.1:1', admin: undefined })

@@ -19,6 +19,9 @@ test('pauses grow to a maximum, with jitter, and the last one leaves time for a 
   expect(pause({ retryAfter: 3000 })).toBe(3100)
   expect([4500, 4501].map((retryAfter) => pause({ retryAfter }))).toEqual([4500, undefined])
   expect([4400, 4450, 4500].map((elapsed) => pause({ elapsed }))).toEqual([100, 50, undefined])
-  expect([58_950, 59_000].map((elapsed) => pause({ elapsed, patience: 60_000 }))).toEqual([50, undefined])
+  expect([58_950, 59_000].map((elapsed) => pause({ elapsed, patience: 60_000 }))).toEqual([
+    50,
+    undefined,
+  ])
   expect(pause({ patience: 0 })).toBeUndefined()
 })

@@ -4,7 +4,15 @@ import { objectsOf } from '../../helpers/json-lines.js'
 import { runPlants } from '../../helpers/run.js'
 
 test('a command tries for two seconds to reach its database, and says so', async () => {
-  const argv = ['list', '--store', `postgres://u@127.0.0.1:${closedPort}/x`, '--timeout', '30s', '--output', 'json']
+  const argv = [
+    'list',
+    '--store',
+    `postgres://u@127.0.0.1:${closedPort}/x`,
+    '--timeout',
+    '30s',
+    '--output',
+    'json',
+  ]
   const { code, err } = await runPlants(argv)
   const message = expect.stringContaining('Could not reach')
   const warning = expect.stringMatching(/ECONNREFUSED .*\. Trying again for up to 2 s$/)

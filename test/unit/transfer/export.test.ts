@@ -1,12 +1,20 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, existsSync, readdirSync, readFileSync, readlinkSync, statSync, symlinkSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  statSync,
+  symlinkSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import * as zlib from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { parseJson, toWireJson } from '../../../src/plant/exact-json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import { malformed, PlantsError } from '../../../src/platform/errors.js'
+import { PlantsError, usageError } from '../../../src/platform/errors.js'
 import { describeDriver } from '../../../src/platform/sqlite.js'
 import { writeOut } from '../../../src/transfer/export/out-file.js'
 import { trimWhiteSpace } from '../../../src/transfer/formats/text.js'
@@ -25,7 +33,9 @@ beforeEach(() => {
 
 async function plant(...all: NewPlant[]): Promise<void> {
   const lines = all.map((one) => `${toWireJson(one)}\n`)
-  expect(await user.run('import --format ndjson', { stdin: lines.join('') })).toMatchObject({ code: 0 })
+  expect(await user.run('import --format ndjson', { stdin: lines.join('') })).toMatchObject({
+    code: 0,
+  })
 }
 
 const bytesOf = (name: string) => readFileSync(join(user.home, name))
@@ -37,7 +47,11 @@ test('a file is compressed by its name', async () => {
   const { out } = await user.run('export out.csv.gz')
   const bytes = bytesOf('out.csv.gz')
   expect(zlib.gunzipSync(bytes).toString()).toBe('id,name,tag\n1,Fern,shade\n')
-  expect(JSON.parse(out)).toEqual({ file: join(user.home, 'out.csv.gz'), plants: 1, bytes: bytes.length })
+  expect(JSON.parse(out)).toEqual({
+    file: join(user.home, 'out.csv.gz'),
+    plants: 1,
+    bytes: bytes.length,
+  })
 })
 
 const valueIn = (line: string) => (parseJson(line) as { value: unknown }).value
@@ -56,26 +70,41 @@ const readers: Record<string, (content: string) => unknown[]> = {
 
 /** Rows of cells, of which an empty one without quotes is none. */
 function parseCells(content: string, delimiter: string): unknown[] {
-  const cast = (value: string, { quoting }: { quoting: boolean }) => (value === '' && !quoting ? undefined : value)
-  const [header, ...rows] = parse(content, { delimiter, cast, record_delimiter: '\n' }) as (string | undefined)[][]
+  const cast = (value: string, { quoting }: { quoting: boolean }) =>
+    value === '' && !quoting ? undefined : value
+  const [header, ...rows] = parse(content, { delimiter, cast, record_delimiter: '\n' }) as (
+    | string
+    | undefined
+  )[][]
   expect(header).toEqual(['id', 'name', 'tag'])
-  return rows.map(([id = '', name, tag]) => ({ id: BigInt(id), name, ...(tag === undefined ? {} : { tag }) }))
+  return rows.map(([id = '', name, tag]) => ({
+    id: BigInt(id),
+    name,
+    ...(tag === undefined ? {} : { tag }),
+  }))
 }
 
 const odd = fc.oneof(
   text(),
-  fc.string({ unit: fc.constantFrom(...' \t\r\n",;|\f\\/0\u0085\u00a0\u2028\u3000\ufeffa'), maxLength: 6 }),
+  fc.string({
+    unit: fc.constantFrom(...' \t\r\n",;|\f\\/0\u0085\u00a0\u2028\u3000\ufeffa'),
+    maxLength: 6,
+  }),
 )
 // A table keeps no empty text, and an import of a workbook no white space at its ends.
 const filled = odd.filter((one) => one !== '')
 const trimmed = odd.map(trimWhiteSpace).filter((one) => one !== '' && one === one.trim())
-const textsOf = (format: string) => (format === 'xlsx' ? trimmed : /^[ct]sv$/.test(format) ? filled : odd)
+const textsOf = (format: string) =>
+  format === 'xlsx' ? trimmed : /^[ct]sv$/.test(format) ? filled : odd
 
 test.each(['ndjson', 'json', 'csv', 'tsv', 'xlsx'])(
   'an import of %s makes the store that was exported',
   async (format) => {
     const texts = textsOf(format)
-    const any = fc.record({ id: int64(), name: texts, tag: texts }, { requiredKeys: ['id', 'name'] })
+    const any = fc.record(
+      { id: int64(), name: texts, tag: texts },
+      { requiredKeys: ['id', 'name'] },
+    )
     const trip = async (some: NewPlant[]) => {
       const all = some.toSorted((one, other) => (one.id < other.id ? -1 : 1))
       user = new World()
@@ -90,13 +119,19 @@ test.each(['ndjson', 'json', 'csv', 'tsv', 'xlsx'])(
       { id: 1n, name: '=1+1', tag: '_x0041_' },
       { id: 2n ** 53n, name: '\uffff\ufffe\r\n\u0001.' },
     ])
-    await check(2, [fc.uniqueArray(any, { selector: ({ id }) => id, minLength: 150, maxLength: 150 })], trip)
+    await check(
+      2,
+      [fc.uniqueArray(any, { selector: ({ id }) => id, minLength: 150, maxLength: 150 })],
+      trip,
+    )
   },
 )
 
 test('a table quotes a text that an import would trim', async () => {
   await plant({ id: 1n, name: '\u0085Fern', tag: 'wet\u3000' }, { id: 2n, name: 'a\u0085b' })
-  expect((await user.run('export -o csv')).out).toBe('id,name,tag\n1,"\u0085Fern","wet\u3000"\n2,a\u0085b,\n')
+  expect((await user.run('export -o csv')).out).toBe(
+    'id,name,tag\n1,"\u0085Fern","wet\u3000"\n2,a\u0085b,\n',
+  )
 })
 
 test('a table does not keep empty texts, which a warning counts', async () => {
@@ -109,12 +144,17 @@ test('a table does not keep empty texts, which a warning counts', async () => {
   const warning = (what: string) =>
     `plants: warning: ${what} an empty text, which a table does not keep. To keep it: --output ndjson\n`
   for (const way of ['--output csv', '--output tsv', 'out.csv.gz', 'out.xlsx'])
-    expect(await user.run(`export ${way}`)).toMatchObject({ code: 0, err: warning('3 plants have') })
+    expect(await user.run(`export ${way}`)).toMatchObject({
+      code: 0,
+      err: warning('3 plants have'),
+    })
   expect((await user.run('export --output csv --limit 1')).err).toBe(warning('1 plant has'))
   for (const way of ['', '--output json', 'out.ndjson', '--output csv --after 3'])
     expect((await user.run(`export ${way}`.trim().split(/ +/))).err).toBe('')
   expect((await user.run('import out.csv.gz --store ./copy.db')).code).toBe(6)
-  expect((await user.run('export --store ./copy.db')).out).toBe('{"id":2,"name":"A"}\n{"id":4,"name":"Fern"}\n')
+  expect((await user.run('export --store ./copy.db')).out).toBe(
+    '{"id":2,"name":"A"}\n{"id":4,"name":"Fern"}\n',
+  )
 })
 
 test('a workbook has numbers and texts, and a header that stays in view', async () => {
@@ -137,7 +177,8 @@ test('a workbook has numbers and texts, and a header that stays in view', async 
 test('a workbook with a text that is too long for a cell is not written', async () => {
   user.write('out.xlsx', 'old')
   await plant({ id: 7n, name: 'a', tag: 'b'.repeat(32_768) })
-  const message = 'The tag of the plant with id 7 has 32768 characters, but a cell has at most 32767'
+  const message =
+    'The tag of the plant with id 7 has 32768 characters, but a cell has at most 32767'
   expect(await user.run('export out.xlsx --yes')).toEqual(refusal(message, 'Use a .csv file'))
   expect(user.read('out.xlsx')).toBe('old')
 })
@@ -164,70 +205,92 @@ test('what other programs have stored against the contract spoils nothing else',
 describe('export to a file', () => {
   beforeEach(() => plant(fern))
 
-  test.skipIf(isWindows)('keeps the mode of an old file, and leaves nothing else (needs modes)', async () => {
-    user.write('old.csv', 'old')
-    chmodSync(join(user.home, 'old.csv'), 0o664)
-    for (const name of ['new.csv', 'old.csv']) await user.run(`export ${name} --yes`)
-    expect(statSync(join(user.home, 'old.csv')).mode & 0o777).toBe(0o664)
-    expect(readdirSync(user.home)).toEqual(['data', 'new.csv', 'old.csv'])
-  })
+  test.skipIf(isWindows)(
+    'keeps the mode of an old file, and leaves nothing else (needs modes)',
+    async () => {
+      user.write('old.csv', 'old')
+      chmodSync(join(user.home, 'old.csv'), 0o664)
+      for (const name of ['new.csv', 'old.csv']) await user.run(`export ${name} --yes`)
+      expect(statSync(join(user.home, 'old.csv')).mode & 0o777).toBe(0o664)
+      expect(readdirSync(user.home)).toEqual(['data', 'new.csv', 'old.csv'])
+    },
+  )
 
-  test.skipIf(isWindows).each(['old.csv', 'link.csv'])('replaces %s with --yes only (needs links)', async (name) => {
-    user.write('old.csv', 'old')
-    symlinkSync('old.csv', join(user.home, 'link.csv'))
-    expect(await user.run(`export ${name}`)).toEqual(refusal(`${name} already exists`, 'To replace it, add --yes'))
-    expect(user.read('old.csv')).toBe('old')
-    expect(await user.run(`export ${name} --yes`)).toMatchObject({ code: 0 })
-    expect(user.read('old.csv')).toBe('id,name,tag\n1,Fern,shade\n')
-    expect(readlinkSync(join(user.home, 'link.csv'))).toBe('old.csv')
-  })
+  test.skipIf(isWindows).each(['old.csv', 'link.csv'])(
+    'replaces %s with --yes only (needs links)',
+    async (name) => {
+      user.write('old.csv', 'old')
+      symlinkSync('old.csv', join(user.home, 'link.csv'))
+      expect(await user.run(`export ${name}`)).toEqual(
+        refusal(`${name} already exists`, 'To replace it, add --yes'),
+      )
+      expect(user.read('old.csv')).toBe('old')
+      expect(await user.run(`export ${name} --yes`)).toMatchObject({ code: 0 })
+      expect(user.read('old.csv')).toBe('id,name,tag\n1,Fern,shade\n')
+      expect(readlinkSync(join(user.home, 'link.csv'))).toBe('old.csv')
+    },
+  )
 
-  test.skipIf(isWindows)('says how to make the directory that a link points to (needs links)', async () => {
-    symlinkSync('gone/out.csv', join(user.home, 'link.csv'))
-    const message = `${join(user.home, 'link.csv')} could not be written: there is no such directory`
-    const hint = `Make it with: mkdir -p ${join(user.home, 'gone')}`
-    expect(await user.run('export link.csv')).toEqual(refusal(message, hint, 74))
-  })
+  test.skipIf(isWindows)(
+    'says how to make the directory that a link points to (needs links)',
+    async () => {
+      symlinkSync('gone/out.csv', join(user.home, 'link.csv'))
+      const message = `${join(user.home, 'link.csv')} could not be written: there is no such directory`
+      const hint = `Make it with: mkdir -p ${join(user.home, 'gone')}`
+      expect(await user.run('export link.csv')).toEqual(refusal(message, hint, 74))
+    },
+  )
 
   test('says that a file exists before the store is opened', async () => {
     user.write('old.csv', 'old')
     const unreachable = ['export', 'old.csv', '--store', 'http://127.0.0.1:1', '--timeout', '0']
-    expect(await user.run(unreachable)).toEqual(refusal('old.csv already exists', 'To replace it, add --yes'))
+    expect(await user.run(unreachable)).toEqual(
+      refusal('old.csv already exists', 'To replace it, add --yes'),
+    )
   })
 
   test.each([
     [false, 2, 'mine'],
     [true, 0, 'plants'],
-  ])('replaces a file that appears while it writes only with consent: %s', async (mayReplace, code, content) => {
-    const path = join(user.home, 'out.csv')
-    const bytes = async function* () {
-      user.write('out.csv', 'mine')
-      yield Buffer.from('plants')
-    }
-    const { signal } = new AbortController()
-    const failure = await writeOut(path, { mayReplace, signal }, bytes()).then(
-      () => undefined,
-      (error: unknown) => error,
-    )
-    const what = `${path} was created by another program, and was not replaced`
-    expect(failure).toEqual(code === 0 ? undefined : malformed(what, { code: 'replaceFile' }))
-    expect([user.read('out.csv'), readdirSync(user.home)]).toEqual([content, ['data', 'out.csv']])
-  })
+  ])(
+    'replaces a file that appears while it writes only with consent: %s',
+    async (mayReplace, code, content) => {
+      const path = join(user.home, 'out.csv')
+      const bytes = async function* () {
+        user.write('out.csv', 'mine')
+        yield Buffer.from('plants')
+      }
+      const { signal } = new AbortController()
+      const failure = await writeOut(path, { mayReplace, signal }, bytes()).then(
+        () => undefined,
+        (error: unknown) => error,
+      )
+      const what = `${path} was created by another program, and was not replaced`
+      expect(failure).toEqual(code === 0 ? undefined : usageError(what, 'To replace it, add --yes'))
+      expect([user.read('out.csv'), readdirSync(user.home)]).toEqual([content, ['data', 'out.csv']])
+    },
+  )
 
-  test.skipIf(process.platform === 'win32')('can be interrupted while a pipe has no reader', async () => {
-    expect(spawnSync('mkfifo', [join(user.home, 'pipe')]).status).toBe(0)
-    const stop = new AbortController()
-    const run = user.run('export pipe', { signal: stop.signal })
-    stop.abort(new PlantsError('interrupted', 'Interrupted'))
-    expect(await run).toEqual(refusal('Interrupted', undefined, 130))
-  })
+  test.skipIf(process.platform === 'win32')(
+    'can be interrupted while a pipe has no reader',
+    async () => {
+      expect(spawnSync('mkfifo', [join(user.home, 'pipe')]).status).toBe(0)
+      const stop = new AbortController()
+      const run = user.run('export pipe', { signal: stop.signal })
+      stop.abort(new PlantsError('interrupted', 'Interrupted'))
+      expect(await run).toEqual(refusal('Interrupted', undefined, 130))
+    },
+  )
 
-  test.runIf(existsSync('/dev/full')).each(['/dev/full', 'full.csv.gz'])('has no space in %s', async (out) => {
-    symlinkSync('/dev/full', join(user.home, 'full.csv.gz'))
-    const message = `${out.startsWith('/') ? out : join(user.home, out)} could not be written: no space left on the disk`
-    const hint = 'Choose another file, or free some space'
-    expect(await user.run(`export ${out}`)).toEqual(refusal(message, hint, 74))
-  })
+  test.runIf(existsSync('/dev/full')).each(['/dev/full', 'full.csv.gz'])(
+    'has no space in %s',
+    async (out) => {
+      symlinkSync('/dev/full', join(user.home, 'full.csv.gz'))
+      const message = `${out.startsWith('/') ? out : join(user.home, out)} could not be written: no space left on the disk`
+      const hint = 'Choose another file, or free some space'
+      expect(await user.run(`export ${out}`)).toEqual(refusal(message, hint, 74))
+    },
+  )
 
   test.skipIf(isWindows).each(['../link', '../here/plants.db-wal'])(
     'rejects the store itself: %s (needs links)',

@@ -70,9 +70,17 @@ describe('an error tells why a service could not be reached:', () => {
 
   test.each([
     ['a TLS handshake without an answer', '', 'it timed out', slow, { retryable: true }],
-    ['a service without TLS', noTls, 'the TLS handshake failed', 'Try http:// for a service on this machine', {}],
+    [
+      'a service without TLS',
+      noTls,
+      'the TLS handshake failed',
+      'Try http:// for a service on this machine',
+      {},
+    ],
   ])('%s', async (_, answer, why, hint, rest) => {
-    const service = await Hostile.listen({ onConnect: (socket) => void (answer && socket.end(answer)) })
+    const service = await Hostile.listen({
+      onConnect: (socket) => void (answer && socket.end(answer)),
+    })
     const store = service.url.replace('http', 'https')
     const time = settableTime()
     service.on('connection', () => answer === '' && time.timeOut())
@@ -86,7 +94,11 @@ test('a socket with a path that the system would cut gets nothing', async () => 
   const path = `${temporaryFolder()}/`.padEnd(108, 'x')
   const other = await Hostile.listen({ posts, place: { path } })
   const { code, out } = await createAt(other, ['--store', `unix:${path}yz`])
-  expect({ code, out, connections: other.connections }).toEqual({ code: 2, out: '', connections: 0 })
+  expect({ code, out, connections: other.connections }).toEqual({
+    code: 2,
+    out: '',
+    connections: 0,
+  })
 })
 
 test('a service that refuses connections is retried for two seconds', async () => {
@@ -115,9 +127,24 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
 
   // the words of Node and of Bun
   test.each<[string, () => [tls: Certificate, ca?: Certificate], RegExp, string]>([
-    ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))], /unable to verify/, giveCa],
-    ['is for another name', () => own(certificate({ names: ['DNS:a.example'] })), /altnames/, 'Check the address'],
-    ['has expired', () => own(certificate({ names, isExpired: true })), /certificate has expired/, checkAll],
+    [
+      'has an unknown issuer',
+      () => [signed(certificate({ names, isAuthority: true }))],
+      /unable to verify/,
+      giveCa,
+    ],
+    [
+      'is for another name',
+      () => own(certificate({ names: ['DNS:a.example'] })),
+      /altnames/,
+      'Check the address',
+    ],
+    [
+      'has expired',
+      () => own(certificate({ names, isExpired: true })),
+      /certificate has expired/,
+      checkAll,
+    ],
   ])('a service gets nothing if its certificate %s', async (_, show, why, hint) => {
     const [tls, ca] = show()
     const service = await Hostile.listen({ posts, tls })

@@ -19,7 +19,12 @@ const bomb = gzipSync('F'.repeat(20_000_000)).toString('latin1')
 const createdBy = async (answer: Answer, now?: () => number) =>
   createAt(await Hostile.listen({ posts: [answer], openapi: keyless }), [], {}, now)
 
-const failed = (error: object, code = 5, requests = [create]) => ({ code, out: '', said: [error], requests })
+const failed = (error: object, code = 5, requests = [create]) => ({
+  code,
+  out: '',
+  said: [error],
+  requests,
+})
 const unusable = (message: string, status: number) =>
   failed({ error: 502, message: `URL ${message}`, hint: howToRepeat.unasked, status })
 
@@ -32,7 +37,11 @@ test.each<[string, Answer, string, status?: number]>([
   ],
   ['a number as the tag', json(200, { name: 'Fern', tag: 1 }), `${noPlant}{"name":"Fern","tag":1}`],
   ['a prototype', json(200, `{"__proto__":${fern}}`), `${noPlant}{"__proto__":${fern}}`],
-  ['a gzip bomb', json(200, bomb, { 'Content-Encoding': 'gzip' }), 'answered 200 with a compressed body'],
+  [
+    'a gzip bomb',
+    json(200, bomb, { 'Content-Encoding': 'gzip' }),
+    'answered 200 with a compressed body',
+  ],
   ['201', json(201, fern), `answered 201: ${fern}`, 201],
   ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 'answered 204 with nothing', 204],
   ['303', http(303, '', { Location: '/v2' }), 'answered 303, and redirects to /v2', 303],
@@ -51,7 +60,8 @@ test.each([301, 307])('does not follow a redirect: %i', async (status) => {
 
 const wrongToken = 'The token is from PLANTS_TOKEN: set another one there'
 const wrongAddress = 'Is the address right? It is the base URL: the part before /plants'
-const otherId = 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant'
+const otherId =
+  'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant'
 const shorter = 'Shorten the name or tag'
 const source = 'This message is from URL'
 
@@ -75,7 +85,12 @@ const unread = '"message":"No ferns today"'
 test.each([`2147483648,${unread}`, `"409",${unread}`, '409,"message":{}'])(
   'an Error with the error %s is none',
   async (rest) => {
-    const error = { error: 400, message: `URL answered 400: {"error":${rest}}`, hint: source, status: 400 }
+    const error = {
+      error: 400,
+      message: `URL answered 400: {"error":${rest}}`,
+      hint: source,
+      status: 400,
+    }
     expect(await createdBy(json(400, `{"error":${rest}}`))).toEqual(failed(error, 1))
   },
 )
@@ -88,13 +103,21 @@ const closed = 'received the request, but did not answer: the connection was clo
 
 /** Then the service is asked whether it keeps keys. It does not, and nothing is sent again. */
 test.each<[string, Answer, object]>([
-  ['500 with an Error', json(500, refusal), { error: 502, message: 'URL answered 500: No ferns today', status: 500 }],
+  [
+    '500 with an Error',
+    json(500, refusal),
+    { error: 502, message: 'URL answered 500: No ferns today', status: 500 },
+  ],
   ['a reset', (socket) => void socket.resetAndDestroy(), {}],
   ['half of a body', (socket) => void socket.end(half), {}],
   ['chunks of a whole Plant without their end', (socket) => void socket.end(inChunks), {}],
   ['a banner of SSH', 'SSH-2.0-OpenSSH_9.9\r\n', noHttp],
   ['two lengths', `${jsonHead}Content-Length: 15\r\nContent-Length: 3\r\n\r\n${fern}`, noHttp],
-  ['another protocol', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: plants\r\n\r\n', switched],
+  [
+    'another protocol',
+    'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: plants\r\n\r\n',
+    switched,
+  ],
 ])('the outcome is unknown after %s', async (_, answer, said) => {
   const error = { error: 504, message: `URL ${closed}`, hint: howToRepeat.unlisted, ...said }
   expect(await createdBy(answer)).toEqual(failed(error, 5, [create, 'GET /openapi.json']))
@@ -157,12 +180,22 @@ test('another Plant is printed with a warning', async () => {
 describe('the text of a service', () => {
   test.each<[string, (words: string) => Answer, string]>([
     ['an Error', (message) => json(400, { error: 400, message }), ''],
-    ['a Location', (path) => http(302, '', { Location: encodeURI(path) }), 'URL answered 302, and redirects to '],
+    [
+      'a Location',
+      (path) => http(302, '', { Location: encodeURI(path) }),
+      'URL answered 302, and redirects to ',
+    ],
   ])('is shown in one line of at most 200 characters: %s', async (_, answer, before) => {
-    const { said } = await createdBy(answer(`No ferns\n\t ${'x'.repeat(189)}${'\u{1f331}'.repeat(1000)}`))
+    const { said } = await createdBy(
+      answer(`No ferns\n\t ${'x'.repeat(189)}${'\u{1f331}'.repeat(1000)}`),
+    )
     const { message } = said[0] as { message: string }
     const words = Array.from(message.slice(before.length))
-    expect([message.startsWith(`${before}No`), words.length, words.at(-1)]).toEqual([true, 200, '…'])
+    expect([message.startsWith(`${before}No`), words.length, words.at(-1)]).toEqual([
+      true,
+      200,
+      '…',
+    ])
     expect([message.isWellFormed(), /\s\s|\n/.test(message)]).toEqual([true, false])
   })
 })
@@ -173,9 +206,14 @@ test.each<[string, (socket: Socket) => void]>([
   ['stops reading', (socket) => void socket.pause().write(tooLarge)],
   ['closes its side', (socket) => void socket.end(tooLarge)],
 ])('an answer counts before the whole plant was sent: the service %s', async (_, then) => {
-  const service = await Hostile.listen({ onConnect: (socket) => socket.once('data', () => then(socket)) })
+  const service = await Hostile.listen({
+    onConnect: (socket) => socket.once('data', () => then(socket)),
+  })
   const stdin = JSON.stringify({ id: 1, name: 'F'.repeat(1_048_000) })
   const argv = ['create', '--output', 'json', '--timeout', '1h', '--store', service.url]
   const { code, err } = await runPlants(argv, { stdin, env: { PLANTS_TOKEN: token } })
-  expect({ code, error: JSON.parse(err) }).toMatchObject({ code: 1, error: { error: 413, message: 'Too large' } })
+  expect({ code, error: JSON.parse(err) }).toMatchObject({
+    code: 1,
+    error: { error: 413, message: 'Too large' },
+  })
 })

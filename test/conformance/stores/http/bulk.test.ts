@@ -12,7 +12,11 @@ import { gate } from '../../../helpers/service.js'
 import { openOptions } from '../../../helpers/store.js'
 import { settableTime, type Time } from '../../../helpers/time.js'
 
-const busy: Deed = { status: 503, body: { error: 503, message: 'Not now' }, headers: { 'Retry-After': '0' } }
+const busy: Deed = {
+  status: 503,
+  body: { error: 503, message: 'Not now' },
+  headers: { 'Retry-After': '0' },
+}
 const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : undefined)
 const from = (first: number, deed: Deed) => (post: Post) => (post.index < first ? undefined : deed)
 const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
@@ -29,11 +33,25 @@ interface Import extends WriteOptions {
 }
 
 /** Creates plants in a service with one write. `made` is how often the service made each plant, by its id. */
-async function imported({ service, isKeyed = true, deed, plants = 100, access = {}, opening = {}, ...rest }: Import) {
+async function imported({
+  service,
+  isKeyed = true,
+  deed,
+  plants = 100,
+  access = {},
+  opening = {},
+  ...rest
+}: Import) {
   const target = service ?? (await PlantService.listen({ isKeyed, ...(deed && { deed }) }))
   const store = await openHttp(target.url, opening, access)
   const changes = creations(plants)
-  return { service: target, store, posts: target.posts, made: target.made, ...(await sent(store, changes, rest)) }
+  return {
+    service: target,
+    store,
+    posts: target.posts,
+    made: target.made,
+    ...(await sent(store, changes, rest)),
+  }
 }
 
 function clockOf({ now }: Time): Clock {
@@ -49,7 +67,9 @@ async function sent(store: HttpStore, changes: Change[], options?: WriteOptions)
   const outcomes = await store.write(changes, options)
   const tally: Record<string, number> = {}
   for (const { type } of outcomes) tally[type] = (tally[type] ?? 0) + 1
-  const problems = outcomes.flatMap((outcome, index) => ('error' in outcome ? [{ ...outcome, index }] : []))
+  const problems = outcomes.flatMap((outcome, index) =>
+    'error' in outcome ? [{ ...outcome, index }] : [],
+  )
   const error = problems.find(({ type }) => type === 'unsent')?.error
   const rejections = problems
     .filter(({ type }) => type !== 'unsent')
@@ -82,14 +102,16 @@ describe('a service in trouble', () => {
       if (tries === 3) time.pass()
       return { status: 500 }
     }
-    expect(await imported({ deed, plants: 20, opening: { clock: clockOf(time), concurrency: 2 } })).toMatchObject({
+    expect(
+      await imported({ deed, plants: 20, opening: { clock: clockOf(time), concurrency: 2 } }),
+    ).toMatchObject({
       tally: { created: 19, unknown: 1 },
       rejections: [[5, 502, expect.stringContaining('answered 500')]],
     })
   })
 
   test.each<[string, Deed, (time: Time) => void, object, number]>([
-    ['503', busy, (time) => time.pass(), { type: 'unavailable', message: 'Not now' }, 0],
+    ['503', busy, (time) => time.pass(), { kind: 'unavailable', message: 'Not now' }, 0],
     ['no answer', 'hang', (time) => time.timeOut(), { type: 'unanswered' }, 1],
   ])('is given up after the timeout: %s', async (_, deed, end, error, least) => {
     const time = settableTime()
@@ -97,10 +119,18 @@ describe('a service in trouble', () => {
       if (index >= 17) end(time) // eight are in flight
       return index < 10 ? undefined : deed
     }
-    const result = await imported({ deed: passing, opening: { clock: clockOf(time), concurrency: 8 } })
+    const result = await imported({
+      deed: passing,
+      opening: { clock: clockOf(time), concurrency: 8 },
+    })
     const { created: done, unknown = 0, unsent = 0 } = result.tally
     expect(result).toMatchObject({ error })
-    expect([done, unknown + unsent, unknown >= least, least > 0 || unknown === 0]).toEqual([10, 90, true, true])
+    expect([done, unknown + unsent, unknown >= least, least > 0 || unknown === 0]).toEqual([
+      10,
+      90,
+      true,
+      true,
+    ])
     const created = result.outcomes.flatMap(({ type }, id) => (type === 'created' ? [`${id}`] : []))
     // those that came first, whichever they were
     expect([...result.made.keys()].toSorted()).toEqual(created.toSorted())
@@ -114,7 +144,9 @@ describe('a service in trouble', () => {
         return 'hang'
       },
     })
-    expect(await imported({ service, access: { notify: () => service.comeBack() } })).toMatchObject(complete())
+    expect(await imported({ service, access: { notify: () => service.comeBack() } })).toMatchObject(
+      complete(),
+    )
   })
 })
 
@@ -153,7 +185,9 @@ test('as many connections as the limit are open at once', async () => {
 })
 
 describe('a plant of an import that updates', () => {
-  const openapi = json(200, { paths: { '/plants': { post: {} }, '/plants/{plantId}': { patch: {} } } })
+  const openapi = json(200, {
+    paths: { '/plants': { post: {} }, '/plants/{plantId}': { patch: {} } },
+  })
   const taken = json(400, { error: 409, message: 'Had that' })
   const missing = json(404, { error: 404, message: 'No plant has id 1' })
 
@@ -161,11 +195,18 @@ describe('a plant of an import that updates', () => {
     const service = await Hostile.listen({ openapi, posts, others: { 'PATCH /plants/1': patches } })
     const change: Change = { type: 'update', patch, ifMissing: 'create' }
     const { tally, rejections } = await sent(await openHttp(service.url), [change])
-    return { tally, rejections, requests: service.requests.map(({ line, body }) => `${line} ${body}`.trim()) }
+    return {
+      tally,
+      rejections,
+      requests: service.requests.map(({ line, body }) => `${line} ${body}`.trim()),
+    }
   }
 
   test('is created, or after 409 changed', async () => {
-    const [post, patch] = ['POST /plants {"id":1,"name":"Bracken"}', 'PATCH /plants/1 {"name":"Bracken"}']
+    const [post, patch] = [
+      'POST /plants {"id":1,"name":"Bracken"}',
+      'PATCH /plants/1 {"name":"Bracken"}',
+    ]
     const whole = { id: 1n, name: 'Bracken' }
     const changed = json(200, { id: 1, name: 'Bracken', tag: 'theirs' })
     expect(await updated(whole, [taken], [changed])).toEqual({
@@ -182,7 +223,10 @@ describe('a plant of an import that updates', () => {
   test('is only changed without a name', async () => {
     const requests = ['PATCH /plants/1 {"tag":null}']
     const changed = json(200, { id: 1, name: 'Fern' })
-    expect(await updated({ id: 1n, tag: null }, [], [changed])).toMatchObject({ tally: { updated: 1 }, requests })
+    expect(await updated({ id: 1n, tag: null }, [], [changed])).toMatchObject({
+      tally: { updated: 1 },
+      requests,
+    })
     const message = 'Invalid plant: name must be a string, but is missing, and no plant has id 1'
     expect(await updated({ id: 1n, tag: null }, [], [missing])).toMatchObject({
       requests: [...requests, 'GET /openapi.json'],
@@ -203,7 +247,11 @@ describe('an answer about one plant', () => {
   })
 
   test.each([404, 409])('is no answer with the status %i, which ends all', async (status) => {
-    const { tally, error } = await imported({ deed: from(3, { status }), plants: 10, opening: { concurrency: 1 } })
+    const { tally, error } = await imported({
+      deed: from(3, { status }),
+      plants: 10,
+      opening: { concurrency: 1 },
+    })
     expect([tally, error]).toMatchObject([
       { created: 3, unsent: 7 },
       { type: 'rejected', status },
@@ -217,7 +265,9 @@ describe('an answer about one plant', () => {
     const { tally } = await imported({ deed, plants: 3, access, opening: { concurrency: 1 } })
     expect(tally).toEqual({ created: 3 })
     const instead = '{"name":"Moss"} instead of {"name":"Fern 0"} for plant 0'
-    expect(warnings).toEqual([`The store returns plants that differ from those that were sent, such as ${instead}`])
+    expect(warnings).toEqual([
+      `The store returns plants that differ from those that were sent, such as ${instead}`,
+    ])
   })
 })
 
@@ -230,11 +280,27 @@ describe('a service that keeps no keys', () => {
 })
 
 test('a service is asked once whether it keeps keys, and given up after three unknown outcomes in a row', async () => {
-  const service = await Hostile.listen({ posts: [(socket) => void socket.resetAndDestroy()], openapi: http(404) })
-  const { tally, error } = await sent(await openHttp(service.url, { concurrency: 1 }), creations(10))
+  const service = await Hostile.listen({
+    posts: [(socket) => void socket.resetAndDestroy()],
+    openapi: http(404),
+  })
+  const { tally, error } = await sent(
+    await openHttp(service.url, { concurrency: 1 }),
+    creations(10),
+  )
   expect([tally, error]).toMatchObject([{ unknown: 3, unsent: 7 }, { type: 'unanswered' }])
-  expect(service.lines).toEqual(['POST /plants', 'GET /openapi.json', 'POST /plants', 'POST /plants'])
+  expect(service.lines).toEqual([
+    'POST /plants',
+    'GET /openapi.json',
+    'POST /plants',
+    'POST /plants',
+  ])
   const deed = ({ index }: Post): Deed => ([0, 1, 3, 4].includes(index) ? 'lose' : undefined)
-  const { tally: others } = await imported({ isKeyed: false, deed, plants: 10, opening: { concurrency: 1 } })
+  const { tally: others } = await imported({
+    isKeyed: false,
+    deed,
+    plants: 10,
+    opening: { concurrency: 1 },
+  })
   expect(others).toEqual({ created: 6, unknown: 4 })
 })

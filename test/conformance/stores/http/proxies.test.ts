@@ -23,58 +23,85 @@ async function createdBy(
   now?: () => number,
 ) {
   const store = service.url.replace('127.0.0.1', `${ipv4}`)
-  const outcome = await createAt(service, ['--store', store, '--allow-http', ...flags], variables, now)
+  const outcome = await createAt(
+    service,
+    ['--store', store, '--allow-http', ...flags],
+    variables,
+    now,
+  )
   return { ...outcome, target: `CONNECT ${ipv4}:${service.port}`, error: outcome.said.at(-1) }
 }
 
-describe.runIf(hasOpenssl && ipv4)('a proxy tunnel (needs openssl, and an address that is not loopback)', () => {
-  test('leads to a service with TLS, and is opened once for two requests', async () => {
-    const tls = certificate({ names })
-    const proxy = await forwardProxy()
-    const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
-    const service = await Hostile.listen({ posts: [busy, ...posts], tls, place })
-    const { target, code, requests } = await createdBy(service, { https_proxy }, ['--ca-cert', tls.path])
-    expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
-    expect(proxy.passed).toEqual([target])
-    expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
-  })
+describe.runIf(hasOpenssl && ipv4)(
+  'a proxy tunnel (needs openssl, and an address that is not loopback)',
+  () => {
+    test('leads to a service with TLS, and is opened once for two requests', async () => {
+      const tls = certificate({ names })
+      const proxy = await forwardProxy()
+      const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
+      const service = await Hostile.listen({ posts: [busy, ...posts], tls, place })
+      const { target, code, requests } = await createdBy(service, { https_proxy }, [
+        '--ca-cert',
+        tls.path,
+      ])
+      expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
+      expect(proxy.passed).toEqual([target])
+      expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
+    })
 
-  test('carries nothing to a service whose certificate is of another IP address', async () => {
-    const tls = certificate({ names: names.slice(0, 2) })
-    const proxy = await forwardProxy()
-    const service = await Hostile.listen({ posts, tls, place })
-    const flags = ['--ca-cert', tls.path]
-    const { code, error, requests, target } = await createdBy(service, { HTTPS_PROXY: proxy.url }, flags)
-    expect({ code, requests, passed: proxy.passed[0] }).toEqual({ code: 4, requests: [], passed: target })
-    expect(error).toMatchObject({ message: expect.stringMatching(/altnames: IP: .* is not in the cert's list/) })
-  })
+    test('carries nothing to a service whose certificate is of another IP address', async () => {
+      const tls = certificate({ names: names.slice(0, 2) })
+      const proxy = await forwardProxy()
+      const service = await Hostile.listen({ posts, tls, place })
+      const flags = ['--ca-cert', tls.path]
+      const { code, error, requests, target } = await createdBy(
+        service,
+        { HTTPS_PROXY: proxy.url },
+        flags,
+      )
+      expect({ code, requests, passed: proxy.passed[0] }).toEqual({
+        code: 4,
+        requests: [],
+        passed: target,
+      })
+      expect(error).toMatchObject({
+        message: expect.stringMatching(/altnames: IP: .* is not in the cert's list/),
+      })
+    })
 
-  test('is not opened when the proxy answers 407', async () => {
-    const proxy = await forwardProxy(407)
-    const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
-    for (const tls of [{ tls: certificate({ names }) }, {}]) {
-      const service = await Hostile.listen({ posts, place, ...tls })
-      const { code, error } = await createdBy(service, variables, ['--retry', '0'])
-      expect({ code, connections: service.connections }).toEqual({ code: 4, connections: 0 })
-      const [message, hint] = [expect.stringMatching(/proxy.*407/i), expect.stringMatching(/proxy/i)]
-      expect(error).toEqual({ error: 503, message, hint, retryable: true })
-    }
-  })
-})
+    test('is not opened when the proxy answers 407', async () => {
+      const proxy = await forwardProxy(407)
+      const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
+      for (const tls of [{ tls: certificate({ names }) }, {}]) {
+        const service = await Hostile.listen({ posts, place, ...tls })
+        const { code, error } = await createdBy(service, variables, ['--retry', '0'])
+        expect({ code, connections: service.connections }).toEqual({ code: 4, connections: 0 })
+        const [message, hint] = [
+          expect.stringMatching(/proxy.*407/i),
+          expect.stringMatching(/proxy/i),
+        ]
+        expect(error).toEqual({ error: 503, message, hint, retryable: true })
+      }
+    })
+  },
+)
 
 describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   test.each([
     ['HTTP_PROXY', {}, true],
     ['http_proxy', { no_proxy: `${ipv4}` }, false],
-  ])('is reached through the proxy of %s with %j: %s', async (name, others: Record<string, string>, isProxied) => {
-    const proxy = await forwardProxy()
-    const service = await Hostile.listen({ posts, place })
-    const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
-    const { target, ...outcome } = await createdBy(service, { [name]: url, ...others })
-    expect(outcome).toMatchObject(created)
-    expect(proxy.passed).toEqual(isProxied ? [target] : [])
-    expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
-  })
+  ])(
+    'is reached through the proxy of %s with %j: %s',
+    async (name, others: Record<string, string>, isProxied) => {
+      const proxy = await forwardProxy()
+      const service = await Hostile.listen({ posts, place })
+      const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
+      const { target, ...outcome } = await createdBy(service, { [name]: url, ...others })
+      expect(outcome).toMatchObject(created)
+      expect(proxy.passed).toEqual(isProxied ? [target] : [])
+      expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
+    },
+  )
 
   test('is not reached when its proxy is not there', async () => {
     const service = await Hostile.listen({ posts, place })
@@ -82,7 +109,9 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     const now = countingClock(300)
     const { code, error } = await createdBy(service, { HTTP_PROXY: `http://${host}` }, [], now)
     expect({ code, connections: service.connections }).toEqual({ code: 4, connections: 0 })
-    const message = expect.stringContaining(` through the proxy ${host}: the connection was refused`)
+    const message = expect.stringContaining(
+      ` through the proxy ${host}: the connection was refused`,
+    )
     expect(error).toMatchObject({ error: 503, message, hint: expect.stringMatching(/HTTP_PROXY/) })
   })
 })
@@ -107,17 +136,38 @@ test('a Unix socket is reached without a proxy', async () => {
   const path = socketPath()
   const service = await Hostile.listen({ posts, place: { path } })
   expect(
-    await createAt(service, ['--store', `unix:${path}`], { HTTP_PROXY: url, HTTPS_PROXY: url, ALL_PROXY: url }),
+    await createAt(service, ['--store', `unix:${path}`], {
+      HTTP_PROXY: url,
+      HTTPS_PROXY: url,
+      ALL_PROXY: url,
+    }),
   ).toEqual(created)
   expect(passed).toEqual([])
 })
 
 /** Whether a proxy would be asked about an address. No network is asked. */
 async function isProxied(store: string, variables: Record<string, string>): Promise<boolean> {
-  const signal = AbortSignal.abort(new PlantsError('interrupted', 'Interrupted before anything was sent'))
+  const signal = AbortSignal.abort(
+    new PlantsError('interrupted', 'Interrupted before anything was sent'),
+  )
   const proxies = { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' }
-  const argv = ['create', '--id', '1', '--name', 'Fern', '--output', 'json', '--allow-http', '-v', '--store', store]
-  const { code, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token, ...proxies, ...variables }, signal })
+  const argv = [
+    'create',
+    '--id',
+    '1',
+    '--name',
+    'Fern',
+    '--output',
+    'json',
+    '--allow-http',
+    '-v',
+    '--store',
+    store,
+  ]
+  const { code, err } = await runPlants(argv, {
+    env: { PLANTS_TOKEN: token, ...proxies, ...variables },
+    signal,
+  })
   expect(code).toBe(130)
   return err.includes('{"verbose":"* proxy 127.0.0.1:1"}')
 }
@@ -128,7 +178,8 @@ test.each<[string, string, boolean]>([
   ['PLANTS.example.com', 'https://plants.EXAMPLE.com:8443', true],
   ['.example.com:80', 'http://plants.example.com', true],
 ])('NO_PROXY=%j keeps the proxy from %s: %s', async (noProxy, url, isExcepted) => {
-  for (const name of ['NO_PROXY', 'no_proxy']) expect(await isProxied(url, { [name]: noProxy })).toBe(!isExcepted)
+  for (const name of ['NO_PROXY', 'no_proxy'])
+    expect(await isProxied(url, { [name]: noProxy })).toBe(!isExcepted)
 })
 
 test.each([
@@ -136,6 +187,8 @@ test.each([
   ['hunter2%er:x@127.0.0.1:1', 'In its user name and password, "%" is written as %25'],
 ])('the proxy %s is rejected', async (proxy, hint) => {
   const message = 'HTTPS_PROXY is not the address of an http or https proxy'
-  const { code, out, err } = await createIn('https://plants.example.com', [], { HTTPS_PROXY: proxy })
+  const { code, out, err } = await createIn('https://plants.example.com', [], {
+    HTTPS_PROXY: proxy,
+  })
   expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
 })

@@ -8,7 +8,9 @@ import { printed } from '../../../helpers/world.js'
 
 const item = { get: {}, patch: {}, delete: {} }
 /** The description of a service that has all operations, and calls the parameter as it likes. */
-const openapi = json(200, { paths: { '/plants': { get: {}, post: {} }, '/plants/{plantId}': item } })
+const openapi = json(200, {
+  paths: { '/plants': { get: {}, post: {} }, '/plants/{plantId}': item },
+})
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'
 const missing = json(404, { error: 404, message: 'No plant has id 1' })
@@ -18,11 +20,15 @@ const lose: Answer = (socket) => void socket.resetAndDestroy()
 const page = (plants: string[], next?: string) =>
   json(200, `[${plants.join()}]`, next === undefined ? {} : { Link: `<${next}>; rel="next"` })
 const type = 'application/x-ndjson'
-const ndjson = (body: string | Buffer, headers = {}) => http(200, body, { 'Content-Type': type, ...headers })
+const ndjson = (body: string | Buffer, headers = {}) =>
+  http(200, body, { 'Content-Type': type, ...headers })
 const chunked = (...chunks: string[]) =>
-  ndjson(chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''), {
-    'Transfer-Encoding': 'chunked',
-  })
+  ndjson(
+    chunks.map((chunk) => `${Buffer.byteLength(chunk).toString(16)}\r\n${chunk}\r\n`).join(''),
+    {
+      'Transfer-Encoding': 'chunked',
+    },
+  )
 const head = (fields: string) => `HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\n${fields}\r\n`
 const streamHead = head('Transfer-Encoding: chunked\r\n')
 
@@ -54,14 +60,24 @@ describe('a service that can be read', () => {
   const after = '"after":{"name":"Fern","tag":"wet"}'
   test('is compared with the input of a dry run', async () => {
     const change = dry(1, `"before":{"name":"Fern","tag":"dry"},${after}`)
-    const stored = { 'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')], 'GET /plants/2': [missing] }
+    const stored = {
+      'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')],
+      'GET /plants/2': [missing],
+    }
     const stdin = '{"id":1,"name":"Fern","tag":"wet"}\n{"id":2,"name":"Moss"}\n'
     const line = 'import --if-exists update --dry-run'
-    const { code, out, lines, asked } = await runAt(line, { 'GET /plants/0': [missing], ...stored }, { stdin })
+    const { code, out, lines, asked } = await runAt(
+      line,
+      { 'GET /plants/0': [missing], ...stored },
+      { stdin },
+    )
     const [one, two, summary = ''] = out.split('\n')
     expect([one, two]).toEqual([change, dry(2, '"after":{"name":"Moss"}')])
     expect([code, JSON.parse(summary), lines]).toMatchObject([0, { updated: 1 }, []])
-    expect(asked.toSorted()).toEqual(['GET /openapi.json', ...['0', '1', '2'].map((id) => `GET /plants/${id}`)])
+    expect(asked.toSorted()).toEqual([
+      'GET /openapi.json',
+      ...['0', '1', '2'].map((id) => `GET /plants/${id}`),
+    ])
   })
 
   test('is not compared where its token may not read', async () => {
@@ -72,8 +88,14 @@ describe('a service that can be read', () => {
   })
 
   test('lists plants page by page, as its links lead, up to the limit', async () => {
-    const [one = '', two = '', three = '', four = ''] = [1, 2, 3, 4].map((id) => `{"id":${id},"name":"F","tag":"a&b"}`)
-    const pages = [page([one], 'plants?after=1&x=%20'), page([two], '/plants?after=2'), page([three, four])]
+    const [one = '', two = '', three = '', four = ''] = [1, 2, 3, 4].map(
+      (id) => `{"id":${id},"name":"F","tag":"a&b"}`,
+    )
+    const pages = [
+      page([one], 'plants?after=1&x=%20'),
+      page([two], '/plants?after=2'),
+      page([three, four]),
+    ]
     const { out, asked } = await list(pages, 'list --limit 3 --tag a&b')
     expect(out).toBe(`${one}\n${two}\n${three}\n`)
     const queries = ['limit=3&tag=a%26b', 'after=1&x=%20', 'after=2']
@@ -92,18 +114,30 @@ describe('a service that can be read', () => {
   test.each([
     ['list --limit 1', 'GET /plants', 405],
     ['delete 1 --yes', 'DELETE /plants/{id}', 404],
-  ])('is asked, and tells then that it does not offer this: %s', async (line, operation, status) => {
-    const request = operation.replace('{id}', '1')
-    const answers = { [request]: [http(status)] }
-    const { code, lines, asked } = await runAt(line, answers, { description: json(200, { paths }) })
-    const message = `This service does not offer this: its openapi.json lists no ${operation}`
-    const hint = 'Run the command on the host of the service, or select another store with --store'
-    expect({ code, lines }).toEqual({ code: 2, lines: [{ error: 400, message, hint }] })
-    expect(asked.map((one) => one.replace('?limit=1', ''))).toEqual([request, 'GET /openapi.json'])
-  })
+  ])(
+    'is asked, and tells then that it does not offer this: %s',
+    async (line, operation, status) => {
+      const request = operation.replace('{id}', '1')
+      const answers = { [request]: [http(status)] }
+      const { code, lines, asked } = await runAt(line, answers, {
+        description: json(200, { paths }),
+      })
+      const message = `This service does not offer this: its openapi.json lists no ${operation}`
+      const hint =
+        'Run the command on the host of the service, or select another store with --store'
+      expect({ code, lines }).toEqual({ code: 2, lines: [{ error: 400, message, hint }] })
+      expect(asked.map((one) => one.replace('?limit=1', ''))).toEqual([
+        request,
+        'GET /openapi.json',
+      ])
+    },
+  )
 
   test('needs no description', async () => {
-    const answers = { 'GET /plants/1': [missing, json(200, fern)], 'PATCH /plants/1': [json(200, fern)] }
+    const answers = {
+      'GET /plants/1': [missing, json(200, fern)],
+      'PATCH /plants/1': [json(200, fern)],
+    }
     const description = http(401)
     const { code: failed, lines, last } = await runAt('get 1', answers, { description })
     const warning = { warning: `URL has no openapi.json. ${isRight}` }
@@ -111,29 +145,48 @@ describe('a service that can be read', () => {
     const { code, out, asked } = await runAt('update 1 --name Fern', answers, { description })
     expect({ code, out, asked }).toEqual({ code: 0, out: `${fern}\n`, asked: ['PATCH /plants/1'] })
     expect(
-      await runAt('list', { 'GET /v1/plants/plants': [http(404)] }, { base: '/v1/plants/', description }),
+      await runAt(
+        'list',
+        { 'GET /v1/plants/plants': [http(404)] },
+        { base: '/v1/plants/', description },
+      ),
     ).toMatchObject({ code: 1, hint: isRight })
   })
 
-  test.each(['list', 'count', 'export', 'create --id next --name Fern', 'get 1', 'update 1 --tag x', 'delete 1 --yes'])(
-    'is asked at its base URL, not at its plants: %s',
-    async (line) => {
-      const unlike = json(400, { error: 400, message: 'There is no parameter "limit"' })
-      const [lists, at] = ['/v1/plants/plants', '/v1/plants/plants/1']
-      const answers = { [`GET ${lists}`]: [unlike], [`GET ${at}`]: [missing], [`PATCH ${at}`]: [missing] }
-      const wrong = { base: '/v1/plants', description: http(404) }
-      const { code, lines, last, hint } = await runAt(line, { ...answers, [`DELETE ${at}`]: [missing] }, wrong)
-      expect({ code, hint }).toEqual({ code: 1, hint: isRight })
-      const isOfOne = line.includes(' 1')
-      const answered = 'URL/v1/plants answered 400: There is no parameter "limit"'
-      expect(last).toBe(isOfOne ? 'No plant has id 1 in URL/v1/plants' : answered)
-      expect(lines.slice(0, -1)).toEqual(isOfOne ? [{ warning: 'URL/v1/plants has no openapi.json' }] : [])
-      const own = { 'GET /v1/plants/plants': [unlike] }
-      expect(await runAt('list', own, { base: '/v1/plants' })).toMatchObject({
-        hint: 'This message is from URL/v1/plants',
-      })
-    },
-  )
+  test.each([
+    'list',
+    'count',
+    'export',
+    'create --id next --name Fern',
+    'get 1',
+    'update 1 --tag x',
+    'delete 1 --yes',
+  ])('is asked at its base URL, not at its plants: %s', async (line) => {
+    const unlike = json(400, { error: 400, message: 'There is no parameter "limit"' })
+    const [lists, at] = ['/v1/plants/plants', '/v1/plants/plants/1']
+    const answers = {
+      [`GET ${lists}`]: [unlike],
+      [`GET ${at}`]: [missing],
+      [`PATCH ${at}`]: [missing],
+    }
+    const wrong = { base: '/v1/plants', description: http(404) }
+    const { code, lines, last, hint } = await runAt(
+      line,
+      { ...answers, [`DELETE ${at}`]: [missing] },
+      wrong,
+    )
+    expect({ code, hint }).toEqual({ code: 1, hint: isRight })
+    const isOfOne = line.includes(' 1')
+    const answered = 'URL/v1/plants answered 400: There is no parameter "limit"'
+    expect(last).toBe(isOfOne ? 'No plant has id 1 in URL/v1/plants' : answered)
+    expect(lines.slice(0, -1)).toEqual(
+      isOfOne ? [{ warning: 'URL/v1/plants has no openapi.json' }] : [],
+    )
+    const own = { 'GET /v1/plants/plants': [unlike] }
+    expect(await runAt('list', own, { base: '/v1/plants' })).toMatchObject({
+      hint: 'This message is from URL/v1/plants',
+    })
+  })
 
   const desc = 'GET /plants?limit=2&order=desc'
   const above = 'GET /plants?limit=1&after=1'
@@ -146,7 +199,11 @@ describe('a service that can be read', () => {
     ['one before another is created', [[fern], [moss], [moss, fern]], [desc, above, desc], 0],
   ])('proposes the id after its greatest: %s', async (_, lists, asked, code) => {
     const posts = [json(200, '{"name":"Ivy"}')]
-    const service = await Hostile.listen({ openapi, posts, others: { 'GET /plants': lists.map((list) => page(list)) } })
+    const service = await Hostile.listen({
+      openapi,
+      posts,
+      others: { 'GET /plants': lists.map((list) => page(list)) },
+    })
     const argv = ['create', '--id', 'next', '--name', 'Ivy', '--store', service.url]
     const result = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
     const hint = 'Give a number instead of next, or leave out --desc'
@@ -161,21 +218,37 @@ describe('an answer to a request that reads', () => {
 
   test.each<[string, Answer, number, string]>([
     ['404 without an Error', http(404), 1, 'URL answered 404 with nothing'],
-    ['another plant', json(200, moss), 5, `URL answered 200 with no StoredPlant with id 1: ${moss}`],
+    [
+      'another plant',
+      json(200, moss),
+      5,
+      `URL answered 200 with no StoredPlant with id 1: ${moss}`,
+    ],
     ['a reset', lose, 4, 'URL received the request, but did not answer: the connection was closed'],
   ])('of one plant is rejected: %s', async (_, answer, code, message) => {
     const now = countingClock(600_000)
-    expect(await runAt('get 1', { 'GET /plants/1': [answer] }, { now })).toMatchObject({ code, out: '', last: message })
+    expect(await runAt('get 1', { 'GET /plants/1': [answer] }, { now })).toMatchObject({
+      code,
+      out: '',
+      last: message,
+    })
   })
 
   test.each<[string, Answer, string]>([
     ['the same page again', page([fern, moss], 'plants?after=2'), 'plant 1 after plant 2'],
-    ['an empty page in the middle', page([], 'plants?after=2'), 'an empty page with a link to the next one'],
+    [
+      'an empty page in the middle',
+      page([], 'plants?after=2'),
+      'an empty page with a link to the next one',
+    ],
     ['a link to nowhere', page([fern], 'http://['), 'plant 1 after plant 1'],
     ['a rounded id', page([rounded]), `200 with no list of plants: [${rounded}]`],
     ['more than 16 MiB', json(200, `[${' '.repeat(16_777_216)}]`), '200 with more than 16 MiB'],
   ])('of a list is rejected: %s', async (_, answer, message) => {
-    expect(await list(answer, 'list --limit 1000')).toMatchObject({ code: 5, last: `URL answered ${message}` })
+    expect(await list(answer, 'list --limit 1000')).toMatchObject({
+      code: 5,
+      last: `URL answered ${message}`,
+    })
   })
 
   test('has the next page at its own address, whatever its link says', async () => {
@@ -189,9 +262,14 @@ describe('an answer to a request that reads', () => {
 
   test('is checked against --no-tag, which the service may not know', async () => {
     const unknown = json(400, { error: 400, message: 'There is no parameter "noTag"' })
-    const { last } = await list([page(['{"id":1,"name":"Fern","tag":"a"}'])], 'list --no-tag --limit 10')
+    const { last } = await list(
+      [page(['{"id":1,"name":"Fern","tag":"a"}'])],
+      'list --no-tag --limit 10',
+    )
     expect(last).toBe('URL answered plant 1, which has a tag')
-    expect((await list(unknown, 'list --no-tag --limit 10')).last).toBe('There is no parameter "noTag"')
+    expect((await list(unknown, 'list --no-tag --limit 10')).last).toBe(
+      'There is no parameter "noTag"',
+    )
   })
 
   test('is listed up to the limit, whatever limit the service keeps', async () => {
@@ -230,8 +308,16 @@ describe('an answer to a request that reads', () => {
     ['a line without an end', endless, 'a line that is too long'],
     ['ids out of order', chunked(`${moss}\n${fern}\n`, ''), 'plant 1 after plant 2'],
     ['an empty line', chunked(`${fern}\n\n`, ''), 'a line that is not a plant'],
-    ['other bytes', ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')), 'a stream that is not UTF-8'],
-    ['half a line at its end', chunked(`${fern}\n{"id"`, ''), 'a stream that ends in the middle of a line'],
+    [
+      'other bytes',
+      ndjson(Buffer.from('{"id":1,"name":"\xff"}\n', 'latin1')),
+      'a stream that is not UTF-8',
+    ],
+    [
+      'half a line at its end',
+      chunked(`${fern}\n{"id"`, ''),
+      'a stream that ends in the middle of a line',
+    ],
     ['a content coding', ndjson(fern, { 'Content-Encoding': 'gzip' }), unmarked],
     ['no length', head(''), unmarked],
   ])('of a stream is rejected: %s', async (_, answer, message) => {
@@ -239,7 +325,12 @@ describe('an answer to a request that reads', () => {
   })
 
   const incomplete = (message: string) => {
-    const error = { error: 503, message, hint: 'The output is incomplete. Try again', retryable: true }
+    const error = {
+      error: 503,
+      message,
+      hint: 'The output is incomplete. Try again',
+      retryable: true,
+    }
     return { code: 4, lines: [error] }
   }
 
@@ -284,7 +375,9 @@ describe('an answer to a request that reads', () => {
 
   test('is incomplete when its stream breaks off', async () => {
     const answer: Answer = (socket) => void socket.end(chunked(`${fern}\n`))
-    expect(await list(answer, 'export')).toMatchObject(incomplete('URL ended its response too early'))
+    expect(await list(answer, 'export')).toMatchObject(
+      incomplete('URL ended its response too early'),
+    )
   })
 })
 
@@ -293,7 +386,10 @@ test('null is no tag in an answer', async () => {
   const answers = { 'GET /plants/1': [json(200, none)], 'PATCH /plants/1': [json(200, none)] }
   for (const line of ['get 1', 'update 1 --no-tag'])
     expect(await runAt(line, answers)).toMatchObject({ code: 0, out: `${fern}\n` })
-  expect(await list(chunked(`${none}\n`, ''), 'export')).toMatchObject({ code: 0, out: `${fern}\n` })
+  expect(await list(chunked(`${none}\n`, ''), 'export')).toMatchObject({
+    code: 0,
+    out: `${fern}\n`,
+  })
 })
 
 describe('an update', () => {
@@ -309,7 +405,9 @@ describe('an update', () => {
   })
 
   test('that the service has not made is told of', async () => {
-    const { code, lines } = await runAt('update 1 --no-tag', { 'PATCH /plants/1': [json(200, renamed)] })
+    const { code, lines } = await runAt('update 1 --no-tag', {
+      'PATCH /plants/1': [json(200, renamed)],
+    })
     const instead = '{"name":"Moss","tag":"a"} instead of {"name":"Moss"} for plant 1'
     const warning = `The store returns plants that differ from those that were sent, such as ${instead}`
     expect({ code, lines }).toMatchObject({ code: 0, lines: [{ warning }] })
@@ -317,7 +415,10 @@ describe('an update', () => {
 
   test('is sent again when its answer was lost', async () => {
     const answers = { 'PATCH /plants/1': [lose, json(200, renamed)] }
-    expect(await runAt('update 1 --name Moss', answers)).toMatchObject({ code: 0, out: `${renamed}\n` })
+    expect(await runAt('update 1 --name Moss', answers)).toMatchObject({
+      code: 0,
+      out: `${renamed}\n`,
+    })
   })
 })
 
@@ -325,23 +426,41 @@ const lost = 'URL received the request, but did not answer: the connection was c
 
 test.each<[string, Answer[], string]>([
   ['lost', [lose], lost],
-  ['lost, and then the plant is locked', [lose, json(409, { error: 409, message: 'Locked' })], lost],
+  [
+    'lost, and then the plant is locked',
+    [lose, json(409, { error: 409, message: 'Locked' })],
+    lost,
+  ],
   ['lost, and then the plant is gone', [lose, missing], lost],
-  ['about another plant', [json(200, moss)], `URL answered 200 with no StoredPlant with id 1: ${moss}`],
+  [
+    'about another plant',
+    [json(200, moss)],
+    `URL answered 200 with no StoredPlant with id 1: ${moss}`,
+  ],
 ])('a change is unknown when its answer is %s', async (_, answers, last) => {
   const operations = () => ({ 'PATCH /plants/1': [...answers], 'DELETE /plants/1': [...answers] })
   const hint = 'Whether plant 1 was changed is unknown. Look at it with: plants get 1 --store URL'
   for (const line of ['update 1 --name Fern', 'delete 1 --yes'])
-    expect({ line, ...(await runAt(line, operations(), { now: countingClock(600_000) })) }).toMatchObject({
+    expect({
+      line,
+      ...(await runAt(line, operations(), { now: countingClock(600_000) })),
+    }).toMatchObject({
       ...{ line, code: 5, out: '', last, hint },
     })
 })
 
 test('an answer about another plant ends an import', async () => {
   const others = { 'PATCH /plants/1': [json(200, moss)] }
-  const service = await Hostile.listen({ openapi, posts: [json(400, { error: 409, message: 'Exists' })], others })
+  const service = await Hostile.listen({
+    openapi,
+    posts: [json(400, { error: 409, message: 'Exists' })],
+    others,
+  })
   const argv = ['import', '--if-exists', 'update', '--store', service.url, '--output', 'ndjson']
-  const { code, out, err } = await runPlants(argv, { env: { PLANTS_TOKEN: token }, stdin: `${fern}\n` })
+  const { code, out, err } = await runPlants(argv, {
+    env: { PLANTS_TOKEN: token },
+    stdin: `${fern}\n`,
+  })
   const message = `URL answered 200 with no StoredPlant with id 1: ${moss}`
   expect({ code, out }).toEqual({ code: 5, out: '' })
   expect(linesOf(err, service)).toMatchObject([{ error: 502, message, status: 200 }])
@@ -358,8 +477,15 @@ test('several deletes report each failure, and end with the worst code', async (
     ...{ 1: missing, 2: denied, 3: json(200, '{"id":3,"name":"Ivy"}') },
     ...{ 4: [failing, last], 5: denied, 6: json(400, { error: 400, message: 'No' }) },
   }
-  const deletes = Object.entries(answers).map(([id, answer]) => [`DELETE /plants/${id}`, [answer].flat()])
-  const { code, out, lines, asked } = await runAt('delete 1 2 3 4 5 6 --yes', Object.fromEntries(deletes), time)
+  const deletes = Object.entries(answers).map(([id, answer]) => [
+    `DELETE /plants/${id}`,
+    [answer].flat(),
+  ])
+  const { code, out, lines, asked } = await runAt(
+    'delete 1 2 3 4 5 6 --yes',
+    Object.fromEntries(deletes),
+    time,
+  )
   expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
   expect(lines.map(({ message, warning = message }) => warning)).toEqual([
     expect.stringMatching(/^URL answered 500: Oh\. Trying again for up to /),

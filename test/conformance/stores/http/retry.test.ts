@@ -1,6 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { createAt, created, howToRepeat, keyless, type Outcome } from '../../../helpers/http-store.js'
+import {
+  createAt,
+  created,
+  howToRepeat,
+  keyless,
+  type Outcome,
+} from '../../../helpers/http-store.js'
 import { settableTime } from '../../../helpers/time.js'
 
 const plant = json(200, { name: 'Fern' })
@@ -8,17 +14,24 @@ const reset: Answer = (socket) => void socket.resetAndDestroy()
 const notNow = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const header = { name: 'Idempotency-Key', in: 'header' }
 
-function describedBy(operation: unknown[], path: unknown[] = [], rest: Record<string, unknown> = {}): Buffer {
+function describedBy(
+  operation: unknown[],
+  path: unknown[] = [],
+  rest: Record<string, unknown> = {},
+): Buffer {
   const paths = { '/plants': { parameters: path, post: { parameters: operation } } }
   return json(200, { paths, ...rest })
 }
 
 /** `JSON.stringify` would overflow the stack. */
-const describedIn = (operation: string) => json(200, `{"paths":{"/plants":{"post":{"parameters":[${operation}]}}}}`)
+const describedIn = (operation: string) =>
+  json(200, `{"paths":{"/plants":{"post":{"parameters":[${operation}]}}}}`)
 const nested = '['.repeat(200_000) + ']'.repeat(200_000)
 
 const keyed = describedBy([header])
-const trying = (message: string, seconds = 3600) => ({ warning: `${message}. Trying again for up to ${seconds} s` })
+const trying = (message: string, seconds = 3600) => ({
+  warning: `${message}. Trying again for up to ${seconds} s`,
+})
 const post = 'POST /plants'
 const description = 'GET /openapi.json'
 
@@ -38,19 +51,33 @@ async function createdBy(
 
 describe('a service that has stored nothing', () => {
   const nothing = 'URL answered 503 with nothing'
-  const later = { error: 503, hint: 'Nothing was stored. Try again later', retryable: true, status: 503 }
+  const later = {
+    error: 503,
+    hint: 'Nothing was stored. Try again later',
+    retryable: true,
+    status: 503,
+  }
 
   test.each<[string, Answer, string]>([
     ['429', json(429, { error: 429, message: 'Slowly' }), 'Slowly'],
     ['503 with a Retry-After that is no number', http(503, '', { 'Retry-After': 'soon' }), nothing],
   ])('is asked again with the same key: %s', async (_, answer, message) => {
     const said = [trying(message)]
-    expect(await createdBy([answer, plant], keyed)).toEqual({ ...created, said, requests: [post, post] })
+    expect(await createdBy([answer, plant], keyed)).toEqual({
+      ...created,
+      said,
+      requests: [post, post],
+    })
   })
 
   test('is not asked again when its Retry-After is beyond the timeout', async () => {
     const outcome = await createdBy([http(503, '', { 'Retry-After': '3601' }), plant])
-    expect(outcome).toEqual({ ...created, code: 4, out: '', said: [{ ...later, message: nothing }] })
+    expect(outcome).toEqual({
+      ...created,
+      code: 4,
+      out: '',
+      said: [{ ...later, message: nothing }],
+    })
   })
 
   test('is asked until the timeout', async () => {
@@ -75,7 +102,11 @@ describe('a plant without an answer is sent again, when the service keeps keys',
     ['by reference', describedBy([reference], [], components)],
   ])('listed %s', async (_, openapi) => {
     const outcome = await createdBy([reset, plant], openapi)
-    expect(outcome).toEqual({ ...created, said: [trying(lost)], requests: [post, description, post] })
+    expect(outcome).toEqual({
+      ...created,
+      said: [trying(lost)],
+      requests: [post, description, post],
+    })
   })
 
   test('and was not stored if the answer to the same key is a conflict', async () => {
@@ -94,9 +125,17 @@ describe('a plant without an answer is sent again, when the service keeps keys',
   test('and the description is fetched once, without the token', async () => {
     const service = await Hostile.listen({ posts: [reset, reset, reset, plant], openapi: keyed })
     expect((await createAt(service, ['--store', `${service.url}/v1/`])).code).toBe(0)
-    const headers = { accept: 'application/json', host: `127.0.0.1:${service.port}`, connection: 'keep-alive' }
+    const headers = {
+      accept: 'application/json',
+      host: `127.0.0.1:${service.port}`,
+      connection: 'keep-alive',
+    }
     expect(service.requests.filter(({ line }) => line.startsWith('GET'))).toEqual([
-      { line: 'GET /v1/openapi.json', headers: { ...headers, 'user-agent': expect.any(String) }, body: '' },
+      {
+        line: 'GET /v1/openapi.json',
+        headers: { ...headers, 'user-agent': expect.any(String) },
+        body: '',
+      },
     ])
   })
 })
@@ -114,7 +153,12 @@ describe('a plant without an answer is not sent again', () => {
     ['a parameter that is nested deeply', describedIn(nested)],
   ])('when the description lists no key: %s', async (_, openapi) => {
     const said = [unknown(howToRepeat.unlisted)]
-    expect(await createdBy([reset, plant], openapi)).toEqual({ code: 5, out: '', said, requests: [post, description] })
+    expect(await createdBy([reset, plant], openapi)).toEqual({
+      code: 5,
+      out: '',
+      said,
+      requests: [post, description],
+    })
   })
 
   test.each<[string, Answer]>([
@@ -123,7 +167,12 @@ describe('a plant without an answer is not sent again', () => {
     ['more than 1 MiB', json(200, ' '.repeat(1_048_577))],
   ])('when there is no description: %s', async (_, openapi) => {
     const said = [unknown(howToRepeat.unasked)]
-    expect(await createdBy([reset, plant], openapi)).toEqual({ code: 5, out: '', said, requests: [post, description] })
+    expect(await createdBy([reset, plant], openapi)).toEqual({
+      code: 5,
+      out: '',
+      said,
+      requests: [post, description],
+    })
   })
 
   test('though an earlier answer said that nothing was stored', async () => {

@@ -13,11 +13,15 @@ const keyTaken = 'conflict: This idempotency key was used for a different plant'
 test('creates 5000 at once over one connection in few statements', async () => {
   const commits: number[] = []
   const place = await database()
-  const store = await openShared(place, { parameters: 'max=1', onCommit: (count) => commits.push(count) })
+  const store = await openShared(place, {
+    parameters: 'max=1',
+    onCommit: (count) => commits.push(count),
+  })
   const answers = await Promise.all(ferns(5000).map((plant) => createPlant(store, plant)))
   expect(answers).toStrictEqual(ferns(5000))
   expect(commits).toEqual([1000, 1000, 1000, 1000, 1000])
-  const count = "SELECT count(*), count(*) FILTER (WHERE name = 'Fern ' || id) AS good FROM plant_store.plants"
+  const count =
+    "SELECT count(*), count(*) FILTER (WHERE name = 'Fern ' || id) AS good FROM plant_store.plants"
   expect(await place.sql(count)).toEqual([{ count: 5000n, good: 5000n }])
 })
 
@@ -59,7 +63,12 @@ test('loses no change of two stores that have looked a plant up before either wr
 
 test('creates large plants in statements of 4,000,000 characters', async () => {
   const commits: number[] = []
-  const store = await openShared(await database(), { parameters: 'max=1', onCommit: (count) => commits.push(count) })
-  await Promise.all(ids(8).map((id) => createPlant(store, { id, name: `${id}`.padEnd(1_048_576, 'F') })))
+  const store = await openShared(await database(), {
+    parameters: 'max=1',
+    onCommit: (count) => commits.push(count),
+  })
+  await Promise.all(
+    ids(8).map((id) => createPlant(store, { id, name: `${id}`.padEnd(1_048_576, 'F') })),
+  )
   expect(commits).toEqual([4, 4])
 })

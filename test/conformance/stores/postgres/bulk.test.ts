@@ -17,7 +17,10 @@ import { gathered, openOptions } from '../../../helpers/store.js'
 
 const database = reusedDatabase()
 const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
-  Array.from({ length: count }, (_, index) => ({ id: BigInt(first + index), name: `${name} ${first + index}` }))
+  Array.from({ length: count }, (_, index) => ({
+    id: BigInt(first + index),
+    name: `${name} ${first + index}`,
+  }))
 const count = 'SELECT count(*)::int FROM plant_store.plants'
 const checkpoint = { id: 'a', from: undefined, to: 'done' }
 
@@ -29,7 +32,9 @@ test.each<[string, Moment]>([
   const place = await database()
   const { line, store } = await openByLine(place)
   line.cut(text, moment)
-  expect(new Set(await createAll(store, plants(10_000), { checkpoint }))).toEqual(new Set(['created']))
+  expect(new Set(await createAll(store, plants(10_000), { checkpoint }))).toEqual(
+    new Set(['created']),
+  )
   expect([line.cuts, await place.sql(count)]).toEqual([1, [{ count: 10_000 }]])
   expect(await store.checkpoint('a')).toBe('done')
 })
@@ -38,7 +43,9 @@ test('does not take what it has updated itself for what was there before', async
   const { line, store } = await openByLine(await database())
   await createAll(store, plants(1))
   line.cut('COMMIT', 'answered')
-  const updates = plants(2, 0, 'Moss').map((patch): Change => ({ type: 'update', patch, ifMissing: 'create' }))
+  const updates = plants(2, 0, 'Moss').map(
+    (patch): Change => ({ type: 'update', patch, ifMissing: 'create' }),
+  )
   const outcomes = await store.transaction(
     async ({ write, saveCheckpoint }) => {
       const all = await write(updates)
@@ -59,7 +66,7 @@ test('the outcome of a commit is unknown when nobody can be asked', async () => 
   line.cut('COMMIT', 'answered')
   line.cut('', 'before', Infinity)
   const failure = createAll(store, plants(10), { checkpoint })
-  await expect(failure).rejects.toMatchObject({ type: 'unknownOutcome' })
+  await expect(failure).rejects.toMatchObject({ kind: 'unknownOutcome' })
 })
 
 test('gives each id once to two imports that want the same ones', async () => {
@@ -96,7 +103,10 @@ test('does not count as created what a trigger leaves out', async () => {
   const place = await freshDatabase()
   const store = await openShared(place)
   await place.sql(trigger('RETURN CASE WHEN NEW.id = 2 THEN NULL ELSE NEW END;'))
-  const failure = { type: 'unavailable', message: expect.stringMatching(/^postgres:\S+ did not change all plants$/) }
+  const failure = {
+    type: 'unavailable',
+    message: expect.stringMatching(/^postgres:\S+ did not change all plants$/),
+  }
   for (const size of [3, 2000]) {
     await expect(createAll(store, plants(size))).rejects.toMatchObject(failure)
     await expect(createAtomically(store, plants(size))).rejects.toMatchObject(failure)

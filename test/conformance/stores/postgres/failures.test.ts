@@ -1,9 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { reusedDatabase, reusedServer } from '../../../helpers/postgres.js'
-import { configure, endSessions, Line, nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
+import {
+  configure,
+  endSessions,
+  Line,
+  nameOf,
+  openShared,
+  othersWait,
+  settled,
+} from '../../../helpers/shared-store.js'
 import { createPlant } from '../../../helpers/store.js'
 
-const server = reusedServer({ settings: ['max_connections = 10', 'superuser_reserved_connections = 3'] })
+const server = reusedServer({
+  settings: ['max_connections = 10', 'superuser_reserved_connections = 3'],
+})
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))
 const fern = { id: 1n, name: 'Fern' }
 const moss = { id: 2n, name: 'Moss' }
@@ -27,7 +37,9 @@ test('fails in time while the server is away, and goes on afterwards', async () 
   const place = await server()
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
   await place.stop('fast')
-  expect(await settled([createPlant(hasty, fern)])).toEqual([unavailable('Could not reach postgres:')])
+  expect(await settled([createPlant(hasty, fern)])).toEqual([
+    unavailable('Could not reach postgres:'),
+  ])
   const created = createPlant(patient, moss)
   await place.start()
   expect(await created).toStrictEqual(moss)
@@ -39,7 +51,9 @@ test('fails at once when its login is rejected, and goes on afterwards', async (
   const store = await openShared(place)
   await place.admin('ALTER ROLE plants NOLOGIN')
   await endSessions(place)
-  expect(await settled([createPlant(store, fern)])).toEqual([unavailable('is not permitted to log in')])
+  expect(await settled([createPlant(store, fern)])).toEqual([
+    unavailable('is not permitted to log in'),
+  ])
   await place.admin('ALTER ROLE plants LOGIN')
   expect(await createPlant(store, moss)).toStrictEqual(moss)
 })
@@ -55,7 +69,9 @@ test.each([
   expect(await settled(calls)).toEqual(calls.map(() => unavailable(why)))
   await release()
   expect(await place.sql(stored)).toEqual([])
-  await expect.poll(() => settled([createPlant(store, fern, 'key')]), { interval: 5 }).toEqual([fern])
+  await expect
+    .poll(() => settled([createPlant(store, fern, 'key')]), { interval: 5 })
+    .toEqual([fern])
 })
 
 test('creates the others while one waits for a lock', async () => {
@@ -76,7 +92,9 @@ test('fails in time while the database is read-only, and goes on afterwards', as
   const set = (value: string) => configure(place, `default_transaction_read_only = ${value}`)
   await hasty.check()
   await set('on')
-  await expect.poll(() => settled([createPlant(hasty, { id: 9n, name: 'Oak' })]), { interval: 5 }).toEqual([notNow])
+  await expect
+    .poll(() => settled([createPlant(hasty, { id: 9n, name: 'Oak' })]), { interval: 5 })
+    .toEqual([notNow])
   await expect.poll(() => settled([hasty.check()]), { interval: 5 }).toEqual([notNow])
   const created = createPlant(patient, moss)
   await set('off')
@@ -87,7 +105,9 @@ test('fails in time while others have all connections, and goes on afterwards', 
   const place = await server()
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
   await endSessions(place)
-  const others = await Promise.all(ids(7).map(() => openShared(place, { parameters: 'application_name=other' })))
+  const others = await Promise.all(
+    ids(7).map(() => openShared(place, { parameters: 'application_name=other' })),
+  )
   const noneLeft = unavailable(' has no free connection$')
   await expect.poll(() => settled([createPlant(hasty, fern)]), { interval: 5 }).toEqual([noneLeft])
   const created = createPlant(patient, moss)

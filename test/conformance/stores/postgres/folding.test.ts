@@ -17,7 +17,9 @@ describe.each(installations)('$name', (installation) => {
     'folds and finds texts of the locale %s as JavaScript does',
     async (locale) => {
       const { sql } = await database()
-      const found = await sql(`SELECT collname FROM pg_collation WHERE collname IN ('pg_c_utf8', 'und-x-icu')`)
+      const found = await sql(
+        `SELECT collname FROM pg_collation WHERE collname IN ('pg_c_utf8', 'und-x-icu')`,
+      )
       const lowerCases = [undefined, ...found.map(({ collname }) => collname as LowerCase)]
       expect(lowerCases.length).toBeGreaterThan(1)
       const values = `(VALUES ${texts.map((text, index) => `(${index}, ${literal(text)} COLLATE "${locale}")`).join()})`
@@ -31,7 +33,10 @@ describe.each(installations)('$name', (installation) => {
         const sought = soughtText(search)
         const select = `SELECT text FROM ${values} AS texts (id, text) WHERE ${containsSql('text', sought)} ORDER BY id`
         const matching = (await sql(select)).map(({ text }) => text)
-        expect({ search, matching }).toEqual({ search, matching: texts.filter((text) => contains(text, sought)) })
+        expect({ search, matching }).toEqual({
+          search,
+          matching: texts.filter((text) => contains(text, sought)),
+        })
       }
     },
   )

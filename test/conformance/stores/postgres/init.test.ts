@@ -17,17 +17,42 @@ beforeEach(() => {
 
 /** Each may meet a database without a store. */
 const lines = [
-  ...['list', 'get 1', 'count', 'count --by tag', 'export', 'export plants.csv', 'create --id 2 --name Fern'],
-  ...['create --id next --name Fern', 'create --id 2 --name Fern --dry-run', 'create --id next --name Fern --dry-run'],
-  ...['update 1 --name Fern', 'update 1 --name Fern --dry-run', 'delete 1 --yes', 'delete --tag a --yes'],
-  ...['import', 'import --dry-run', 'import --atomic', 'import --id-from next', 'import --if-exists update'],
+  ...[
+    'list',
+    'get 1',
+    'count',
+    'count --by tag',
+    'export',
+    'export plants.csv',
+    'create --id 2 --name Fern',
+  ],
+  ...[
+    'create --id next --name Fern',
+    'create --id 2 --name Fern --dry-run',
+    'create --id next --name Fern --dry-run',
+  ],
+  ...[
+    'update 1 --name Fern',
+    'update 1 --name Fern --dry-run',
+    'delete 1 --yes',
+    'delete --tag a --yes',
+  ],
+  ...[
+    'import',
+    'import --dry-run',
+    'import --atomic',
+    'import --id-from next',
+    'import --if-exists update',
+  ],
   ...['tokens create', 'tokens list', 'tokens revoke 1', 'serve --port 0'],
 ]
 
 async function emptyDatabase() {
   const database = await freshDatabase({ isEmpty: true })
   const isStillEmpty = async () =>
-    expect(await database.sql("SELECT to_regnamespace('plant_store') AS schema")).toEqual([{ schema: null }])
+    expect(await database.sql("SELECT to_regnamespace('plant_store') AS schema")).toEqual([
+      { schema: null },
+    ])
   return { database, isStillEmpty }
 }
 
@@ -42,8 +67,14 @@ test('every command reports the same for a database without a store, and creates
   const hint = `Check the address. To create a store on this server: plants stores init ${url}`
   const world = worldOf(database, url)
   for (const line of lines)
-    expect({ line, ...(await user.run(line, world)) }).toEqual({ line, ...refusal(message, hint, 4) })
-  const served = { ...world, env: { ...world.env, PLANTS_SERVE_TOKEN: 'plants_s3cret-of-the-service' } }
+    expect({ line, ...(await user.run(line, world)) }).toEqual({
+      line,
+      ...refusal(message, hint, 4),
+    })
+  const served = {
+    ...world,
+    env: { ...world.env, PLANTS_SERVE_TOKEN: 'plants_s3cret-of-the-service' },
+  }
   expect(await user.run('serve --port 0', served)).toEqual(refusal(message, hint, 4))
   const json = { error: 503, message, hint }
   expect(await user.run('create --id 2 --name Fern -o json', world)).toEqual({
@@ -68,11 +99,19 @@ test('where the first server of an address is down, the one without a store is n
   const command = `plants stores init 'postgres://plants@${place}?max=2&sslmode=disable'`
   const hint = `Another server of the address may have it. To create a store on this server: ${command}`
   for (const line of lines)
-    expect({ line, ...(await user.run(line, worldOf(database, url))) }).toEqual({ line, ...refusal(message, hint, 4) })
+    expect({ line, ...(await user.run(line, worldOf(database, url))) }).toEqual({
+      line,
+      ...refusal(message, hint, 4),
+    })
   await isStillEmpty()
-  const created = await user.run(['stores', 'init', command.replace(/.*'(.*)'/, '$1')], worldOf(database, ''))
+  const created = await user.run(
+    ['stores', 'init', command.replace(/.*'(.*)'/, '$1')],
+    worldOf(database, ''),
+  )
   expect(created).toEqual(answer({ address: `postgres://${place}`, created: true }))
-  expect(await user.run('create --id 1 --name Fern', worldOf(database, url))).toEqual(answer({ name: 'Fern' }))
+  expect(await user.run('create --id 1 --name Fern', worldOf(database, url))).toEqual(
+    answer({ name: 'Fern' }),
+  )
 })
 
 test('stores init creates a store, and keeps one that is there', async () => {
@@ -81,9 +120,13 @@ test('stores init creates a store, and keeps one that is there', async () => {
   const address = url.replace('plants@', '')
   user.save({ stores: { shared: { address: url } } })
   expect(await user.run('stores init shared', { env })).toEqual(answer({ address, created: true }))
-  expect(await user.run('create --id 1 --name Fern --store shared', { env })).toMatchObject({ code: 0 })
+  expect(await user.run('create --id 1 --name Fern --store shared', { env })).toMatchObject({
+    code: 0,
+  })
   for (const place of ['shared', url])
-    expect(await user.run(['stores', 'init', place], { env })).toEqual(answer({ address, created: false }))
+    expect(await user.run(['stores', 'init', place], { env })).toEqual(
+      answer({ address, created: false }),
+    )
   const text = await user.run('stores init shared --output text', { env })
   expect(text).toEqual(printed(`There is a store at ${address} already\n`))
   expect(await user.run('count --store shared', { env })).toEqual(printed('1\n'))
@@ -100,7 +143,10 @@ test('stores init takes one server', async () => {
     ['two', {}],
     ['postgres:///garden', { PGHOST: 'h1,h2', PGPORT: '5432,5433' }],
   ] as const)
-    expect({ place, ...(await user.run(['stores', 'init', place], { env })) }).toEqual({ place, ...refused })
+    expect({ place, ...(await user.run(['stores', 'init', place], { env })) }).toEqual({
+      place,
+      ...refused,
+    })
 })
 
 test('a service whose database loses its store answers 503, and logs one sentence', async () => {
@@ -108,7 +154,8 @@ test('a service whose database loses its store answers 503, and logs one sentenc
   let log = ''
   const { address } = await serveHere({
     openStore: () => PostgresStore.open(addressOf(database), databaseOptions(database)),
-    openTokenSource: async (tokens) => tokensOfStore(tokens, performance.now.bind(performance), Date.now, 1000),
+    openTokenSource: async (tokens) =>
+      tokensOfStore(tokens, performance.now.bind(performance), Date.now, 1000),
     log: logInto(async (lines) => {
       log += lines
     }),
@@ -118,14 +165,20 @@ test('a service whose database loses its store answers 503, and logs one sentenc
     { place: placeOf(address), token: testToken },
     { target: '/plants/1', method: 'GET' },
   )
-  const what = 'The store is not available, and nothing was stored. Ask the operator of the service about request '
+  const what =
+    'The store is not available, and nothing was stored. Ask the operator of the service about request '
   expect({ status, body: JSON.parse(body) }).toEqual({
     status: 503,
     body: { error: 503, message: expect.stringContaining(what) },
   })
   const [failure] = objectsOf(log).filter(({ level }) => level === 'error')
   expect(failure).toEqual({
-    ...{ level: 'error', time: expect.any(String), requestId: expect.any(String), code: 'unavailable' },
+    ...{
+      level: 'error',
+      time: expect.any(String),
+      requestId: expect.any(String),
+      code: 'unavailable',
+    },
     msg: `There is no store at ${addressOf(database).name}`,
   })
 })
@@ -136,7 +189,9 @@ test('a store is found again on the first server of its address when that is bac
   const store = await PostgresStore.open(addressOf({ url }), databaseOptions(first))
   onTestFinished(() => store.close())
   await first.stop()
-  await expect(store.get([1n])).rejects.toThrow(`There is no store at postgres://127.0.0.1:${second.port}/plants`)
+  await expect(store.get([1n])).rejects.toThrow(
+    `There is no store at postgres://127.0.0.1:${second.port}/plants`,
+  )
   await first.start()
   expect(await store.get([1n])).toEqual(new Map())
 })

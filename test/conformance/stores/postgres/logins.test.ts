@@ -40,10 +40,17 @@ async function toldBy(
  * Opens a store behind a listener that goes on with its answers; gives what came of it, and what the listener was
  * answered.
  */
-async function come(answers: Answer[], { host = '127.0.0.1', parameters = '', tls, ca }: Come = {}) {
+async function come(
+  answers: Answer[],
+  { host = '127.0.0.1', parameters = '', tls, ca }: Come = {},
+) {
   const listener = await Listener.start([...answers, says.refused, says.refused], tls)
   const told = await toldBy(`postgres://plants@${host}:${listener.port}/plants`, parameters, { ca })
-  return { told: told.replace(/ postgres:\S+:/, ''), passwords: listener.passwords, logins: listener.logins }
+  return {
+    told: told.replace(/ postgres:\S+:/, ''),
+    passwords: listener.passwords,
+    logins: listener.logins,
+  }
 }
 
 const md5 = expect.stringMatching(/^md5[0-9a-f]{32}\0$/)
@@ -52,18 +59,27 @@ describe('a password', () => {
   test.each([
     ['in clear text', says.clear, '127.0.0.1', 's3cret\0'],
     ['as MD5', says.md5, 'localhost', md5],
-  ])('is sent %s to this machine only, and not tried again at another', async (how, asked, host, expected) => {
-    const here = await come([asked], { host })
-    expect(here.logins).toBeGreaterThan(0)
-    expect(here.passwords).toEqual(Array(here.logins).fill(expected))
-    const elsewhere = await come([asked], { host: '0.0.0.0' }) // which leads here too, and is no name of this machine
-    const why = `Could not log in to the server requests the password ${how} over a connection that others could read`
-    expect(elsewhere).toEqual({ told: expect.stringContaining(why), passwords: [], logins: 1 })
-  })
+  ])(
+    'is sent %s to this machine only, and not tried again at another',
+    async (how, asked, host, expected) => {
+      const here = await come([asked], { host })
+      expect(here.logins).toBeGreaterThan(0)
+      expect(here.passwords).toEqual(Array(here.logins).fill(expected))
+      const elsewhere = await come([asked], { host: '0.0.0.0' }) // which leads here too, and is no name of this machine
+      const why = `Could not log in to the server requests the password ${how} over a connection that others could read`
+      expect(elsewhere).toEqual({ told: expect.stringContaining(why), passwords: [], logins: 1 })
+    },
+  )
 
   test('that is rejected is not sent to the next host', async () => {
-    const [first, next] = [await Listener.start([says.clear, says.refused]), await Listener.start([says.clear])]
-    const told = await toldBy(`postgres://plants@127.0.0.1:${first.port},127.0.0.1:${next.port}/plants`, '')
+    const [first, next] = [
+      await Listener.start([says.clear, says.refused]),
+      await Listener.start([says.clear]),
+    ]
+    const told = await toldBy(
+      `postgres://plants@127.0.0.1:${first.port},127.0.0.1:${next.port}/plants`,
+      '',
+    )
     expect(told).toMatch(/^unauthorized: .* wrong password$/)
     expect([first.passwords, next.logins]).toEqual([['s3cret\0'], 0])
   })
@@ -71,7 +87,9 @@ describe('a password', () => {
   test('is sent once on a connection', async () => {
     const { told, passwords } = await come([says.md5, says.clear])
     expect(passwords).toEqual([md5])
-    expect(told).toBe('unavailable: Could not log in to the server does not speak the PostgreSQL protocol')
+    expect(told).toBe(
+      'unavailable: Could not log in to the server does not speak the PostgreSQL protocol',
+    )
   })
 
   test.runIf(hasOpenssl)(
@@ -79,8 +97,11 @@ describe('a password', () => {
     async () => {
       const authority = certificate({ names: ['DNS:ca'], isAuthority: true })
       const tls = certificate({ names: ['IP:0.0.0.0'], issuer: authority })
-      const outcomes = ['sslmode=require', 'sslmode=verify-full', 'sslmode=prefer'].flatMap((parameters) =>
-        [undefined, authority.cert].map((ca) => come([says.clear], { host: '0.0.0.0', parameters, tls, ca })),
+      const outcomes = ['sslmode=require', 'sslmode=verify-full', 'sslmode=prefer'].flatMap(
+        (parameters) =>
+          [undefined, authority.cert].map((ca) =>
+            come([says.clear], { host: '0.0.0.0', parameters, tls, ca }),
+          ),
       )
       const given = (await Promise.all(outcomes)).map(({ passwords }) => passwords.length > 0)
       expect(given).toEqual([false, true, false, true, false, false])
@@ -89,7 +110,11 @@ describe('a password', () => {
 })
 
 /** A server's part of SCRAM-SHA-256 that knows the password, but for what is wrong. */
-function scram({ nonce = (own: string) => `${own}server`, iterations = 4096, signs = true } = {}): Answer[] {
+function scram({
+  nonce = (own: string) => `${own}server`,
+  iterations = 4096,
+  signs = true,
+} = {}): Answer[] {
   let first = ''
   let challenge = ''
   return [
@@ -103,32 +128,61 @@ function scram({ nonce = (own: string) => `${own}server`, iterations = 4096, sig
       const last = heard.slice(5).split(',p=')[0]
       const salted = pbkdf2Sync(env.PGPASSWORD, 'salt', iterations, 32, 'sha256')
       const key = createHmac('sha256', salted).update('Server Key').digest()
-      const proof = createHmac('sha256', key).update(`${first},${challenge},${last}`).digest('base64')
-      return says.proof(`v=${signs ? proof : Buffer.alloc(32).toString('base64')}`) + says.accepted + says.ready
+      const proof = createHmac('sha256', key)
+        .update(`${first},${challenge},${last}`)
+        .digest('base64')
+      return (
+        says.proof(`v=${signs ? proof : Buffer.alloc(32).toString('base64')}`) +
+        says.accepted +
+        says.ready
+      )
     },
   ]
 }
 
 describe('SCRAM', () => {
   test('ends in a login, also elsewhere without TLS', async () => {
-    const { told, logins, passwords } = await come([...scram(), says.refused + says.ready], { host: '0.0.0.0' })
+    const { told, logins, passwords } = await come([...scram(), says.refused + says.ready], {
+      host: '0.0.0.0',
+    })
     expect(told).toMatch(/^unauthorized:.* wrong password$/) // which the listener says to the first statement
     expect(passwords.length).toBe(4 * logins) // two of the login, and two statements
   })
 
   test.each([
-    ["with another's nonce", { nonce: () => 'another' }, 'server nonce does not start with client nonce', 1],
-    ['with 4095 iterations', { iterations: 4095 }, 'it requests 4095 SCRAM iterations, but the minimum is 4096', 1],
-    ['with 2147483647 iterations', { iterations: 2_147_483_647 }, 'iteration count 2147483647 exceeds', 1],
+    [
+      "with another's nonce",
+      { nonce: () => 'another' },
+      'server nonce does not start with client nonce',
+      1,
+    ],
+    [
+      'with 4095 iterations',
+      { iterations: 4095 },
+      'it requests 4095 SCRAM iterations, but the minimum is 4096',
+      1,
+    ],
+    [
+      'with 2147483647 iterations',
+      { iterations: 2_147_483_647 },
+      'iteration count 2147483647 exceeds',
+      1,
+    ],
     ['with a wrong signature', { signs: false }, 'server signature does not match', 2],
   ])('%s fails, and is not tried again', async (_, wrong, why, heard) => {
     const { told, logins, passwords } = await come(scram(wrong))
-    expect({ told, logins, heard: passwords.length }).toEqual({ told: expect.stringContaining(why), logins: 1, heard })
+    expect({ told, logins, heard: passwords.length }).toEqual({
+      told: expect.stringContaining(why),
+      logins: 1,
+      heard,
+    })
   })
 })
 
 test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)', async () => {
-  const [authority, stranger] = [1, 2].map(() => certificate({ names: ['DNS:ca'], isAuthority: true }))
+  const [authority, stranger] = [1, 2].map(() =>
+    certificate({ names: ['DNS:ca'], isAuthority: true }),
+  )
   const access = [
     ...['hostssl all secure all trust', 'hostnossl all secure all reject'],
     ...['hostnossl all plain all trust', 'hostssl all plain all reject'],
@@ -136,12 +190,21 @@ test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)'
   const tls = certificate({ names: ['DNS:localhost'], ...(authority && { issuer: authority }) })
   const place = await ownServer({ tls, access })
   await openShared(place)
-  await place.admin('CREATE ROLE secure LOGIN; CREATE ROLE plain LOGIN; GRANT plants TO secure, plain')
-  const come = async (username: string, sslmode: string, ca?: Certificate, hostname = 'localhost') => {
+  await place.admin(
+    'CREATE ROLE secure LOGIN; CREATE ROLE plain LOGIN; GRANT plants TO secure, plain',
+  )
+  const come = async (
+    username: string,
+    sslmode: string,
+    ca?: Certificate,
+    hostname = 'localhost',
+  ) => {
     const url = Object.assign(new URL(place.url), { username, hostname }).href
     const address = addressOf({ url }, `sslmode=${sslmode}${ca ? `&sslrootcert=${ca.path}` : ''}`)
     const login = { ...databaseOptions({ env: {} }).login, ca: ca?.cert }
-    const store = closedAfterTest(await PostgresStore.open(address, databaseOptions(place, { login })))
+    const store = closedAfterTest(
+      await PostgresStore.open(address, databaseOptions(place, { login })),
+    )
     await store.check()
     const sessions = `pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE usename = '${username}'`
     const ways = await place.admin(`SELECT DISTINCT ssl FROM ${sessions}`) // the one before may not have ended yet
@@ -154,7 +217,9 @@ test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)'
     return told
   }
   const modes = ['disable', 'prefer', 'require']
-  const rejected = expect.stringMatching(/^unauthorized: .* rejected the login of \w+: pg_hba.conf rejects connection/)
+  const rejected = expect.stringMatching(
+    /^unauthorized: .* rejected the login of \w+: pg_hba.conf rejects connection/,
+  )
   const [secure, plain] = [['secure'], ['plain']]
   expect(await inTurn('secure', modes)).toEqual([rejected, secure, secure])
   expect(await inTurn('plain', modes)).toEqual([plain, plain, rejected])
@@ -165,10 +230,18 @@ test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)'
   expect(await inTurn('plain', ['prefer'], stranger)).toEqual([plain])
   expect(await inTurn('secure', ['prefer'], stranger)).toEqual([secure])
   const elsewhere = expect.stringMatching(/^unavailable: .* does not match certificate's altnames/)
-  expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual([secure, secure, elsewhere])
+  expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual([
+    secure,
+    secure,
+    elsewhere,
+  ])
 })
 
-async function openAt(onConnect: (socket: Socket) => void, parameters: string, now: () => number): Promise<string> {
+async function openAt(
+  onConnect: (socket: Socket) => void,
+  parameters: string,
+  now: () => number,
+): Promise<string> {
   const { port } = await Hostile.listen({ onConnect })
   return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, now)
 }
@@ -179,7 +252,11 @@ const writes = (text: string) => (socket: Socket) => void socket.write(text, 'la
 
 describe('fails in time at a server that', () => {
   test.each<[string, (socket: Socket) => void, RegExp, string?]>([
-    ['closes at once', (socket) => socket.end(), /: (Connection terminated unexpectedly|read ECONNRESET|write EPIPE)$/],
+    [
+      'closes at once',
+      (socket) => socket.end(),
+      /: (Connection terminated unexpectedly|read ECONNRESET|write EPIPE)$/,
+    ],
     ['has no TLS, and says nothing more', writes('N'), late, 'sslmode=prefer'],
     [
       'speaks HTTP',
@@ -189,14 +266,22 @@ describe('fails in time at a server that', () => {
     ],
     // what the driver would trust
     ['begins a message of 4 GiB', writes('R\xff\xff\xff\xff\0'), late],
-    ['sends more than a login can be', writes(`N\x10\0\0\0${'a'.repeat(2 ** 20)}`), /: its response is too large$/],
+    [
+      'sends more than a login can be',
+      writes(`N\x10\0\0\0${'a'.repeat(2 ** 20)}`),
+      /: its response is too large$/,
+    ],
     ['ends a message too early', writes(message('R', '')), noProtocol],
     [
       'accepts a password without proof',
       writes(says.scram + says.accepted + says.ready),
       /has not proved that it knows the password$/,
     ],
-    ['describes endless columns', writes(says.accepted + says.ready + message('T', '\xff\xffabc')), noProtocol],
+    [
+      'describes endless columns',
+      writes(says.accepted + says.ready + message('T', '\xff\xffabc')),
+      noProtocol,
+    ],
     ['sends an unknown state', writes(message('E', 'SFATAL\0C__proto__\0Mgone\0\0')), /: gone$/],
   ])('%s', async (_, answer, told, parameters = 'sslmode=disable') => {
     const time = told === late ? settableTime() : undefined
@@ -262,7 +347,13 @@ test.each([
   const server = await ownServer({ access: ['host all pest all reject'] })
   await server.admin('CREATE ROLE "group"')
   const url = Object.assign(new URL(server.url), { username: role }).href
-  const { code, err } = await new World().run(['list', '--store', `${url}?sslmode=disable`, '--output', 'json'])
+  const { code, err } = await new World().run([
+    'list',
+    '--store',
+    `${url}?sslmode=disable`,
+    '--output',
+    'json',
+  ])
   expect([code, JSON.parse(err)]).toEqual([
     3,
     expect.objectContaining({

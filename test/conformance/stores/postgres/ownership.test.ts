@@ -3,12 +3,27 @@ import { type Database, freshDatabase } from '../../../helpers/postgres.js'
 import { asRole, grantsTo, nameOf, withUser } from '../../../helpers/shared-store.js'
 import { World } from '../../../helpers/world.js'
 
-const foreign = (owner: string) => expect.stringContaining(`contains a schema plant_store that belongs to ${owner}`)
+const foreign = (owner: string) =>
+  expect.stringContaining(`contains a schema plant_store that belongs to ${owner}`)
 const rejection = (owner: string) => ({ code: 4, out: '', err: foreign(owner) })
 
 const lines = [
-  ...['list', 'get 1', 'create --id 2 --name Fern', 'create --id 2 --name Fern --dry-run', 'delete 1 --yes', 'export'],
-  ...['tokens list', 'stores init ADDRESS', 'import', 'import --dry-run', 'import --atomic', 'serve --port 0'],
+  ...[
+    'list',
+    'get 1',
+    'create --id 2 --name Fern',
+    'create --id 2 --name Fern --dry-run',
+    'delete 1 --yes',
+    'export',
+  ],
+  ...[
+    'tokens list',
+    'stores init ADDRESS',
+    'import',
+    'import --dry-run',
+    'import --atomic',
+    'serve --port 0',
+  ],
 ]
 
 test.each(['a role that may create schemas', 'the owner of the database'])(
@@ -43,7 +58,9 @@ test.each(['a role that may create schemas', 'the owner of the database'])(
 test('an empty schema of another role is not used either', async () => {
   const place = await freshDatabase({ isEmpty: true })
   const { role } = await asRole(place, 'mallory')
-  await place.admin(`CREATE SCHEMA plant_store AUTHORIZATION ${role}; GRANT ALL ON SCHEMA plant_store TO PUBLIC`)
+  await place.admin(
+    `CREATE SCHEMA plant_store AUTHORIZATION ${role}; GRANT ALL ON SCHEMA plant_store TO PUBLIC`,
+  )
   const rejected = rejection(role)
   for (const url of [place.url, withUser(place, 'postgres')])
     expect(await new World().run(`stores init ${url}`, { env: place.env })).toMatchObject(rejected)
@@ -61,7 +78,11 @@ test('a store is used by those who trust its owner, and not by a superuser who d
     expect(await run(`stores init ${url}`, url)).toBe(0)
     await place.admin(grantsTo(clerk.role, 'SELECT, INSERT'))
   }
-  const used = async () => [await run('list', owner.url), await run('list', clerk.url), await run('list', superuser)]
+  const used = async () => [
+    await run('list', owner.url),
+    await run('list', clerk.url),
+    await run('list', superuser),
+  ]
   await init(owner.url)
   expect(await used()).toEqual([0, 4, 4])
   await place.admin(`GRANT ${owner.role} TO ${clerk.role}`)
@@ -75,14 +96,38 @@ test('a store is used by those who trust its owner, and not by a superuser who d
  * In the place of some of what the program calls, by the types that it calls it with: an exact match in any schema wins
  * over a match by a cast in pg_catalog.
  */
-const hijacked = ['octet_length(text)', 'strpos(text, text)', 'pg_advisory_xact_lock(bigint)', 'unnest(bigint[])']
-const operators = ['= (text, text)', '= (bigint, bigint)', '> (bigint, int)', '<= (bigint, int)', '|| (text, text)']
-const tables = ['plants', 'tokens', 'imports', 'schema_version', 'page', 'sized', 'sums', 'excluded', 'new', 'old']
+const hijacked = [
+  'octet_length(text)',
+  'strpos(text, text)',
+  'pg_advisory_xact_lock(bigint)',
+  'unnest(bigint[])',
+]
+const operators = [
+  '= (text, text)',
+  '= (bigint, bigint)',
+  '> (bigint, int)',
+  '<= (bigint, int)',
+  '|| (text, text)',
+]
+const tables = [
+  'plants',
+  'tokens',
+  'imports',
+  'schema_version',
+  'page',
+  'sized',
+  'sums',
+  'excluded',
+  'new',
+  'old',
+]
 
 /** Lets a role that owns nothing make whatever could be called in the place of PostgreSQL's own. */
 async function hijack(database: Database): Promise<void> {
   const { role } = await asRole(database, 'mallory')
-  const noting = (signature: string) => `CREATE FUNCTION public.${signature} RETURNS bigint LANGUAGE plpgsql AS $$
+  const noting = (
+    signature: string,
+  ) => `CREATE FUNCTION public.${signature} RETURNS bigint LANGUAGE plpgsql AS $$
     BEGIN INSERT INTO public.loot VALUES (current_user, '${signature}'); RETURN 1; END $$`
   const operator = (signature: string, index: number) => {
     const [, name, left, right] = /^(\S+) \((\w+), (\w+)\)$/.exec(signature) ?? []
@@ -91,11 +136,15 @@ async function hijack(database: Database): Promise<void> {
   }
   const made = [
     'CREATE TABLE public.loot (who text, what text); GRANT ALL ON public.loot TO PUBLIC',
-    ...tables.map((table) => `CREATE TABLE public.${table} (id bigint, name text, tag text, version int)`),
+    ...tables.map(
+      (table) => `CREATE TABLE public.${table} (id bigint, name text, tag text, version int)`,
+    ),
     ...hijacked.map(noting),
     ...operators.map(operator),
   ]
-  await database.admin(`GRANT CREATE ON SCHEMA public TO PUBLIC; SET ROLE ${role}; ${made.join(';\n')}`)
+  await database.admin(
+    `GRANT CREATE ON SCHEMA public TO PUBLIC; SET ROLE ${role}; ${made.join(';\n')}`,
+  )
 }
 
 test.each(['"$user", public', 'public, pg_catalog'])(

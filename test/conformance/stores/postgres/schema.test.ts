@@ -28,7 +28,9 @@ test('ten that create a store at once create one, and one of them says so', asyn
   const init = () => PostgresStore.init(addressOf(place), databaseOptions(place))
   const created = await Promise.all(Array.from({ length: 10 }, init))
   expect(created.toSorted()).toEqual([...Array(9).fill(false), true])
-  expect(await place.sql('SELECT version FROM plant_store.schema_version')).toEqual([{ version: 4 }])
+  expect(await place.sql('SELECT version FROM plant_store.schema_version')).toEqual([
+    { version: 4 },
+  ])
 })
 
 test('migrates while another store creates, and then no older one opens', async () => {
@@ -38,13 +40,16 @@ test('migrates while another store creates, and then no older one opens', async 
   onTestFinished(() => pool.close())
   let isMigrated = false
   const creating = (async () => {
-    for (let id = 0n; !isMigrated || id < 50n; id += 1n) await createPlant(older, { id, name: 'Fern' })
+    for (let id = 0n; !isMigrated || id < 50n; id += 1n)
+      await createPlant(older, { id, name: 'Fern' })
   })()
   const steps = [...migrations, 'ALTER TABLE plant_store.plants ADD COLUMN watered bigint']
   await Promise.all([1, 2, 3].map(() => pool.run((connection) => migrate(connection, { steps }))))
   isMigrated = true
   await creating
-  expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual([{ version: 5 }])
+  expect(await place.sql('SELECT max(version) AS version FROM plant_store.schema_version')).toEqual(
+    [{ version: 5 }],
+  )
   const newer = `unavailable: ${address.name} was created by a newer version of plants (schema 5, this one supports 4)`
   const opened = [openShared(place), PostgresStore.openExisting(address, databaseOptions(place))]
   expect(await settled(opened)).toEqual([newer, newer])
@@ -62,11 +67,19 @@ test('lets a role do what it has been granted', async () => {
   await place.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
   const store = await openShared(clerk)
   await createPlant(store, { id: 2n, name: 'Moss' })
-  await store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id: 'a', from: undefined, to: 'b' }))
+  await store.transaction(({ saveCheckpoint }) =>
+    saveCheckpoint({ id: 'a', from: undefined, to: 'b' }),
+  )
   await store.check()
   const mayNot = `unavailable: ${clerk.role} has no right to delete plants in ${name}`
-  expect(await settled([store.check(['read']), store.check(['read', 'delete'])])).toEqual([undefined, mayNot])
-  expect([(await store.get([1n])).get(1n), await store.rights()]).toEqual([fern, ['create', 'read']])
+  expect(await settled([store.check(['read']), store.check(['read', 'delete'])])).toEqual([
+    undefined,
+    mayNot,
+  ])
+  expect([(await store.get([1n])).get(1n), await store.rights()]).toEqual([
+    fern,
+    ['create', 'read'],
+  ])
   expect(await settled([deletePlant(store, 1n)])).toEqual([denied('table plants')])
   await place.sql(grantsTo(clerk.role, 'UPDATE, DELETE'))
   expect(await store.rights()).toEqual(['create', 'read', 'update', 'delete'])
@@ -76,11 +89,15 @@ test('lets a role do what it has been granted', async () => {
 test('rejects a database that has not every character', async () => {
   const place = await database()
   const name = `${nameOf(place)}latin`
-  await place.admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`)
+  await place.admin(
+    `CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`,
+  )
   onTestFinished(async () => void (await place.admin(`DROP DATABASE ${name} WITH (FORCE)`)))
   const latin = { ...place, url: Object.assign(new URL(place.url), { pathname: `/${name}` }).href }
   const why = 'has the encoding LATIN1, which cannot store every character'
-  expect(await settled([openShared(latin)])).toEqual([`unavailable: ${addressOf(latin).name} ${why}`])
+  expect(await settled([openShared(latin)])).toEqual([
+    `unavailable: ${addressOf(latin).name} ${why}`,
+  ])
 })
 
 test('changes nothing that a crash could lose', async () => {
@@ -175,5 +192,7 @@ test('a store of an earlier version is migrated aloud by its owner, and keeps it
   await place.sql("INSERT INTO plant_store.plants (id, name) VALUES (7, 'x')") // as other programs do
   await createPlant(store, { id: 2n, name: 'Moss' })
   const plants = [fern, { id: 2n, name: 'Moss' }, { id: 7n, name: 'x' }]
-  expect([...(await store.get([1n, 2n, 7n])).values()].toSorted((a, b) => Number(a.id - b.id))).toEqual(plants)
+  expect(
+    [...(await store.get([1n, 2n, 7n])).values()].toSorted((a, b) => Number(a.id - b.id)),
+  ).toEqual(plants)
 })

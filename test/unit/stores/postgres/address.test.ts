@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { hintText } from '../../../../src/cli/hints.js'
 import { PlantsError } from '../../../../src/platform/errors.js'
-import { type AddressContext, type PostgresAddress, sslModes } from '../../../../src/stores/common/address.js'
+import {
+  type AddressContext,
+  type PostgresAddress,
+  sslModes,
+} from '../../../../src/stores/common/address.js'
 import { parseAddress } from '../../../../src/stores/registry.js'
 import { fc } from '../../../helpers/fast-check.js'
 import { rounds } from '../../../helpers/rounds.js'
@@ -14,7 +17,10 @@ const garden = 'postgres://ann@h1:5432/garden'
 const example =
   'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
 
-async function parse(address: string, options: Partial<AddressContext> = {}): Promise<PostgresAddress> {
+async function parse(
+  address: string,
+  options: Partial<AddressContext> = {},
+): Promise<PostgresAddress> {
   const context = place({ resolvePath: (path) => resolve('/home/ann', path), ...options })
   const found = await parseAddress(address, '--store', context)
   if (found.scheme !== 'postgres') throw new Error('Only databases are expected here')
@@ -22,10 +28,13 @@ async function parse(address: string, options: Partial<AddressContext> = {}): Pr
 }
 
 /** The message and the hint with which an address is rejected. */
-async function rejection(address: string, options: Partial<AddressContext> = {}): Promise<(string | undefined)[]> {
+async function rejection(
+  address: string,
+  options: Partial<AddressContext> = {},
+): Promise<(string | undefined)[]> {
   const error: unknown = await parse(address, options).catch((reason: unknown) => reason)
-  if (!(error instanceof PlantsError) || error.type !== 'malformed') throw error
-  return [error.message, hintText(error.hint)]
+  if (!(error instanceof PlantsError) || error.kind !== 'usage') throw error
+  return [error.message, error.hint]
 }
 
 describe('the address of a database', () => {
@@ -40,20 +49,52 @@ describe('the address of a database', () => {
           login: garden,
           hosts: [{ host: 'h1', port: 5432 }],
         },
-        ...{ user: 'ann', password: undefined, database: 'garden', sslmode: 'prefer', sslrootcert: undefined },
+        ...{
+          user: 'ann',
+          password: undefined,
+          database: 'garden',
+          sslmode: 'prefer',
+          sslrootcert: undefined,
+        },
         ...{ sslcert: undefined, sslkey: undefined, max: 4 },
         applicationName: 'plants',
       })
       const host = existsSync('/var/run/postgresql') ? '/var/run/postgresql' : 'localhost'
       const preset = `postgres://gardener@${encodeURIComponent(host)}:5432/gardener`
-      expect(await parse('postgresql://')).toMatchObject({ href: preset, hosts: [{ host, port: 5432 }] })
+      expect(await parse('postgresql://')).toMatchObject({
+        href: preset,
+        hosts: [{ host, port: 5432 }],
+      })
       const env = {
-        ...{ PGHOST: 'h1,/run/pg', PGPORT: '6432', PGUSER: 'bob', PGDATABASE: 'beds', PGAPPNAME: 'app' },
-        ...{ PGSSLMODE: 'verify-full', PGSSLROOTCERT: 'ca.pem', PGSSLCERT: 'own.pem', PGSSLKEY: 'own.key' },
+        ...{
+          PGHOST: 'h1,/run/pg',
+          PGPORT: '6432',
+          PGUSER: 'bob',
+          PGDATABASE: 'beds',
+          PGAPPNAME: 'app',
+        },
+        ...{
+          PGSSLMODE: 'verify-full',
+          PGSSLROOTCERT: 'ca.pem',
+          PGSSLCERT: 'own.pem',
+          PGSSLKEY: 'own.key',
+        },
       }
-      const [sslrootcert, sslcert, sslkey] = ['/home/ann/ca.pem', '/home/ann/own.pem', '/home/ann/own.key']
+      const [sslrootcert, sslcert, sslkey] = [
+        '/home/ann/ca.pem',
+        '/home/ann/own.pem',
+        '/home/ann/own.key',
+      ]
       const login = 'postgres://bob@h1:6432,%2Frun%2Fpg:6432/beds'
-      const read = { login, href: login, sslmode: 'verify-full', sslrootcert, sslcert, sslkey, applicationName: 'app' }
+      const read = {
+        login,
+        href: login,
+        sslmode: 'verify-full',
+        sslrootcert,
+        sslcert,
+        sslkey,
+        applicationName: 'app',
+      }
       expect(await parse('postgres://', { env })).toMatchObject(read)
       const own = `${garden}?sslmode=prefer`
       expect(await parse(own, { env })).toMatchObject({ href: own, sslmode: 'prefer' })
@@ -64,20 +105,33 @@ describe('the address of a database', () => {
 
   test.skipIf(isWindows).each([
     ['POSTGRESQL://ann@H1/garden', garden],
-    ['postgres://ann@[::1]:5433,[FE80::1]/garden', 'postgres://ann@[::1]:5433,[fe80::1]:5432/garden'],
+    [
+      'postgres://ann@[::1]:5433,[FE80::1]/garden',
+      'postgres://ann@[::1]:5433,[fe80::1]:5432/garden',
+    ],
     ['postgres:///garden?host=/tmp/&user=ann&port=5433', 'postgres://ann@%2Ftmp:5433/garden'],
     [
       'postgres://ann@ignored:1/ignored?dbname=garden&host=h1,::1&port=5433',
       'postgres://ann@h1:5433,[::1]:5433/garden',
     ],
-    ['postgres://a%40b%3Ac@h1/my%20garden%2F2#3', 'postgres://a%40b%3Ac@h1:5432/my%20garden%2F2%233'],
+    [
+      'postgres://a%40b%3Ac@h1/my%20garden%2F2#3',
+      'postgres://a%40b%3Ac@h1:5432/my%20garden%2F2%233',
+    ],
     ['postgres://ann@h1/garden?sslmode=prefer&max=4', `${garden}?max=4&sslmode=prefer`],
-    [`postgres://ann@h1/garden?sslrootcert=ca.pem&${others}`, `${garden}?${others}&sslrootcert=/home/ann/ca.pem`],
+    [
+      `postgres://ann@h1/garden?sslrootcert=ca.pem&${others}`,
+      `${garden}?${others}&sslrootcert=/home/ann/ca.pem`,
+    ],
   ])('%s is %s (needs paths with /)', async (address, complete) => {
     const found = await parse(address)
     expect(await parse(found.href)).toEqual(found) // as it is saved
     const { href, login, name } = found
-    expect([href, login, name]).toEqual([complete, complete.replace(/\?.*/, ''), login.replace(/[^/]*@/, '')])
+    expect([href, login, name]).toEqual([
+      complete,
+      complete.replace(/\?.*/, ''),
+      login.replace(/[^/]*@/, ''),
+    ])
   })
 
   const not = 'is not a valid address of a database'
@@ -116,7 +170,10 @@ describe('the address of a database', () => {
   })
 
   test('needs a user', async () => {
-    expect(await rejection('postgres://', { userName: () => undefined })).toEqual(['--store has no user', example])
+    expect(await rejection('postgres://', { userName: () => undefined })).toEqual([
+      '--store has no user',
+      example,
+    ])
   })
 
   test.each(['postgres://ann:s3%40cret@h1/garden', 'postgres://ann@h1/garden?password=s3%40cret'])(
@@ -133,7 +190,9 @@ describe('the address of a database', () => {
     const part = fc.stringMatching(/^[\w@:/?#&=%.,[\]-]{0,8}$/)
     await fc.assert(
       fc.asyncProperty(part, part, part, fc.boolean(), async (before, after, rest, isArgument) => {
-        const shown = await parse(`postgres://ann:${before}s3cret${after}@${rest}`, { isArgument }).then(
+        const shown = await parse(`postgres://ann:${before}s3cret${after}@${rest}`, {
+          isArgument,
+        }).then(
           ({ name, href }) => [name, href],
           (error: unknown) => [String(error), error instanceof PlantsError ? error.hint : ''],
         )

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { shellWord } from '../../../../src/platform/errors.js'
+import { shellWord } from '../../../../src/platform/shell.js'
 import type { Change } from '../../../../src/stores/common/change.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
@@ -26,7 +26,10 @@ function exec(sql: string, defensive = true): void {
 }
 
 function additions(): unknown[] {
-  return query(user.store, "SELECT name FROM sqlite_schema WHERE name LIKE 'my%' ORDER BY name").map(({ name }) => name)
+  return query(
+    user.store,
+    "SELECT name FROM sqlite_schema WHERE name LIKE 'my%' ORDER BY name",
+  ).map(({ name }) => name)
 }
 
 test('an index, a view and a table are left alone by all commands, and are in a backup', async () => {
@@ -42,7 +45,8 @@ test('an index, a view and a table are left alone by all commands, and are in a 
     ['list --tag wet --sort name', wet],
     ['delete 2 --yes', wet],
   ]
-  for (const [line, out, stdin = ''] of changes) expect(await user.run(line, { stdin }), line).toEqual(printed(out))
+  for (const [line, out, stdin = ''] of changes)
+    expect(await user.run(line, { stdin }), line).toEqual(printed(out))
   expect((await user.run('import --if-exists update', { stdin: moss })).code).toBe(0)
   expect((await user.run('backup plants.bak')).code).toBe(0)
   await user.run('delete 1 --yes')
@@ -59,11 +63,18 @@ test('a plant that an index on an expression refuses affects no other one', asyn
   const store = await SqliteStore.open(fileAddress(user.store), openOptions())
   const tags = Array.from({ length: 60 }, (_, at) => (at === 7 ? 'no JSON' : '{}'))
   const creates = (first: number) =>
-    tags.map((tag, at): Change => ({ type: 'create', plant: { id: BigInt(first + at), name: 'Moss', tag } }))
+    tags.map(
+      (tag, at): Change => ({
+        type: 'create',
+        plant: { id: BigInt(first + at), name: 'Moss', tag },
+      }),
+    )
   const single = await Promise.all(creates(100).map((create) => store.write([create])))
   for (const outcomes of [single.flat(), await store.write(creates(200))]) {
     const rejected = outcomes.filter(({ type }) => type === 'rejected')
-    expect(rejected).toMatchObject([{ error: { error: 409, message: expect.stringContaining('malformed JSON') } }])
+    expect(rejected).toMatchObject([
+      { error: { error: 409, message: expect.stringContaining('malformed JSON') } },
+    ])
   }
   await store.close()
   expect(query(user.store, 'SELECT count(*) AS count FROM plants')).toEqual([{ count: 119 }])
@@ -71,7 +82,8 @@ test('a plant that an index on an expression refuses affects no other one', asyn
 
 describe('a plant that a UNIQUE index on the name refuses is a conflict that names it:', () => {
   const rule = 'The store does not accept plant 2: UNIQUE constraint failed: plants.name'
-  const hint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'
+  const hint =
+    'Somebody added this constraint to the store. Change the plant, or remove the constraint'
   const second = '{"id":2,"name":"Fern"}\n'
 
   beforeEach(() => exec('CREATE UNIQUE INDEX my_names ON plants (name)'))
@@ -85,14 +97,19 @@ describe('a plant that a UNIQUE index on the name refuses is a conflict that nam
     })
   })
 
-  test.each(['error', 'skip'])('by an import with --if-exists %s, of this row alone', async (policy) => {
-    const stdin = `${second}{"id":3,"name":"Moss"}\n`
-    const { code, out, err } = await user.run(`import --if-exists ${policy} --output json`, { stdin })
-    expect([code, JSON.parse(out)]).toMatchObject([6, { created: 1, rejected: 1 }])
-    expect(err).toContain(rule)
-    expect(err).not.toContain('already exists')
-    expect((await user.run('list')).out).toBe(`${fern}{"id":3,"name":"Moss"}\n`)
-  })
+  test.each(['error', 'skip'])(
+    'by an import with --if-exists %s, of this row alone',
+    async (policy) => {
+      const stdin = `${second}{"id":3,"name":"Moss"}\n`
+      const { code, out, err } = await user.run(`import --if-exists ${policy} --output json`, {
+        stdin,
+      })
+      expect([code, JSON.parse(out)]).toMatchObject([6, { created: 1, rejected: 1 }])
+      expect(err).toContain(rule)
+      expect(err).not.toContain('already exists')
+      expect((await user.run('list')).out).toBe(`${fern}{"id":3,"name":"Moss"}\n`)
+    },
+  )
 
   test('by a restore, which changes nothing', async () => {
     exec("DROP INDEX my_names; INSERT INTO plants (id, name) VALUES (2, 'Fern')")
@@ -118,25 +135,32 @@ test('a trigger is refused by its name, until it is gone', async () => {
 test.each([
   ['name COLLATE german', 'no such collation sequence: german'],
   ['heightOf(name)', 'unknown function: heightOf()'],
-])('an index on %s, which only another program can keep, is said to be the cause', async (expression, why) => {
-  const rewritten = `UPDATE sqlite_schema SET sql = 'CREATE INDEX my_index ON plants (${expression})' WHERE name = 'my_index'`
-  exec(`CREATE INDEX my_index ON plants (lower(name)); PRAGMA writable_schema = 1; ${rewritten}`, false)
-  const hint = `Look for an index that somebody added to it: sqlite3 ${[user.store, '.schema plants'].map(shellWord).join(' ')}`
-  const refused = refusal(`The store ${user.store} could not be used: ${why}`, hint, 4)
-  for (const line of ['create --id 2 --name Moss', 'update 1 --name Ivy', 'delete 1 --yes'])
-    expect(await user.run(line), line).toEqual(refused)
-  expect(await user.run('list')).toEqual(printed(fern))
-})
+])(
+  'an index on %s, which only another program can keep, is said to be the cause',
+  async (expression, why) => {
+    const rewritten = `UPDATE sqlite_schema SET sql = 'CREATE INDEX my_index ON plants (${expression})' WHERE name = 'my_index'`
+    exec(
+      `CREATE INDEX my_index ON plants (lower(name)); PRAGMA writable_schema = 1; ${rewritten}`,
+      false,
+    )
+    const hint = `Look for an index that somebody added to it: sqlite3 ${[user.store, '.schema plants'].map((word) => shellWord(word)).join(' ')}`
+    const refused = refusal(`The store ${user.store} could not be used: ${why}`, hint, 4)
+    for (const line of ['create --id 2 --name Moss', 'update 1 --name Ivy', 'delete 1 --yes'])
+      expect(await user.run(line), line).toEqual(refused)
+    expect(await user.run('list')).toEqual(printed(fern))
+  },
+)
 
 test('an index whose expression makes more than 64 MiB of a plant takes no memory, and is said to be the cause', async () => {
   expect((await user.run('backup plants.bak')).code).toBe(0)
   exec('CREATE INDEX my_index ON plants (length(hex(zeroblob(40000000))))')
   const rule = 'The store does not accept plant 2: string or blob too big'
-  const constraint = 'Somebody added this constraint to the store. Change the plant, or remove the constraint'
+  const constraint =
+    'Somebody added this constraint to the store. Change the plant, or remove the constraint'
   expect(await user.run('create --id 2 --name Moss')).toEqual(refusal(rule, constraint, 1))
   const cause = `The store ${user.store} could not be used: string or blob too big`
   const why = 'Look for a plant of more than 64 MiB, or an index that makes such a text'
-  const hint = `${why}: sqlite3 ${[user.store, '.schema plants'].map(shellWord).join(' ')}`
+  const hint = `${why}: sqlite3 ${[user.store, '.schema plants'].map((word) => shellWord(word)).join(' ')}`
   for (const line of ['backup other.bak', 'restore plants.bak --yes'])
     expect(await user.run(line), line).toEqual(refusal(cause, hint, 4))
   expect(await user.run('doctor')).toMatchObject({

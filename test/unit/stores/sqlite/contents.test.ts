@@ -18,7 +18,9 @@ let path: string
 beforeEach(async () => {
   path = join(temporaryFolder(), 'garden.db')
   const store = await SqliteStore.open(fileAddress(path), openOptions())
-  await store.write([{ type: 'create', plant: { id: 0n, name: 'Fern', tag: 'shade' }, key: 'key-of-fern' }])
+  await store.write([
+    { type: 'create', plant: { id: 0n, name: 'Fern', tag: 'shade' }, key: 'key-of-fern' },
+  ])
   await store.close()
   fill(path, 9999)
   await endConnections()
@@ -26,7 +28,10 @@ beforeEach(async () => {
 
 /** Runs statements on a table that does not say what may be in its columns, as a STRICT table does. */
 function loosely(table: string, sql: string): void {
-  const [{ sql: strict } = {}] = query(path, `SELECT sql FROM sqlite_schema WHERE name = '${table}'`)
+  const [{ sql: strict } = {}] = query(
+    path,
+    `SELECT sql FROM sqlite_schema WHERE name = '${table}'`,
+  )
   const db = new DatabaseSync(path, { defensive: false })
   const pretend = (text: string) =>
     db.exec(`PRAGMA writable_schema=1;
@@ -55,11 +60,17 @@ const pageSize = 4096
 
 /** Overwrites a part of the root page of a table or an index. */
 function overwriteRoot(name: string, change: (page: Buffer) => void): Promise<void> {
-  const [{ rootpage } = {}] = query(path, `SELECT rootpage FROM sqlite_schema WHERE name = '${name}'`)
-  return overwrite((bytes) => change(bytes.subarray((Number(rootpage) - 1) * pageSize, Number(rootpage) * pageSize)))
+  const [{ rootpage } = {}] = query(
+    path,
+    `SELECT rootpage FROM sqlite_schema WHERE name = '${name}'`,
+  )
+  return overwrite((bytes) =>
+    change(bytes.subarray((Number(rootpage) - 1) * pageSize, Number(rootpage) * pageSize)),
+  )
 }
 
-const notText = (name: string, id: number) => `the ${name} of plant ${id} is not UTF-8, or contains U+0000`
+const notText = (name: string, id: number) =>
+  `the ${name} of plant ${id} is not UTF-8, or contains U+0000`
 const malformed = /^database disk image is malformed$/
 
 test('a file that is cut cannot be opened', async () => {
@@ -70,9 +81,21 @@ test('a file that is cut cannot be opened', async () => {
 
 describe('damage fails the check of the contents:', () => {
   test.each<[what: string, damage: () => unknown, why: string | RegExp]>([
-    ['a page in the middle', () => overwrite((bytes) => bytes.fill(0xff, 20 * pageSize, 21 * pageSize)), malformed],
-    ['a blob', () => loosely('plants', "UPDATE plants SET name = x'00ff' WHERE id = 9998"), notText('name', 9998)],
-    ['no name', () => loosely('plants', 'UPDATE plants SET name = NULL WHERE id = 1'), /^NULL value in plants.name$/],
+    [
+      'a page in the middle',
+      () => overwrite((bytes) => bytes.fill(0xff, 20 * pageSize, 21 * pageSize)),
+      malformed,
+    ],
+    [
+      'a blob',
+      () => loosely('plants', "UPDATE plants SET name = x'00ff' WHERE id = 9998"),
+      notText('name', 9998),
+    ],
+    [
+      'no name',
+      () => loosely('plants', 'UPDATE plants SET name = NULL WHERE id = 1'),
+      /^NULL value in plants.name$/,
+    ],
     [
       'a character in two texts',
       ran("UPDATE plants SET name = CAST(x'c3' AS TEXT), tag = CAST(x'a9' AS TEXT) WHERE id = 7"),
@@ -87,19 +110,30 @@ describe('damage fails the check of the contents:', () => {
     ],
     [
       'a key that is not in its index',
-      () => overwriteRoot('plants_idempotency_key', (page) => page.write('key-of-moss', page.indexOf('key-of-fern'))),
+      () =>
+        overwriteRoot('plants_idempotency_key', (page) =>
+          page.write('key-of-moss', page.indexOf('key-of-fern')),
+        ),
       /^row 1 missing from index plants_idempotency_key$/,
     ],
     [
       'a token whose note is a number',
-      () => loosely('tokens', "INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', 7, 1, 'read')"),
+      () =>
+        loosely(
+          'tokens',
+          "INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', 7, 1, 'read')",
+        ),
       /^non-TEXT value in tokens.note$/,
     ],
   ])('%s', async (_, damage, why) => {
     await damage()
     await endConnections()
     const { code, out } = await runPlants(['doctor', '--store', path])
-    const { state, message = '', hint } = findingsOf(out).find((finding) => finding.check === 'contents') ?? {}
+    const {
+      state,
+      message = '',
+      hint,
+    } = findingsOf(out).find((finding) => finding.check === 'contents') ?? {}
     const [place, reason] = message.split(' is damaged: ')
     const expected = typeof why === 'string' ? why : expect.stringMatching(why)
     expect([code, state, place, reason]).toEqual([1, 'failed', `The store ${path}`, expected])
@@ -114,7 +148,11 @@ function tickingClock(): Clock {
   return { signal: new AbortController().signal, now: () => time++, random: Math.random }
 }
 
-function checkFor(timeout: number, clock = tickingClock(), onProgress = (_read: number, _total: number) => {}) {
+function checkFor(
+  timeout: number,
+  clock = tickingClock(),
+  onProgress = (_read: number, _total: number) => {},
+) {
   return check(fileAddress(path), openOptions({ clock }), { timeout, onProgress })
 }
 

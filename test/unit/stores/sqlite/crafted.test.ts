@@ -19,7 +19,8 @@ const plants = `CREATE TABLE plants (
   tag TEXT,
   idempotency_key TEXT
 ) STRICT`
-const keys = 'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
+const keys =
+  'CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key) WHERE idempotency_key IS NOT NULL'
 const tokens = `CREATE TABLE tokens (
   id INTEGER PRIMARY KEY,
   digest BLOB NOT NULL UNIQUE,
@@ -37,10 +38,12 @@ const exact = [plants, keys, tokens, imports, fern]
 const endless = (name: string) =>
   `CREATE VIEW ${name} AS WITH RECURSIVE n (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)
     SELECT id, 'Fern' AS name, NULL AS tag, NULL AS idempotency_key FROM n`
-const trigger = 'CREATE TRIGGER evil AFTER INSERT ON plants BEGIN DELETE FROM plants WHERE id = NEW.id; END'
+const trigger =
+  'CREATE TRIGGER evil AFTER INSERT ON plants BEGIN DELETE FROM plants WHERE id = NEW.id; END'
 
 /** Changes what SQLite has of its schema, past all of its checks. */
-const rewrite = (sql: string) => `PRAGMA writable_schema = 1; ${sql}; PRAGMA writable_schema = RESET`
+const rewrite = (sql: string) =>
+  `PRAGMA writable_schema = 1; ${sql}; PRAGMA writable_schema = RESET`
 const rename = (set: string) => rewrite(`UPDATE sqlite_schema SET ${set} WHERE name = 'evil'`)
 
 /** SQL that a column's name brings along: it deletes another store, and writes a new file. */
@@ -69,7 +72,9 @@ function plantsIn(line: string): Promise<Result> {
 
 /** Each file of the folder with what is in it. */
 function contents(): string[] {
-  return readdirSync(folder).map((name) => `${name} ${createHash('sha256').update(bytesOf(name)).digest('hex')}`)
+  return readdirSync(folder).map(
+    (name) => `${name} ${createHash('sha256').update(bytesOf(name)).digest('hex')}`,
+  )
 }
 
 function bytesOf(name: string): Buffer {
@@ -88,13 +93,30 @@ async function expectRejected(line: string, why: RegExp): Promise<void> {
   expect([line, code, said, isSlow, contents()]).toEqual(expected)
 }
 
-const first = ['restore evil.db --yes --store ./mine.db', 'create --id 2 --name Moss', 'list --timeout 1s']
+const first = [
+  'restore evil.db --yes --store ./mine.db',
+  'create --id 2 --name Moss',
+  'list --timeout 1s',
+]
 const others = [
-  ...['doctor', 'create --dry-run --id 2 --name Moss', 'tokens list', 'tokens create', 'tokens revoke 1'],
+  ...[
+    'doctor',
+    'create --dry-run --id 2 --name Moss',
+    'tokens list',
+    'tokens create',
+    'tokens revoke 1',
+  ],
   ...['serve --port 0', 'update 1 --name Moss'],
 ]
 const all = [
-  ...[...first, ...others, 'backup made.bak', 'backup evil.db --store ./mine.db', 'get 1', 'delete 1 --yes'],
+  ...[
+    ...first,
+    ...others,
+    'backup made.bak',
+    'backup evil.db --store ./mine.db',
+    'get 1',
+    'delete 1 --yes',
+  ],
   ...['export', 'export --output csv', 'import', 'import --dry-run', 'import --atomic'],
 ]
 
@@ -111,16 +133,23 @@ test.each([
     [plants, keys, tokens, `CREATE TABLE imports (${hostile} TEXT)`, fern],
     flaw('s table imports was changed'),
   ],
-  ['plants', [`CREATE TABLE plants (${columnsOfPlants}, ${hostile})`, fern], flaw('s table plants was changed')],
+  [
+    'plants',
+    [`CREATE TABLE plants (${columnsOfPlants}, ${hostile})`, fern],
+    flaw('s table plants was changed'),
+  ],
   ['an endless view', [endless('plants'), tokens, imports], flaw('s table plants was changed')],
-])('no command runs what is in a file with a hostile %s, whatever its version', async (_, statements, why) => {
-  craft('evil.db', statements)
-  for (const line of all) await expectRejected(line, why)
-  for (const version of [0, 4]) {
-    craft('evil.db', [], version)
-    for (const line of first) await expectRejected(line, why)
-  }
-})
+])(
+  'no command runs what is in a file with a hostile %s, whatever its version',
+  async (_, statements, why) => {
+    craft('evil.db', statements)
+    for (const line of all) await expectRejected(line, why)
+    for (const version of [0, 4]) {
+      craft('evil.db', [], version)
+      for (const line of first) await expectRejected(line, why)
+    }
+  },
+)
 
 test.each<[what: string, statements: string[], why: RegExp, version?: number]>([
   ['a trigger', [...exact, trigger], /it has the trigger "evil"$/],
@@ -129,13 +158,33 @@ test.each<[what: string, statements: string[], why: RegExp, version?: number]>([
     [...exact, trigger, rename("name = 'sqlite_evil', sql = replace(sql, 'evil', 'sqlite_evil')")],
     triggered,
   ],
-  ['a trigger that is called a TRIGGER', [...exact, trigger, rename("type = 'TRIGGER'")], triggered],
-  ['a trigger whose type is a BLOB', [...exact, trigger, rename("type = CAST('trigger' AS BLOB)")], triggered],
-  ['a trigger whose type goes on after U+0000', [...exact, trigger, rename("type = 'trigger' || char(0)")], triggered],
-  ['a trigger that is called a table', [...exact, trigger, rename("type = 'table', name = 'sqlite_stat1'")], damaged],
+  [
+    'a trigger that is called a TRIGGER',
+    [...exact, trigger, rename("type = 'TRIGGER'")],
+    triggered,
+  ],
+  [
+    'a trigger whose type is a BLOB',
+    [...exact, trigger, rename("type = CAST('trigger' AS BLOB)")],
+    triggered,
+  ],
+  [
+    'a trigger whose type goes on after U+0000',
+    [...exact, trigger, rename("type = 'trigger' || char(0)")],
+    triggered,
+  ],
+  [
+    'a trigger that is called a table',
+    [...exact, trigger, rename("type = 'table', name = 'sqlite_stat1'")],
+    damaged,
+  ],
   [
     'a view that is called sqlite_stat1',
-    [...exact, endless('evil'), rename("name = 'sqlite_stat1', sql = replace(sql, 'evil', 'sqlite_stat1')")],
+    [
+      ...exact,
+      endless('evil'),
+      rename("name = 'sqlite_stat1', sql = replace(sql, 'evil', 'sqlite_stat1')"),
+    ],
     damaged,
   ],
   [
@@ -143,7 +192,11 @@ test.each<[what: string, statements: string[], why: RegExp, version?: number]>([
     [plants.replace('tag TEXT', "tag TEXT AS (name || 'x')"), keys, tokens, imports],
     flaw('s table plants was changed'),
   ],
-  ['an index that is not there', [plants, tokens, imports], flaw(' has no index plants_idempotency_key')],
+  [
+    'an index that is not there',
+    [plants, tokens, imports],
+    flaw(' has no index plants_idempotency_key'),
+  ],
   [
     'an index of another name for it',
     [plants, 'CREATE INDEX plants_idempotency_key ON plants (name)', tokens, imports],
@@ -155,7 +208,11 @@ test.each<[what: string, statements: string[], why: RegExp, version?: number]>([
     ["PRAGMA encoding = 'UTF-16le'", ...exact],
     /evil\.db is not a store of plants: its encoding is UTF-16le, not UTF-8/,
   ],
-  ['one table of many bytes', [...exact, `CREATE TABLE evil (x /* ${'x'.repeat(5_000_000)} */)`], damaged],
+  [
+    'one table of many bytes',
+    [...exact, `CREATE TABLE evil (x /* ${'x'.repeat(5_000_000)} */)`],
+    damaged,
+  ],
 ])('a file with %s is rejected', async (_, statements, why, version = 5) => {
   craft('evil.db', statements, version)
   for (const line of first) await expectRejected(line, why)
@@ -166,7 +223,10 @@ test.each([...first, ...others])(
   async (line) => {
     craft('evil.db', exact)
     writeFileSync(join(folder, 'precious.txt'), 'water the fern')
-    writeFileSync(join(folder, 'evil.db-journal'), journalOf(bytesOf('evil.db'), join(folder, 'precious.txt')))
+    writeFileSync(
+      join(folder, 'evil.db-journal'),
+      journalOf(bytesOf('evil.db'), join(folder, 'precious.txt')),
+    )
     const why = line.startsWith('restore')
       ? /evil\.db is not a complete backup, because it has changes in .*evil\.db-journal/
       : /evil\.db is not a store of plants: .*evil\.db-journal names another file, which SQLite would delete/
@@ -180,7 +240,12 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   const pretend = (name: string, sql: string) =>
     rewrite(`UPDATE sqlite_schema SET sql = '${sql}' WHERE name = '${name}'`)
   const loose = plants.replace(' STRICT', '').replaceAll(/ TEXT( NOT NULL)?/g, '')
-  const commands = ['list', 'get 1', 'create --id 1 --name Fern --idempotency-key k', 'delete 1 --yes']
+  const commands = [
+    'list',
+    'get 1',
+    'create --id 1 --name Fern --idempotency-key k',
+    'delete 1 --yes',
+  ]
 
   test.each([
     ["name that is x'00ff'", "x'00ff', NULL", [...commands, 'export']],
@@ -196,9 +261,13 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   test('also where it is read together with a plant', async () => {
     const rows = "INSERT INTO plants (id, name) VALUES (1, NULL), (2, 'Moss')"
     craft('evil.db', [loose, keys, tokens, imports, rows, pretend('plants', plants)])
-    const store = closedAfterTest(await SqliteStore.open(fileAddress(join(folder, 'evil.db')), openOptions()))
+    const store = closedAfterTest(
+      await SqliteStore.open(fileAddress(join(folder, 'evil.db')), openOptions()),
+    )
     const found = await Promise.allSettled([1n, 2n, 3n].map((id) => store.get([id])))
-    const message = expect.stringMatching(/evil\.db is damaged: plant 1 has a value that is not text/)
+    const message = expect.stringMatching(
+      /evil\.db is damaged: plant 1 has a value that is not text/,
+    )
     expect(found).toEqual([
       { status: 'rejected', reason: expect.objectContaining({ message }) },
       { status: 'fulfilled', value: new Map([[2n, { id: 2n, name: 'Moss' }]]) },
@@ -208,9 +277,11 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
 
   test('a note of a token that is a blob', async () => {
     const looseTokens = tokens.replace(' STRICT', '').replace('note TEXT', 'note')
-    const token = "INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', x'00', 1, 'create')"
+    const token =
+      "INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'00', x'00', 1, 'create')"
     craft('evil.db', [plants, keys, looseTokens, imports, fern, token, pretend('tokens', tokens)])
-    for (const line of ['tokens list', 'serve --port 0']) expect(await plantsIn(line), line).toMatchObject(isDamaged)
+    for (const line of ['tokens list', 'serve --port 0'])
+      expect(await plantsIn(line), line).toMatchObject(isDamaged)
   })
 
   test('a page that comes twice, as in a tree that never ends', async () => {
@@ -237,7 +308,10 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
       `INSERT INTO tokens (digest, note, created_at, rights) VALUES (x'${hex(digest)}', 'for the shop', 1, 'read')`
     const update = `UPDATE tokens SET digest = x'${hex(hidden)}' WHERE digest = x'${hex(shown)}'`
     craft('evil.db', [...exact, tokenOf(shown), tokenOf(honest), update])
-    const [{ rootpage } = {}] = query(path, "SELECT rootpage FROM sqlite_schema WHERE name = 'tokens'")
+    const [{ rootpage } = {}] = query(
+      path,
+      "SELECT rootpage FROM sqlite_schema WHERE name = 'tokens'",
+    )
     const bytes = bytesOf('evil.db')
     const size = bytes.readUInt16BE(16)
     const at = bytes.indexOf(hidden, (Number(rootpage) - 1) * size)
@@ -246,7 +320,10 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
     writeFileSync(path, bytes)
     const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
     expect(await store.tokens.find(honest)).toMatchObject({ id: 2n, note: 'for the shop' })
-    expect([await store.tokens.find(hidden), await store.tokens.find(shown)]).toEqual([undefined, undefined])
+    expect([await store.tokens.find(hidden), await store.tokens.find(shown)]).toEqual([
+      undefined,
+      undefined,
+    ])
   })
 
   test('a token that expires at no time that a date has', async () => {
@@ -258,13 +335,17 @@ describe('what rows hold that SQLite would not have let in is not taken for plan
   })
 })
 
-const statistics = "UPDATE sqlite_schema SET sql = replace(sql, ')', ',x)') WHERE name = 'sqlite_stat1'"
+const statistics =
+  "UPDATE sqlite_schema SET sql = replace(sql, ')', ',x)') WHERE name = 'sqlite_stat1'"
 
 test.each([
   ['statistics with a column more', ['ANALYZE', rewrite(statistics)]],
   [
     'a virtual table of a module that is not there',
-    ['CREATE TABLE evil (x)', rename("rootpage = 0, sql = 'CREATE VIRTUAL TABLE evil USING evil (x)'")],
+    [
+      'CREATE TABLE evil (x)',
+      rename("rootpage = 0, sql = 'CREATE VIRTUAL TABLE evil USING evil (x)'"),
+    ],
   ],
   ['an endless view', [endless('evil')]],
 ])('beside the tables of a store, nothing is read: %s', async (_, statements) => {

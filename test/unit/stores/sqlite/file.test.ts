@@ -37,7 +37,10 @@ const createFern = 'create --id 1 --name Fern'
 
 async function openedStore(options: Partial<SqliteOptions> = {}) {
   const path = join(temporaryFolder(), 'plants.db')
-  return { path, store: closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions(options))) }
+  return {
+    path,
+    store: closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions(options))),
+  }
 }
 
 /** Waits until a change of the directory would have another time: a file system may count in steps of milliseconds. */
@@ -62,10 +65,18 @@ describe('the file of a store', () => {
       const env = { PLANTS_DATA_DIR: join(user.home, 'a/b') }
       const path = join(user.home, 'a/b/plants.db')
       await user.run(createFern, { env })
-      expect([statSync(path), statSync(env.PLANTS_DATA_DIR)].map(({ mode }) => mode & 0o777)).toEqual([0o600, 0o700])
+      expect(
+        [statSync(path), statSync(env.PLANTS_DATA_DIR)].map(({ mode }) => mode & 0o777),
+      ).toEqual([0o600, 0o700])
       const pragma = (name: string) => Object.values(query(path, `PRAGMA ${name}`)[0] ?? {})[0]
-      expect(['journal_mode', 'application_id', 'user_version'].map(pragma)).toEqual(['wal', 0x706c6e74, 5])
-      expect(query(path, "SELECT strict FROM pragma_table_list WHERE name = 'plants'")).toEqual([{ strict: 1 }])
+      expect(['journal_mode', 'application_id', 'user_version'].map(pragma)).toEqual([
+        'wal',
+        0x706c6e74,
+        5,
+      ])
+      expect(query(path, "SELECT strict FROM pragma_table_list WHERE name = 'plants'")).toEqual([
+        { strict: 1 },
+      ])
     },
   )
 
@@ -75,12 +86,15 @@ describe('the file of a store', () => {
     expect(readdirSync(user.home)).toEqual([])
   })
 
-  test.skipIf(isWindows).each(['?mode=ro#x.db', '100%25.db'])('may be named %s (needs paths with ?)', async (name) => {
-    const user = new World()
-    await user.run([...createFern.split(' '), '--store', `sqlite:${name}`])
-    expect(readdirSync(user.home).toSorted()[0]).toBe(name)
-    expect((await user.run(['get', '1', '--store', `./${name}`])).out).toBe(fern)
-  })
+  test.skipIf(isWindows).each(['?mode=ro#x.db', '100%25.db'])(
+    'may be named %s (needs paths with ?)',
+    async (name) => {
+      const user = new World()
+      await user.run([...createFern.split(' '), '--store', `sqlite:${name}`])
+      expect(readdirSync(user.home).toSorted()[0]).toBe(name)
+      expect((await user.run(['get', '1', '--store', `./${name}`])).out).toBe(fern)
+    },
+  )
 
   test.skipIf(isWindows)('may be a link to where it really is (needs links)', async () => {
     const user = new World()
@@ -116,7 +130,7 @@ describe('the file of a store', () => {
       change(path)
       other.exec('ROLLBACK')
       const message = `${path} or its log was deleted or replaced`
-      await expect(create).rejects.toMatchObject({ type: 'unavailable', retryable: true, message })
+      await expect(create).rejects.toMatchObject({ kind: 'unavailable', message })
     },
   )
 
@@ -124,7 +138,9 @@ describe('the file of a store', () => {
     'takes no plant when it was %s long after the last change of its directory (needs to remove what is open)',
     async (_, change) => {
       let time = 0
-      const { path, store } = await openedStore({ clock: { ...openOptions().clock, now: () => time } })
+      const { path, store } = await openedStore({
+        clock: { ...openOptions().clock, now: () => time },
+      })
       copyFileSync(path, `${path}.backup`)
       for (let id = 10n; id < 22n; id += 1n) {
         await createPlant(store, { id, name: 'Fern' })
@@ -133,7 +149,11 @@ describe('the file of a store', () => {
       awaitNextTimestamp(dirname(path))
       change(path)
       const message = `${path} or its log was deleted or replaced`
-      await expect(createPlant(store, moss)).rejects.toMatchObject({ type: 'unavailable', retryable: true, message })
+      await expect(createPlant(store, moss)).rejects.toMatchObject({
+        type: 'unavailable',
+        retryable: true,
+        message,
+      })
     },
   )
 
@@ -147,7 +167,7 @@ describe('the file of a store', () => {
         change(path)
       })
       const message = `${path} or its log was deleted or replaced during a commit: whether it is stored is unknown`
-      await expect(written).rejects.toMatchObject({ type: 'unknownOutcome', message })
+      await expect(written).rejects.toMatchObject({ kind: 'unknownOutcome', message })
     },
   )
 })
@@ -160,8 +180,13 @@ test('a store with a rollback journal, as a backup has it, is written to, also o
   const address = fileAddress(backup)
   const writer = closedAfterTest(must(await SqliteStore.openExisting(address, openOptions())))
   await replacePlant(writer, { ...moss, name: 'Rose' })
-  expect(readdirSync(dirname(path)).filter((name) => name.startsWith('backup'))).toEqual(['backup.db'])
-  await createPlant(closedAfterTest(await SqliteStore.open(address, openOptions())), { id: 3n, name: 'Fern' })
+  expect(readdirSync(dirname(path)).filter((name) => name.startsWith('backup'))).toEqual([
+    'backup.db',
+  ])
+  await createPlant(closedAfterTest(await SqliteStore.open(address, openOptions())), {
+    id: 3n,
+    name: 'Fern',
+  })
   await replacePlant(writer, { ...moss, name: 'Oak' })
   expect(await gathered(writer.read())).toEqual([
     { ...moss, name: 'Oak' },
@@ -178,7 +203,10 @@ test('a directory has a version that differs once a file was renamed in it, and 
   renameSync(join(directory, 'one'), join(directory, 'other'))
   expect(isSameVersion(version, directoryVersion(directory))).toBe(false)
   utimesSync(directory, 0, 0)
-  expect([directoryVersion(directory), directoryVersion(join(directory, 'missing'))]).toEqual([undefined, undefined])
+  expect([directoryVersion(directory), directoryVersion(join(directory, 'missing'))]).toEqual([
+    undefined,
+    undefined,
+  ])
   expect(isSameVersion(undefined, undefined)).toBe(false)
 })
 
@@ -187,12 +215,16 @@ test('a store that another program or a newer version has changed is written to 
   await createPlant(store, { id: 1n, name: 'Fern' })
   const other = open(path)
   for (const [change, undo, why] of [
-    ['CREATE TRIGGER t AFTER INSERT ON plants BEGIN DELETE FROM plants; END', 'DROP TRIGGER t', 'is not a store'],
+    [
+      'CREATE TRIGGER t AFTER INSERT ON plants BEGIN DELETE FROM plants; END',
+      'DROP TRIGGER t',
+      'is not a store',
+    ],
     ['PRAGMA user_version=99', 'PRAGMA user_version=5', 'was written by a newer version of plants'],
   ] as const) {
     other.exec(change)
     const message = expect.stringContaining(`${path} ${why}`)
-    await expect(createPlant(store, moss)).rejects.toMatchObject({ type: 'unavailable', message })
+    await expect(createPlant(store, moss)).rejects.toMatchObject({ kind: 'unavailable', message })
     expect((await store.get([2n])).get(2n)).toBeUndefined()
     other.exec(undo)
   }
@@ -204,7 +236,10 @@ test('creates that come one in each turn of the event loop share a commit for as
   let [time, pace] = [0, 5]
   const { clock } = openOptions()
   const now = () => (time += pace)
-  const { store } = await openedStore({ clock: { ...clock, now }, onCommit: (count) => commits.push(count) })
+  const { store } = await openedStore({
+    clock: { ...clock, now },
+    onCommit: (count) => commits.push(count),
+  })
   await createPlant(store, { id: 0n, name: 'Fern' })
   pace = 1
   const creates: Promise<unknown>[] = []
@@ -216,15 +251,18 @@ test('creates that come one in each turn of the event loop share a commit for as
   expect(commits.slice(0, 2)).toEqual([1, 10])
 })
 
-test.each([true, false])('a create waits for others only where others can come (only caller: %s)', async (isOnly) => {
-  const { store } = await openedStore({ isOnlyCaller: () => isOnly })
-  let hasTurned = false
-  setImmediate(() => {
-    hasTurned = true
-  })
-  await createPlant(store, moss)
-  expect(hasTurned).toBe(!isOnly)
-})
+test.each([true, false])(
+  'a create waits for others only where others can come (only caller: %s)',
+  async (isOnly) => {
+    const { store } = await openedStore({ isOnlyCaller: () => isOnly })
+    let hasTurned = false
+    setImmediate(() => {
+      hasTurned = true
+    })
+    await createPlant(store, moss)
+    expect(hasTurned).toBe(!isOnly)
+  },
+)
 
 test('a defect while a write waits for a lock fails that write, and no later one', async () => {
   const defect = new Error('no random numbers')
@@ -249,7 +287,9 @@ test('a snapshot that was read to its end keeps nothing of the log', async () =>
   await createPlant(store, { id: 1n, name: 'Fern' })
   for await (const plants of store.read()) expect(plants).toHaveLength(1)
   await createPlant(store, moss)
-  expect(query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')).toEqual([{ busy: 0, log: 0, checkpointed: 0 }])
+  expect(query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')).toEqual([
+    { busy: 0, log: 0, checkpointed: 0 },
+  ])
 })
 
 const elsewhere = 'Choose another file with --store PATH'
@@ -259,7 +299,8 @@ function contents(path: string): string {
 }
 
 describe('a file that cannot be a store is rejected, and left as it is:', () => {
-  const text = 'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'
+  const text =
+    'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'
   const mark = `PRAGMA application_id=${0x706c6e74}`
   const ofAnother = '{} is an SQLite file of another program, not a store'
   const newer = '{} was written by a newer version of plants (schema 99, this one supports 5)'
@@ -270,8 +311,18 @@ describe('a file that cannot be a store is rejected, and left as it is:', () => 
     ['a text', (path) => writeFileSync(path, text), '{} is not a store: it is not an SQLite file'],
     ['the database of another program', sql('CREATE TABLE notes (text TEXT)'), ofAnother],
     ['an empty one', sql('PRAGMA application_id=7; CREATE TABLE t (x); DROP TABLE t'), ofAnother],
-    ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), newer, 'Update plants'],
-    ['another schema', sql(`${mark}; PRAGMA user_version=5`), changed, 'Undo that, or restore a backup'],
+    [
+      'a newer store',
+      sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`),
+      newer,
+      'Update plants',
+    ],
+    [
+      'another schema',
+      sql(`${mark}; PRAGMA user_version=5`),
+      changed,
+      'Undo that, or restore a backup',
+    ],
     ['a folder', (path) => mkdirSync(path), 'The store {} could not be opened: it is a directory'],
   ])('%s', async (_, make, message, hint = elsewhere) => {
     const user = new World()
@@ -279,7 +330,9 @@ describe('a file that cannot be a store is rejected, and left as it is:', () => 
     make(user.store)
     const before = contents(user.store)
     for (const line of [createFern, 'list', 'delete 1 --yes'])
-      expect(await user.run(line), line).toEqual(refusal(message.replace('{}', user.store), hint, 4))
+      expect(await user.run(line), line).toEqual(
+        refusal(message.replace('{}', user.store), hint, 4),
+      )
     expect(contents(user.store)).toEqual(before)
   })
 })
@@ -290,7 +343,11 @@ describe('a place where no store can be made is rejected:', () => {
   test.skipIf(isWindows).each([
     ['HOME/device', '/dev/null is a device or a pipe, not a store', elsewhere],
     ['HOME/link', 'The store {} could not be opened: there is no such file', elsewhere],
-    ['HOME/no/plants.db', 'There is no directory HOME/no for the store {}', 'Make it with: mkdir -p HOME/no'],
+    [
+      'HOME/no/plants.db',
+      'There is no directory HOME/no for the store {}',
+      'Make it with: mkdir -p HOME/no',
+    ],
     ['HOME/file/plants.db', noPart, elsewhere],
   ])('%s (needs links)', async (path, message, hint) => {
     const user = new World()
@@ -298,12 +355,19 @@ describe('a place where no store can be made is rejected:', () => {
     symlinkSync('nowhere', join(user.home, 'link'))
     symlinkSync('/dev/null', join(user.home, 'device'))
     const at = (text: string) => text.replace('{}', path).replaceAll('HOME', user.home)
-    expect(await user.run(`${createFern} --store ${at(path)}`)).toEqual(refusal(at(message), at(hint), 4))
+    expect(await user.run(`${createFern} --store ${at(path)}`)).toEqual(
+      refusal(at(message), at(hint), 4),
+    )
   })
 
   test('a path that is not UTF-8', async () => {
-    const err = expect.stringContaining('PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD\n')
-    expect(await new World().run('list', { env: { PLANTS_STORE: '/\ufffd.db' } })).toMatchObject({ code: 2, err })
+    const err = expect.stringContaining(
+      'PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD\n',
+    )
+    expect(await new World().run('list', { env: { PLANTS_STORE: '/\ufffd.db' } })).toMatchObject({
+      code: 2,
+      err,
+    })
   })
 })
 
@@ -315,7 +379,10 @@ function warningsOf(err: string): string[] {
 
 describe.runIf(isRoot)('where other users can create files beside a store (needs root)', () => {
   const written = (mode: string) => `can be changed by others (mode ${mode})`
-  const stopped = { env: { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }, signal: AbortSignal.abort() }
+  const stopped = {
+    env: { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' },
+    signal: AbortSignal.abort(),
+  }
   const theirs = 'belongs to another user (uid 1234)'
 
   test.each<[string, number, uid: number, gid: number, string?]>([
@@ -323,25 +390,34 @@ describe.runIf(isRoot)('where other users can create files beside a store (needs
     ['a folder of a group', 0o775, 0, 7777, written('775')],
     ['a folder of the group of its owner alone', 0o775, 0, 0],
     ['a folder of another user', 0o755, 1234, 1234, theirs],
-  ])('doctor and the create of the store warn, and no other command: %s', async (_, mode, uid, gid, reason) => {
-    const user = new World()
-    const folder = join(user.home, 'in')
-    mkdirSync(folder)
-    chownSync(folder, uid, gid)
-    chmodSync(folder, mode)
-    const path = join(folder, 'plants.db')
-    const exposed = `The store ${path} is exposed to other users: ${folder} ${reason}`
-    const hint = 'Move it to a directory that only you can write to'
-    const { code, err } = await user.run(`${createFern} --store ${path}`)
-    expect([code, warningsOf(err)]).toEqual([0, reason ? [`plants: warning: ${exposed}. ${hint}`] : []])
-    for (const line of ['create --id 2 --name Moss', 'list', 'delete 2 --yes', 'serve --port 0'])
-      expect(
-        warningsOf((await user.run(`${line} --store ${path}`, line.startsWith('serve') ? stopped : {})).err),
-      ).toEqual([])
-    const { code: result, out } = await user.run(`doctor --store ${path}`)
-    const check = `store ${path}`
-    const [finding = ''] = out.split('\n').filter((line) => line.includes(check))
-    const found = reason ? { state: 'warning', message: exposed, hint } : { state: 'ok' }
-    expect([result, JSON.parse(finding)]).toMatchObject([0, { check, ...found }])
-  })
+  ])(
+    'doctor and the create of the store warn, and no other command: %s',
+    async (_, mode, uid, gid, reason) => {
+      const user = new World()
+      const folder = join(user.home, 'in')
+      mkdirSync(folder)
+      chownSync(folder, uid, gid)
+      chmodSync(folder, mode)
+      const path = join(folder, 'plants.db')
+      const exposed = `The store ${path} is exposed to other users: ${folder} ${reason}`
+      const hint = 'Move it to a directory that only you can write to'
+      const { code, err } = await user.run(`${createFern} --store ${path}`)
+      expect([code, warningsOf(err)]).toEqual([
+        0,
+        reason ? [`plants: warning: ${exposed}. ${hint}`] : [],
+      ])
+      for (const line of ['create --id 2 --name Moss', 'list', 'delete 2 --yes', 'serve --port 0'])
+        expect(
+          warningsOf(
+            (await user.run(`${line} --store ${path}`, line.startsWith('serve') ? stopped : {}))
+              .err,
+          ),
+        ).toEqual([])
+      const { code: result, out } = await user.run(`doctor --store ${path}`)
+      const check = `store ${path}`
+      const [finding = ''] = out.split('\n').filter((line) => line.includes(check))
+      const found = reason ? { state: 'warning', message: exposed, hint } : { state: 'ok' }
+      expect([result, JSON.parse(finding)]).toMatchObject([0, { check, ...found }])
+    },
+  )
 })

@@ -6,11 +6,15 @@ import { temporaryFolder } from '../../../helpers/temporary.js'
 const limit = 67_108_864
 
 test('the log grows while a snapshot is read, and is truncated when it is emptied', async () => {
-  const store = closedAfterTest(await SqliteStore.open(fileAddress(`${temporaryFolder()}/plants.db`), openOptions()))
+  const store = closedAfterTest(
+    await SqliteStore.open(fileAddress(`${temporaryFolder()}/plants.db`), openOptions()),
+  )
   let id = 0n
   const write = (length: number) => {
     id += 1n
-    return store.write([{ type: 'create', plant: { id, name: 'F'.repeat(length) }, key: undefined }])
+    return store.write([
+      { type: 'create', plant: { id, name: 'F'.repeat(length) }, key: undefined },
+    ])
   }
   await write(1)
   const snapshot = store.read()[Symbol.asyncIterator]()

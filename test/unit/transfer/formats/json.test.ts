@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import { shellWord } from '../../../../src/platform/errors.js'
+import { shellWord } from '../../../../src/platform/shell.js'
 import { newPlant } from '../../../helpers/any-plant.js'
 import { check, fc } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
@@ -12,7 +12,11 @@ const noObject = '422: Invalid plant: it must be an object, but was'
 
 test.each<[string, string, string[]]>([
   ['an empty array', ' [ ]\n', []],
-  ['values over many lines', `[{\n "id": 1,\n "name": "\\"\\\\"\n},\r\n\r\n${b}\r]`, ['1: 1 "\\', '6: 2 b']],
+  [
+    'values over many lines',
+    `[{\n "id": 1,\n "name": "\\"\\\\"\n},\r\n\r\n${b}\r]`,
+    ['1: 1 "\\', '6: 2 b'],
+  ],
   [
     'values that are no objects',
     `[23,[${a}],null]`,
@@ -43,15 +47,20 @@ test.each([
 })
 
 test('one object over several lines is one record, also where its first line is long', async () => {
-  for (const input of ['\n{\n "id": 1,\n "name": "a {"\n}\n', '\r\n{"id":1, "x":[\n2],\n "name":"a {"}'])
-    for (const name of ['stdin', 'plant.json']) expect(shown(await readRecords(input, { name }))).toEqual(['2: 1 a {'])
+  for (const input of [
+    '\n{\n "id": 1,\n "name": "a {"\n}\n',
+    '\r\n{"id":1, "x":[\n2],\n "name":"a {"}',
+  ])
+    for (const name of ['stdin', 'plant.json'])
+      expect(shown(await readRecords(input, { name }))).toEqual(['2: 1 a {'])
   expect(shown(await readRecords('{\n "id": "x"\n}', { name: 'plant.json.gz' }))).toEqual([
     '1: 422: Invalid plant: id must be an integer, in digits only, but was "x"; name must be a string, but is missing',
   ])
 })
 
 const [one, other] = ['{\n"id":1,\n"name":"a"}', '{\n"id":2,\n"name":"b"}']
-const noFields = (key: string) => `is one object without the fields of a plant: its key "${key}" has an array`
+const noFields = (key: string) =>
+  `is one object without the fields of a plant: its key "${key}" has an array`
 const several = 'has several JSON objects, and is no array of them'
 
 test.each<[string, message: string, hint: string, name?: string]>([
@@ -67,7 +76,12 @@ test.each<[string, message: string, hint: string, name?: string]>([
     'To import that, with jq 1.7 or newer: jq .records a.json | plants import -',
     'a.json',
   ],
-  [`{"records":[${a}]}\n`, noFields('records'), 'To import that, with jq 1.7 or newer: jq .records', 'a.json.gz'],
+  [
+    `{"records":[${a}]}\n`,
+    noFields('records'),
+    'To import that, with jq 1.7 or newer: jq .records',
+    'a.json.gz',
+  ],
   [`{"${'k'.repeat(200)}":[${a}]}`, noFields(`${'k'.repeat(39)}…`), 'Import that array alone'],
   [`${one}\n${other}`, several, 'For one on each line, with jq 1.7 or newer: jq -c .'],
   [
@@ -77,7 +91,7 @@ test.each<[string, message: string, hint: string, name?: string]>([
     'a b.json',
   ],
 ])('the hint for %j is about its objects', async (input, message, hint, name = 'stdin') => {
-  const error = { type: 'malformed', message: `${name} ${message}`, hint }
+  const error = { kind: 'input', message: `${name} ${message}`, hint }
   await expect(readRecords(input, { name })).rejects.toEqual(expect.objectContaining(error))
 })
 
@@ -85,10 +99,13 @@ test.each([
   [`${a}\n${b}`, 'It is NDJSON: --format ndjson'],
   [`${a} ${b}`, 'For one on each line, with jq 1.7 or newer: jq -c .'],
   [`${a}${b}\n`, 'For one on each line, with jq 1.7 or newer: jq -c .'],
-])('several objects with --format json are NDJSON only if each has a line: %j', async (input, hint) => {
-  const error = { message: `stdin ${several}`, hint }
-  await expect(readRecords(input, json)).rejects.toEqual(expect.objectContaining(error))
-})
+])(
+  'several objects with --format json are NDJSON only if each has a line: %j',
+  async (input, hint) => {
+    const error = { message: `stdin ${several}`, hint }
+    await expect(readRecords(input, json)).rejects.toEqual(expect.objectContaining(error))
+  },
+)
 
 test.each<[line: number, input: string]>([
   [1, '// plants\n[{"id":1,"name":"a"}]'],
@@ -102,10 +119,16 @@ test.each<[line: number, input: string]>([
 })
 
 test('a line that is not UTF-8 is a problem of its own, however the input is cut', async () => {
-  const input = Buffer.from('{"id":1,"name":"\xff"}\n{"id":2,"name":"\xc3\xbc\xef\xbf\xbd"}\n', 'latin1')
+  const input = Buffer.from(
+    '{"id":1,"name":"\xff"}\n{"id":2,"name":"\xc3\xbc\xef\xbf\xbd"}\n',
+    'latin1',
+  )
   const message = 'Not UTF-8. If the input has another encoding, name it with --encoding'
   for (const cuts of [[], [...input.keys()]])
-    expect(shown(await readRecords(input, { ...ndjson, cuts }))).toEqual([`1: 400: ${message}`, '2: 2 ü\ufffd'])
+    expect(shown(await readRecords(input, { ...ndjson, cuts }))).toEqual([
+      `1: 400: ${message}`,
+      '2: 2 ü\ufffd',
+    ])
 })
 
 test('a record has at most 1 MiB, and the next one is read', async () => {
@@ -126,14 +149,21 @@ test('a record has at most 1 MiB, and the next one is read', async () => {
 })
 
 test('the elements of an array are read as they were written', () => {
-  const texts = fc.oneof(fc.string({ unit: fc.constantFrom(...'a{}[]",:\\\n é') }), fc.string({ unit: 'grapheme' }))
+  const texts = fc.oneof(
+    fc.string({ unit: fc.constantFrom(...'a{}[]",:\\\n é') }),
+    fc.string({ unit: 'grapheme' }),
+  )
   const spaces = fc.constantFrom('', ' ', '\n', '\r\n', '\n  ', '\n\n\t')
-  return check(400, [fc.array(newPlant(texts), { maxLength: 5 }), spaces], async (plants, space) => {
-    const elements = plants.map((plant) => elementOf(plant, space))
-    const { records } = await readRecords(`[${elements.join(`,${space}`)}]`, json)
-    expect(records.map(({ plant }) => plant)).toEqual(plants)
-    expect(records.map(({ raw }) => raw)).toEqual(elements)
-  })
+  return check(
+    400,
+    [fc.array(newPlant(texts), { maxLength: 5 }), spaces],
+    async (plants, space) => {
+      const elements = plants.map((plant) => elementOf(plant, space))
+      const { records } = await readRecords(`[${elements.join(`,${space}`)}]`, json)
+      expect(records.map(({ plant }) => plant)).toEqual(plants)
+      expect(records.map(({ raw }) => raw)).toEqual(elements)
+    },
+  )
 })
 
 function elementOf({ id, ...plant }: NewPlant, space: string): string {

@@ -70,7 +70,12 @@ test.each<[string, string, string[]]>([
   [
     'text after a closing quote, and a carriage return alone, which take no other row with them',
     'id,name\n1,"a"b\n1,"a"\r2,b\n1,"a" \n3,c\rd\n4,e\n5,\rf\r\r\n',
-    [...['2', '3', '4'].map((line) => `${line}: ${afterQuote}`), `5: ${strayCr}`, '6: 4 e', '7: 5 f'],
+    [
+      ...['2', '3', '4'].map((line) => `${line}: ${afterQuote}`),
+      `5: ${strayCr}`,
+      '6: 4 e',
+      '7: 5 f',
+    ],
   ],
   [
     'quotes in cells that do not begin with one, which are characters',
@@ -87,7 +92,10 @@ test.each<[string, string, string[]]>([
 })
 
 test('an id of a million digits is rejected at once', async () => {
-  const { records } = await readRecords(`id,name\n${'1'.repeat(1_000_000)},a\n0${'9'.repeat(30)},a\n`, csv)
+  const { records } = await readRecords(
+    `id,name\n${'1'.repeat(1_000_000)},a\n0${'9'.repeat(30)},a\n`,
+    csv,
+  )
   expect(records.map(({ plant }) => plant)).toEqual([undefined, undefined])
 })
 
@@ -97,7 +105,11 @@ test('TSV has its own delimiter', async () => {
 })
 
 test.each<[string, string | Buffer, string]>([
-  ['is not UTF-8', Buffer.from('id,name\n1,\xc3\xbc\n2,\xff\n', 'latin1'), 'stdin is not UTF-8 in line 3'],
+  [
+    'is not UTF-8',
+    Buffer.from('id,name\n1,\xc3\xbc\n2,\xff\n', 'latin1'),
+    'stdin is not UTF-8 in line 3',
+  ],
   ['has a quote that is not closed', 'id,name\n1,b\n2,"a\n3,c\n', 'begins in line 3'],
   ['has a quote that another row closes', 'id,name\n1,b\n2,"a\n3,c\n4,"d"\n', 'begins in line 3'],
 ])('the input ends where a row %s', async (_, input, message) => {
@@ -128,8 +140,18 @@ test.each<[message: string, hint: string, input: string, map?: Record<string, st
     choose,
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
-  ['stdin has no column for tag ("Family"): line 1 has only "id", "name"', misnamed, 'id,name\n', { tag: 'Family' }],
-  ['stdin has no columns for name and tag ("Family"): line 1 has only "id"', misnamed, 'id\n', { tag: 'Family' }],
+  [
+    'stdin has no column for tag ("Family"): line 1 has only "id", "name"',
+    misnamed,
+    'id,name\n',
+    { tag: 'Family' },
+  ],
+  [
+    'stdin has no columns for name and tag ("Family"): line 1 has only "id"',
+    misnamed,
+    'id\n',
+    { tag: 'Family' },
+  ],
   ['Several columns of stdin may be the name: "name", "Name"', several, 'id,name,Name\n'],
   [
     'stdin has no column for name: line 1 has only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more',
@@ -137,20 +159,28 @@ test.each<[message: string, hint: string, input: string, map?: Record<string, st
     'id,b,c,d,e,f,g,h,i,j\n',
   ],
   [`The header of stdin cannot be read: ${afterQuote.slice(5)}`, choose, 'id,name,"a"b\n1,Acer\n'],
-  ['Several columns of stdin may be the name: "name", "name"', differently, 'id,name,name\n', { name: 'name' }],
+  [
+    'Several columns of stdin may be the name: "name", "name"',
+    differently,
+    'id,name,name\n',
+    { name: 'name' },
+  ],
 ])('a header is rejected: %s', async (message, hint, input, map = {}) => {
-  const error = { type: 'malformed', message, hint } satisfies Partial<PlantsError>
+  const error = { kind: 'input', message, hint } satisfies Partial<PlantsError>
   await expect(readRecords(input, { ...csv, map })).rejects.toEqual(expect.objectContaining(error))
 })
 
 test('--map chooses between columns that differ in their case', async () => {
   const input = 'id,name,Name\n1,a,b\n'
-  const all = ['name', 'Name'].map(async (name) => shown(await readRecords(input, { ...csv, map: { name } })))
+  const all = ['name', 'Name'].map(async (name) =>
+    shown(await readRecords(input, { ...csv, map: { name } })),
+  )
   expect(await Promise.all(all)).toEqual([['2: 1 a'], ['2: 1 b']])
 })
 
 test('the first of twenty rows that has the columns is the header, and those above it are counted', async () => {
-  const titles = (rows: number) => `${Array.from({ length: rows }, (_, row) => `Stock;${row}`).join('\n')}\n`
+  const titles = (rows: number) =>
+    `${Array.from({ length: rows }, (_, row) => `Stock;${row}`).join('\n')}\n`
   const table = 'ID;Name\n1;Acer\n'
   const read = await readRecords(titles(19) + table, csv)
   expect([shown(read), read.skipped]).toEqual([['21: 1 Acer'], 19])
@@ -161,7 +191,10 @@ test('the first of twenty rows that has the columns is the header, and those abo
 
 test('--columns has columns without a name, also at the end', async () => {
   const columns = ['id', '', 'name', '', '']
-  expect(shown(await readRecords('1,x,a,,y\n2,x,b\n', { ...csv, columns }))).toEqual(['1: 1 a', '2: 2 b'])
+  expect(shown(await readRecords('1,x,a,,y\n2,x,b\n', { ...csv, columns }))).toEqual([
+    '1: 1 a',
+    '2: 2 b',
+  ])
 })
 
 test('white space in a header counts as one space, also for --map', async () => {
@@ -177,7 +210,8 @@ test('a header that comes first counts, whatever columns another delimiter finds
   const input = 'id,name,note\n1,Rose,\n2,Lily,"once:\nid|name|tag|note\nall"\n3,Fern,\n'
   expect(shown(await readRecords(input, csv))).toEqual(['2: 1 Rose', '3: 2 Lily', '6: 3 Fern'])
   const later = 'Stock\nid,name\n1,a\nid;name;tag\n'
-  for (const cuts of [[], [17, 20]]) expect((await readRecords(later, { ...csv, cuts })).skipped).toBe(1)
+  for (const cuts of [[], [17, 20]])
+    expect((await readRecords(later, { ...csv, cuts })).skipped).toBe(1)
 })
 
 describe('a row larger than 1 MiB', () => {
@@ -188,7 +222,11 @@ describe('a row larger than 1 MiB', () => {
   test.each<[string, string, string]>([
     ['is a problem of its own', `1,${'a'.repeat(limit - 1)}\n`, tooLarge],
     ['is one that is longer', `1,${'a'.repeat(2 * limit)}\r\n`, tooLarge],
-    ['is one whose cells are large together', `1,"${'a'.repeat(limit / 2)}\n",${'a'.repeat(limit)}\r\n`, tooLarge],
+    [
+      'is one whose cells are large together',
+      `1,"${'a'.repeat(limit / 2)}\n",${'a'.repeat(limit)}\r\n`,
+      tooLarge,
+    ],
     ['is not one of 1 MiB', `1,"${'a'.repeat(limit - 5)}"\r\n`, `1 ${'a'.repeat(limit - 5)}`],
   ])('%s', async (_, row, record) => {
     const next = 1 + row.split('\n').length
@@ -200,9 +238,11 @@ describe('a row larger than 1 MiB', () => {
   })
 
   test('ends the import within a quote', async () => {
-    const many = (length: number) => `id,name\n1,"a\n${`9,${'b'.repeat(1021)}\n`.repeat(length / 1024)}"\n2,b\n`
+    const many = (length: number) =>
+      `id,name\n1,"a\n${`9,${'b'.repeat(1021)}\n`.repeat(length / 1024)}"\n2,b\n`
     expect(shown(await readRecords(many(limit - 1024), { ...csv, cuts }))).toHaveLength(2)
-    const message = 'A quote in stdin is not closed within 1 MiB: it is in the row that begins in line 2'
+    const message =
+      'A quote in stdin is not closed within 1 MiB: it is in the row that begins in line 2'
     await expect(readRecords(many(limit), { ...csv, cuts })).rejects.toThrow(message)
   })
 })
@@ -210,14 +250,26 @@ describe('a row larger than 1 MiB', () => {
 test('blocks of any size give what one block gives', () => {
   const someCuts = fc.array(fc.nat({ max: 200 }), { maxLength: 8 })
   return check(100, [nearCsv(), someCuts, fc.boolean()], async (input, places, isEach) => {
-    const outcome = (cuts: number[]) => readRecords(input, { ...csv, cuts }).catch(({ type }: PlantsError) => type)
+    const outcome = (cuts: number[]) =>
+      readRecords(input, { ...csv, cuts }).catch(({ kind }: PlantsError) => kind)
     expect(await outcome(isEach ? [...input.keys()] : places)).toEqual(await outcome([]))
   })
 })
 
 /** A table with rows that are often right, and now and then a byte that is not UTF-8. */
 function nearCsv(): fc.Arbitrary<Uint8Array> {
-  const piece = fc.constantFrom(...'",\r\na 1', '""', '\r\n', '\n1,', ',"', '"\n', '"\r\n', '\n\n', 'ü€🌵', '\0')
+  const piece = fc.constantFrom(
+    ...'",\r\na 1',
+    '""',
+    '\r\n',
+    '\n1,',
+    ',"',
+    '"\n',
+    '"\r\n',
+    '\n\n',
+    'ü€🌵',
+    '\0',
+  )
   const row = newPlant().map(({ id, name }) => `\n${id},"${name.replaceAll('"', '""')}"`)
   const texts = fc.oneof({ weight: 30, arbitrary: piece }, { weight: 10, arbitrary: row })
   const bytes = fc.oneof(

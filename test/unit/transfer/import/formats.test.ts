@@ -23,14 +23,23 @@ const ways: Record<string, string> = {
     'tag,id,name\n"""",-9223372036854775808," "\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
 }
 
-test.each(Object.entries(ways))('imports %s, and with a mark, packed and with CRLF', async (_, text) => {
-  const same = [text, `\ufeff${text}`, zlib.gzipSync(text), text.replaceAll(/\r?\n/g, '\r\n')]
-  const files = ['first', 'marked', 'packed', 'returns'].map((name, index) => user.write(name, same[index] ?? ''))
-  const other = user.write('other', all.join('\n'))
-  const counts = { created: 5, skipped: 20 }
-  expect(await user.import([...files, other, '--if-exists=same'])).toEqual({ code: 0, ...counts, err: '' })
-  expect(await user.list()).toBe(all.map((line) => `${line}\n`).join(''))
-})
+test.each(Object.entries(ways))(
+  'imports %s, and with a mark, packed and with CRLF',
+  async (_, text) => {
+    const same = [text, `\ufeff${text}`, zlib.gzipSync(text), text.replaceAll(/\r?\n/g, '\r\n')]
+    const files = ['first', 'marked', 'packed', 'returns'].map((name, index) =>
+      user.write(name, same[index] ?? ''),
+    )
+    const other = user.write('other', all.join('\n'))
+    const counts = { created: 5, skipped: 20 }
+    expect(await user.import([...files, other, '--if-exists=same'])).toEqual({
+      code: 0,
+      ...counts,
+      err: '',
+    })
+    expect(await user.list()).toBe(all.map((line) => `${line}\n`).join(''))
+  },
+)
 
 test.each([
   ['headers', 'name,id\nC,y\n'],
@@ -38,7 +47,8 @@ test.each([
 ])('inputs with several %s have no common rejects file', async (_, other) => {
   user.write('one', 'id,name\nx,A\n')
   user.write('other', other)
-  const differs = 'The format or the header of other differs, so its rejected records need a file of their own'
+  const differs =
+    'The format or the header of other differs, so its rejected records need a file of their own'
   const err = `plants: ${differs}\n  Import it alone, with another --rejects\n`
   expect(await user.import('one other --rejects bad')).toEqual({ code: 2, err })
   expect([user.has('data'), user.has('bad'), user.journals]).toEqual([false, false, []])
@@ -48,7 +58,9 @@ test.each([plant(1, 'A'), `[${plant(1, 'A')}]`])('JSON in UTF-16 is decoded: %j'
   const stdin = utf16(`\ufeff${text}`).swap16()
   expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
   expect(await user.import('', stdin.subarray(2))).toMatchObject({ code: 2 })
-  expect(await user.import('--if-exists same --encoding utf-16be', stdin.subarray(2))).toMatchObject({ skipped: 1 })
+  expect(
+    await user.import('--if-exists same --encoding utf-16be', stdin.subarray(2)),
+  ).toMatchObject({ skipped: 1 })
 })
 
 const utf16 = (text: string) => Buffer.from(text, 'utf16le')
@@ -58,7 +70,8 @@ describe('what is not of its encoding late', () => {
   const rows = Array.from({ length: 200_000 }, (_, index) => `${index + 10},plain\n`).join('')
   const table = Buffer.concat([Buffer.from(`id,name\n${rows}`), latin1('2,Caf\xe9\n3,Z\n')])
   const array = latin1(`[{"id":1,"name":"A"},\n{"id":2,"name":"\xe9"}]`)
-  const hint = '  If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run\n'
+  const hint =
+    '  If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run\n'
   const mistaken = latin1('id,name\n1,\x83\x56\n2,\x83\n')
 
   test.each<[string, Buffer, string, string?]>([
@@ -75,22 +88,34 @@ describe('what is not of its encoding late', () => {
     user.write('first.csv', 'id,name\n1,a\n')
     user.write(name, bytes)
     for (const flag of ['', '--dry-run'])
-      expect(await user.import(`first.csv ${name} ${flag} ${option}`)).toEqual({ code: 2, err: `plants: ${message}` })
+      expect(await user.import(`first.csv ${name} ${flag} ${option}`)).toEqual({
+        code: 2,
+        err: `plants: ${message}`,
+      })
     expect([user.has('data'), user.journals]).toEqual([false, []])
   })
 
   test('ends an import from a pipe, and its chunk is not stored', async () => {
     const { out, ...end } = await user.run('import', { stdin: table })
-    const goOn = 'The plants created so far are kept. To continue, run it again with --if-exists same'
-    expect(end).toEqual({ code: 2, err: `plants: stdin is not UTF-8 in line 200002\n${hint.trimEnd()}. ${goOn}\n` })
+    const goOn =
+      'The plants created so far are kept. To continue, run it again with --if-exists same'
+    expect(end).toEqual({
+      code: 2,
+      err: `plants: stdin is not UTF-8 in line 200002\n${hint.trimEnd()}. ${goOn}\n`,
+    })
     const { created } = JSON.parse(out)
     expect(created).toBeGreaterThan(0)
-    expect(await user.list()).toBe(Array.from({ length: created }, (_, index) => plant(index + 10, 'plain')).join(''))
+    expect(await user.list()).toBe(
+      Array.from({ length: created }, (_, index) => plant(index + 10, 'plain')).join(''),
+    )
   })
 
   test('a character may be split over blocks', async () => {
     const name = '\u{1f331}'.repeat(99)
-    const text = Array.from({ length: 12_000 }, (_, id) => `${id},${'x'.repeat(id % 7)}${name}\n`).join('')
+    const text = Array.from(
+      { length: 12_000 },
+      (_, id) => `${id},${'x'.repeat(id % 7)}${name}\n`,
+    ).join('')
     user.write('long.csv', `id,name\n${text}`)
     expect(await user.import('long.csv')).toEqual({ code: 0, created: 12_000, err: '' })
   })
@@ -98,7 +123,10 @@ describe('what is not of its encoding late', () => {
 
 test('a table has its columns and its delimiter where the options say', async () => {
   for (const [flags, content] of [
-    [['--columns', 'No,Plant,x', '--map', 'id=No,name=Plant,tag=x'], '1,Fern,shade\n2,Bärlauch; wild,\r\n'],
+    [
+      ['--columns', 'No,Plant,x', '--map', 'id=No,name=Plant,tag=x'],
+      '1,Fern,shade\n2,Bärlauch; wild,\r\n',
+    ],
     [['--columns', 'id,name,,tag', '--delimiter', ' '], '1 Fern x shade\n2 "Bärlauch; wild" y\n'],
   ] as const) {
     user = new Importer()
@@ -109,7 +137,9 @@ test('a table has its columns and its delimiter where the options say', async ()
 
 test('a line just below the limit of a record is soon found to be no header', async () => {
   user.write('plants.csv', ','.repeat(1_040_000))
-  const err = expect.stringMatching('^plants: plants.csv has no columns for id and name: line 1 has only ')
+  const err = expect.stringMatching(
+    '^plants: plants.csv has no columns for id and name: line 1 has only ',
+  )
   expect(await user.import('plants.csv')).toEqual({ code: 2, err })
   expect([user.has('data'), user.journals]).toEqual([false, []])
 })
@@ -117,15 +147,25 @@ test('a line just below the limit of a record is soon found to be no header', as
 test('a header may have many more columns than its rows', async () => {
   const header = `id,name,${Array.from({ length: 140_000 }, (_, index) => `c${index}`).join()}`
   const rows = Array.from({ length: 100_000 }, (_, id) => `${id},x\n`).join('')
-  expect(await user.import('', `${header}\n${rows}`)).toEqual({ code: 0, created: 100_000, err: '' })
+  expect(await user.import('', `${header}\n${rows}`)).toEqual({
+    code: 0,
+    created: 100_000,
+    err: '',
+  })
 })
 
-test.each(['', 'a', 'ab'])('a row that is too large is not kept, however it is cut: %j', async (begin) => {
-  const table = (...rows: string[]) => utf16(['\ufeffid;name;tag', ...rows, ''].join('\r\n'))
-  user.write('plants', table(`1;${begin}${'蕨'.repeat(3_000_000)};`, 'x;Moss;', '3;Fern;'))
-  expect(await user.import('plants --rejects bad')).toMatchObject({ created: 1, rejected: { 413: 1, 422: 1 } })
-  expect(user.rejected('bad').map(({ line, record }) => [line, record])).toEqual([
-    [2, ''],
-    [3, 'x;Moss'],
-  ])
-})
+test.each(['', 'a', 'ab'])(
+  'a row that is too large is not kept, however it is cut: %j',
+  async (begin) => {
+    const table = (...rows: string[]) => utf16(['\ufeffid;name;tag', ...rows, ''].join('\r\n'))
+    user.write('plants', table(`1;${begin}${'蕨'.repeat(3_000_000)};`, 'x;Moss;', '3;Fern;'))
+    expect(await user.import('plants --rejects bad')).toMatchObject({
+      created: 1,
+      rejected: { 413: 1, 422: 1 },
+    })
+    expect(user.rejected('bad').map(({ line, record }) => [line, record])).toEqual([
+      [2, ''],
+      [3, 'x;Moss'],
+    ])
+  },
+)

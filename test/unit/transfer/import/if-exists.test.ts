@@ -6,7 +6,10 @@ test.each(['error', 'skip', 'same', 'update'])(
   'an import with --if-exists %s does what a model does',
   async (policy) => {
     const texts = fc.constantFrom('A', 'B', '', 'a "b", c')
-    const patch = fc.record({ id: fc.nat(3), name: texts, tag: fc.option(texts) }, { requiredKeys: ['id'] })
+    const patch = fc.record(
+      { id: fc.nat(3), name: texts, tag: fc.option(texts) },
+      { requiredKeys: ['id'] },
+    )
     const parts =
       policy === 'update'
         ? [
@@ -15,7 +18,10 @@ test.each(['error', 'skip', 'same', 'update'])(
           ]
         : []
     const tables = fc.constantFrom(undefined, ['id', 'name', 'tag'], ...parts)
-    const twoInputs = fc.array(fc.array(patch, { minLength: 1, maxLength: 8 }), { minLength: 2, maxLength: 2 })
+    const twoInputs = fc.array(fc.array(patch, { minLength: 1, maxLength: 8 }), {
+      minLength: 2,
+      maxLength: 2,
+    })
     await check(8, [twoInputs, tables, fc.boolean()], async (inputs, columns, isLastAtomic) => {
       const user = new Importer()
       let model = new Map<number, Patch>()
@@ -32,7 +38,11 @@ test.each(['error', 'skip', 'same', 'update'])(
         }
         expect(await run(' --dry-run')).toMatchObject({ ...counts, rejected })
         const changed = isUndone ? { created: 0, updated: 0 } : {}
-        expect(await run(isAtomic ? ' --atomic' : '')).toMatchObject({ ...counts, rejected, ...changed })
+        expect(await run(isAtomic ? ' --atomic' : '')).toMatchObject({
+          ...counts,
+          rejected,
+          ...changed,
+        })
         expect(await user.list()).toBe(listOf(model))
       }
     })
@@ -60,12 +70,21 @@ function patchModel(model: Map<number, Patch>, patch: Patch, policy: string) {
 }
 
 /** @param columns of a table, in which an empty cell is no tag, or no name, which is not allowed, in quotes or not */
-function patchAll(model: Map<number, Patch>, patches: Patch[], policy: string, columns: string[] | undefined) {
+function patchAll(
+  model: Map<number, Patch>,
+  patches: Patch[],
+  policy: string,
+  columns: string[] | undefined,
+) {
   const counts = { ...noCounts, rejected: { ...noCounts.rejected } }
   for (const patch of patches) {
     const { id } = patch
     const [name, tag] = [patch.name || undefined, patch.tag || null]
-    const row = { id, ...(columns?.includes('name') && { name }), ...(columns?.includes('tag') && { tag }) }
+    const row = {
+      id,
+      ...(columns?.includes('name') && { name }),
+      ...(columns?.includes('tag') && { tag }),
+    }
     const outcome = patchModel(model, columns ? row : patch, policy)
     if (typeof outcome === 'number') counts.rejected[outcome] += 1
     else counts[outcome] += 1
@@ -75,12 +94,17 @@ function patchAll(model: Map<number, Patch>, patches: Patch[], policy: string, c
 
 function textOf(patches: Patch[], columns: string[] | undefined): string {
   if (!columns) return patches.map((patch) => JSON.stringify(patch)).join('\n')
-  const cell = (value: unknown) => (typeof value === 'string' ? `"${value.replaceAll('"', '""')}"` : (value ?? ''))
-  const rows = patches.map((patch) => columns.map((column) => cell(Reflect.get(patch, column))).join())
+  const cell = (value: unknown) =>
+    typeof value === 'string' ? `"${value.replaceAll('"', '""')}"` : (value ?? '')
+  const rows = patches.map((patch) =>
+    columns.map((column) => cell(Reflect.get(patch, column))).join(),
+  )
   return [columns.join(), ...rows].join('\n')
 }
 
 function listOf(model: Map<number, Patch>): string {
   const plants = [...model.values()].toSorted((a, b) => a.id - b.id)
-  return plants.map(({ id, name, tag }) => `${JSON.stringify({ id, name, tag: tag ?? undefined })}\n`).join('')
+  return plants
+    .map(({ id, name, tag }) => `${JSON.stringify({ id, name, tag: tag ?? undefined })}\n`)
+    .join('')
 }

@@ -14,16 +14,26 @@ const [many, spaces, blank] = ['\n'.repeat(10_000), ' '.repeat(2000), ' \t\r\n'.
 
 test('reads many blank lines, also compressed in parts, and stdin', async () => {
   const parts = [`\ufeff${many}${fern}${blank}`, `${moss.trim()}${spaces}\n${rose}${spaces}\n\r`]
-  expect(await user.import(user.write('plants', parts.join('')))).toEqual({ code: 0, created: 3, err: '' })
+  expect(await user.import(user.write('plants', parts.join('')))).toEqual({
+    code: 0,
+    created: 3,
+    err: '',
+  })
   expect([await user.list(), user.journals]).toEqual([three, []])
   user.write('packed', Buffer.concat(parts.map((part) => zlib.gzipSync(part))))
   for (const file of ['packed --restart --rejects bad', '-'])
-    expect(await user.import(`${file} --if-exists same`, parts.join(''))).toEqual({ code: 0, skipped: 3, err: '' })
+    expect(await user.import(`${file} --if-exists same`, parts.join(''))).toEqual({
+      code: 0,
+      skipped: 3,
+      err: '',
+    })
   expect(user.has('bad')).toBe(false)
 })
 
 test('warns of compressed nothing', async () => {
-  expect((await user.import('', zlib.gzipSync(''))).err).toBe('plants: warning: stdin contains no records\n')
+  expect((await user.import('', zlib.gzipSync(''))).err).toBe(
+    'plants: warning: stdin contains no records\n',
+  )
 })
 
 describe('damaged gzip', () => {
@@ -37,7 +47,12 @@ describe('damaged gzip', () => {
 
   test.each([
     ['cut to its first bytes', packed.subarray(0, 2), ...cutOff],
-    ['with a wrong checksum', wrongSum, 'damaged: gzip reports "incorrect data check"', 'Compress the original again'],
+    [
+      'with a wrong checksum',
+      wrongSum,
+      'damaged: gzip reports "incorrect data check"',
+      'Compress the original again',
+    ],
   ])('%s is rejected', async (_, content, why, hint) => {
     user.write('plants.gz', content)
     for (const name of ['plants.gz', 'stdin']) {
@@ -71,7 +86,10 @@ test.each([
 })
 
 test('the summary is text on a terminal, and groups digits', async () => {
-  const stdin = Array.from({ length: 12_345 }, (_, id) => `{"id":${id},"name":"x","f${id % 150}":1}\n`).join('')
+  const stdin = Array.from(
+    { length: 12_345 },
+    (_, id) => `{"id":${id},"name":"x","f${id % 150}":1}\n`,
+  ).join('')
   const { out, err } = await user.run('import', { stdin, terminals: ['stdout'] })
   expect(out).toMatch(/^Read 12,345 plants in \d+(\.\d)? s(?: \([\d,]+\/s\))?: 12,345 created\n$/)
   const names = Array.from({ length: 20 }, (_, index) => `"f${index}"`).join(', ')
@@ -81,7 +99,9 @@ test('the summary is text on a terminal, and groups digits', async () => {
 test('of more unknown fields than are counted, the last number is the least', async () => {
   const record = Object.fromEntries(Array.from({ length: 1200 }, (_, index) => [`f${index}`, 1]))
   const { err } = await user.import('--dry-run', JSON.stringify({ id: 1, name: 'A', ...record }))
-  expect(err).toMatch(/^plants: warning: ignored unknown fields "f0", .*, "f19" and 980 more, at least\n$/)
+  expect(err).toMatch(
+    /^plants: warning: ignored unknown fields "f0", .*, "f19" and 980 more, at least\n$/,
+  )
 })
 
 test('the first twenty rejected records are shown, and the first twenty changes of a dry run', async () => {
@@ -100,7 +120,9 @@ test('ids are exact, also of another field', async () => {
   const ids = ['-9223372036854775808', '9007199254740993', '922337203685477580.7e1']
   const stdin = ids.map((id) => `{"nr":${id},"name":"Fern"}\n`).join('')
   expect(await user.import('--map id=nr', stdin)).toEqual({ code: 0, created: 3, err: '' })
-  expect(await user.list()).toBe([...ids.slice(0, 2), largest].map((id) => plant(id, 'Fern')).join(''))
+  expect(await user.list()).toBe(
+    [...ids.slice(0, 2), largest].map((id) => plant(id, 'Fern')).join(''),
+  )
 })
 
 test.each([
@@ -123,8 +145,12 @@ describe('--id-from', () => {
   })
 
   test('keeps ids of plants, and corrects no wrong ones', async () => {
-    const stdin = '{"name":"A"}\n{"id":10,"name":"B"}\n{"name":"C"}\n{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n'
-    expect(await user.import('--id-from=-1', stdin)).toMatchObject({ created: 3, rejected: { 422: 2 } })
+    const stdin =
+      '{"name":"A"}\n{"id":10,"name":"B"}\n{"name":"C"}\n{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n'
+    expect(await user.import('--id-from=-1', stdin)).toMatchObject({
+      created: 3,
+      rejected: { 422: 2 },
+    })
     expect(await user.list()).toBe(plant(-1, 'A') + plant(0, 'C') + plant(10, 'B'))
   })
 
@@ -137,22 +163,32 @@ describe('--id-from', () => {
 })
 
 describe('--id-from next', () => {
-  test.each(['', '--atomic', '--dry-run'])('is the greatest id of the store plus 1 %s', async (flag) => {
-    const stdin = '{"name":"A"}\n{"id":3,"name":"B"}\n{"name":"C"}\n'
-    await user.run('create --id 7 --name Z')
-    const isDry = flag === '--dry-run'
-    const err = `plants: Plants without an id ${isDry ? 'would get' : 'got'} 8 to 9\n`
-    expect(await user.import(`--id-from next ${flag}`, stdin)).toMatchObject({ code: 0, created: 3, err })
-    const all = [plant(3, 'B'), plant(7, 'Z'), plant(8, 'A'), plant(9, 'C')].join('')
-    expect(await user.list()).toBe(isDry ? plant(7, 'Z') : all)
-  })
+  test.each(['', '--atomic', '--dry-run'])(
+    'is the greatest id of the store plus 1 %s',
+    async (flag) => {
+      const stdin = '{"name":"A"}\n{"id":3,"name":"B"}\n{"name":"C"}\n'
+      await user.run('create --id 7 --name Z')
+      const isDry = flag === '--dry-run'
+      const err = `plants: Plants without an id ${isDry ? 'would get' : 'got'} 8 to 9\n`
+      expect(await user.import(`--id-from next ${flag}`, stdin)).toMatchObject({
+        code: 0,
+        created: 3,
+        err,
+      })
+      const all = [plant(3, 'B'), plant(7, 'Z'), plant(8, 'A'), plant(9, 'C')].join('')
+      expect(await user.list()).toBe(isDry ? plant(7, 'Z') : all)
+    },
+  )
 
   test('updates the plants that have an id, and creates those that have none', async () => {
     await user.run('create --id 7 --name Z --tag old')
-    const stdin = '{"name":"A"}\n{"id":7,"tag":"new"}\n{"id":3,"name":"B"}\n{"name":"C"}\n{"tag":"x"}\n'
+    const stdin =
+      '{"name":"A"}\n{"id":7,"tag":"new"}\n{"id":3,"name":"B"}\n{"name":"C"}\n{"tag":"x"}\n'
     const result = await user.import('--id-from next --if-exists update', stdin)
     expect(result).toMatchObject({ code: 6, created: 3, updated: 1, rejected: { 422: 1 } })
-    expect(await user.list()).toBe(plant(3, 'B') + plant(7, 'Z', 'new') + plant(8, 'A') + plant(9, 'C'))
+    expect(await user.list()).toBe(
+      plant(3, 'B') + plant(7, 'Z', 'new') + plant(8, 'A') + plant(9, 'C'),
+    )
   })
 
   test('stays the same when the import is resumed or restarted', async () => {
@@ -177,7 +213,8 @@ describe('--id-from next', () => {
     await user.run('create --id 7 --name Z')
     const stdin = `${plant(6, 'B')}${plant(8, 'C')}${plant(9, 'D')}{"name":"A"}\n`
     const { code, err } = await user.import('--id-from next', stdin)
-    const why = (id: number) => `The id ${id} must be below 8, the first that --id-from next assigns`
+    const why = (id: number) =>
+      `The id ${id} must be below 8, the first that --id-from next assigns`
     expect([code, err.split('\n').slice(0, 2)]).toEqual([
       6,
       [`plants: stdin:2: ${why(8)}`, `plants: stdin:3: ${why(9)}`],

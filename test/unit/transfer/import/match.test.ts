@@ -17,8 +17,17 @@ interface Row {
   tag?: string | undefined
 }
 
-const names = fc.constantFrom('Ahorn', 'ahorn', 'B\u00e4rlauch', 'Ba\u0308rlauch', 'Rose "3 L"', '\u{1f335}')
-const rows = fc.array(fc.record({ name: names, tag: fc.constantFrom(undefined, 'wet', 'dry') }), { maxLength: 12 })
+const names = fc.constantFrom(
+  'Ahorn',
+  'ahorn',
+  'B\u00e4rlauch',
+  'Ba\u0308rlauch',
+  'Rose "3 L"',
+  '\u{1f335}',
+)
+const rows = fc.array(fc.record({ name: names, tag: fc.constantFrom(undefined, 'wet', 'dry') }), {
+  maxLength: 12,
+})
 
 test.each([undefined, 'error', 'skip', 'same', 'update'])(
   'a list that is imported by name does what a model does, and changes nothing when it comes again; --if-exists %s',
@@ -31,7 +40,8 @@ test.each([undefined, 'error', 'skip', 'same', 'update'])(
         user = new Importer()
         const model = before.map((row, index) => ({ id: index + 1, ...row }))
         await user.import('--format ndjson', linesOf(model))
-        const [text, columns] = format === 'csv' ? [tableOf(list), ['name', 'tag']] : [linesOf(list), undefined]
+        const [text, columns] =
+          format === 'csv' ? [tableOf(list), ['name', 'tag']] : [linesOf(list), undefined]
         user.write('list', text)
         const run = async (more = '') => {
           const all = `${isPiped ? '-' : 'list'} --format ${format} ${flags}${more}`
@@ -50,7 +60,12 @@ test.each([undefined, 'error', 'skip', 'same', 'update'])(
 )
 
 /** Imports a list into a model, and returns what an import prints of that. */
-function matchAll(model: (Row & { id: number })[], list: Row[], policy: string, columns: string[] | undefined) {
+function matchAll(
+  model: (Row & { id: number })[],
+  list: Row[],
+  policy: string,
+  columns: string[] | undefined,
+) {
   const counts = { created: 0, updated: 0, skipped: 0 }
   const rejected: Record<number, number> = {}
   const reject = (error: number) => {
@@ -87,9 +102,22 @@ function tableOf(list: Row[]): string {
 
 test('a record with an id is that plant, and the first with a new name is the plant of that name', async () => {
   await user.run('create --id 5 --name Rose')
-  const input = [plant(9, 'Rose'), '{"name":"Rose"}\n', plant(3, 'Sage'), plant(4, 'Sage'), '{"name":"Sage"}\n']
-  expect(await user.import('--match name', input.join(''))).toEqual({ code: 0, created: 3, skipped: 2, err: '' })
-  expect(await user.list()).toBe(plant(3, 'Sage') + plant(4, 'Sage') + plant(5, 'Rose') + plant(9, 'Rose'))
+  const input = [
+    plant(9, 'Rose'),
+    '{"name":"Rose"}\n',
+    plant(3, 'Sage'),
+    plant(4, 'Sage'),
+    '{"name":"Sage"}\n',
+  ]
+  expect(await user.import('--match name', input.join(''))).toEqual({
+    code: 0,
+    created: 3,
+    skipped: 2,
+    err: '',
+  })
+  expect(await user.list()).toBe(
+    plant(3, 'Sage') + plant(4, 'Sage') + plant(5, 'Rose') + plant(9, 'Rose'),
+  )
 })
 
 test('a name that an earlier record has given to another plant does not rename that back', async () => {
@@ -105,22 +133,38 @@ test('plants with one name are counted, and the first of their ids are shown', a
   const many = Array.from({ length: 1007 }, (_, index) => plant(index * 3, 'Rose')).join('')
   await user.import('', `${plant(-7, 'Sage')}${many}${plant(4, 'Sage')}`)
   const { err } = await user.import('--match name', '{"name":"Rose"}\n{"name":"Sage"}\n')
-  expect(err).toContain('plants: stdin:1: 1,007 plants have the name "Rose": 0, 3, 6, 9, 12 and 1,002 more\n')
+  expect(err).toContain(
+    'plants: stdin:1: 1,007 plants have the name "Rose": 0, 3, 6, 9, 12 and 1,002 more\n',
+  )
   expect(err).toContain('plants: stdin:2: 2 plants have the name "Sage": -7 and 4\n')
 })
 
 test('an import goes on by name after it was stopped', async () => {
   await user.run('create --id 7 --name Weide --tag Baum')
-  user.write('list.csv', 'name,tag\nAhorn,Baum\nWeide,Baum\n,x\nAhorn,Baum\nBirke,\n,x\nAhorn,Busch\nBirke,\nErle,\n')
+  user.write(
+    'list.csv',
+    'name,tag\nAhorn,Baum\nWeide,Baum\n,x\nAhorn,Baum\nBirke,\n,x\nAhorn,Busch\nBirke,\nErle,\n',
+  )
   const command = 'list.csv --match name --id-from next --max-errors 1 --rejects bad.csv'
-  expect(await user.import(command)).toMatchObject({ code: 6, created: 1, skipped: 1, rejected: { 422: 1 } })
+  expect(await user.import(command)).toMatchObject({
+    code: 6,
+    created: 1,
+    skipped: 1,
+    rejected: { 422: 1 },
+  })
   for (const [flags, name] of [
     ['--id-from next', '--match name'],
     ['--match name', '--id-from next'],
   ])
-    expect((await user.import(`list.csv --rejects bad.csv ${flags}`)).err).toContain(`started with ${name}\n`)
+    expect((await user.import(`list.csv --rejects bad.csv ${flags}`)).err).toContain(
+      `started with ${name}\n`,
+    )
   expect(await user.import(command)).toMatchObject({ created: 2, skipped: 2, rejected: { 422: 2 } })
-  expect(await user.import(command)).toMatchObject({ created: 2, skipped: 2, rejected: { 422: 2, 409: 1 } })
+  expect(await user.import(command)).toMatchObject({
+    created: 2,
+    skipped: 2,
+    rejected: { 422: 2, 409: 1 },
+  })
   const end = await user.import(command)
   expect(end).toMatchObject({ created: 3, skipped: 3, rejected: { 422: 2, 409: 1 } })
   expect(end.err).toContain('plants: Plants with a new name got 8 to 10\n')
@@ -129,7 +173,12 @@ test('an import goes on by name after it was stopped', async () => {
     'Invalid plant: name must be a string, but is missing',
     'Plant 8 has this name, but its tag differs',
   ])
-  const now = [plant(7, 'Weide', 'Baum'), plant(8, 'Ahorn', 'Baum'), plant(9, 'Birke'), plant(10, 'Erle')]
+  const now = [
+    plant(7, 'Weide', 'Baum'),
+    plant(8, 'Ahorn', 'Baum'),
+    plant(9, 'Birke'),
+    plant(10, 'Erle'),
+  ]
   expect(await user.list()).toBe(now.join(''))
 })
 
@@ -138,9 +187,14 @@ test('an import that was stopped begins again by name, with other names and numb
   const command = 'list.csv --id-from next --max-errors 1'
   expect(await user.import(command)).toMatchObject({ code: 6, created: 3 })
   const { err } = await user.import(`${command} --match name`)
-  expect(err).toBe('plants: This import was started without --match\n  Use the same options, or add --restart\n')
+  expect(err).toBe(
+    'plants: This import was started without --match\n  Use the same options, or add --restart\n',
+  )
   user.write('list.csv', 'name\nEsche\nBirke\nAhorn\nErle\n')
-  expect(await user.import('list.csv --id-from next --match name --restart')).toMatchObject({ created: 1, skipped: 3 })
+  expect(await user.import('list.csv --id-from next --match name --restart')).toMatchObject({
+    created: 1,
+    skipped: 3,
+  })
   const now = [plant(1, 'Ahorn'), plant(2, 'Birke'), plant(3, 'Erle'), plant(4, 'Esche')]
   expect(await user.list()).toBe(now.join(''))
 })
@@ -148,7 +202,11 @@ test('an import that was stopped begins again by name, with other names and numb
 test('new plants get numbers above all ids of the store and of the file', async () => {
   await user.run('create --id 3 --name Weide')
   user.write('list.csv', 'id,name\n,Ahorn\n9,Birke\n,Weide\n')
-  expect(await user.import('list.csv --match name --id-from next')).toMatchObject({ code: 0, created: 2, skipped: 1 })
+  expect(await user.import('list.csv --match name --id-from next')).toMatchObject({
+    code: 0,
+    created: 2,
+    skipped: 1,
+  })
   expect(await user.list()).toBe(plant(3, 'Weide') + plant(9, 'Birke') + plant(10, 'Ahorn'))
 })
 
@@ -164,7 +222,9 @@ test('an import by name is not remembered, and one that was remembered before st
   const { code, err } = await user.import('more.csv --id-from next')
   expect([code, err]).toEqual([
     2,
-    expect.stringContaining('\n  Add --match name for plants with new names alone, or --restart to create all again\n'),
+    expect.stringContaining(
+      '\n  Add --match name for plants with new names alone, or --restart to create all again\n',
+    ),
   ])
   expect(await user.import(by.replace('list', 'more'))).toMatchObject({ code: 0, skipped: 1 })
   expect(query(user.store, 'SELECT state FROM imports')).toEqual(remembered)
@@ -175,8 +235,13 @@ test('a table without ids needs no numbers if all its names are stored', async (
   user.write('list.csv', 'Kind,Nr\nWeide,A-7\n')
   const map = '--map name=Kind,id= --if-exists update'
   expect(await user.import(`list.csv --match name ${map}`)).toMatchObject({ code: 0, skipped: 1 })
-  const { err } = await user.import('--match name --if-exists update', 'name,tag\nErle,\nWeide,Busch\n')
-  expect(err).toContain('plants: stdin:2: No plant has the name "Erle". To create it, add --id-from next\n')
+  const { err } = await user.import(
+    '--match name --if-exists update',
+    'name,tag\nErle,\nWeide,Busch\n',
+  )
+  expect(err).toContain(
+    'plants: stdin:2: No plant has the name "Erle". To create it, add --id-from next\n',
+  )
   expect(await user.list()).toBe(plant(7, 'Weide', 'Busch'))
 })
 
@@ -191,15 +256,26 @@ test('a record with a name that is stored is rejected for what is wrong with it'
 
 test('all or nothing is by name, too', async () => {
   await user.run('create --id 7 --name Weide --tag Baum')
-  const import_ = (text: string) => user.import('--match name --id-from next --atomic --if-exists update', text)
-  expect(await import_('name,tag\nWeide,\nErle,\nx,y,z\n')).toMatchObject({ code: 6, rejected: { 400: 1 } })
+  const import_ = (text: string) =>
+    user.import('--match name --id-from next --atomic --if-exists update', text)
+  expect(await import_('name,tag\nWeide,\nErle,\nx,y,z\n')).toMatchObject({
+    code: 6,
+    rejected: { 400: 1 },
+  })
   expect(await user.list()).toBe(plant(7, 'Weide', 'Baum'))
-  expect(await import_('name,tag\nWeide,\nErle,\nErle,Baum\n')).toMatchObject({ code: 0, created: 1, updated: 2 })
+  expect(await import_('name,tag\nWeide,\nErle,\nErle,Baum\n')).toMatchObject({
+    code: 0,
+    created: 1,
+    updated: 2,
+  })
   expect(await user.list()).toBe(plant(7, 'Weide') + plant(8, 'Erle', 'Baum'))
 })
 
 test('no store is made for a dry run by name', async () => {
-  const run = await user.import('--match name --id-from next --dry-run', '{"name":"A"}\n{"name":"A"}\n')
+  const run = await user.import(
+    '--match name --id-from next --dry-run',
+    '{"name":"A"}\n{"name":"A"}\n',
+  )
   expect(run).toMatchObject({ code: 0, created: 1, skipped: 1 })
   expect([user.has('data'), countOf(join(user.data, 'plants.db'))]).toEqual([false, 0])
 })

@@ -25,8 +25,19 @@ const limit = 1_048_576
 test('records are rejected in their order', async () => {
   await user.run('create --id 99 --name First')
   const large = `{"id":40,"name":"${'x'.repeat(limit)}"}\r\n`
-  const bad = ['x\r\n', plant(1, 'Twice'), '{"id":1.5}\n', large, plant(99, 'Taken'), '[]\r\n', '"\xff"\n']
-  const all = bad.flatMap((record, index) => [Buffer.from(plant(index + 1)), Buffer.from(record, 'latin1')])
+  const bad = [
+    'x\r\n',
+    plant(1, 'Twice'),
+    '{"id":1.5}\n',
+    large,
+    plant(99, 'Taken'),
+    '[]\r\n',
+    '"\xff"\n',
+  ]
+  const all = bad.flatMap((record, index) => [
+    Buffer.from(plant(index + 1)),
+    Buffer.from(record, 'latin1'),
+  ])
   user.write('mixed', Buffer.concat([Buffer.from('\ufeff'), ...all, Buffer.from(' \t\r\n\n{}')]))
   const errors = [400, 409, 422, 413, 409, 422, 400, 422]
   const expected = errors.map((error, index) => ({ error, line: index === 7 ? 17 : 2 * index + 2 }))
@@ -35,8 +46,20 @@ test('records are rejected in their order', async () => {
   expect(result).toMatchObject({ ...counts, rejects: join(user.home, 'bad') })
   const hint = expect.stringMatching(/^Correct them in .*bad, and import that/)
   const end = { error: 422, message: '8 plants were rejected', hint }
-  expect(objectsOf(result.err)).toEqual([...expected.map((one) => expect.objectContaining(one)), end])
-  const records = ['x', { id: 1, name: 'Twice' }, { id: 1.5 }, {}, { id: 99, name: 'Taken' }, '[]', '"\ufffd"', {}]
+  expect(objectsOf(result.err)).toEqual([
+    ...expected.map((one) => expect.objectContaining(one)),
+    end,
+  ])
+  const records = [
+    'x',
+    { id: 1, name: 'Twice' },
+    { id: 1.5 },
+    {},
+    { id: 99, name: 'Taken' },
+    '[]',
+    '"\ufffd"',
+    {},
+  ]
   const lines = expected.map(({ line }) => line)
   const kept = user.rejected('bad').map(({ line, record }) => ({ line, record }))
   expect(kept).toEqual(records.map((record, index) => ({ line: lines[index], record })))
@@ -50,26 +73,34 @@ test('what a constraint of the user refuses is not called a repeated id', async 
   const { code } = await user.import('--if-exists update --rejects bad', input)
   expect({ code, reason: user.rejected('bad')[0]?.reason }).toEqual({
     code: 6,
-    reason: expect.stringMatching(/^The store does not accept plant 1: UNIQUE constraint failed: plants\.name$/),
+    reason: expect.stringMatching(
+      /^The store does not accept plant 1: UNIQUE constraint failed: plants\.name$/,
+    ),
   })
 })
 
 describe('a rejects file', () => {
-  test.each(['', '-wal', '-journal'])('is no file of the store: its path with "%s"', async (suffix) => {
-    await user.run('create --id 1 --name Fern')
-    const path = `${user.store}${suffix}`
-    expect(await user.import(`- --rejects ${path}`, '{"id":1}\n')).toMatchObject({
-      code: 2,
-      err: expect.stringContaining(`${path} is the store itself, or belongs to it`),
-    })
-    expect((await user.run('count')).out).toBe('1\n')
-  })
+  test.each(['', '-wal', '-journal'])(
+    'is no file of the store: its path with "%s"',
+    async (suffix) => {
+      await user.run('create --id 1 --name Fern')
+      const path = `${user.store}${suffix}`
+      expect(await user.import(`- --rejects ${path}`, '{"id":1}\n')).toMatchObject({
+        code: 2,
+        err: expect.stringContaining(`${path} is the store itself, or belongs to it`),
+      })
+      expect((await user.run('count')).out).toBe('1\n')
+    },
+  )
 
   test.each(isWindows ? ['plants/x'] : ['plants/x', 'x'.repeat(300)])(
     '%s cannot be made, and nothing is created',
     async (path) => {
       const { code, err } = await user.import(`${user.write('plants', plant(1))} --rejects ${path}`)
-      expect([code, err]).toEqual([74, expect.stringMatching(/The rejects file .* could not be written: /)])
+      expect([code, err]).toEqual([
+        74,
+        expect.stringMatching(/The rejects file .* could not be written: /),
+      ])
       expect(existsSync(user.store)).toBe(false)
     },
   )
@@ -80,23 +111,32 @@ describe('a rejects file', () => {
     user.write('one', '{"id":1}')
     user.write('other', '{"id":2}\n')
     await user.import('one other - --rejects bad', '{"id":3}')
-    expect(user.rejected('bad').map(({ line, record }) => [line, record])).toEqual([1, 2, 3].map((id) => [1, { id }]))
+    expect(user.rejected('bad').map(({ line, record }) => [line, record])).toEqual(
+      [1, 2, 3].map((id) => [1, { id }]),
+    )
   })
 
-  test.skipIf(isWindows)('is not kept if it is empty, and readable for its user alone (needs modes)', async () => {
-    user.write('plants', plant(2))
-    expect(await user.import('plants --rejects bad')).toMatchObject({ code: 0 })
-    expect(user.has('bad')).toBe(false)
-    await user.import('--rejects bad', input)
-    expect(statSync(join(user.home, 'bad')).mode & 0o777).toBe(0o600)
-  })
+  test.skipIf(isWindows)(
+    'is not kept if it is empty, and readable for its user alone (needs modes)',
+    async () => {
+      user.write('plants', plant(2))
+      expect(await user.import('plants --rejects bad')).toMatchObject({ code: 0 })
+      expect(user.has('bad')).toBe(false)
+      await user.import('--rejects bad', input)
+      expect(statSync(join(user.home, 'bad')).mode & 0o777).toBe(0o600)
+    },
+  )
 
   test('can have another name after a wrong one, which must be new', async () => {
     user.write('plants', input)
     user.write('empty', '')
     expect(await user.import('plants --rejects no/bad')).toMatchObject({ code: 74 })
     expect(await user.import('plants --rejects empty')).toMatchObject({ code: 2 })
-    expect(await user.import('plants --rejects bad')).toMatchObject({ code: 6, created: 1, rejected: { 422: 1 } })
+    expect(await user.import('plants --rejects bad')).toMatchObject({
+      code: 6,
+      created: 1,
+      rejected: { 422: 1 },
+    })
     expect(user.rejected('bad')).toMatchObject([{ record: { id: 2 } }])
   })
 })
@@ -114,7 +154,8 @@ describe('a corrected rejects file changes only what its records name:', () => {
     user.write('plants', text)
     expect(await user.import('plants --if-exists update --rejects bad')).toMatchObject({ code: 6 })
     let corrected = user.read('bad')
-    for (const [wrong, right] of Object.entries(corrections)) corrected = corrected.replace(wrong, right)
+    for (const [wrong, right] of Object.entries(corrections))
+      corrected = corrected.replace(wrong, right)
     user.write('bad', corrected)
     expect(await user.import('bad --if-exists update')).toMatchObject({ code: 0, updated: 1 })
     expect(await user.list()).toBe(plant(1, 'Fern', 'shade') + plant(2, 'Moss 2', 'bog'))
@@ -126,12 +167,18 @@ describe('a corrected rejects file changes only what its records name:', () => {
     await user.import(`plants ${options} --rejects bad.csv`)
     const [, record = ''] = user.read('bad.csv').trimEnd().split('\n')
     const [line, reason, , name] = record.split(';')
-    user.write('quoted.csv', `"rejected_line";"rejected_reason";"id";"name"\n${line};${reason};1;"${name}"\n`)
+    user.write(
+      'quoted.csv',
+      `"rejected_line";"rejected_reason";"id";"name"\n${line};${reason};1;"${name}"\n`,
+    )
     const cells = [line, reason, '2', name].map((cell) => cell ?? '')
     const header = ['rejected_line', 'rejected_reason', 'id', 'name']
     user.write('bad.xlsx', workbook({ sheets: { bad: rows(header, cells) } }))
     expect(await user.import(`quoted.csv ${options}`)).toMatchObject({ code: 0, created: 1 })
-    expect(await user.import(`bad.xlsx ${options} --sheet Data`)).toMatchObject({ code: 0, created: 1 })
+    expect(await user.import(`bad.xlsx ${options} --sheet Data`)).toMatchObject({
+      code: 0,
+      created: 1,
+    })
     expect(await user.list()).toBe(plant(1, 'März') + plant(2, 'März'))
   })
 
@@ -148,21 +195,25 @@ describe('a corrected rejects file changes only what its records name:', () => {
   })
 })
 
-test.runIf(isLinux)('a rejects file is left alone once another process has taken over', async () => {
-  const input = join(user.home, 'input')
-  execFileSync('mkfifo', [input])
-  const importing = user.import('input --rejects bad')
-  const writer = createWriteStream(input)
-  writer.write('{"id":1}\n'.repeat(20_000)) // more than is read to find the format
-  const rejected = () => (existsSync(join(user.home, 'bad')) ? user.read('bad').match(/\n/g)?.length : 0)
-  await expect.poll(rejected, { interval: 5 }).toBe(20_000)
-  query(user.store, "UPDATE imports SET state = 'another'")
-  const before = user.read('bad')
-  writer.end('{"id":2}\n')
-  const err = expect.stringContaining('Another plants process is importing the same inputs')
-  expect(await importing).toMatchObject({ code: 4, err })
-  expect(user.read('bad')).toBe(before)
-})
+test.runIf(isLinux)(
+  'a rejects file is left alone once another process has taken over',
+  async () => {
+    const input = join(user.home, 'input')
+    execFileSync('mkfifo', [input])
+    const importing = user.import('input --rejects bad')
+    const writer = createWriteStream(input)
+    writer.write('{"id":1}\n'.repeat(20_000)) // more than is read to find the format
+    const rejected = () =>
+      existsSync(join(user.home, 'bad')) ? user.read('bad').match(/\n/g)?.length : 0
+    await expect.poll(rejected, { interval: 5 }).toBe(20_000)
+    query(user.store, "UPDATE imports SET state = 'another'")
+    const before = user.read('bad')
+    writer.end('{"id":2}\n')
+    const err = expect.stringContaining('Another plants process is importing the same inputs')
+    expect(await importing).toMatchObject({ code: 4, err })
+    expect(user.read('bad')).toBe(before)
+  },
+)
 
 test.runIf(isLinux)('rejected records go to a pipe as soon as it has a reader', async () => {
   const pipe = join(user.home, 'pipe')
@@ -171,7 +222,10 @@ test.runIf(isLinux)('rejected records go to a pipe as soon as it has a reader', 
   const stop = new AbortController()
   const interrupted = user.run('import plants --rejects pipe', { signal: stop.signal })
   stop.abort(new PlantsError('interrupted', 'Interrupted'))
-  expect(await interrupted).toMatchObject({ code: 130, err: expect.stringMatching(/^plants: Interrupted/m) })
+  expect(await interrupted).toMatchObject({
+    code: 130,
+    err: expect.stringMatching(/^plants: Interrupted/m),
+  })
   const importing = user.run('import plants --rejects pipe')
   const read = text(createReadStream(pipe))
   expect(await importing).toMatchObject({ code: 6 })
@@ -187,19 +241,30 @@ test.runIf(isLinux)('a pipe gets a header from each run', async () => {
   const rejects = await Rejects.open(pipe, owners, new AbortController().signal)
   const header = { names: ['id', 'name'], columns: new Map(), others: [], kept: [0, 1] }
   const reader: FormatReader = { format: 'csv', delimiter: ',', header, chunks: Readable.from([]) }
-  const record = (id: string) => ({ line: 2, element: undefined, raw: [id, 'Fern'], error: 422, message: 'no' })
-  for (const id of ['a', 'b']) rejects.append(5, rejects.prepare(position, [record(id)], reader).bytes)
+  const record = (id: string) => ({
+    line: 2,
+    element: undefined,
+    raw: [id, 'Fern'],
+    error: 422,
+    message: 'no',
+  })
+  for (const id of ['a', 'b'])
+    rejects.append(5, rejects.prepare(position, [record(id)], reader).bytes)
   rejects.close(5)
   expect(await read).toBe('rejected_line,rejected_reason,id,name\n2,no,a,Fern\n2,no,b,Fern\n')
 })
 
-test.each(['--dry-run', '--atomic'])('%s finds an id that is twice in several inputs', async (flag) => {
-  user.write('one', plant(1) + plant(2))
-  user.write('other', plant(3) + plant(2))
-  const { err, ...counts } = await user.import(`one other ${flag} --rejects bad`)
-  expect(counts).toMatchObject({ code: 6, rejected: { 409: 1 } })
-  expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
-  expect(await user.list()).toBe('')
-  expect(user.has('bad')).toBe(flag === '--atomic') // a dry run writes nothing
-  if (flag === '--atomic') expect(user.rejected('bad')).toMatchObject([{ line: 2, record: { id: 2 } }])
-})
+test.each(['--dry-run', '--atomic'])(
+  '%s finds an id that is twice in several inputs',
+  async (flag) => {
+    user.write('one', plant(1) + plant(2))
+    user.write('other', plant(3) + plant(2))
+    const { err, ...counts } = await user.import(`one other ${flag} --rejects bad`)
+    expect(counts).toMatchObject({ code: 6, rejected: { 409: 1 } })
+    expect(err).toMatch(/^plants: other:2: [^\n]*\bid 2\b/)
+    expect(await user.list()).toBe('')
+    expect(user.has('bad')).toBe(flag === '--atomic') // a dry run writes nothing
+    if (flag === '--atomic')
+      expect(user.rejected('bad')).toMatchObject([{ line: 2, record: { id: 2 } }])
+  },
+)

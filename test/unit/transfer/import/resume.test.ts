@@ -20,7 +20,10 @@ const json = (id: string) => `{"id":${id === 'x' ? '"x"' : id},"name":"P"}`
 /** The text of records with these ids, and the line of the first one; each is on a line of its own. */
 const formats: Record<string, (ids: string[]) => [text: string, first: number]> = {
   ndjson: (ids) => [ids.map((id) => `${json(id)}\n`).join(''), 1],
-  csv: (ids) => [['id,name', ...ids.map((id) => (id === '!' ? '!,P"' : `${id},P`)), ''].join('\n'), 2],
+  csv: (ids) => [
+    ['id,name', ...ids.map((id) => (id === '!' ? '!,P"' : `${id},P`)), ''].join('\n'),
+    2,
+  ],
   array: (ids) => [`[${ids.map(json).join(',\n')}]`, 1],
 }
 
@@ -52,12 +55,14 @@ test.each(Object.entries(formats))(
           rejected: Object.values(run.rejected ?? {}).reduce((a, b) => a + b, 0),
         }
         expect(counts).toEqual({ created: created.size, rejected: rejected.length })
-        const stopped = 'and the import stopped there\n  To resume after them, run the same command again'
+        const stopped =
+          'and the import stopped there\n  To resume after them, run the same command again'
         expect(run.err.includes(stopped)).toBe(!isLast)
         inRun = 0
       }
       expect(user.journals).toEqual([])
-      if (rejected.length > 0) expect(user.rejected('bad').map(({ line }) => line)).toEqual(rejected)
+      if (rejected.length > 0)
+        expect(user.rejected('bad').map(({ line }) => line)).toEqual(rejected)
       const all = [...created, '99'].map(Number).toSorted((one, other) => one - other)
       expect(await user.list()).toBe(all.map((id) => plant(id, 'P')).join(''))
     })
@@ -83,7 +88,9 @@ test('assigned ids go on after a rejected record, in the second input', async ()
 
 test.each(['--dry-run', '--atomic'])('%s stops, too, and creates nothing', async (flag) => {
   const stdin = ['id,name', '1,A', '1,A', 'x,Bad', '2,A', 'x,Bad', ''].join('\n')
-  expect(await user.import(`${flag} --max-errors 2`, stdin)).toMatchObject({ rejected: { 409: 1, 422: 1 } })
+  expect(await user.import(`${flag} --max-errors 2`, stdin)).toMatchObject({
+    rejected: { 409: 1, 422: 1 },
+  })
   expect(await user.list()).toBe('')
 })
 
@@ -96,7 +103,9 @@ test('--dry-run plans nothing beyond the record that stops it', async () => {
     [2, planned(1, 2)],
     [3, planned(1, 2, 3)],
   ]) {
-    const { code, out } = await user.run(`import --dry-run --max-errors ${limit} -o ndjson`, { stdin })
+    const { code, out } = await user.run(`import --dry-run --max-errors ${limit} -o ndjson`, {
+      stdin,
+    })
     const [, changes] = /^(.*\n|)\{"dryRun":true,"created"/s.exec(out) ?? []
     expect([code, changes]).toEqual([6, all])
   }
@@ -119,7 +128,11 @@ test('an import that is interrupted in the middle of a file says how far it came
     if (countOf(user.store) > 0) stop.abort(new PlantsError('interrupted', 'Interrupted'))
     return 1000 * seconds++
   }
-  const { code, out, err } = await user.run('import plants', { signal: stop.signal, now, terminals: ['stderr'] })
+  const { code, out, err } = await user.run('import plants', {
+    signal: stop.signal,
+    now,
+    terminals: ['stderr'],
+  })
   const done = countOf(user.store)
   expect(done).toBeLessThan(100_000)
   const end = `plants: Interrupted after ${grouped(done)} plants\n  To resume, run the same command again\n`
@@ -130,21 +143,26 @@ test('an import that is interrupted in the middle of a file says how far it came
   expect((await user.list()) === all).toBe(true)
 })
 
-test.each(['text', 'json'])('no progress stays between what was rejected, with --output %s', async (output) => {
-  const stdin = Array.from({ length: 50_000 }, (_, id) => (id % 10_000 === 0 ? 'bad\n' : plant(id))).join('')
-  let seconds = 0
-  const now = () => 1000 * seconds++ // so that progress is drawn each time
-  const { err } = await user.run(`import --format ndjson --no-color -o ${output}`, {
-    stdin,
-    now,
-    terminals: ['stdout', 'stderr'],
-  })
-  const isProgress = /\d %|done/
-  expect(isProgress.test(err)).toBe(output === 'text')
-  const lines = screen(err).trimEnd().split('\n')
-  expect(lines).toHaveLength(output === 'text' ? 7 : 6) // with the sentence at the end, and its hint
-  expect(lines.filter((line) => isProgress.test(line))).toEqual([])
-})
+test.each(['text', 'json'])(
+  'no progress stays between what was rejected, with --output %s',
+  async (output) => {
+    const stdin = Array.from({ length: 50_000 }, (_, id) =>
+      id % 10_000 === 0 ? 'bad\n' : plant(id),
+    ).join('')
+    let seconds = 0
+    const now = () => 1000 * seconds++ // so that progress is drawn each time
+    const { err } = await user.run(`import --format ndjson --no-color -o ${output}`, {
+      stdin,
+      now,
+      terminals: ['stdout', 'stderr'],
+    })
+    const isProgress = /\d %|done/
+    expect(isProgress.test(err)).toBe(output === 'text')
+    const lines = screen(err).trimEnd().split('\n')
+    expect(lines).toHaveLength(output === 'text' ? 7 : 6) // with the sentence at the end, and its hint
+    expect(lines.filter((line) => isProgress.test(line))).toEqual([])
+  },
+)
 
 /** What stays of lines that are drawn over from their start. */
 function screen(text: string): string {
@@ -170,7 +188,12 @@ describe('an import that was stopped', () => {
     const path = join(user.home, 'plants')
     renameSync(path, `${path}.away`)
     expect((await user.import(command)).code).toBe(2)
-    for (const changed of [text.replace('Plant 1', 'Moss 11'), text + plant(5), text.slice(0, 30), '']) {
+    for (const changed of [
+      text.replace('Plant 1', 'Moss 11'),
+      text + plant(5),
+      text.slice(0, 30),
+      '',
+    ]) {
       user.write('plants', changed)
       const hint = 'Use the file as it was, or add --restart --if-exists same'
       const err = `plants: plants is not the file that an earlier run has begun to import\n  ${hint}\n`
@@ -179,14 +202,19 @@ describe('an import that was stopped', () => {
     expect(await user.list()).toBe(plant(1) + plant(2))
     renameSync(`${path}.away`, path)
     utimesSync(path, 1, 1) // a new time alone does not matter
-    expect((await user.import(command)).err).toContain('plants: Resuming an interrupted import: 3 plants are done\n')
+    expect((await user.import(command)).err).toContain(
+      'plants: Resuming an interrupted import: 3 plants are done\n',
+    )
     expect(await user.list()).toBe(stored)
   })
 
   test('begins again when the store was deleted', async () => {
     for (const suffix of ['', '-wal', '-shm']) rmSync(user.store + suffix, { force: true })
     const { err, ...counts } = await user.import('plants')
-    expect([counts, err.includes('Resuming')]).toEqual([{ code: 6, created: 4, rejected: { 400: 1 } }, false])
+    expect([counts, err.includes('Resuming')]).toEqual([
+      { code: 6, created: 4, rejected: { 400: 1 } },
+      false,
+    ])
     expect(await user.list()).toBe(stored)
   })
 
@@ -248,14 +276,23 @@ test('--restart needs no rejects file of before, and overwrites no other one', a
 test('an import into a file needs no folder for its state', async () => {
   user.write('file', '')
   const env = { PLANTS_STATE_DIR: join(user.home, 'file') }
-  expect(await user.run(`import ${user.write('plants', plant(1))}`, { env })).toMatchObject({ code: 0, err: '' })
+  expect(await user.run(`import ${user.write('plants', plant(1))}`, { env })).toMatchObject({
+    code: 0,
+    err: '',
+  })
 })
 
 test('a complete import that numbered its plants is not repeated by chance', async () => {
   user.write('plants', '{"name":"A"}\n{"name":"B"}\n')
   const command = 'plants --id-from next'
   expect(await user.import(command)).toMatchObject({ code: 0, created: 2 })
-  for (const flags of ['', ' --rejects bad', ' --if-exists same', ' --if-exists update', ' --atomic']) {
+  for (const flags of [
+    '',
+    ' --rejects bad',
+    ' --if-exists same',
+    ' --if-exists update',
+    ' --atomic',
+  ]) {
     const err =
       /^plants: plants was imported on \d{4}-\d\d-\d\d at \d\d:\d\d UTC: 2 plants created, those without an id got 1 to 2\n {2}Add --match name for plants with new names alone, or --restart to create all again\n$/
     expect(await user.import(command + flags)).toEqual({ code: 2, err: expect.stringMatching(err) })
@@ -263,24 +300,33 @@ test('a complete import that numbered its plants is not repeated by chance', asy
   expect(await user.import(`${command} --restart`)).toMatchObject({ code: 0, created: 2 })
   user.write('plants', '{"name":"C"}\n')
   expect(await user.import(command)).toMatchObject({ code: 0, created: 1 })
-  expect(await user.list()).toBe(['A', 'B', 'A', 'B', 'C'].map((name, index) => plant(index + 1, name)).join(''))
+  expect(await user.list()).toBe(
+    ['A', 'B', 'A', 'B', 'C'].map((name, index) => plant(index + 1, name)).join(''),
+  )
 })
 
 test('an import with --atomic is remembered with what it creates, and only then', async () => {
   const command = `${user.write('plants', '{"name":"A"}\n{"name":"B"}\nbad\n')} --id-from next --atomic`
-  const err = expect.stringMatching(/: Not JSON[^\n]*\nplants: 1 plant was rejected, so nothing was changed\n/)
+  const err = expect.stringMatching(
+    /: Not JSON[^\n]*\nplants: 1 plant was rejected, so nothing was changed\n/,
+  )
   expect(await user.import(command)).toMatchObject({ code: 6, err })
   expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
   user.write('plants', '{"name":"A"}\n{"name":"B"}\n')
   expect(await user.import(command)).toMatchObject({ code: 0, created: 2 })
   for (const again of [command, command.replace(' --atomic', '')])
-    expect(await user.import(again)).toEqual({ code: 2, err: expect.stringContaining('2 plants created') })
+    expect(await user.import(again)).toEqual({
+      code: 2,
+      err: expect.stringContaining('2 plants created'),
+    })
 })
 
 test('what a stopped import has stored is not stored again with --atomic', async () => {
   const command = `${user.write('plants', '{"name":"A"}\nbad\n{"name":"B"}\n')} --id-from next`
   expect(await user.import(`${command} --max-errors 1`)).toMatchObject({ code: 6, created: 1 })
-  const err = expect.stringMatching(/^plants: This import was started without --atomic\n {2}Use the same options, or /)
+  const err = expect.stringMatching(
+    /^plants: This import was started without --atomic\n {2}Use the same options, or /,
+  )
   expect(await user.import(`${command} --atomic`)).toEqual({ code: 2, err })
   expect(await user.import(command)).toMatchObject({ code: 6, created: 2 })
 })
@@ -301,7 +347,10 @@ test('an import that fails at once forgets no complete one', async () => {
   user.write('plants', '[{')
   expect(await user.import(command)).toMatchObject({ code: 2 })
   user.write('plants', '{"name":"A"}\n')
-  expect(await user.import(command)).toMatchObject({ code: 2, err: expect.stringContaining('was imported on') })
+  expect(await user.import(command)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining('was imported on'),
+  })
 })
 
 test('rejects that are not those of the interrupted import are left alone', async () => {
@@ -309,7 +358,9 @@ test('rejects that are not those of the interrupted import are left alone', asyn
   const command = 'plants.ndjson --rejects rejects --max-errors 1'
   expect(await user.import(command)).toMatchObject({ code: 6 })
   user.write('rejects', 'x'.repeat(1000))
-  const err = expect.stringContaining('rejects is not the file that the interrupted import has written')
+  const err = expect.stringContaining(
+    'rejects is not the file that the interrupted import has written',
+  )
   expect(await user.import(command)).toEqual({ code: 2, err })
   expect(readFileSync(join(user.home, 'rejects'), 'utf8')).toBe('x'.repeat(1000))
 })
@@ -320,6 +371,9 @@ test('an import resumes behind an input without records', async () => {
   user.write('plants.csv', 'id,name\n1,a\nx,b\n2,c\n')
   const command = 'empty.csv blank.csv plants.csv --max-errors 1'
   expect(await user.import(command)).toMatchObject({ code: 6, created: 1 })
-  expect(await user.import(command)).toMatchObject({ created: 2, err: expect.stringContaining('Resuming') })
+  expect(await user.import(command)).toMatchObject({
+    created: 2,
+    err: expect.stringContaining('Resuming'),
+  })
   expect(await user.list()).toBe(plant(1, 'a') + plant(2, 'c'))
 })

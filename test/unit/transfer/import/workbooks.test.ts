@@ -11,8 +11,10 @@ beforeEach(() => {
 })
 
 const header = rows(['id', 'name', 'tag'])
-const saved = (program: string) => readFileSync(join(import.meta.dirname, `../../../data/${program}.xlsx`))
-const book = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: header + sheet }, ...parts })
+const saved = (program: string) =>
+  readFileSync(join(import.meta.dirname, `../../../data/${program}.xlsx`))
+const book = (sheet: string, parts: Parts = {}) =>
+  workbook({ sheets: { P: header + sheet }, ...parts })
 
 test('a workbook of LibreOffice', async () => {
   user.write('stock.xlsx', saved('libreoffice'))
@@ -46,12 +48,17 @@ test('a workbook of openpyxl', async () => {
   const { err, ...counts } = await user.import('', saved('openpyxl'))
   expect(counts).toEqual({ code: 6, created: 7, rejected: { 422: 4 } })
   const advice = 'Open the workbook in a spreadsheet program, and save it'
-  expect(err).toContain(`stdin:16: Invalid plant: name is a formula without a saved value. ${advice}\n`)
-  expect(err).toContain('stdin:9: Invalid plant: id is a number above 2^53, which has lost digits. Format it as text\n')
+  expect(err).toContain(
+    `stdin:16: Invalid plant: name is a formula without a saved value. ${advice}\n`,
+  )
+  expect(err).toContain(
+    'stdin:9: Invalid plant: id is a number above 2^53, which has lost digits. Format it as text\n',
+  )
 })
 
 const cellXfs = [0, 14, 164, 165, 9, 11, 49].map((id) => `<xf numFmtId="${id}"/>`).join('')
-const numFmts = '<numFmt numFmtId="164" formatCode="[hh]:mm"/><numFmt numFmtId="165" formatCode="000000"/>'
+const numFmts =
+  '<numFmt numFmtId="164" formatCode="[hh]:mm"/><numFmt numFmtId="165" formatCode="000000"/>'
 const styles = `<numFmts>${numFmts}</numFmts><cellStyleXfs><xf numFmtId="14"/></cellStyleXfs><cellXfs>${cellXfs}</cellXfs>`
 const sharedStrings = '<si><r><t>bold </t></r><r><t>plain</t></r></si>'
 
@@ -76,7 +83,11 @@ test('values of cells', async () => {
     ['elapsed time', number('0.75', 2), '18:00:00'],
     ['false', '<c t="b"><v>0</v></c>', 'FALSE'],
     ['a text like an error', inline('#N/A'), '#N/A'],
-    ['a fraction that its XML writes with an exponent', number('-1.5E-30'), `-0.${'0'.repeat(29)}15`],
+    [
+      'a fraction that its XML writes with an exponent',
+      number('-1.5E-30'),
+      `-0.${'0'.repeat(29)}15`,
+    ],
     ['a number with the zeros of its format', number('123', 3), '123'],
     ['a percentage', number('0.5', 4), '0.5'],
     ['a number that shows an exponent, as a name', number('1000', 5), '1000'],
@@ -88,7 +99,11 @@ test('values of cells', async () => {
       '<c t="inlineStr"><is><r><t>a </t></r><rPh><t>x</t></rPh><r><t>b</t></r></is></c>',
       'a b',
     ],
-    ['markup in characters', '<c t="str"><v><![CDATA[<a> &amp;]]> &lt;&#98;&#x63;></v></c>', '<a> &amp; <bc>'],
+    [
+      'markup in characters',
+      '<c t="str"><v><![CDATA[<a> &amp;]]> &lt;&#98;&#x63;></v></c>',
+      '<a> &amp; <bc>',
+    ],
     ['an element with a prefix', '<x:c t="inlineStr"><x:is><x:t>p</x:t></x:is></x:c>', 'p'],
     ['white space of Unicode', inline('\u00a0\u3000\u0085 a\u2003b\u2028'), 'a\u2003b'],
     ['a mark that is no white space', inline('\ufeffa'), '\ufeffa'],
@@ -96,15 +111,27 @@ test('values of cells', async () => {
     ['characters that XML cannot have', inline('a_x000D_b_x005F_x0041_'), 'a\rb_x0041_'],
     ['a text that cells share', '<c t="s"><v>0</v></c>', 'bold plain'],
   ]
-  const sheet = cells.map(([what, cell], id) => `<row><c><v>${id}</v></c>${cell}${inline(what)}</row>`).join('')
+  const sheet = cells
+    .map(([what, cell], id) => `<row><c><v>${id}</v></c>${cell}${inline(what)}</row>`)
+    .join('')
   const result = await user.import('', book(sheet, { sharedStrings, styles }))
   expect(result).toEqual({ code: 0, created: cells.length, err: '' })
-  expect((await user.list()).split(/(?<=\n)/)).toEqual(cells.map(([what, , name], id) => plant(id, name, what)))
+  expect((await user.list()).split(/(?<=\n)/)).toEqual(
+    cells.map(([what, , name], id) => plant(id, name, what)),
+  )
 })
 
 test.each([
-  ['a number above 2^53', '<c><v>9007199254740993</v></c>', 'name is a number above 2^53, which has lost digits'],
-  ['a number that no date can be', '<c s="1"><v>1e300</v></c>', 'name is a date that is not in the years 1800 to 9999'],
+  [
+    'a number above 2^53',
+    '<c><v>9007199254740993</v></c>',
+    'name is a number above 2^53, which has lost digits',
+  ],
+  [
+    'a number that no date can be',
+    '<c s="1"><v>1e300</v></c>',
+    'name is a date that is not in the years 1800 to 9999',
+  ],
   ['a word for U+0000', inline('a_x0000_'), 'name must be text without U+0000'],
 ])('%s is rejected', async (_, cell, reason) => {
   const sheet = `<row><c><v>1</v></c>${cell}</row><row><c><v>2</v></c>${inline('Fern')}<c/></row>`
@@ -120,17 +147,27 @@ function stylesOf(...formats: (string | number)[]): string {
       ? `<numFmt numFmtId="${index + 200}" formatCode="${code.replaceAll('"', '&quot;')}"/>`
       : '',
   )
-  const xfs = formats.map((code, index) => `<xf numFmtId="${typeof code === 'number' ? code : index + 200}"/>`)
+  const xfs = formats.map(
+    (code, index) => `<xf numFmtId="${typeof code === 'number' ? code : index + 200}"/>`,
+  )
   return `<numFmts>${codes.join('')}</numFmts><cellXfs>${xfs.join('')}</cellXfs>`
 }
 
 /** The names of plants whose cells have these values and formats. */
-async function namesOf(cells: [value: string, format: string | number, type?: string | undefined][], properties = '') {
+async function namesOf(
+  cells: [value: string, format: string | number, type?: string | undefined][],
+  properties = '',
+) {
   const sheet = cells.map(
-    ([value, , type = 'n'], id) => `<row><c><v>${id}</v></c><c t="${type}" s="${id}"><v>${value}</v></c></row>`,
+    ([value, , type = 'n'], id) =>
+      `<row><c><v>${id}</v></c><c t="${type}" s="${id}"><v>${value}</v></c></row>`,
   )
   const parts = { styles: stylesOf(...cells.map(([, format]) => format)), properties }
-  expect(await user.import('', book(sheet.join(''), parts))).toEqual({ code: 0, created: cells.length, err: '' })
+  expect(await user.import('', book(sheet.join(''), parts))).toEqual({
+    code: 0,
+    created: cells.length,
+    err: '',
+  })
   return (await user.list())
     .trimEnd()
     .split('\n')
@@ -208,7 +245,9 @@ test('an error in the cell of a field is a rejected record that names it, and el
     'plants: stdin:3: Invalid plant: name has the error #REF!',
     'plants: stdin:4: Invalid plant: tag has the error #DIV/0!',
   ])
-  expect(user.read('rejected.csv')).toContain('\n3,Invalid plant: name has the error #REF!,2,#REF!\n')
+  expect(user.read('rejected.csv')).toContain(
+    '\n3,Invalid plant: name has the error #REF!,2,#REF!\n',
+  )
   expect(await user.list()).toBe(plant(4, 'd', 't') + plant(5, 'e', '#N/A'))
 })
 
@@ -216,11 +255,14 @@ test.each([11, 48, '0.00E+00', '##0.0e-0', '[Red]0E+0;-0E+0'])(
   'a number that its cell shows with an exponent is no id: format %s',
   async (format) => {
     const number = (value: number, style: number) => `<c s="${style}"><v>${value}</v></c>`
-    const cells = [number(1000, 0), number(1000, 1)].map((id) => `<row>${id}${number(1000, 0)}${number(1000, 0)}</row>`)
+    const cells = [number(1000, 0), number(1000, 1)].map(
+      (id) => `<row>${id}${number(1000, 0)}${number(1000, 0)}</row>`,
+    )
     const stdin = book(cells.join(''), { styles: stylesOf(format, '0"E+"') })
     const { err, ...result } = await user.import('--rejects rejected.csv', stdin)
     expect(result).toMatchObject({ code: 6, created: 1, rejected: { 422: 1 } })
-    const reason = 'id is 1000, shown with an exponent, as spreadsheets make of a text like 1E3. Format it as text'
+    const reason =
+      'id is 1000, shown with an exponent, as spreadsheets make of a text like 1E3. Format it as text'
     expect(err).toContain(`plants: stdin:2: Invalid plant: ${reason}\n`)
     // In a table, which has no formats, the id is no number either.
     expect(user.read('rejected.csv')).toContain(`,1E+3,`)
@@ -236,8 +278,13 @@ test('an archive that is not compressed', async () => {
 test('a table after more blank rows than are searched for a header', async () => {
   const place = (row: number, content: string) => content.replace('<row>', `<row r="${row}">`)
   const sheet = place(3000, header) + place(3001, rows(['1', 'Fern']))
-  expect(await user.import('', workbook({ sheets: { P: sheet } }))).toMatchObject({ code: 0, created: 1 })
-  expect(await user.import('--if-exists skip', workbook({ sheets: { Q: '', P: sheet } }))).toMatchObject({ skipped: 1 })
+  expect(await user.import('', workbook({ sheets: { P: sheet } }))).toMatchObject({
+    code: 0,
+    created: 1,
+  })
+  expect(
+    await user.import('--if-exists skip', workbook({ sheets: { Q: '', P: sheet } })),
+  ).toMatchObject({ skipped: 1 })
   expect(await user.list()).toBe(plant(1, 'Fern'))
 })
 
@@ -258,7 +305,11 @@ test('rows and cells that say where they are', async () => {
 describe('the sheet', () => {
   const plants = header + rows(['1', 'Fern', 'shade', 'beside the table'])
   const two = { 'Our notes': rows(['water on Mondays']), Plants: plants }
-  const three = { ...two, '2027': rows(['No', 'Name'], ['5', 'Rose']), Copy: header + rows(['9', 'Copy']) }
+  const three = {
+    ...two,
+    '2027': rows(['No', 'Name'], ['5', 'Rose']),
+    Copy: header + rows(['9', 'Copy']),
+  }
   const unsaved = '<row><c><f>1+1</f></c><c><f>2+2</f></c></row>'
   const chart = { Chart: undefined, Sum: unsaved, Plants: plants }
 
@@ -278,8 +329,12 @@ describe('the sheet', () => {
     async (formula) => {
       const row = (line: number, cell: string) =>
         `<row r="${line}"><c r="A${line}"><v>${line}</v></c>${inline('Fern').replace('<c', `<c r="B${line}"`)}${cell}</row>`
-      const sheet = row(2, `<c r="C2">${formula}</c>`) + row(3, `<c r="C3" t="str"><f>B1</f><v></v></c>`)
-      const { err, ...result } = await user.import('', workbook({ sheets: { Other: row(2, ''), P: header + sheet } }))
+      const sheet =
+        row(2, `<c r="C2">${formula}</c>`) + row(3, `<c r="C3" t="str"><f>B1</f><v></v></c>`)
+      const { err, ...result } = await user.import(
+        '',
+        workbook({ sheets: { Other: row(2, ''), P: header + sheet } }),
+      )
       expect(result).toEqual({ code: 6, created: 1, rejected: { 422: 1 } })
       expect(err).toContain('stdin:2: Invalid plant: tag is a formula without a saved value')
     },
@@ -289,10 +344,34 @@ describe('the sheet', () => {
   const none = 'None of the sheets of stdin have the columns of plants: "a", "b"'
 
   test.each<[string, Record<string, string>, string, string, string]>([
-    ['is one of several', three, '', several, 'Choose one with --sheet NAME, and its columns with --map'],
-    ['is not found', { a: rows(['x']), b: '' }, '', none, 'Choose one with --sheet NAME, and its columns with --map'],
-    ['is not there', two, '--sheet 3', 'stdin has no sheet "3"', 'Its sheets are "Our notes", "Plants"'],
-    ['needs no format', two, '--format csv', '--format does not apply to a workbook, as stdin is', 'Leave it out'],
+    [
+      'is one of several',
+      three,
+      '',
+      several,
+      'Choose one with --sheet NAME, and its columns with --map',
+    ],
+    [
+      'is not found',
+      { a: rows(['x']), b: '' },
+      '',
+      none,
+      'Choose one with --sheet NAME, and its columns with --map',
+    ],
+    [
+      'is not there',
+      two,
+      '--sheet 3',
+      'stdin has no sheet "3"',
+      'Its sheets are "Our notes", "Plants"',
+    ],
+    [
+      'needs no format',
+      two,
+      '--format csv',
+      '--format does not apply to a workbook, as stdin is',
+      'Leave it out',
+    ],
   ])('%s', async (_, sheets, flags, message, hint) => {
     const err = `plants: ${message}\n  ${hint}\n`
     expect(await user.import(flags, workbook({ sheets }))).toEqual({ code: 2, err })
@@ -327,7 +406,8 @@ const sheetOf = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: sh
 const many = (count: number, what: (index: number) => string = String) =>
   Array.from({ length: count }, (_, index) => what(index))
 const damaged = 'stdin is damaged'
-const incomplete = 'stdin is incomplete: its end is missing, as after a download or a copy that did not finish'
+const incomplete =
+  'stdin is incomplete: its end is missing, as after a download or a copy that did not finish'
 const damagedSheet = 'Sheet "P" of stdin is damaged'
 const unpacks = 'stdin unpacks to too much data\n  Save the sheet as CSV, and import that'
 const large = ' '.repeat(201_326_592)
@@ -343,8 +423,16 @@ const sizesLater = (bytes: Buffer) => {
 test.each<[message: string, stdin: Buffer]>([
   [unpacks, sheetOf('', { sharedStrings: ' '.repeat(68_000_000) })],
   [unpacks, sheetOf(large)],
-  [unpacks, sheetOf('<row><c r="IV1"><v>1</v></c></row><row r="1048576"><c r="A1048576"><v>1</v></c></row>')],
-  [`${damagedSheet}: Decompressed size exceeds limit of 100 bytes`, sheetOf(' '.repeat(100_000), { declared: 100 })],
+  [
+    unpacks,
+    sheetOf(
+      '<row><c r="IV1"><v>1</v></c></row><row r="1048576"><c r="A1048576"><v>1</v></c></row>',
+    ),
+  ],
+  [
+    `${damagedSheet}: Decompressed size exceeds limit of 100 bytes`,
+    sheetOf(' '.repeat(100_000), { declared: 100 }),
+  ],
   [`${damaged}: ${size}`, sheetOf(rows(['id', 'name'], ['1', 'Fern']), { declared: 0 })],
   [`${damaged}: ${size}`, sizesLater(sheetOf(rows(['id', 'name'], ['1', 'Fern'])))],
   [`${damaged}: its list of parts is that of a larger archive`, largerArchive(sheetOf(''))],
@@ -356,7 +444,10 @@ test.each<[message: string, stdin: Buffer]>([
   [`${damaged}: Invalid XLSX: `, zip([['[Content_Types].xml', '<a/>']])],
   ['stdin is a ZIP archive without a sheet of Excel', workbook({})],
   ['Sheet "Chart" of stdin is damaged: ', workbook({ sheets: { Chart: undefined } })],
-  ['stdin is an OpenDocument file (.ods)', zip([['mimetype', 'application/vnd.oasis.opendocument.spreadsheet']])],
+  [
+    'stdin is an OpenDocument file (.ods)',
+    zip([['mimetype', 'application/vnd.oasis.opendocument.spreadsheet']]),
+  ],
   ['stdin is a binary workbook (.xlsb)', zip([['xl/workbook.bin', 'x']])],
   ['stdin is a ZIP archive\n  Unpack it first', zip([['plants.csv', 'id,name\n1,a\n']])],
   [
@@ -375,12 +466,21 @@ test.each<[message: string, stdin: Buffer]>([
   ],
   ['stdin is a file of Apple Numbers\n  Export it', zip([['Index/Document.iwa', 'x']])],
   [`${damagedSheet}: CRC-32 mismatch for xl/worksheets/sheet1.xml`, flipped(book(''), 16)],
-  [`${incomplete}\n  Fetch or copy it again, or save it again as .xlsx\n`, book('').subarray(0, 500)],
+  [
+    `${incomplete}\n  Fetch or copy it again, or save it again as .xlsx\n`,
+    book('').subarray(0, 500),
+  ],
   [incomplete, book('').subarray(0, -18)],
   [incomplete, Buffer.from('PK\x05\x06')],
-  [`${damaged}: its list of parts is not where its end says\n  Save it again`, withoutMiddle(book(''))],
+  [
+    `${damaged}: its list of parts is not where its end says\n  Save it again`,
+    withoutMiddle(book('')),
+  ],
   [`${damaged}: its list of parts is wrong`, stylesElsewhere(sheetOf('', { styles: '' }))],
-  ['stdin is an old workbook (.xls), or has a password', Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex')],
+  [
+    'stdin is an old workbook (.xls), or has a password',
+    Buffer.from('d0cf11e0a1b11ae10000000000000000', 'hex'),
+  ],
 ])('a workbook is rejected: %s', async (message, stdin) => {
   const { code, err } = await user.import('', stdin)
   expect([code, err.slice(0, message.length + 8)]).toEqual([2, `plants: ${message}`])
@@ -394,7 +494,10 @@ test('large texts that cells share, or in many parts, are rejected records', asy
   cells.push(`<c t="inlineStr"><is>${`<t>${large}</t>`.repeat(3)}</is></c>`, inline('Fern'))
   const sheet = cells.map((row, id) => `<row><c><v>${id}</v></c>${row}</row>`).join('')
   const sharedStrings = `<si><t>${large}</t></si><si><t>${'y'.repeat(32_767)}</t></si>`
-  expect(await user.import('-q', book(sheet, { sharedStrings }))).toMatchObject({ created: 2, rejected: { 413: 21 } })
+  expect(await user.import('-q', book(sheet, { sharedStrings }))).toMatchObject({
+    created: 2,
+    rejected: { 413: 21 },
+  })
 })
 
 test('rows that would become more than 1 GiB of text are refused while they are read', async () => {
@@ -406,20 +509,31 @@ test('rows that would become more than 1 GiB of text are refused while they are 
 })
 
 test('cells far to the right of the table take no memory', async () => {
-  const far = many(20_000, (row) => `<row r="${row + 3}"><c r="XFD${row + 3}"><v>1</v></c></row>`).join('')
+  const far = many(
+    20_000,
+    (row) => `<row r="${row + 3}"><c r="XFD${row + 3}"><v>1</v></c></row>`,
+  ).join('')
   const sheet = `<row r="1">${inline('id').replace('<c', '<c r="A1"')}${inline('name').replace('<c', '<c r="B1"')}</row>`
   const plant1 = `<row r="2"><c r="A2"><v>1</v></c>${inline('Fern').replace('<c', '<c r="B2"')}</row>`
-  expect(await user.import('', sheetOf(sheet + plant1 + far))).toEqual({ code: 0, created: 1, err: '' })
+  expect(await user.import('', sheetOf(sheet + plant1 + far))).toEqual({
+    code: 0,
+    created: 1,
+    err: '',
+  })
 })
 
 test('formats of numbers are read in time', async () => {
-  const formats = many(60, (id) => `<numFmt numFmtId="${id + 200}" formatCode="${'['.repeat(60_000)}"/>`)
+  const formats = many(
+    60,
+    (id) => `<numFmt numFmtId="${id + 200}" formatCode="${'['.repeat(60_000)}"/>`,
+  )
   const stdin = book(rows(['1', 'Fern']), { styles: formats.join('') })
   expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
 })
 
 test('no thread is left when an import ends early, or with an error', async () => {
-  const ports = () => process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
+  const ports = () =>
+    process.getActiveResourcesInfo().filter((name) => name === 'MessagePort').length
   await expect.poll(ports).toBe(0) // of the tests before
   const many = Array.from({ length: 5000 }, () => ['x', 'Fern'])
   user.write('many.xlsx', book(rows(...many)))
