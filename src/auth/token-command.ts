@@ -1,7 +1,7 @@
 import { execa, parseCommandString } from 'execa'
-import { maxTimer } from '../platform/clock.js'
 import { PlantsError, systemCode } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
+import { maxTimer } from '../platform/runtime.js'
 import { failureOf } from './token.js'
 
 interface TokenCommand {
@@ -19,8 +19,10 @@ interface TokenCommand {
  */
 export async function runTokenCommand(
   { command, address, storeName, timeout }: TokenCommand,
-  { env, signal }: Io,
+  io: Io,
 ): Promise<string> {
+  const { env } = io
+  const signal = io.handleSignals()
   const [program = '', ...args] = parseCommandString(command)
   const fail = (why: string, hint: string, cause?: unknown) =>
     new PlantsError('unauthorized', `The token command of ${storeName} (${program}) ${why}`, {

@@ -226,7 +226,7 @@ export class CommandContext extends SettingsContext {
     this.address = address
     const { timeout, io, reporter } = this
     this.sqliteOptions = {
-      ...{ timeout, clock: io },
+      ...{ timeout, runtime: io },
       onCreated: (path) => reporter.warn(`Created store ${path}`),
       onExposed: (message, hint) => reporter.warn(`${message}. ${hint}`, 'warning'),
     }
@@ -290,7 +290,13 @@ export class CommandContext extends SettingsContext {
     const { accessTo } = await import('./store-access.js')
     this.#access ??= accessTo(address, this)
     const { retry, concurrency } = this.options
-    return { access: await this.#access, timeout: this.timeout, clock: this.io, retry, concurrency }
+    return {
+      access: await this.#access,
+      timeout: this.timeout,
+      runtime: this.io,
+      retry,
+      concurrency,
+    }
   }
 
   async postgresOptions(address: PostgresAddress): Promise<PostgresOptions> {
@@ -298,7 +304,7 @@ export class CommandContext extends SettingsContext {
     this.#login ??= loginTo(address, this)
     const { timeout, io, reporter } = this
     return {
-      ...{ login: await this.#login, timeout, clock: io, retry: this.options.retry },
+      ...{ login: await this.#login, timeout, runtime: io, retry: this.options.retry },
       onAway: async (failure, patience = timeout) => {
         if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
       },

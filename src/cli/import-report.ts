@@ -277,7 +277,7 @@ export class ImportReport implements ImportObserver {
       : ', nothing was changed'
     // What aborts the signal.
     const reason = error.isInterruption
-      ? (this.#context.io.signal.reason as PlantsError | undefined)
+      ? (this.#context.io.handleSignals().reason as PlantsError | undefined)
       : undefined
     const message = reason ? reason.message + done : error.message
     let hint: string | undefined

@@ -109,7 +109,9 @@ async function createImporter(
     replaced: found.replaced,
   }
   const rejects =
-    path === undefined || dryRun ? undefined : await Rejects.open(path, owners, context.io.signal)
+    path === undefined || dryRun
+      ? undefined
+      : await Rejects.open(path, owners, context.io.handleSignals())
   return new Importer(plan, found, target, rejects, report, context.io)
 }
 

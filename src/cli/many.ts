@@ -55,7 +55,7 @@ export async function performAll<Target>(
   const done = () => (changes ? `${changes.past} ${plantCount(total)}` : 'Nothing was changed')
   try {
     for await (const part of parts(pages)) {
-      io.signal.throwIfAborted()
+      io.handleSignals().throwIfAborted()
       const { plants, reasons } = await settle(part, work)
       for (const reason of reasons) await failures.add(reason)
       total += plants.length
@@ -78,7 +78,7 @@ export async function performAll<Target>(
   if (worst?.isInterruption)
     throw interrupted(
       worst,
-      io.signal,
+      io.handleSignals(),
       words && ` after ${words.participle} ${plantCount(isDryRun ? 0 : total)}`,
     )
   if (total > 0 || !worst) await printTotal(total, work, context)
@@ -181,7 +181,7 @@ class Failures {
   /** The others would fail, too. */
   get isFinal(): boolean {
     return (
-      this.worst !== undefined && this.worst.kind !== 'conflict' && this.worst.kind !== 'notFound'
+      this.worst !== undefined && !['conflict', 'constraint', 'notFound'].includes(this.worst.kind)
     )
   }
 

@@ -21,7 +21,7 @@ export async function paged(
   const pager = new Pager(command, io)
   const stderr = io.stderr.isTerminal ? pager.stderr : io.stderr
   try {
-    await action({ ...io, stdout: pager, stderr, signal: pager.signal })
+    await action({ ...io, stdout: pager, stderr, handleSignals: () => pager.signal })
   } finally {
     await pager.end()
   }
@@ -66,7 +66,7 @@ class Pager implements Output {
     this.#command = command
     this.#io = io
     this.stderr = new HeldOutput(io.stderr)
-    this.signal = AbortSignal.any([io.signal, this.#ended.signal])
+    this.signal = AbortSignal.any([io.handleSignals(), this.#ended.signal])
   }
 
   get columns(): number {
@@ -108,7 +108,7 @@ class Pager implements Output {
     await this.#starting
     const child = this.#child
     if (!child) return this.#printing
-    const { signal } = this.#io
+    const signal = this.#io.handleSignals()
     if (signal.aborted) child.stdin.destroy()
     else child.stdin.end()
     await child
@@ -132,7 +132,8 @@ class Pager implements Output {
   }
 
   async #start(): Promise<void> {
-    const { signal, lendTerminal } = this.#io
+    const { lendTerminal } = this.#io
+    const signal = this.#io.handleSignals()
     const { execa } = await import('execa')
     const child = unlessSystemError(() => start(execa, this.#command, this.#io)) // the current directory may be gone
     if (child?.pid === undefined) return

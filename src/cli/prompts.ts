@@ -110,10 +110,10 @@ async function promptOnce<T>(io: Io, ask: Ask<T>): Promise<{ answer: T } | 'cont
   const endContinue = io.stdin.onContinue(() => ended.abort('continued'))
   stdin.once('pause', close)
   try {
-    const signal = AbortSignal.any([io.signal, ended.signal])
+    const signal = AbortSignal.any([io.handleSignals(), ended.signal])
     return { answer: await ask({ input: stdin, output: io.stderr.stream(), signal }) }
   } catch (error) {
-    io.signal.throwIfAborted()
+    io.handleSignals().throwIfAborted()
     if (!(error instanceof Error) || !['ExitPromptError', 'AbortPromptError'].includes(error.name))
       throw error
     if (ended.signal.reason === 'continued') return 'continued'

@@ -16,9 +16,9 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { wait } from './clock.js'
 import { PlantsError, systemCode, systemReason, usageError } from './errors.js'
 import { isOpenElsewhere, isThisUser, makeFolderHint, sizeLimitHint, syncFolder } from './files.js'
+import { wait } from './runtime.js'
 
 /** Windows does not replace a file while a program, such as a virus scanner, has it open: tries again for a second. */
 export function replaceFile(file: string, target: string): void {

@@ -23,6 +23,7 @@ const errorKinds = {
   rejected: { error: 400, exitCode: 1 }, // a service rejected the request
   notFound: { error: 404, exitCode: 1 },
   conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
+  constraint: { error: 422, exitCode: 1 }, // that somebody added to the store
   unwell: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
   inaccessible: { error: 503, exitCode: 4 }, // nothing was stored, and somebody must change something first

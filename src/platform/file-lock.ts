@@ -8,8 +8,8 @@ import {
   statSync,
   truncateSync,
 } from 'node:fs'
-import type { Clock } from './clock.js'
 import { PlantsError, systemCode } from './errors.js'
+import type { Runtime } from './runtime.js'
 import {
   connect,
   type Database,
@@ -29,7 +29,7 @@ import {
 export async function acquireLock(
   path: string,
   timeoutMs: number,
-  clock: Clock,
+  runtime: Runtime,
 ): Promise<() => void> {
   createLockFile(path)
   const db = connect(uriOf(path, 'mode=rw'), { readOnly: false })
@@ -38,7 +38,7 @@ export async function acquireLock(
     db.close()
   }
   try {
-    await retryWhileBusy(() => lock(db, path), policy, timeoutMs, clock)
+    await retryWhileBusy(() => lock(db, path), policy, timeoutMs, runtime)
     return release
   } catch (error) {
     release()

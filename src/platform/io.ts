@@ -2,17 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, relative, resolve } from 'node:path'
-import type { Clock } from './clock.js'
 import { isWindows, systemCode, unlessSystemError, usageError } from './errors.js'
+import type { Runtime } from './runtime.js'
 import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
 
 export type { Input, Output }
 
-/**
- * Everything outside the program's memory, except the stores. Until `signal` is first read, signals end the process at
- * once.
- */
-export interface Io extends Clock {
+/** Everything outside the program's memory, except the stores. */
+export interface Io extends Runtime {
   readonly stdin: Input
   readonly stdout: Output
   readonly stderr: Output
@@ -60,9 +57,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     secrets: new Set(),
     argumentsAreExact,
     lendTerminal: () => signals.lendTerminal(),
-    get signal() {
-      return signals.listen()
-    },
+    handleSignals: () => signals.listen(),
     now: () => process.uptime() * 1000,
     time: Date.now,
     random: Math.random,

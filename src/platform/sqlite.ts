@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { backoff, type Clock, type RetryPolicy, retrying } from './clock.js'
 import { isWindows, PlantsError, systemCode } from './errors.js'
+import { backoff, type RetryPolicy, type Runtime, retrying } from './runtime.js'
 
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
@@ -151,10 +151,10 @@ export function retryWhileBusy<T>(
   call: () => T,
   policy: RetryPolicy,
   timeout: number,
-  clock: Clock,
+  runtime: Runtime,
 ): Promise<T> {
-  const end = clock.now() + timeout
+  const end = runtime.now() + timeout
   const pauseAfter = (error: unknown, tries: number) =>
-    isBusy(error) && clock.now() < end ? backoff(policy, tries, clock) : undefined
-  return retrying(call, pauseAfter, () => [clock.signal])
+    isBusy(error) && runtime.now() < end ? backoff(policy, tries, runtime) : undefined
+  return retrying(call, pauseAfter, () => [runtime.handleSignals()])
 }

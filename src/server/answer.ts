@@ -53,6 +53,7 @@ export function toHttpError(error: unknown, requestId: string): HttpError {
   if (error instanceof HttpError) return error
   const { kind, message } = error instanceof PlantsError ? error : { kind: 'defect', message: '' }
   if (kind === 'conflict') return new HttpError(409, message)
+  if (kind === 'constraint') return new HttpError(422, message)
   if (kind === 'notFound') return new HttpError(404, message)
   const hint = `Ask the operator of the service about request ${requestId}`
   if (kind === 'unavailable' || kind === 'inaccessible')

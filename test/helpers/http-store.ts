@@ -45,7 +45,7 @@ export async function createAt(
   return { code, out, said: linesOf(err, service), requests: service.lines }
 }
 
-/** Creates plant 1, Fern, in a store, which a flag may name instead. Its clock stands still, unless it is given one. */
+/** Creates plant 1, Fern, in a store, which a flag may name instead. Its runtime stands still, unless it is given one. */
 export function createIn(
   store: string,
   flags: string[] = [],

@@ -50,7 +50,7 @@ export function withUsual(usual: Record<string, string>, argv: string[]): string
   ]
 }
 
-const clock = () => performance.now()
+const runtime = () => performance.now()
 
 /** What a program sees of a world. */
 export function ioOf(
@@ -60,7 +60,7 @@ export function ioOf(
     cwd = '/',
     terminals = [],
     signal = new AbortController().signal,
-    now = clock,
+    now = runtime,
   }: RunOptions,
   stdout: Output = new Captured({}, 'stdout'),
   stderr: Output = new Captured({}, 'stderr'),
@@ -83,7 +83,7 @@ export function ioOf(
     dataFolder: async () => '/nonexistent/data',
     configFolder: async () => '/nonexistent/config',
     stateFolder: async () => temporaryFolder(), // an import creates it, even in /nonexistent if the user is root
-    signal,
+    handleSignals: () => signal,
     isProxied: async ({ href }) => inEnvironment(env, () => getProxyForUrl(href)) !== '',
     userName: () => 'gardener',
     secrets: new Set(),

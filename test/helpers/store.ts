@@ -9,12 +9,13 @@ import type { SqliteOptions } from '../../src/stores/sqlite/sqlite-connection.js
 
 /** What a store needs to wait, with a timeout that no test reaches. */
 export function openOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {
-  const clock = {
-    signal: new AbortController().signal,
+  const { signal } = new AbortController()
+  const runtime = {
+    handleSignals: () => signal,
     now: () => performance.now(),
     random: Math.random,
   }
-  return { timeout: 3_600_000, clock, ...options }
+  return { timeout: 3_600_000, runtime, ...options }
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */

@@ -2,7 +2,7 @@ import { onTestFinished, vi } from 'vitest'
 
 export interface Time {
   now(): number
-  /** Sets the clock forward: no further try begins. */
+  /** Sets the runtime forward: no further try begins. */
   pass(milliseconds?: number): void
   /** Sets the timers forward as well: what waits is given up. */
   timeOut(milliseconds?: number): void
@@ -11,7 +11,7 @@ export interface Time {
 const hour = 3_600_000
 
 /**
- * The time of a program in this process. Its clock stands still, and its timers run as usual; a test lets time pass when
+ * The time of a program in this process. Its runtime stands still, and its timers run as usual; a test lets time pass when
  * what it has waited for is there. So a timeout ends at the same event, however slow the machine is.
  *
  * @param isStill whether the timers stand still as well
@@ -33,7 +33,7 @@ export function settableTime({ isStill = false } = {}): Time {
   }
 }
 
-/** A clock that goes on by so many milliseconds whenever it is read, for what ends without an event. */
+/** A runtime that goes on by so many milliseconds whenever it is read, for what ends without an event. */
 export function countingClock(step: number): () => number {
   let time = 0
   return () => {

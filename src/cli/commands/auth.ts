@@ -73,7 +73,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   io.secrets.add(token)
   const { verifyToken } = await import('../../stores/http/check-token.js')
   const access = await accessTo(store, context, { token, source: 'file', place: 'this login' })
-  const check = await verifyToken(store, { access, timeout, clock: io })
+  const check = await verifyToken(store, { access, timeout, runtime: io })
   if (check.state === 'rejected') {
     const message = `${store.name} does not accept this token: ${check.error.message}`
     const hint = 'Nothing was saved. Copy it again, or ask for a new one'

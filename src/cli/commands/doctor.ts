@@ -222,7 +222,7 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
     return { state: isOfRun ? 'failed' : 'warning', message, hint }
   }
   const { verifyToken } = await import('../../stores/http/check-token.js')
-  const result = await verifyToken(address, { access, timeout, clock: io })
+  const result = await verifyToken(address, { access, timeout, runtime: io })
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
   const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } =
     result.error

@@ -137,12 +137,12 @@ async function save(
   let plants = 0
   async function* counted(): AsyncGenerator<StoredPlant[]> {
     for await (const page of pages) {
-      io.signal.throwIfAborted()
+      io.handleSignals().throwIfAborted()
       yield page
       plants += page.length
     }
   }
-  const bytes = await writeOut(path, { mayReplace, signal: io.signal }, encode(counted()))
+  const bytes = await writeOut(path, { mayReplace, signal: io.handleSignals() }, encode(counted()))
   const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(name)}`
   const isTable = context.output === 'csv' || context.output === 'tsv'
   const format = isTable ? (io.stdout.isTerminal ? 'text' : 'json') : context.output

@@ -12,10 +12,10 @@ import {
 } from '../../config/option-values.js'
 import { wrapped } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
-import { type Clock, within } from '../../platform/clock.js'
 import { isWindows, PlantsError, usageError } from '../../platform/errors.js'
 import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { type Runtime, within } from '../../platform/runtime.js'
 import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
 import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
@@ -115,7 +115,7 @@ export async function serve(options: ServeOptions, io: Io): Promise<void> {
   const { startService } = await import('../../server/service.js')
   const service = await startService(await serviceOptions(options, context))
   try {
-    const { signal } = io // handled from here on: whoever reads the address may send one at once
+    const signal = io.handleSignals() // handled from here on: whoever reads the address may send one at once
     const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
     // On a terminal, the log has shown it. Like a log line: a slow or closed reader does not block the service.
     const isShown = io.stdout.isTerminal && io.stderr.isTerminal && options.logLevel === 'info'
@@ -157,7 +157,8 @@ async function serviceOptions(
   if (options.adminHost !== undefined && adminPort === undefined)
     throw usageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
-  const clock = { signal: new AbortController().signal, now: io.now, random: io.random }
+  const never = new AbortController().signal
+  const runtime = { handleSignals: () => never, now: io.now, random: io.random }
   const { PLANTS_SERVE_TOKEN: variable } = io.env
   const given = variable ? parseToken(variable.trim(), 'PLANTS_SERVE_TOKEN') : undefined
   const mayShowToken = context.isInteractive
@@ -171,7 +172,7 @@ async function serviceOptions(
         if (!existing) throw context.noStore(hint)
         await existing.close()
       }
-      return (await openerFor(context, clock, events)).open()
+      return (await openerFor(context, runtime, events)).open()
     },
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options.tlsKey, io, warn)
@@ -207,15 +208,15 @@ async function serviceOptions(
 
 async function openerFor(
   context: CommandContext,
-  clock: Clock,
+  runtime: Runtime,
   { onAway, onCommit, ...events }: StoreEvents,
 ): Promise<OwnStoreOpener> {
   const address = context.ownAddress()
   if (address.scheme === 'sqlite')
-    return sqliteOpener(address, { ...context.sqliteOptions, clock, onCommit, ...events })
+    return sqliteOpener(address, { ...context.sqliteOptions, runtime, onCommit, ...events })
   return postgresOpener(address, {
     ...(await context.postgresOptions(address)),
-    clock,
+    runtime,
     onAway,
     onCommit,
   })

@@ -94,15 +94,10 @@ export function rejected(error: Problem): Outcome {
   return { type: 'rejected', error }
 }
 
+/** The store has a constraint that somebody added, and the plant violates it. */
 export function constraintProblem(id: bigint, reason: string): Problem {
-  return problem('conflict', `${constraintText} ${id}: ${reason}`, constraintHint)
-}
-
-const constraintText = 'The store does not accept plant'
-
-/** Recognized by the message, because the answer of a service has nothing else. */
-export function isConstraintProblem({ message }: Pick<Problem, 'message'>): boolean {
-  return message.startsWith(constraintText)
+  const message = `The store does not accept plant ${id}: ${reason}`
+  return problem('constraint', message, constraintHint)
 }
 
 export const constraintHint =

@@ -1,5 +1,5 @@
-import { backoff, type Clock, type RetryPolicy } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
+import { backoff, type RetryPolicy, type Runtime } from '../../platform/runtime.js'
 
 interface RetryState {
   tries: number
@@ -28,12 +28,12 @@ const firstPatience = 2000
 export function nextPause(
   policy: RetryPolicy,
   { tries, elapsed, patience, retryAfter = 0 }: RetryState,
-  clock: Pick<Clock, 'random'>,
+  runtime: Pick<Runtime, 'random'>,
 ): number | undefined {
   const reservedForLastTry = Math.min(1000, patience / 10)
   const left = patience - elapsed - reservedForLastTry
   if (left <= 0 || retryAfter > left) return undefined
-  return Math.min(retryAfter + backoff(policy, tries, clock), left)
+  return Math.min(retryAfter + backoff(policy, tries, runtime), left)
 }
 
 /** The message for a person who waits. @param left milliseconds until the store is given up */

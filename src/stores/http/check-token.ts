@@ -18,11 +18,11 @@ export async function verifyToken(
   address: HttpAddress,
   options: HttpOptions,
 ): Promise<CredentialCheck> {
-  const { timeout, clock } = options
+  const { timeout, runtime } = options
   const client = await HttpClient.open(address, options)
   const ask = async <Result>(request: HttpRequest<Result>) => {
-    const response = await client.send(request, timeout, clock.signal)
-    if ('cause' in response) clock.signal.throwIfAborted()
+    const response = await client.send(request, timeout, runtime.handleSignals())
+    if ('cause' in response) runtime.handleSignals().throwIfAborted()
     return { response, result: resultOf(client, request, response) }
   }
   try {

@@ -1,5 +1,5 @@
-import { isTimeout } from '../../platform/clock.js'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { isTimeout } from '../../platform/runtime.js'
 import { wrongAddressHint } from '../common/address.js'
 import { defaultRights, rights } from '../common/token-store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
@@ -178,7 +178,7 @@ const reasons: Record<string, Reason> = {
   ERR_TLS_CERT_ALTNAME_INVALID: ['Check the address'],
 }
 const ofNetwork = 'Check the address and the network'
-const ofTls = 'Check the address, the clock, and the certificate of the service'
+const ofTls = 'Check the address, the runtime, and the certificate of the service'
 const ofProxy = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
 
 function noResponseError(

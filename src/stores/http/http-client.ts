@@ -7,8 +7,8 @@ import {
 } from 'node:http'
 import type { Socket } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
-import { delayOf, timeIsOver } from '../../platform/clock.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
+import { delayOf, timeIsOver } from '../../platform/runtime.js'
 import type { HttpAddress } from '../common/address.js'
 import { type Access, defaultConcurrency, type HttpOptions } from './http-options.js'
 
@@ -59,7 +59,7 @@ export class HttpClient {
   readonly options: HttpOptions
   /** With the newest token. */
   access: Access
-  /** The time of the first connection, on the clock. */
+  /** The time of the first connection, on the runtime. */
   connectedAt: number | undefined
   /** The service's `openapi.json`, once it was asked for; undefined if it could not be read. */
   description: Promise<object | undefined> | undefined
@@ -171,7 +171,7 @@ export class HttpClient {
   }
 
   get #now(): number {
-    return this.options.clock.now()
+    return this.options.runtime.now()
   }
 
   /** Whether there is a newer token than one that was rejected. */

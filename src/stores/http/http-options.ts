@@ -1,4 +1,4 @@
-import type { Clock } from '../../platform/clock.js'
+import type { Runtime } from '../../platform/runtime.js'
 import type { Right } from '../common/token-store.js'
 
 /** What a service is opened with. */
@@ -6,7 +6,7 @@ export interface HttpOptions {
   access: Access
   /** Of a call, in milliseconds. */
   timeout: number
-  clock: Clock
+  runtime: Runtime
   /** See `patienceOf`. */
   retry?: number | undefined
   /** How many requests there are at once. By default `defaultConcurrency`. */

@@ -21,7 +21,7 @@ export class HttpStore implements Store {
   }
 
   static async open(address: HttpAddress, options: HttpOptions): Promise<HttpStore> {
-    setMaxListeners(0, options.clock.signal) // each create adds a listener
+    setMaxListeners(0, options.runtime.handleSignals()) // each create adds a listener
     return new HttpStore(await HttpClient.open(address, options))
   }
 
@@ -55,8 +55,11 @@ export class HttpStore implements Store {
   }
 
   async #writeOne(change: Change, { signal }: WriteOptions): Promise<Outcome> {
-    const { clock } = this.#client.options
-    const requests = new Requests(this.#client, signal && AbortSignal.any([clock.signal, signal]))
+    const { runtime } = this.#client.options
+    const requests = new Requests(
+      this.#client,
+      signal && AbortSignal.any([runtime.handleSignals(), signal]),
+    )
     const key = (change.type === 'create' && change.key) || crypto.randomUUID()
     try {
       return await requests.report(

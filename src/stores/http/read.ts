@@ -3,9 +3,9 @@ import type { IncomingMessage } from 'node:http'
 import { addAbortSignal } from 'node:stream'
 import { parseJson } from '../../plant/exact-json.js'
 import type { StoredPlant, TextName } from '../../plant/plant.js'
-import { delayOf, isTimeout, timeIsOver } from '../../platform/clock.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import { wholeLines } from '../../platform/lines.js'
+import { delayOf, isTimeout, timeIsOver } from '../../platform/runtime.js'
 import { urlOf } from '../../platform/urls.js'
 import { pageRows, queryText, type ReadQuery, type TextCount } from '../common/query.js'
 import type { Expected, HttpClient } from './http-client.js'
@@ -117,12 +117,12 @@ export async function* readStream(
 
 /** Yields blocks of complete lines. */
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
-  const { clock, timeout } = client.options
+  const { runtime, timeout } = client.options
   const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(timeout))
   const tooLong = () => unusable(client, 'a line that is too long')
   let timer = startTimer()
   try {
-    for await (const bytes of wholeLines(addAbortSignal(clock.signal, stream), {
+    for await (const bytes of wholeLines(addAbortSignal(runtime.handleSignals(), stream), {
       max: maxRead,
       tooLong,
     })) {
@@ -133,7 +133,7 @@ async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGene
       timer = startTimer()
     }
   } catch (error) {
-    clock.signal.throwIfAborted()
+    runtime.handleSignals().throwIfAborted()
     if (error instanceof PlantsError) throw error
     const ending = isTimeout(error)
       ? 'sent no complete plant before the timeout'

@@ -1,5 +1,5 @@
-import { retrying } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
+import { retrying } from '../../platform/runtime.js'
 import { endsWithPlants, wrongAddressHint } from '../common/address.js'
 import { nextPause, patienceOf, tryingAgain } from '../common/retry-policy.js'
 import { isLost, policy, resultOf } from './failures.js'
@@ -14,7 +14,11 @@ export class Requests {
   #lastSettled: number
 
   /** @param signal ends the retries, and unless `finishesSent` also the requests in flight */
-  constructor(client: HttpClient, signal = client.options.clock.signal, finishesSent = false) {
+  constructor(
+    client: HttpClient,
+    signal = client.options.runtime.handleSignals(),
+    finishesSent = false,
+  ) {
     this.client = client
     this.signal = signal
     this.#finishesSent = finishesSent
@@ -44,7 +48,7 @@ export class Requests {
       const pause = nextPause(
         policy,
         { tries, elapsed: elapsed(), patience, retryAfter },
-        options.clock,
+        options.runtime,
       )
       if (pause === undefined || (lost && !(await this.#mayRepeat(request, start))))
         return undefined
@@ -146,7 +150,7 @@ export class Requests {
   }
 
   get #now(): number {
-    return this.client.options.clock.now()
+    return this.client.options.runtime.now()
   }
 }
 

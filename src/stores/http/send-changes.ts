@@ -13,7 +13,6 @@ import {
   type Change,
   existingOutcome,
   idOf,
-  isConstraintProblem,
   missingOutcome,
   notFound,
   type Outcome,
@@ -46,7 +45,7 @@ async function sendCreate(requests: Requests, change: Of<'create'>): Promise<Out
     }
   } catch (error) {
     // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
-    if (!isOfType('conflict', error) || isConstraintProblem(error)) throw error
+    if (!isOfType('conflict', error)) throw error
     if (ifExists === 'skip' && !isMatched) return { type: 'skipped' }
     const stored =
       ifExists === 'same' || isMatched ? await fetchPlant(requests, plant.id) : undefined
@@ -123,8 +122,8 @@ export async function sendChanges(
   changes: readonly Change[],
   { maxRejected = Infinity, signal }: WriteOptions,
 ): Promise<Outcome[]> {
-  const { clock, concurrency = defaultConcurrency } = client.options
-  const stop = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
+  const { runtime, concurrency = defaultConcurrency } = client.options
+  const stop = signal ? AbortSignal.any([runtime.handleSignals(), signal]) : runtime.handleSignals()
   const end = new AbortController()
   const requests = new Requests(client, AbortSignal.any([stop, end.signal]), true)
   setMaxListeners(0, requests.signal) // each pause of a change adds a listener

@@ -1,7 +1,7 @@
 import { once, setMaxListeners } from 'node:events'
 import pg from 'pg'
-import { isTimeout, retrying, within } from '../../platform/clock.js'
 import { must, PlantsError } from '../../platform/errors.js'
+import { isTimeout, retrying, within } from '../../platform/runtime.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { WaitOptions } from '../common/query.js'
 import { nextPause, patienceOf } from '../common/retry-policy.js'
@@ -18,7 +18,7 @@ import type { Row } from './sql.js'
 
 /** What a caller waits for. */
 export interface Call {
-  /** Times on the clock. */
+  /** Times on the runtime. */
   start: number
   end: number
   signal: AbortSignal
@@ -48,8 +48,8 @@ export class ConnectionPool {
   readonly #closing = new AbortController()
 
   private constructor(account: Account, options: PostgresOptions) {
-    const { clock, timeout } = options
-    setMaxListeners(0, clock.signal, this.#closing.signal) // each call adds a listener
+    const { runtime, timeout } = options
+    setMaxListeners(0, runtime.handleSignals(), this.#closing.signal) // each call adds a listener
     this.options = options
     this.size = account.address.max
     this.#account = account
@@ -62,7 +62,7 @@ export class ConnectionPool {
       idleTimeoutMillis: 0,
       Client: class extends Connection {
         constructor() {
-          super(endpoint(), account, connectTimeout, clock)
+          super(endpoint(), account, connectTimeout, runtime)
           connections.add(this)
           this.once('end', () => connections.delete(this))
         }
@@ -88,16 +88,18 @@ export class ConnectionPool {
   }
 
   newCall({ signal, waited = 0, isLong = false }: CallOptions = {}): Call {
-    const { clock, timeout } = this.options
-    const start = clock.now() - waited
-    const either = signal ? AbortSignal.any([clock.signal, signal]) : clock.signal
+    const { runtime, timeout } = this.options
+    const start = runtime.now() - waited
+    const either = signal
+      ? AbortSignal.any([runtime.handleSignals(), signal])
+      : runtime.handleSignals()
     return { start, end: start + timeout, signal: either, isLong }
   }
 
   /** Gives the call that has a connection the timeout once more. */
   renew(connection: Connection): void {
-    const { clock, timeout } = this.options
-    connection.deadline = clock.now() + timeout
+    const { runtime, timeout } = this.options
+    connection.deadline = runtime.now() + timeout
   }
 
   query(text: string, call?: Call): Promise<Row[]> {
@@ -114,17 +116,17 @@ export class ConnectionPool {
 
   /** Repeats what has failed for a reason that may pass soon. Throws `PlantsError` for the last one. */
   retry<T>(call: Call, action: () => Promise<T>): Promise<T> {
-    const { clock, onAway } = this.options
+    const { runtime, onAway } = this.options
     const pauseAfter = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError && error.isOutcomeUnknown)) call.signal.throwIfAborted()
       const patience = patienceOf(this.options, this.#wasConnected)
-      const elapsed = clock.now() - call.start
+      const elapsed = runtime.now() - call.start
       if (!(error instanceof PlantsError && error.isRetryable)) throw this.#outside(error)
       if (this.#failure && !this.#isReportedAway && elapsed >= reportAfter) {
         this.#isReportedAway = true
         onAway?.(this.#failure, patience)
       }
-      return nextPause(policy, { tries, elapsed, patience }, clock)
+      return nextPause(policy, { tries, elapsed, patience }, runtime)
     }
     return retrying(action, pauseAfter, () => [this.#closing.signal, call.signal])
   }
@@ -132,14 +134,14 @@ export class ConnectionPool {
   /** Throws the reason why there was no connection in time. */
   async lease({ end, signal }: Call): Promise<Connection> {
     this.#closing.signal.throwIfAborted()
-    const { clock } = this.options
+    const { runtime } = this.options
     const connected = this.#connect()
     connected.catch((failure: PlantsError) => {
       this.#failure = failure
     })
     try {
       const connection = await within(
-        end - clock.now(),
+        end - runtime.now(),
         [this.#closing.signal, signal],
         async (over) => {
           over.throwIfAborted()

@@ -1,6 +1,6 @@
 import pg from 'pg'
-import { type Clock, delayOf, timeIsOver } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
+import { delayOf, type Runtime, timeIsOver } from '../../platform/runtime.js'
 import { shellWord } from '../../platform/shell.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
@@ -29,12 +29,12 @@ export class Connection extends pg.Client {
   /** Whether the outcome of a commit can be asked for: a managed server may forbid what that takes. */
   canSettle = false
   /**
-   * The deadline of what is asked, on the clock: that of the call that has the connection, and at first that of the
+   * The deadline of what is asked, on the runtime: that of the call that has the connection, and at first that of the
    * check.
    */
   deadline: number
   readonly #account: Account
-  readonly #clock: Clock
+  readonly #runtime: Runtime
   /** Runs until the connection is checked. */
   readonly #connecting: NodeJS.Timeout
   /** The authentication method that the server requested. */
@@ -52,7 +52,12 @@ export class Connection extends pg.Client {
   #maxReceived = 2 ** 20
 
   /** @param timeout milliseconds until the connection is checked */
-  constructor({ host, port, usesTls }: Endpoint, account: Account, timeout: number, clock: Clock) {
+  constructor(
+    { host, port, usesTls }: Endpoint,
+    account: Account,
+    timeout: number,
+    runtime: Runtime,
+  ) {
     const { user, database, applicationName } = account.address
     super({
       ...{ host, port, user, database, application_name: applicationName },
@@ -66,8 +71,8 @@ export class Connection extends pg.Client {
     this.address = account.address
     this.isSecure = usesTls
     this.#account = account
-    this.#clock = clock
-    this.deadline = clock.now() + timeout
+    this.#runtime = runtime
+    this.deadline = runtime.now() + timeout
     this.#connecting = setTimeout(() => this.destroy(timeIsOver()), timeout)
     this.on('end', () => clearTimeout(this.#connecting))
     this.on('error', (error) => this.destroy(error)) // statements in progress fail with the same error
@@ -143,7 +148,7 @@ export class Connection extends pg.Client {
   }
 
   get #left(): number {
-    return this.deadline - this.#clock.now()
+    return this.deadline - this.#runtime.now()
   }
 
   /** Destroys the connection if it has no answer at the deadline, and if it can be used no longer. */

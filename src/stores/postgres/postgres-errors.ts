@@ -1,6 +1,6 @@
 import pg from 'pg'
-import { isTimeout } from '../../platform/clock.js'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { isTimeout } from '../../platform/runtime.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Login } from './postgres-options.js'
 

@@ -1,5 +1,5 @@
-import type { Clock } from '../../platform/clock.js'
 import type { PlantsError } from '../../platform/errors.js'
+import type { Runtime } from '../../platform/runtime.js'
 import type { PostgresHost } from '../common/address.js'
 
 /** What a database is opened with. */
@@ -7,7 +7,7 @@ export interface PostgresOptions {
   login: Login
   /** Of a call, in milliseconds. */
   timeout: number
-  clock: Clock
+  runtime: Runtime
   /** See `patienceOf`. */
   retry?: number | undefined
   onCommit?: ((created: number) => void) | undefined

@@ -27,7 +27,7 @@ export async function transactOnce<T>(
   call: Call,
   work: Work<T>,
 ): Promise<T> {
-  const { clock, timeout } = pool.options
+  const { runtime, timeout } = pool.options
   const transaction = new PostgresTransaction(pool, connection, call)
   const rollBack = () => connection.ask('ROLLBACK').catch(() => connection.destroy())
   let commit = call
@@ -41,7 +41,7 @@ export async function transactOnce<T>(
       return result
     }
     if (call.isLong) commit = pool.newCall()
-    const left = commit.end - clock.now()
+    const left = commit.end - runtime.now()
     if (left < timeout * minShare)
       throw connection.failure(statementCanceled, 'too little time is left for the commit')
     connection.deadline = commit.end - left / 3
@@ -56,7 +56,7 @@ export async function transactOnce<T>(
     pool.release(connection)
   }
   if (failure === undefined) return result
-  const question = { ...commit, signal: clock.signal }
+  const question = { ...commit, signal: runtime.handleSignals() }
   const hasCommitted = await pool
     .run((other) => transaction.hasCommitted(other), question)
     .catch((cause: unknown) => {

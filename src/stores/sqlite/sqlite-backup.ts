@@ -1,7 +1,7 @@
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { AtomicFile, assertOwnFile, unwritable } from '../../platform/atomic-file.js'
-import { checkSignal } from '../../platform/clock.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
+import { checkSignal } from '../../platform/runtime.js'
 import { attach, isBusy, isSqliteError, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { countPlants } from './read.js'
@@ -50,7 +50,7 @@ export async function backUp(
       return copyStore(store, target, old, options)
     })
   } catch (error) {
-    throw explainFailure(nothingChanged(error, options.clock.signal), path)
+    throw explainFailure(nothingChanged(error, options.runtime.handleSignals()), path)
   }
 }
 
@@ -126,11 +126,11 @@ async function checkedBackup(file: string, options: SqliteOptions): Promise<bigi
         checkIntegrity(backup.db)
         return countPlants(backup)
       })
-      await checkTexts(backup, options.clock)
+      await checkTexts(backup, options.runtime)
       return plants
     })
   } catch (error) {
-    const failure = explainFailure(nothingChanged(error, options.clock.signal), file)
+    const failure = explainFailure(nothingChanged(error, options.runtime.handleSignals()), file)
     if (!(failure instanceof PlantsError) || failure.kind !== 'inaccessible') throw failure
     throw usageError(`Not restored: ${failure.message}`, notRestored, error)
   }
@@ -143,7 +143,7 @@ async function copyStore(
   old: ReplacedFile | undefined,
   options: SqliteOptions,
 ) {
-  const { signal } = options.clock
+  const signal = options.runtime.handleSignals()
   let copy: AtomicFile | undefined
   try {
     copy = new AtomicFile(target)
@@ -237,7 +237,7 @@ export async function restoreStore(
     for (const name of tables) {
       db.exec(`DELETE FROM main.${name}`)
       db.exec(`INSERT INTO main.${name} SELECT * FROM backup.${name}`) // both are as in the schema
-      await checkSignal(options.clock.signal)
+      await checkSignal(options.runtime.handleSignals())
     }
     assertUnchanged(backup.path, backup.version)
   }
@@ -251,7 +251,7 @@ export async function restoreStore(
   } catch (error) {
     const isUnknown = error instanceof PlantsError && error.kind === 'unknownOutcome'
     if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
-    throw explainFailure(nothingChanged(error, options.clock.signal), path)
+    throw explainFailure(nothingChanged(error, options.runtime.handleSignals()), path)
   }
 }
 

@@ -2,8 +2,8 @@ import { isUtf8 } from 'node:buffer'
 import { existsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { grouped, largestId, plantCount, smallestId } from '../../plant/plant.js'
-import { checkSignal } from '../../platform/clock.js'
 import { assertCreatable } from '../../platform/files.js'
+import { checkSignal } from '../../platform/runtime.js'
 import type { Database, Statement } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { CheckReport } from '../common/store.js'
@@ -42,16 +42,16 @@ export function check(
   options: SqliteOptions,
   { timeout, onProgress }: { timeout: number; onProgress(read: number, total: number): void },
 ): Promise<CheckReport | undefined> {
-  const { clock } = options
-  const start = clock.now()
-  const isOver = (part = 1) => clock.now() - start >= timeout * part
+  const { runtime } = options
+  const start = runtime.now()
+  const isOver = (part = 1) => runtime.now() - start >= timeout * part
   const hint = 'Allow more time'
   return usingStore(address, options, undefined, async (store) => {
     if (!store) return undefined
     const total = Number(await store.run(() => countPlants(store)))
     let read = 0
     for (let first = smallestId; first <= largestId; ) {
-      await checkSignal(clock.signal)
+      await checkSignal(runtime.handleSignals())
       const left = total - read
       if (isOver() && left > 0)
         return { message: `${grouped(left)} of ${plantCount(total)} not read`, hint }
@@ -90,8 +90,9 @@ function usingStore<T>(
 /** Throws `StoreDamageError` for the first text that is none. */
 export async function checkTexts(
   connection: Connection,
-  { signal }: SqliteOptions['clock'],
+  runtime: SqliteOptions['runtime'],
 ): Promise<void> {
+  const signal = runtime.handleSignals()
   for (let first = smallestId; first <= largestId; ) {
     await checkSignal(signal)
     const range = await connection.retry(() => readRange(connection, first))

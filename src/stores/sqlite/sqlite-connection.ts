@@ -1,5 +1,5 @@
-import type { Clock } from '../../platform/clock.js'
 import { PlantsError } from '../../platform/errors.js'
+import type { Runtime } from '../../platform/runtime.js'
 import {
   connect,
   type Database,
@@ -27,7 +27,7 @@ import {
 export interface SqliteOptions {
   /** Of a call, in milliseconds. */
   timeout: number
-  clock: Clock
+  runtime: Runtime
   onCommit?: ((created: number) => void) | undefined
   /** Whether no other call can come while one waits. */
   isOnlyCaller?: (() => boolean) | undefined
@@ -71,9 +71,9 @@ export class Connection {
 
   /** Calls again while another process has locked the store, until the timeout. */
   async retry<T>(call: () => T): Promise<T> {
-    const { clock, timeout } = this.#options
+    const { runtime, timeout } = this.#options
     try {
-      return await retryWhileBusy(call, policy, timeout, clock)
+      return await retryWhileBusy(call, policy, timeout, runtime)
     } catch (error) {
       if (!isBusy(error)) throw error
       const message = `The store ${this.path} was in use by another process for ${timeout / 1000} s`

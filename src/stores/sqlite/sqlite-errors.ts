@@ -133,7 +133,7 @@ const explanations: Readonly<Record<number | string, Cause>> = {
       `Look for a plant of more than 64 MiB, or an index that makes such a text: ${sqlite3(path, '.schema plants')}`,
   },
   19: {
-    kind: 'conflict',
+    kind: 'constraint',
     sentence: (path, reason) => `The store ${path} does not accept this: ${reason}`,
     hint: constraintHint,
   },

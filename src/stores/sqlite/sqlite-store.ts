@@ -94,7 +94,7 @@ export class SqliteStore implements OwnStore {
     await this.#prepareForMany()
     const write: Transaction['write'] = async (
       changes,
-      { maxRejected, signal = this.#options.clock.signal } = {},
+      { maxRejected, signal = this.#options.runtime.handleSignals() } = {},
     ) => {
       signal.throwIfAborted()
       return applyChanges(this.#connection, changes, maxRejected)

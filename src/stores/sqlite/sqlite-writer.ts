@@ -124,10 +124,10 @@ export class SqliteWriter {
    * connection, and without this, each new connection of a burst would wait for a commit of its own.
    */
   async #gather(): Promise<void> {
-    const { clock, isOnlyCaller } = this.#options
-    const end = clock.now() + 2 * this.#commitTime
+    const { runtime, isOnlyCaller } = this.#options
+    const end = runtime.now() + 2 * this.#commitTime
     if (this.#jobs[0]?.isAlone || isOnlyCaller?.()) return
-    for (let known = 0; known < this.#jobs.length && known < batchSize && clock.now() < end; ) {
+    for (let known = 0; known < this.#jobs.length && known < batchSize && runtime.now() < end; ) {
       known = this.#jobs.length
       await new Promise(setImmediate)
     }
@@ -147,7 +147,7 @@ export class SqliteWriter {
       this.#checkSchema()
     } catch (error) {
       this.#rollBack()
-      throw nothingChanged(error, this.#options.clock.signal)
+      throw nothingChanged(error, this.#options.runtime.handleSignals())
     }
   }
 
@@ -162,7 +162,7 @@ export class SqliteWriter {
 
   async #commit(jobs: Job[]): Promise<void> {
     const { prepare, path } = this.#connection
-    const { now } = this.#options.clock
+    const { now } = this.#options.runtime
     const start = now()
     let isDone = false
     try {
@@ -195,7 +195,7 @@ export class SqliteWriter {
    */
   #isInPlace(): boolean {
     const { path, identity } = this.#connection
-    const now = this.#options.clock.now()
+    const now = this.#options.runtime.now()
     const version = directoryVersion(dirname(path))
     if (!isSameVersion(version, this.#directory.version))
       this.#directory = { version, since: now, trustedUntil: 0 }

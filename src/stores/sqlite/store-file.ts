@@ -99,7 +99,7 @@ export function directoryVersion(path: string): DirectoryVersion | undefined {
 /** FAT gives its root the beginning of a calendar: that of Unix, or its own, 1980. */
 const noTime = Date.UTC(1981)
 
-/** False once a file was created, renamed or deleted in it, at least a step of its file system's clock later. */
+/** False once a file was created, renamed or deleted in it, at least a step of its file system's runtime later. */
 export function isSameVersion(
   one: DirectoryVersion | undefined,
   other: DirectoryVersion | undefined,

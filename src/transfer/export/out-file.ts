@@ -12,10 +12,10 @@ import {
   openInPlace,
   unwritable,
 } from '../../platform/atomic-file.js'
-import { wait } from '../../platform/clock.js'
 import { PlantsError, systemCode, unlessSystemError, usageError } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { targetOf } from '../../platform/files.js'
+import { wait } from '../../platform/runtime.js'
 
 export interface OutFile {
   /** Absolute. */

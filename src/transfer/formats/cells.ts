@@ -58,9 +58,9 @@ function dateOf(serial: number, shows: Shown | undefined, isFrom1904: boolean): 
   if (!(time >= Date.UTC(1800) && time < Date.UTC(10_000)))
     return { text: String(serial), reason: 'is a date that is not in the years 1800 to 9999' }
   if (shows === 'elapsed') return elapsedTime(Math.round(serial * secondsPerDay))
-  const [day = '', clock = ''] = new Date(time).toISOString().slice(0, 19).split('T')
-  if (day === (isFrom1904 ? '1904-01-01' : '1899-12-30')) return clock
-  return clock === '00:00:00' ? day : `${day}T${clock}`
+  const [day = '', runtime = ''] = new Date(time).toISOString().slice(0, 19).split('T')
+  if (day === (isFrom1904 ? '1904-01-01' : '1899-12-30')) return runtime
+  return runtime === '00:00:00' ? day : `${day}T${runtime}`
 }
 
 function elapsedTime(seconds: number): string {

@@ -1,14 +1,8 @@
 import { equalFields } from '../../plant/plant.js'
-import { checkSignal } from '../../platform/clock.js'
 import { must, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import {
-  idOf,
-  isConstraintProblem,
-  type Outcome,
-  type Problem,
-  rejected,
-} from '../../stores/common/change.js'
+import { checkSignal } from '../../platform/runtime.js'
+import { idOf, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
 import { donePrefix } from '../../stores/common/checkpoint-state.js'
 import type { OwnStore, Transaction } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
@@ -215,7 +209,10 @@ export class Importer {
     transaction: OwnStore['transaction'],
   ): Promise<void> {
     const { id, isService } = this.#target
-    const options = { signal: this.#io.signal, maxRejected: this.#plan.maxErrors - this.rejected }
+    const options = {
+      signal: this.#io.handleSignals(),
+      maxRejected: this.#plan.maxErrors - this.rejected,
+    }
     const changes = part.mapped.filter((one): one is MappedChange => !('error' in one))
 
     const work = async ({ write, saveCheckpoint }: Transaction) => {
@@ -277,9 +274,9 @@ export class Importer {
       nextIds.push(mapper.nextId?.toString())
       if ('error' in one && records.length >= limit) break
       if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0)
-        await checkSignal(this.#io.signal)
+        await checkSignal(this.#io.handleSignals())
     }
-    await checkSignal(this.#io.signal)
+    await checkSignal(this.#io.handleSignals())
     return { chunk: chunk.slice(0, mapped.length), mapped, nextIds }
   }
 
@@ -375,11 +372,7 @@ function countOutcome(counts: Counts, outcome: Outcome): void {
 
 /** Whether the id exists. A constraint that somebody added is another conflict. */
 function isConflict(outcome: Outcome): boolean {
-  return (
-    outcome.type === 'rejected' &&
-    outcome.error.kind === 'conflict' &&
-    !isConstraintProblem(outcome.error)
-  )
+  return outcome.type === 'rejected' && outcome.error.kind === 'conflict'
 }
 
 /** Requests the next item while the caller uses the last one. */

@@ -15,8 +15,6 @@ import type { ReadableStream } from 'node:stream/web'
 import { createGunzip } from 'node:zlib'
 import { smallestId } from '../../plant/plant.js'
 import { unwritable } from '../../platform/atomic-file.js'
-import { checkSignal, maxTimer, within } from '../../platform/clock.js'
-
 import {
   inputError,
   isWindows,
@@ -26,8 +24,8 @@ import {
   usageError,
 } from '../../platform/errors.js'
 import { assertWritableDirectory, isSameFile } from '../../platform/files.js'
-
 import type { Io } from '../../platform/io.js'
+import { checkSignal, maxTimer, within } from '../../platform/runtime.js'
 import { explainRead, readStdin } from '../../platform/text-files.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
@@ -141,7 +139,7 @@ async function openWith<Result>(
   async function* counted(): AsyncGenerator<Buffer> {
     try {
       for await (const block of blocks) {
-        await checkSignal(io.signal)
+        await checkSignal(io.handleSignals())
         onBlock(block)
         yield block
       }
@@ -150,7 +148,7 @@ async function openWith<Result>(
     }
   }
   try {
-    const unpacked = unpack(counted(), name, io.signal)
+    const unpacked = unpack(counted(), name, io.handleSignals())
     let head = Buffer.alloc(0)
     while (head.length < headSize) {
       const { value, done } = await unpacked.next()
@@ -158,7 +156,7 @@ async function openWith<Result>(
       head = Buffer.concat([head, value])
     }
     const all = prepend(head.length > 0 ? [head] : [], unpacked)
-    const result = await open({ head, blocks: all, name, signal: io.signal })
+    const result = await open({ head, blocks: all, name, signal: io.handleSignals() })
     return { result, size, close }
   } catch (error) {
     close()
@@ -183,7 +181,8 @@ async function openBlocks(
   onWaiting: () => void,
   io: Io,
 ): Promise<Opened> {
-  const { stdin, signal } = io
+  const { stdin } = io
+  const signal = io.handleSignals()
   if (path === '-') {
     let isOver = false
     async function* pieces(): AsyncGenerator<Uint8Array> {
@@ -331,7 +330,7 @@ export async function readNames(
   const names = new PlantNames(plan.inputs.every(isFile))
   names.greatestId = await greatestIdIn(plan, io, names)
   try {
-    await names.read(store?.read({ signal: io.signal }) ?? [])
+    await names.read(store?.read({ signal: io.handleSignals() }) ?? [])
   } catch (error) {
     if (!(error instanceof PlantsError) || error.status === undefined) throw error
     const message = `The names of all plants could not be read: ${error.message}`
@@ -362,7 +361,7 @@ export async function greatestIdIn(
           if ('error' in change || mapper.nextId !== nextId) continue // it has no id of its own
           if (greatest === undefined || idOf(change) > greatest) greatest = idOf(change)
         }
-        await checkSignal(io.signal)
+        await checkSignal(io.handleSignals())
       }
     } finally {
       reader.close()
@@ -379,8 +378,9 @@ function isFile({ path }: ImportInput): boolean {
 export async function changedInput(
   { inputs }: ImportPlan,
   { files }: Position,
-  { signal }: Io,
+  io: Io,
 ): Promise<ImportInput | undefined> {
+  const signal = io.handleSignals()
   for (const [index, { size, bytes, hash }] of files.entries()) {
     const input = must(inputs[index])
     const stats = statSync(input.path)

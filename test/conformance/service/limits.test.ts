@@ -475,16 +475,16 @@ test('a token that is revoked while the body comes is rejected', async () => {
 })
 
 test('a connection whose token is revoked is rejected after a quarter of a second', async () => {
-  const clock = { passed: 0, isRevoked: false }
-  const openTokenSource = async () => () => (clock.isRevoked ? undefined : testCaller)
-  const { place } = await serveStore(quick, { openTokenSource, now: () => clock.passed })
+  const runtime = { passed: 0, isRevoked: false }
+  const openTokenSource = async () => () => (runtime.isRevoked ? undefined : testCaller)
+  const { place } = await serveStore(quick, { openTokenSource, now: () => runtime.passed })
   const connection = await connectTo(place)
   const textAt = async (milliseconds: number) => {
-    clock.passed = milliseconds
+    runtime.passed = milliseconds
     return (await connection.send(create).answer())?.text
   }
   expect(await textAt(0)).toBe('200 {"name":"Fern"}')
-  clock.isRevoked = true
+  runtime.isRevoked = true
   expect(await textAt(249)).toBe('200 {"name":"Fern"}')
   expect(await textAt(250)).toBe('400 (401) This token is not accepted')
 })

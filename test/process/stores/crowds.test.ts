@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import { wait } from '../../../src/platform/clock.js'
+import { wait } from '../../../src/platform/runtime.js'
 import { Caller } from '../../helpers/caller.js'
 import { DatabaseSync } from '../../helpers/database.js'
 import { hang } from '../../helpers/hang.mjs'

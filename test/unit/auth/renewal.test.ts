@@ -10,7 +10,7 @@ import { closedAfterTest, createPlant } from '../../helpers/store.js'
 import { Team } from '../../helpers/team.js'
 import { isWindows } from '../../helpers/windows.js'
 
-/** Opens a store whose token command prints another token each time; `letPass` moves its clock by minutes. */
+/** Opens a store whose token command prints another token each time; `letPass` moves its runtime by minutes. */
 async function openTeam(
   address: string,
   { env = {}, command = 'echo run >> runs; echo "s3cret-$(wc -l < runs | tr -d " ")"' } = {},

@@ -50,7 +50,7 @@ describe('a selection from stdin', () => {
     tag: 'wet',
   }))
   const terminals: RunOptions = { terminals: ['stdout', 'stderr'] }
-  const clock = () => {
+  const runtime = () => {
     let time = 0
     return () => (time += 300)
   }
@@ -58,7 +58,7 @@ describe('a selection from stdin', () => {
   async function selected(command: string, options: RunOptions, ids = plants) {
     const user = new World()
     expect((await user.run('import', { stdin: answer(...plants).out })).code).toBe(0)
-    return user.run(command, { stdin: answer(...ids).out, now: clock(), ...options })
+    return user.run(command, { stdin: answer(...ids).out, now: runtime(), ...options })
   }
 
   test.each([

@@ -6,7 +6,7 @@ import { isLinux } from '../../helpers/linux.js'
 import { openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
-const { clock } = openOptions()
+const { runtime } = openOptions()
 const hint = 'Remove it when no plants process is running'
 
 let path: string
@@ -34,7 +34,7 @@ test.each(foreign.filter(([what]) => isLinux || what !== 'a link'))(
       message: `Could not acquire the lock ${path}: ${why}`,
       hint,
     }
-    await expect(acquireLock(path, 0, clock)).rejects.toMatchObject(error)
+    await expect(acquireLock(path, 0, runtime)).rejects.toMatchObject(error)
     expect(readdirSync(dirname(path))).toEqual([basename(path)])
   },
 )
@@ -42,7 +42,7 @@ test.each(foreign.filter(([what]) => isLinux || what !== 'a link'))(
 test('a lock is held by one at a time, and its file stays empty', async () => {
   let holders = 0
   const hold = async () => {
-    const release = await acquireLock(path, 3_600_000, clock)
+    const release = await acquireLock(path, 3_600_000, runtime)
     holders += 1
     await new Promise(setImmediate)
     expect(holders).toBe(1)
@@ -54,21 +54,21 @@ test('a lock is held by one at a time, and its file stays empty', async () => {
 })
 
 test('a lock that stays held is unavailable after the timeout', async () => {
-  const release = await acquireLock(path, 0, clock)
+  const release = await acquireLock(path, 0, runtime)
   const message = `Another process held ${path} for 0.05 s`
-  await expect(acquireLock(path, 50, clock)).rejects.toMatchObject({
+  await expect(acquireLock(path, 50, runtime)).rejects.toMatchObject({
     type: 'unavailable',
     message,
     retryable: true,
   })
   release()
-  const again = await acquireLock(path, 0, clock)
+  const again = await acquireLock(path, 0, runtime)
   again()
 })
 
 test('what an earlier version has left in a lock does not hold it', async () => {
   writeFileSync(path, `elsewhere boot pid:[4026531836]\n1\n${crypto.randomUUID()}\n`)
-  const release = await acquireLock(path, 0, clock)
-  await expect(acquireLock(path, 0, clock)).rejects.toMatchObject({ kind: 'unavailable' })
+  const release = await acquireLock(path, 0, runtime)
+  await expect(acquireLock(path, 0, runtime)).rejects.toMatchObject({ kind: 'unavailable' })
   release()
 })

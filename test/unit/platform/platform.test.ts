@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { delayOf, maxTimer, wait } from '../../../src/platform/clock.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../../../src/platform/escape.js'
 import { deviceOf, environmentOf } from '../../../src/platform/io.js'
+import { delayOf, maxTimer, wait } from '../../../src/platform/runtime.js'
 import { shellWord } from '../../../src/platform/shell.js'
 import { connect, uriOf } from '../../../src/platform/sqlite.js'
 import { endingSignals, isPipe } from '../../../src/platform/streams.js'

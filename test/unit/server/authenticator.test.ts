@@ -16,7 +16,7 @@ function responseTo(token: string): ServerResponse {
 }
 const evening = Date.UTC(2026, 0, 1, 22)
 
-/** A store with these tokens, which expire so many milliseconds after the evening, and a clock that starts then. */
+/** A store with these tokens, which expire so many milliseconds after the evening, and a runtime that starts then. */
 async function storeWith(tokens: Record<string, number | undefined>) {
   const file = fileAddress(`${temporaryFolder()}/plants.db`)
   const store = closedAfterTest(await SqliteStore.open(file, openOptions())).tokens
@@ -29,15 +29,15 @@ async function storeWith(tokens: Record<string, number | undefined>) {
       expiresAt,
     })
   }
-  const clock = { passed: 0, now: () => clock.passed, time: () => evening + clock.passed }
-  return { store, clock, find: tokensOfStore(store, clock.now, clock.time, hour) }
+  const runtime = { passed: 0, now: () => runtime.passed, time: () => evening + runtime.passed }
+  return { store, runtime, find: tokensOfStore(store, runtime.now, runtime.time, hour) }
 }
 
 /** What requests with a token get at a time: its name, or why it is not accepted. */
 async function tokenInUse(expires?: number) {
-  const { store, clock, find } = await storeWith({ token: expires })
+  const { store, runtime, find } = await storeWith({ token: expires })
   const at = async (milliseconds: number) => {
-    clock.passed = milliseconds
+    runtime.passed = milliseconds
     try {
       return (await authenticate(responseTo('token'), find)).name
     } catch (error) {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { NewPlant, PlantPatch } from '../../../../src/plant/plant.js'
-import type { Clock } from '../../../../src/platform/clock.js'
+import type { Runtime } from '../../../../src/platform/runtime.js'
 import type { Change } from '../../../../src/stores/common/change.js'
 import type { WriteOptions } from '../../../../src/stores/common/store.js'
 import type { Access, HttpOptions } from '../../../../src/stores/http/http-options.js'
@@ -54,8 +54,8 @@ async function imported({
   }
 }
 
-function clockOf({ now }: Time): Clock {
-  return { ...openOptions().clock, now }
+function clockOf({ now }: Time): Runtime {
+  return { ...openOptions().runtime, now }
 }
 
 function creations(count: number): Change[] {
@@ -103,7 +103,7 @@ describe('a service in trouble', () => {
       return { status: 500 }
     }
     expect(
-      await imported({ deed, plants: 20, opening: { clock: clockOf(time), concurrency: 2 } }),
+      await imported({ deed, plants: 20, opening: { runtime: clockOf(time), concurrency: 2 } }),
     ).toMatchObject({
       tally: { created: 19, unknown: 1 },
       rejections: [[5, 502, expect.stringContaining('answered 500')]],
@@ -121,7 +121,7 @@ describe('a service in trouble', () => {
     }
     const result = await imported({
       deed: passing,
-      opening: { clock: clockOf(time), concurrency: 8 },
+      opening: { runtime: clockOf(time), concurrency: 8 },
     })
     const { created: done, unknown = 0, unsent = 0 } = result.tally
     expect(result).toMatchObject({ error })
@@ -160,7 +160,7 @@ test('a write that is stopped waits for what is in flight, and ends without an e
     }
     return 'hang'
   }
-  const opening = { concurrency: 4, clock: clockOf(time) }
+  const opening = { concurrency: 4, runtime: clockOf(time) }
   const { posts, ...result } = await imported({ deed, plants: 10, opening, signal: stop.signal })
   expect([result.tally, posts.length]).toEqual([{ unknown: 4, unsent: 6 }, 4])
   expect(result.error).toMatchObject({ message: 'stopped' })

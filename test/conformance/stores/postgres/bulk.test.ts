@@ -60,8 +60,8 @@ test('does not take what it has updated itself for what was there before', async
 
 test('the outcome of a commit is unknown when nobody can be asked', async () => {
   let cuts = () => 0
-  const clock = { ...openOptions().clock, now: () => (cuts() < 3 ? 0 : 3_600_000) }
-  const { line, store } = await openByLine(await database(), { clock })
+  const runtime = { ...openOptions().runtime, now: () => (cuts() < 3 ? 0 : 3_600_000) }
+  const { line, store } = await openByLine(await database(), { runtime })
   cuts = () => line.cuts
   line.cut('COMMIT', 'answered')
   line.cut('', 'before', Infinity)

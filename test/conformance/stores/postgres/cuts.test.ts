@@ -176,14 +176,15 @@ describe('of its time, which is one for all that it asks,', () => {
   /** A poll sets the timers of a test forward by its interval. */
   const still = { interval: 0 }
 
-  /** Whose clock and timers stand still. */
+  /** Whose runtime and timers stand still. */
   async function openStill() {
     const place = await database()
     const { now, pass, timeOut } = settableTime({ isStill: true })
-    const clock = { signal: new AbortController().signal, now, random: Math.random }
+    const { signal } = new AbortController()
+    const runtime = { handleSignals: () => signal, now, random: Math.random }
     const { line, store } = await openByLine(place, {
       timeout: 3 * second,
-      clock,
+      runtime,
       parameters: 'max=1',
     })
     await createPlant(store, { id: 9n, name: 'Moss' })

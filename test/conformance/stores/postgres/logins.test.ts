@@ -28,10 +28,10 @@ async function toldBy(
   now = () => performance.now(),
 ): Promise<string> {
   const address = addressOf({ url }, parameters)
-  const { clock } = openOptions()
+  const { runtime } = openOptions()
   const login = { ...databaseOptions({ env }).login, ...more }
   const [told] = await settled([
-    PostgresStore.open(address, databaseOptions({ env }, { login, clock: { ...clock, now } })),
+    PostgresStore.open(address, databaseOptions({ env }, { login, runtime: { ...runtime, now } })),
   ])
   return String(told)
 }

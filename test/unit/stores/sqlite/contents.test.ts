@@ -1,7 +1,7 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Clock } from '../../../../src/platform/clock.js'
+import type { Runtime } from '../../../../src/platform/runtime.js'
 import { check } from '../../../../src/stores/sqlite/sqlite-check.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
@@ -142,18 +142,19 @@ describe('damage fails the check of the contents:', () => {
   })
 })
 
-/** A clock on which each look at it takes a millisecond. */
-function tickingClock(): Clock {
+/** A runtime on which each look at it takes a millisecond. */
+function tickingClock(): Runtime {
   let time = 0
-  return { signal: new AbortController().signal, now: () => time++, random: Math.random }
+  const { signal } = new AbortController()
+  return { handleSignals: () => signal, now: () => time++, random: Math.random }
 }
 
 function checkFor(
   timeout: number,
-  clock = tickingClock(),
+  runtime = tickingClock(),
   onProgress = (_read: number, _total: number) => {},
 ) {
-  return check(fileAddress(path), openOptions({ clock }), { timeout, onProgress })
+  return check(fileAddress(path), openOptions({ runtime }), { timeout, onProgress })
 }
 
 test('where the time is over, it says what it has not read', async () => {

@@ -139,7 +139,7 @@ describe('the file of a store', () => {
     async (_, change) => {
       let time = 0
       const { path, store } = await openedStore({
-        clock: { ...openOptions().clock, now: () => time },
+        runtime: { ...openOptions().runtime, now: () => time },
       })
       copyFileSync(path, `${path}.backup`)
       for (let id = 10n; id < 22n; id += 1n) {
@@ -234,10 +234,10 @@ test('a store that another program or a newer version has changed is written to 
 test('creates that come one in each turn of the event loop share a commit for as long as two commits take', async () => {
   const commits: number[] = []
   let [time, pace] = [0, 5]
-  const { clock } = openOptions()
+  const { runtime } = openOptions()
   const now = () => (time += pace)
   const { store } = await openedStore({
-    clock: { ...clock, now },
+    runtime: { ...runtime, now },
     onCommit: (count) => commits.push(count),
   })
   await createPlant(store, { id: 0n, name: 'Fern' })
@@ -266,13 +266,13 @@ test.each([true, false])(
 
 test('a defect while a write waits for a lock fails that write, and no later one', async () => {
   const defect = new Error('no random numbers')
-  const { clock } = openOptions()
+  const { runtime } = openOptions()
   let isBroken = true
   const random = () => {
     if (isBroken) throw defect
     return 0
   }
-  const { path, store } = await openedStore({ clock: { ...clock, random } })
+  const { path, store } = await openedStore({ runtime: { ...runtime, random } })
   const other = open(path)
   other.exec('BEGIN IMMEDIATE')
   await expect(createPlant(store, moss)).rejects.toBe(defect)

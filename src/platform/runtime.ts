@@ -1,11 +1,13 @@
 import { once } from 'node:events'
 
-export interface Clock {
+/** Time, randomness and cancellation. */
+export interface Runtime {
   /**
-   * Aborts when the program must stop: in `Io`, on SIGINT and SIGTERM, with a `PlantsError` as the reason, and for what a
+   * Handles the signals of the system from the first call on: before it, they end the process at once. Returns the one
+   * that aborts when the program must stop: on SIGINT and SIGTERM, with a `PlantsError` as the reason, and for what a
    * pager shows, with EPIPE when that has ended.
    */
-  readonly signal: AbortSignal
+  handleSignals(): AbortSignal
   /** Milliseconds, monotonic. */
   now(): number
   /** In [0, 1). */
@@ -35,7 +37,7 @@ export interface RetryPolicy {
 export function backoff(
   { base, max }: RetryPolicy,
   tries: number,
-  { random }: Pick<Clock, 'random'>,
+  { random }: Pick<Runtime, 'random'>,
 ): number {
   return Math.min(base * 2 ** (tries - 1), max) * (0.5 + random() / 2)
 }
