@@ -1,31 +1,33 @@
-// Runs dist with what V8 has compiled before. A start calls hundreds of functions, which V8 compiles when they are first
-// called: Node's own compile cache (node:module) keeps none of those. The cache is optional: what fails is left out.
+// Runs dist with what V8 has compiled before. A start calls hundreds of functions, which V8
+// compiles when they are first called: Node's own compile cache (node:module) keeps none of those.
+// The cache is optional: what fails is left out.
 const fs = require('node:fs')
 const { dirname } = require('node:path')
 const { Script } = require('node:vm')
 
-const { O_DIRECTORY = 0, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants // Windows has none of these, nor users.
-const user = process.getuid?.() ?? 0
-/** What is in the cache is executed: it belongs to the user, and nobody else can write to it. */
-const isPrivate = ({ uid, mode }) =>
-  process.platform === 'win32' || (uid === user && (mode & 0o022) === 0)
+const maxAgeMs = 30 * 24 * 60 * 60 * 1000
 
+/** Runs `dist/main.js`. Without a folder, nothing is cached. */
 exports.startFrom = async (dist, folder) => {
-  const [cache, modules, missing] = [attempt(() => openCache(folder)), new Map(), new Map()]
+  const cache = attempt(() => openCache(folder))
+  const modules = new Map()
+  const uncached = new Map()
   await load('./main.js').start()
-  if (missing.size > 0) attempt(() => save(cache, missing))
+  if (uncached.size > 0) attempt(() => save(cache, uncached))
 
   /** `require`, for the files in dist, which do not import each other in a circle. */
   function load(id) {
     if (!id.startsWith('./')) return require(id)
     if (modules.has(id)) return modules.get(id)
-    const [module, filename] = [{ exports: {} }, `${dist}${id.slice(1)}`] // `join` for each would take 3 ms
-    const source = `(function(exports,require,module,__filename,__dirname){${fs.readFileSync(filename, 'utf8')}\n})`
-    // V8 compares the length of a source alone. A name has a hash of what was built, and a change by hand another time.
-    const key = `${process.version}-${process.arch}-${id.slice(2)}-${fs.statSync(filename).mtimeMs}`
-    const file = cache && id !== './main.js' ? `${cache}/${key}` : undefined
-    const script = new Script(source, { filename, cachedData: file && attempt(() => read(file)) })
-    if (file && script.cachedDataRejected !== false) missing.set(file, script) // undefined without data
+    const module = { exports: {} }
+    const filename = `${dist}${id.slice(1)}` // `join` for each would take 3 ms.
+    const code = fs.readFileSync(filename, 'utf8')
+    const source = `(function(exports,require,module,__filename,__dirname){${code}\n})`
+    const file = cache && id !== './main.js' ? `${cache}/${keyOf(id, filename)}` : undefined
+    const cachedData = file && attempt(() => read(file))
+    const script = new Script(source, { filename, cachedData })
+    const isCached = script.cachedDataRejected === false // It is undefined without data.
+    if (file && !isCached) uncached.set(file, script)
     script.runInThisContext().call(module.exports, module.exports, load, module, filename, dist)
     modules.set(id, module.exports) // What throws fails again when it is imported again.
     return module.exports
@@ -38,35 +40,43 @@ function attempt(action) {
   } catch {}
 }
 
+/** The cache is executed: its folder belongs to the user, and nobody else can write to it. */
 function openCache(folder) {
-  const parent = [folder, dirname(folder), dirname(dirname(folder))].find((path) =>
-    fs.existsSync(path),
-  )
-  if (fs.statSync(parent).uid !== user) return undefined // with sudo, the home of another user
-  if (parent !== folder)
-    for (const path of [dirname(folder), folder]) attempt(() => fs.mkdirSync(path, 0o700))
-  const fd = fs.openSync(folder, O_DIRECTORY | O_NOFOLLOW) // Another folder may take the name of this one.
-  if (isPrivate(fs.fstatSync(fd)))
-    return process.platform === 'linux' ? `/proc/self/fd/${fd}` : folder
+  if (!fs.existsSync(folder)) makeFolder(folder)
+  const { uid, mode } = fs.statSync(folder)
+  const isPrivate = uid === process.getuid?.() && (mode & 0o022) === 0
+  return isPrivate || process.platform === 'win32' ? folder : undefined
 }
 
-/** V8 does not notice damage, and crashes. Two copies that are the same are compared faster than a hash is made. */
+/** At most two folders, one by one: in /proc, a recursive mkdir of Node.js never ends. */
+function makeFolder(folder) {
+  if (!fs.existsSync(dirname(folder))) fs.mkdirSync(dirname(folder), 0o700)
+  fs.mkdirSync(folder, 0o700)
+}
+
+/**
+ * V8 compares only the length of a source. The name of a file has a hash of what was built, and the
+ * time shows a change by hand.
+ */
+function keyOf(id, filename) {
+  return `${process.version}-${process.arch}-${id.slice(2)}-${fs.statSync(filename).mtimeMs}`
+}
+
+/** V8 does not notice damage, and crashes: a file has its data twice. A hash would take longer. */
 function read(file) {
-  const fd = fs.openSync(file, O_NOFOLLOW | O_NONBLOCK)
-  const bytes = isPrivate(fs.fstatSync(fd)) ? fs.readFileSync(fd) : Buffer.alloc(1)
-  fs.closeSync(fd)
+  const bytes = fs.readFileSync(file)
   const data = bytes.subarray(0, bytes.length / 2)
   return data.equals(bytes.subarray(data.length)) ? data : undefined
 }
 
-function save(cache, missing) {
-  for (const [file, script] of missing) {
+function save(cache, scripts) {
+  for (const [file, script] of scripts) {
     const data = script.createCachedData()
     fs.rmSync(file, { force: true })
     fs.writeFileSync(file, Buffer.concat([data, data]), { mode: 0o600, flag: 'wx' })
   }
-  for (const file of fs
-    .readdirSync(cache)
-    .flatMap((name) => (/^v\d/.test(name) ? `${cache}/${name}` : [])))
-    if (Date.now() - fs.statSync(file).mtimeMs > 30 * 86_400_000) fs.rmSync(file)
+  for (const name of fs.readdirSync(cache).filter((entry) => /^v\d/.test(entry))) {
+    const file = `${cache}/${name}`
+    if (Date.now() - fs.statSync(file).mtimeMs > maxAgeMs) fs.rmSync(file)
+  }
 }

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// An old Node.js parses this file, too, and says what it needs: Node.js 12 knows neither `?.` nor node:fs.
+// An old Node.js parses this file, too, and says what it needs: Node.js 12 knows neither `?.` nor
+// node:fs.
 const { existsSync } = require('fs')
 const { isAbsolute, join } = require('path')
 
