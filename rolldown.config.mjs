@@ -1,4 +1,4 @@
-import { thirdPartyNotices } from './bin/build/bundled-packages.mjs'
+import { thirdPartyNotices } from './bin/build/third-party-notices.mjs'
 
 // Modules that packages import, and we do without.
 const replaced = [

@@ -16,7 +16,7 @@ export function findExecutable() {
  */
 export function builtExecutable(target) {
   const path = pathOf(target)
-  const how = `npm run build:binary -- ${[...new Set([hostTarget(), target])].map((name) => `--target ${name}`).join(' ')}`
+  const how = `npm run build:binary -- ${[...new Set([hostTarget(), target])].join(' ')}`
   if (!existsSync(path)) throw new Error(`There is no ${path}. Make it with: ${how}`)
   if (isOlderThan(path, join(root, 'src')))
     throw new Error(`${path} is older than src. Make it again with: ${how}`)

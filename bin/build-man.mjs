@@ -1,6 +1,6 @@
-// Writes the manual pages, man/plants.1, man/plants-create.1 and so on, from the commands that the help is made of.
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+// Writes the manual pages, man/plants.1, man/plants-create.1 and so on, from the commands that the
+// help is made of.
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { rolldown } from 'rolldown'
@@ -39,7 +39,6 @@ help.prepareContext({ helpWidth: 72 })
 
 rmSync(folder, { recursive: true, force: true })
 mkdirSync(folder)
-const date = releaseDate() ?? commitDate()
 const names = commands.map((command) => `plants-${command.name()}`)
 for (const command of commands) write(`plants-${command.name()}`, commandPage(command))
 write('plants', programPage())
@@ -105,28 +104,8 @@ function commandPage(command) {
 }
 
 function head(name, summary) {
-  const title = `.TH ${name.toUpperCase()} 1 "${date}" "plants ${packageJson.version}" "plants"`
+  const title = `.TH ${name.toUpperCase()} 1 "" "plants ${packageJson.version}" "plants"`
   return [title, section('NAME', `${roff(name)} \\- ${roff(summary)}`)]
-}
-
-/** The date of this version in the changelog; undefined until it is released. */
-function releaseDate() {
-  const changelog = readFileSync(join(root, 'CHANGELOG.md'), 'utf8')
-  return RegExp(`^## \\[${packageJson.version}\\] - (?<date>\\d{4}-\\d\\d-\\d\\d)$`, 'm').exec(
-    changelog,
-  )?.groups.date
-}
-
-/**
- * The date of the last commit; empty without one, as in an archive. The time of the build would make each build
- * different.
- */
-function commitDate() {
-  const { stdout } = spawnSync('git', ['log', '-1', '--date=format:%Y-%m-%d', '--format=%cd'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-  return stdout?.trim() ?? ''
 }
 
 function section(title, ...lines) {

@@ -1,6 +1,6 @@
 /**
- * What can be built, and the package whose Bun runs there. Not for macOS: there, Bun contains no SQLite, and takes that of
- * the system, which may lack the fix of the WAL-reset bug.
+ * What can be built, and the package whose Bun runs there. Not for macOS: there, Bun contains no
+ * SQLite, and takes that of the system, which may lack the fix of the WAL-reset bug.
  */
 export const targets = {
   'linux-x64': '@oven/bun-linux-x64',

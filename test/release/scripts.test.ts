@@ -1,5 +1,5 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { cpSync, existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { temporaryFolder } from '../helpers/temporary.js'
@@ -36,11 +36,11 @@ test.each([
   ],
   ['test/conformance.mjs', 'npm run conformance needs Java 17 or newer'],
   [
-    'bin/build-binary.mjs --target amiga',
+    'bin/build-binary.mjs linux-x64 amiga',
     'There is no target amiga\nThe targets are linux-x64, linux-arm64, linux-x64-musl, ',
   ],
-  ['bin/build-binary.mjs --target darwin-arm64', 'There is no target darwin-arm64\n'], // its Bun has no SQLite
-  ['bin/build-binary.mjs --fast', "Unknown option '--fast'"],
+  ['bin/build-binary.mjs darwin-arm64', 'There is no target darwin-arm64\n'], // its Bun has no SQLite
+  ['bin/build-binary.mjs --fast', 'There is no target --fast\n'],
   [
     'test/windows.mjs',
     'needs wine. On Debian, install it with: apt-get install --no-install-recommends wine wine64',
@@ -118,34 +118,31 @@ test.each([
   expect((await execa('bash', ['-eo', 'pipefail', '-c', command], options)).exitCode).toBe(exitCode)
 })
 
-/** Runs the script of advisories with an `npm` that prints this. */
-async function advisories(report: string) {
-  const folder = temporaryFolder()
-  writeFileSync(join(folder, 'report'), report)
-  writeFileSync(join(folder, 'npm'), `#!/bin/sh\ncat '${folder}/report'; exit 1\n`, { mode: 0o755 })
-  const { exitCode, stdout, stderr } = await script('bin/advisories.mjs', {
-    PATH: `${folder}:${process.env['PATH']}`,
-  })
-  return { exitCode, stdout: stdout.replace(/\d+(?= bundled)/, 'N'), stderr }
-}
+test('the checksums of a release are those of its executables and licences', async () => {
+  const workflow = readFileSync(join(root, '.github/workflows/release.yml'), 'utf8')
+  const command = /- run: (.*sha256sum .*)/.exec(workflow)?.[1] ?? ''
+  const release = join(temporaryFolder(), 'release')
+  mkdirSync(release)
+  const names = ['LICENSES.txt', 'plants-linux-x64', 'plants-windows-x64.exe']
+  for (const name of [...names, 'plant-store-1.0.0.tgz']) writeFileSync(join(release, name), name)
+  await execa('bash', ['-eo', 'pipefail', '-c', command], { cwd: dirname(release) })
+  const { stdout } = await execa('sha256sum', ['--check', 'SHA256SUMS'], { cwd: release })
+  expect(stdout.split('\n')).toEqual(names.map((name) => `${name}: OK`))
+})
 
-test('an advisory counts if it is about what is bundled', async () => {
-  const via = [{ url: 'https://example.com/1' }]
-  const about = (name: string, severity: string) => ({
-    [name]: { name, severity, nodes: [`node_modules/${name}`], via },
-  })
-  const none = { exitCode: 0, stdout: '0 advisories about N bundled packages', stderr: '' }
-  const others = { ...about('vitest', 'critical'), ...about('pg', 'low') }
-  expect(await advisories(JSON.stringify({ vulnerabilities: others }))).toEqual(none)
-  expect(await advisories(JSON.stringify({ vulnerabilities: about('pg', 'high') }))).toMatchObject({
-    exitCode: 1,
-    stdout: expect.stringMatching(
-      /^pg@[\d.]+: high: https:\/\/example\.com\/1\n1 advisories about N bundled packages$/,
-    ),
-  })
-  const failed = '{"message":"405 Method Not Allowed","error":{}}'
-  expect(await advisories(failed)).toMatchObject({
-    exitCode: 1,
-    stderr: expect.stringContaining('405'),
-  })
+test('a Bun that is not the one of package-lock.json is not compiled in', async () => {
+  const folder = temporaryFolder()
+  for (const name of ['bin', 'src', 'LICENSE', 'package.json', 'rolldown.config.mjs'])
+    cpSync(join(root, name), join(folder, name), { recursive: true })
+  symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'))
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const { integrity } = lock.packages['node_modules/chalk']
+  lock.packages['node_modules/@oven/bun-linux-aarch64-musl'].integrity = integrity
+  writeFileSync(join(folder, 'package-lock.json'), JSON.stringify(lock))
+  const options = { cwd: folder, reject: false }
+  const args = ['bin/build-binary.mjs', 'linux-arm64-musl']
+  const { exitCode, stdout, stderr } = await execa(process.execPath, args, options)
+  const failure = { exitCode: 1, stdout: '', stderr: expect.stringContaining('EINTEGRITY') }
+  expect({ exitCode, stdout, stderr }).toEqual(failure)
+  expect(existsSync(join(folder, 'release/plants-linux-arm64-musl'))).toBe(false)
 })
