@@ -9,14 +9,7 @@ import {
 import { EffectiveSettings, shownStore } from '../config/resolve.js'
 import { defaultOf, settingNames } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
-import {
-  mayColor,
-  quoteIfNeeded,
-  type Style,
-  styleFor,
-  wrapped,
-  writeAnswer,
-} from '../output/output.js'
+import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../output/output.js'
 import { type Layout, Printer } from '../output/printer.js'
 import { Reporter } from '../output/reporter.js'
 import { toJson } from '../plant/exact-json.js'
@@ -138,12 +131,7 @@ export class SettingsContext {
     hint?: string,
     format = this.output,
   ): Promise<void> {
-    if (format === 'text') {
-      const shown = text.includes('\n')
-        ? text
-        : wrapped(text, this.io.stdout, { hasCommands: true })
-      return writeAnswer(this.io, `${shown}\n`, hint)
-    }
+    if (format === 'text') return writeAnswer(this.io, `${text}\n`, hint)
     if (isJson(format)) return writeAnswer(this.io, `${toJson(fields)}\n`, hint)
     const names = fieldNames.filter((name) => name !== 'id' || name in fields) // the specification's Plant has none
     await this.printer({ fields: names }).rows([fields], hint)

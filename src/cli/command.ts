@@ -26,7 +26,7 @@ export type Define = (command: PlantsCommand, io: Io) => void
 export class PlantsCommand extends Command {
   /** Three at most. */
   examples: readonly string[] = []
-  /** Not wrapped, because some lines are shell commands. */
+  /** As they are, because some lines are shell commands. */
   notes: readonly { title: string; lines: readonly string[] }[] = []
 
   /** The whole command line. */
@@ -297,7 +297,7 @@ export function globalOptions(): Option[] {
     new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
     new Option(
       '--color [when]',
-      'colours: by default auto, without a value always; also FORCE_COLOR, CLICOLOR_FORCE',
+      'colours: by default auto, without a value always; also FORCE_COLOR',
     )
       .choices(colorChoices)
       .preset('always')

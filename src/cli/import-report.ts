@@ -1,5 +1,5 @@
 import { describeChange, describePlant, unknownFields, writeAnswer } from '../output/output.js'
-import { clockOf, type Progress, progressLine } from '../output/progress.js'
+import { clockOf, Progress } from '../output/progress.js'
 import { toJson } from '../plant/exact-json.js'
 import { type FieldName, grouped, plantCount, plantOf } from '../plant/plant.js'
 import { must, PlantsError } from '../platform/errors.js'
@@ -44,7 +44,7 @@ export class ImportReport implements ImportObserver {
     this.#plan = plan
     this.#options = options
     this.#context = context
-    this.#progress = progressLine(io, reporter.showsProgress, 0)
+    this.#progress = new Progress(io, reporter.showsProgress, 0)
     this.#isResumable = isResumable(plan, options)
     this.#startTime = io.now()
   }
@@ -78,11 +78,9 @@ export class ImportReport implements ImportObserver {
   }
 
   onProgress({ position, rejected }: Importer): void {
-    this.#progress.show(() => {
-      const [file] = this.#plan.inputs.length === 1 ? position.files : []
-      const part = file?.size ? Math.min(1, file.bytes / file.size) : undefined
-      return { done: settledIn(position.counts), rejected, part }
-    })
+    const [file] = this.#plan.inputs.length === 1 ? position.files : []
+    const part = file?.size ? Math.min(1, file.bytes / file.size) : undefined
+    this.#progress.show({ done: settledIn(position.counts), rejected, part })
   }
 
   /** Of a dry run: all changes as NDJSON, or the first ones as text. */
@@ -327,7 +325,7 @@ function columnsWarning(
 }
 
 const words: Readonly<Record<string, string>> = {
-  ...{ 400: 'usage', 409: 'with an existing id', 413: 'too large', 422: 'invalid' },
+  ...{ 400: 'malformed', 409: 'with an existing id', 413: 'too large', 422: 'invalid' },
 }
 
 function runAgain({ restart }: ImportOptions): string {

@@ -1,6 +1,6 @@
 import { describePlant, type Style } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
-import { type Progress, progressLine } from '../output/progress.js'
+import { Progress } from '../output/progress.js'
 import type { Reporter } from '../output/reporter.js'
 import { isObject, parseJson } from '../plant/exact-json.js'
 import { grouped, idFromText, plantCount, type StoredPlant } from '../plant/plant.js'
@@ -48,7 +48,7 @@ export async function performAll<Target>(
   const { action, printer, isDryRun = false } = work
   const words = action && actions[action]
   const changes = isDryRun ? undefined : words
-  const progress = progressLine(io, showsProgress(work, context))
+  const progress = new Progress(io, showsProgress(work, context))
   const failures = new Failures(reporter, progress)
   let total = 0
   let tried = 0
@@ -65,7 +65,7 @@ export async function performAll<Target>(
         await noteUntried(changes?.passive, partOf(tried, pages), reporter)
         break
       }
-      progress.show(() => ({ done: total, part: partOf(total, pages) }))
+      progress.show({ done: total, part: partOf(total, pages) })
     }
     await progress.clear()
     if (total > 0 || !failures.worst) await printer.end(done()) // no empty list for an error alone

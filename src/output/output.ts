@@ -1,57 +1,15 @@
 import type { StoredPlant } from '../plant/plant.js'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
-import { sizeLimitHint } from '../platform/files.js'
 import type { Io, Output } from '../platform/io.js'
-
-/** The width of the terminal, even if one of the streams is a pipe. */
-export function terminalWidth({ stdout, stderr }: Pick<Io, 'stdout' | 'stderr'>): number {
-  return [stdout, stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
-}
-
-interface Wrapping {
-  /** Where the text begins, in columns; the lines after the first are indented so. */
-  indent?: number
-  /** Whether a command after a colon, which people copy, stays whole. What others say looks like no command. */
-  hasCommands?: boolean
-}
-
-/** On a terminal, at single spaces: but not between quotes or in a path. */
-export function wrapped(
-  text: string,
-  output: Pick<Output, 'isTerminal' | 'columns'>,
-  { indent = 0, hasCommands = false }: Wrapping = {},
-): string {
-  if (!output.isTerminal || indent + lengthOf(text) <= output.columns) return text
-  const command = hasCommands ? /(?<=: )[a-z][\w-]* (?:'[^']*'|"[^"]*"|(?!\. [A-Z]).)*|/.source : ''
-  const word = RegExp(
-    String.raw`(?:${command}'[^']*'|"[^"]*"|[.~]?/(?:.*/)?\S*|(?:[A-Za-z]:|\\)\\(?:.*\\)?\S*| {2,}|[^ ])+`,
-    'g',
-  )
-  let line = ''
-  let lines = ''
-  for (const [part] of text.matchAll(word)) {
-    if (line !== '' && indent + lengthOf(line) + 1 + lengthOf(part) > output.columns) {
-      lines += `${line}\n${' '.repeat(indent)}`
-      line = part
-    } else line += line === '' ? part : ` ${part}`
-  }
-  return lines + line
-}
-
-/** Without the escapes of a style. */
-function lengthOf(text: string): number {
-  return text.replace(/\u001b\[\d+m/g, '').length
-}
 
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
 /** Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */
-export async function writeAnswer(io: Io, text: string, given?: string): Promise<void> {
+export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
   try {
     await io.stdout.write(text)
   } catch (error) {
-    const hint = given ?? sizeLimitHint(error) ?? 'Run it again'
     if (error instanceof PlantsError)
       throw new PlantsError(error.kind, `${error.message} before the output was written`, {
         hint,
@@ -69,10 +27,7 @@ export async function writeAnswer(io: Io, text: string, given?: string): Promise
 export const colorChoices = ['auto', 'always', 'never'] as const
 export type ColorChoice = (typeof colorChoices)[number]
 
-/**
- * Precedence: the flag, FORCE_COLOR, NO_COLOR, CLICOLOR_FORCE, the terminal. See https://no-color.org,
- * https://force-color.org and https://bixense.com/clicolors.
- */
+/** See https://no-color.org and https://force-color.org. */
 export function mayColor(
   stream: Output,
   { color }: { color?: ColorChoice | false },
@@ -82,15 +37,15 @@ export function mayColor(
   if (color === 'always') return true
   if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
   if (env['NO_COLOR']) return false
-  const isForced = ![undefined, '', '0'].includes(env['CLICOLOR_FORCE'])
-  return isForced || (env['TERM'] !== 'dumb' && stream.isTerminal)
+  return env['TERM'] !== 'dumb' && stream.isTerminal
 }
 
 /** @param of ` of 2 plants`, or nothing */
 export function unknownFields(names: readonly string[], of = ''): string {
   const shown = names.slice(0, maxFields).map((name) => JSON.stringify(name))
   const others = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
-  return `ignored unknown ${names.length === 1 ? 'field' : 'fields'} ${shown.join(', ')}${others}${of}`
+  const fields = names.length === 1 ? 'field' : 'fields'
+  return `ignored unknown ${fields} ${shown.join(', ')}${others}${of}`
 }
 
 const maxFields = 20
@@ -119,9 +74,8 @@ export function describeChange(
 
 /** Escapes the text for a terminal, too. */
 export function quoteIfNeeded(text: string): string {
-  return text === '' || text !== text.trim()
-    ? `"${escapeControlChars(text)}"`
-    : escapeControlChars(text)
+  const escaped = escapeControlChars(text)
+  return text === '' || text !== text.trim() ? `"${escaped}"` : escaped
 }
 
 export async function styleFor(isColored: boolean): Promise<Style> {

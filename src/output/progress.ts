@@ -2,43 +2,44 @@ import { grouped } from '../plant/plant.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 
-/** `done` counts plants; `part` is a fraction from 0 to 1. */
-interface ProgressSnapshot {
-  done?: number
+interface ProgressState {
+  /** How many plants. */
+  done: number
+  /** Of the work, from 0 to 1. Undefined if the end is not known. */
   part?: number | undefined
   rejected?: number
 }
 
-export type Progress = ReturnType<typeof progressLine>
+/** The progress of long work: one line of a terminal, which is drawn ten times a second. */
+export class Progress {
+  readonly #io: Pick<Io, 'now' | 'stderr'>
+  readonly #isShown: boolean
+  /** Of the first line: the rate is that of this run, also where an earlier one has done a part. */
+  #first: { time: number; state: ProgressState } | undefined
+  #nextTime: number
+  #isDrawn = false
 
-/**
- * The rate is measured from the first update, so that a resumed import does not count what an earlier run has done.
- */
-export function progressLine(
-  { now, stderr }: Pick<Io, 'now' | 'stderr'>,
-  isShown: boolean,
-  delayMs = 500,
-) {
-  let first: { time: number; snapshot: ProgressSnapshot } | undefined
-  let last = now() + delayMs - intervalMs
-  let isDrawn = false
-  return {
-    show: (snapshot: () => ProgressSnapshot): void => {
-      const time = now()
-      if (!isShown || time - last < intervalMs) return
-      last = time
-      isDrawn = true
-      const current = snapshot()
-      first ??= { time, snapshot: current }
-      const text = describe(current, first.snapshot, (time - first.time) / 1000)
-      void stderr.log(lineOf(text, stderr))
-    },
-    clear: async (): Promise<void> => {
-      if (!isDrawn) return
-      isDrawn = false
-      last = -Infinity
-      await stderr.write(lineOf('', stderr))
-    },
+  constructor(io: Pick<Io, 'now' | 'stderr'>, isShown: boolean, delayMs = 500) {
+    this.#io = io
+    this.#isShown = isShown
+    this.#nextTime = io.now() + delayMs
+  }
+
+  show(state: ProgressState): void {
+    const time = this.#io.now()
+    if (!this.#isShown || time < this.#nextTime) return
+    this.#nextTime = time + intervalMs
+    this.#isDrawn = true
+    this.#first ??= { time, state }
+    const text = describe(state, this.#first.state, (time - this.#first.time) / 1000)
+    void this.#io.stderr.log(lineOf(text, this.#io.stderr))
+  }
+
+  async clear(): Promise<void> {
+    if (!this.#isDrawn) return
+    this.#isDrawn = false
+    this.#nextTime = -Infinity
+    await this.#io.stderr.write(lineOf('', this.#io.stderr))
   }
 }
 
@@ -49,67 +50,59 @@ function lineOf(text: string, { columns }: Output): string {
   return `\r${text.slice(0, columns - 1)}\u001b[K`
 }
 
-/** The function shows how long a response has been awaited; `undefined` clears the line. */
-export function waitingLine(
-  { stderr }: Io,
-  host: string,
-): (milliseconds: number | undefined) => Promise<void> {
-  let isShown = false
-  return async (milliseconds) => {
-    if (milliseconds === undefined && !isShown) return
-    isShown = milliseconds !== undefined
-    const text =
-      milliseconds === undefined
-        ? ''
-        : `Waiting for ${host}\u2026 (${Math.round(milliseconds / 1000)} s)`
-    await stderr.log(lineOf(escapeControlChars(text), stderr))
-  }
+/** Such as `50 %, 760,216 done, 3 rejected, 100,000/s, 2 s left`. */
+function describe(
+  { done, part, rejected = 0 }: ProgressState,
+  first: ProgressState,
+  seconds: number,
+): string {
+  const texts = [`${grouped(done)} done`]
+  if (part !== undefined) texts.unshift(`${Math.floor(part * 100)} %`)
+  if (rejected > 0) texts.push(`${grouped(rejected)} rejected`)
+  if (seconds > 0) texts.push(`${grouped(Math.round((done - first.done) / seconds))}/s`)
+  const partOfRun = (part ?? 0) - (first.part ?? 0)
+  if (part !== undefined && partOfRun > 0 && seconds >= 1)
+    texts.push(`${clockOf((seconds * (1 - part)) / partOfRun)} left`)
+  return texts.join(', ')
 }
 
-export async function* withProgress<T>(
-  parts: AsyncIterable<T>,
-  countOf: (part: T) => number,
+/** Such as `40 s`, `1 min 30 s` and `2 h 5 min`. */
+export function clockOf(seconds: number): string {
+  const whole = Math.max(1, Math.round(seconds))
+  const minutes = Math.floor(whole / 60)
+  if (minutes === 0) return `${whole} s`
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+}
+
+/** Yields the pages, and shows how many plants were read. */
+export async function* withProgress<Plant>(
+  pages: AsyncIterable<Plant[]>,
   progress: Progress,
-): AsyncGenerator<T> {
+): AsyncGenerator<Plant[]> {
   let done = 0
   try {
-    for await (const part of parts) {
-      yield part
-      done += countOf(part)
-      progress.show(() => ({ done }))
+    for await (const page of pages) {
+      yield page
+      done += page.length
+      progress.show({ done })
     }
   } finally {
     await progress.clear()
   }
 }
 
-function describe(
-  { done, rejected = 0, part }: ProgressSnapshot,
-  first: ProgressSnapshot,
-  seconds: number,
-): string {
-  const passed = (part ?? 0) - (first.part ?? 0)
-  return [
-    part === undefined ? [] : `${Math.floor(part * 100)} %`,
-    done === undefined ? [] : `${grouped(done)} done`,
-    rejected > 0 ? `${grouped(rejected)} rejected` : [],
-    done === undefined || seconds <= 0
-      ? []
-      : `${grouped(Math.round((done - (first.done ?? 0)) / seconds))}/s`,
-    part === undefined || passed <= 0 || seconds < 1
-      ? []
-      : `${clockOf((seconds * (1 - part)) / passed)} left`,
-  ]
-    .flat()
-    .join(', ')
-}
-
-/** 40 s, 1 min 30 s, 2 h 5 min */
-export function clockOf(seconds: number): string {
-  const whole = Math.max(1, Math.round(seconds))
-  const minutes = Math.floor(whole / 60)
-  if (whole < 60) return `${whole} s`
-  return whole < 3600
-    ? `${minutes} min ${whole % 60} s`
-    : `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+/** Shows for how many milliseconds a response has been awaited; `undefined` clears the line. */
+export function waitingLine(
+  { stderr }: Pick<Io, 'stderr'>,
+  host: string,
+): (waitedMs: number | undefined) => Promise<void> {
+  let isShown = false
+  return async (waitedMs) => {
+    if (waitedMs === undefined && !isShown) return
+    isShown = waitedMs !== undefined
+    const seconds = Math.round((waitedMs ?? 0) / 1000)
+    const text = isShown ? escapeControlChars(`Waiting for ${host}… (${seconds} s)`) : ''
+    await stderr.log(lineOf(text, stderr))
+  }
 }

@@ -2,7 +2,7 @@ import { toJson } from '../plant/exact-json.js'
 import { type PlantsError, systemCode } from '../platform/errors.js'
 import { printable, redactFields } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { type ColorChoice, mayColor, type Style, styleFor, wrapped } from './output.js'
+import { type ColorChoice, mayColor, type Style, styleFor } from './output.js'
 
 interface ReportOptions {
   verbose?: boolean
@@ -80,35 +80,17 @@ export class Reporter {
   async reportError(failure: PlantsError): Promise<void> {
     const { error, kind, cause, message, hint, isRetryable, status, requestId } = failure
     if (this.isJson) {
-      const fields = {
-        error,
-        message,
-        hint,
-        retryable: isRetryable || undefined,
-        status,
-        requestId,
-      }
+      const retryable = isRetryable || undefined
+      const fields = { error, message, hint, retryable, status, requestId }
       return this.#write(this.#jsonLine(fields))
     }
-    const { stderr } = this.#io
     const { bad, faint } = await this.#style()
-    const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
     // 400 is the specification's status for every error.
-    const isOmitted =
-      status === undefined || status === 400 || message.split(/[ ,]/).includes(`${status}`)
-    const shownStatus = isOmitted ? '' : ` (status ${status})`
-    const advice =
-      hint === undefined
-        ? []
-        : wrapped(this.#printable(hint), stderr, { indent: hintIndent, hasCommands: true }).split(
-            '\n  ',
-          )
-    const text = wrapped(this.#printable(message) + shownStatus, stderr, {
-      indent: 'plants: '.length,
-    })
-    const lines = [...stack.map((line) => this.#printable(line)), ...advice].map(
-      (line) => `  ${faint(line)}\n`,
-    )
+    const isShown = status !== undefined && status !== 400 && !message.includes(`${status}`)
+    const text = this.#printable(message) + (isShown ? ` (status ${status})` : '')
+    const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
+    const below = hint === undefined ? stack : [...stack, hint]
+    const lines = below.map((line) => `  ${faint(this.#printable(line))}\n`)
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
   }
 
@@ -116,8 +98,7 @@ export class Reporter {
     if (this.isJson) return this.#jsonLine({ warning: text })
     const { strong } = await this.#style()
     const name = label === undefined ? '' : ` ${label}:`
-    const indent = `plants:${name} `.length
-    return `plants:${strong(name)} ${wrapped(this.#printable(text), this.#io.stderr, { indent })}\n`
+    return `plants:${strong(name)} ${this.#printable(text)}\n`
   }
 
   #style(): Promise<Style> {
@@ -141,5 +122,3 @@ export class Reporter {
     }
   }
 }
-
-const hintIndent = 2

@@ -3,9 +3,9 @@ import { version } from '../../../package.json'
 import { EffectiveSettings, namedStores } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
 import { readSettings, type SettingsFile, unknownIn } from '../../config/settings-file.js'
-import { mayColor, type Style, styleFor, wrapped } from '../../output/output.js'
+import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
-import { progressLine } from '../../output/progress.js'
+import { Progress } from '../../output/progress.js'
 import { PlantsError, systemReason } from '../../platform/errors.js'
 import { printable, redactFields } from '../../platform/escape.js'
 import { assertCreatable } from '../../platform/files.js'
@@ -67,12 +67,9 @@ type Finding = CheckResult & { check: string }
 
 function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
   const styles = { ok: style.faint, warning: style.strong, failed: style.bad }
-  const indent = 9
   const text = `${style.strong(printable(check, io))}: ${printable(message, io)}`
-  const finding = `${styles[state](state.padEnd(indent - 2))}  ${wrapped(text, io.stdout, { indent })}\n`
-  if (hint === undefined) return finding
-  const advice = wrapped(printable(hint, io), io.stdout, { indent, hasCommands: true })
-  return `${finding}${' '.repeat(indent)}${style.faint(advice)}\n`
+  const finding = `${styles[state](state.padEnd(7))}  ${text}\n`
+  return hint === undefined ? finding : `${finding}         ${style.faint(printable(hint, io))}\n`
 }
 
 /** Changes nothing, and yields each finding as soon as it is available. */
@@ -235,9 +232,8 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
   const { address, settings, reporter, io } = context
   if (address.scheme === 'http') return undefined
   const timeout = settings.source('timeout').source === 'default' ? readingTime : context.timeout
-  const progress = progressLine(io, reporter.showsProgress)
-  const onProgress = (done: number, total: number) =>
-    progress.show(() => ({ done, part: done / total }))
+  const progress = new Progress(io, reporter.showsProgress)
+  const onProgress = (done: number, total: number) => progress.show({ done, part: done / total })
   const read = async () => {
     if (address.scheme === 'postgres')
       return (await import('../../stores/postgres/postgres-schema.js')).check(
@@ -247,7 +243,7 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
     const { check } = await import('../../stores/sqlite/sqlite-check.js')
     return check(address, context.sqliteOptions, { timeout, onProgress })
   }
-  const report = await attempt(read).finally(progress.clear)
+  const report = await attempt(read).finally(() => progress.clear())
   if (report instanceof PlantsError) return failed('contents', report)
   if (report?.hint === undefined) return report && ok(report.message)
   return { state: 'warning', message: report.message, hint: 'Allow more time with --timeout 10m' }

@@ -1,7 +1,7 @@
 import { outputFormats, parseOutput, parseText } from '../../config/option-values.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
-import { progressLine, withProgress } from '../../output/progress.js'
+import { Progress, withProgress } from '../../output/progress.js'
 import type { Reporter } from '../../output/reporter.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import {
@@ -54,13 +54,13 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
   const store = await context.openStore()
   try {
     if (!store) await warnOfMissing(context, target)
-    const progress = progressLine(
+    const progress = new Progress(
       io,
       reporter.showsProgress && (target !== undefined || !io.stdout.isTerminal),
     )
     const { limit, after, tag, search, sort, desc } = options
     const query = { limit, after, tag, search, sort, desc }
-    const read = withProgress(store?.read(query) ?? noPages(), (page) => page.length, progress)
+    const read = withProgress(store?.read(query) ?? noPages(), progress)
     const format = target?.format ?? outputOf(context)
     const isTable = format === 'csv' || format === 'tsv' || format === 'xlsx'
     const pages = isTable

@@ -1,5 +1,5 @@
 import { settingNames, settingOf } from '../../config/setting-table.js'
-import { terminalWidth, wrapped, writeAnswer } from '../../output/output.js'
+import { writeAnswer } from '../../output/output.js'
 import { type ExitCode, exitCodes, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import {
@@ -47,8 +47,10 @@ async function help(
 ): Promise<void> {
   const [word = ''] = words
   const topic = words.length === 1 && Object.hasOwn(topics, word) ? topics[word] : undefined
-  if (topic)
-    return paged(options, io, (shown) => writeAnswer(shown, topic.page(terminalWidth(io), command)))
+  if (topic) {
+    const page = topic.page(command.configureOutput().getOutHelpWidth?.() ?? 80, command)
+    return paged(options, io, (shown) => writeAnswer(shown, page))
+  }
   let shown = command.parent ?? command
   for (const name of words) {
     const below = shown.commands.find((each) => isNamed(each, name))
@@ -86,7 +88,7 @@ function optionsPage(width: number, command: PlantsCommand): string {
 
 const meanings: Record<ExitCode, string> = {
   0: 'success; also if the reader closed the pipe, and after plants serve drained',
-  1: 'the store rejected the request: the id or the idempotency key exists, there is no plant with the id, or a service rejected the request for another reason; a setting is not set; plants doctor found a problem',
+  1: 'the store rejected the request: the id or the idempotency key exists, there is no plant with the id, a constraint that somebody added to the store forbids it, or a service rejected the request for another reason; a setting is not set; plants doctor found a problem',
   2: 'incorrect usage or invalid input; nothing was stored, except what an import read before it',
   3: 'no token, or a token that was not accepted or does not have the required right',
   4: 'the store could not be opened, reached, read or written, or was busy for too long: the plant, or the rest of an import, was not stored',
@@ -118,6 +120,5 @@ function list(title: string, items: Item[], helpWidth: number, command: PlantsCo
   help.prepareContext({ helpWidth })
   const termWidth = Math.max(...items.map(([term]) => term.length))
   const lines = items.map(([term, meaning]) => help.formatItem(term, termWidth, meaning, help))
-  const heading = wrapped(`${title}:`, { isTerminal: true, columns: helpWidth })
-  return `${heading}\n${lines.join('\n')}\n`
+  return `${help.boxWrap(`${title}:`, helpWidth)}\n${lines.join('\n')}\n`
 }

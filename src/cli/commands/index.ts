@@ -1,4 +1,3 @@
-import { wrapped } from '../../output/output.js'
 import type { Define } from '../command.js'
 
 type ListedCommand = readonly [summary: string, load: () => Promise<Define>, ...aliases: string[]]
@@ -83,17 +82,13 @@ export function programPage(width: number): string {
   const rows = Array.from({ length: Math.max(left.length, right.length) }, (_, at) =>
     `${(left[at] ?? '').padEnd(40)}${right[at] ?? ''}`.trimEnd(),
   )
-  const more = [
-    'Global options: -s, -o, -q, -v and others: plants help options',
-    'More help: plants help <command> or topics',
-    'Manual: man plants, with the npm package',
-  ]
-  const wrap = (line: string) =>
-    wrapped(line, { isTerminal: true, columns: width }, { hasCommands: true })
   return `Usage: plants <command> [options]
 
 Examples:
 ${examples.map((line) => `  ${line}\n`).join('')}
 ${rows.join('\n')}
-${more.map((line) => `${wrap(line)}\n`).join('')}`
+Global options: -s, -o, -q, -v and others: plants help options
+More help: plants help <command> or topics
+Manual: man plants, with the npm package
+`
 }

@@ -10,7 +10,6 @@ import {
   parseText,
   wholeNumber,
 } from '../../config/option-values.js'
-import { wrapped } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
 import { isWindows, PlantsError, usageError } from '../../platform/errors.js'
 import { escapeControlChars, redact } from '../../platform/escape.js'
@@ -282,8 +281,7 @@ async function createFirstToken(tokens: TokenStore, io: Io): Promise<void> {
     createdAt,
     expiresAt: undefined,
   })
-  const made = wrapped('The store had no tokens. This new token is not shown again:', io.stderr)
+  const made = 'The store had no tokens. This new token is not shown again:'
   const use = 'Clients set it as PLANTS_TOKEN, or save it with: plants auth login --store ADDRESS'
-  const shown = wrapped(use, io.stderr, { hasCommands: true })
-  await io.stderr.write(`${made}\n\n  ${token}\n\n${shown}\n`)
+  await io.stderr.write(`${made}\n\n  ${token}\n\n${use}\n`)
 }

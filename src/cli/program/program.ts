@@ -1,6 +1,5 @@
 import { CommanderError, Help } from 'commander'
 import { version } from '../../../package.json'
-import { terminalWidth } from '../../output/output.js'
 import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { globalOptions, loadCommand, PlantsCommand, RejectedLine } from '../command.js'
@@ -45,7 +44,8 @@ export function programOf(
   write: (page: string) => void = () => undefined,
   line: readonly string[] = [],
 ) {
-  const width = () => terminalWidth(io)
+  // One of the streams may be a pipe.
+  const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
   const program = new PlantsCommand('plants', line)
     .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
     .exitOverride()
@@ -79,7 +79,7 @@ export function programOf(
   for (const [name, [summary, load, ...aliases]] of commandsFor(line))
     program.command(name).summary(summary).aliases(aliases).loadedBy(load)
   // The commands exist by now, and do not inherit this page.
-  const formatHelp = () => programPage(width())
+  const formatHelp = (_: unknown, help: Help) => help.boxWrap(programPage(width()), width())
   return program.configureHelp({ ...program.configureHelp(), formatHelp })
 }
 

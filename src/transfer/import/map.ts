@@ -100,7 +100,7 @@ export class Mapper {
     // A service may have created a plant with the next number for the same import, before that was killed.
     if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
     if (!lacksId && this.#firstId !== undefined && patch.id >= this.#firstId) {
-      const rule = `must be below ${this.#firstId}, the first that number that the import assigns`
+      const rule = `must be below ${this.#firstId}, the first number that the import assigns`
       return problem('conflict', `The id ${patch.id} ${rule}`)
     }
     if (!isMatched && patch.name != null) this.#names?.add(patch.name, patch.id)

@@ -263,7 +263,7 @@ test('tokens list is a table that fits a terminal of 80 columns', async () => {
 ID  NOTE                  CREATED     EXPIRES     STATE    RIGHTS
  1  continuous-integrat…  YYYY-MM-DD  YYYY-MM-DD  valid    create,read
  2  laptop                YYYY-MM-DD  YYYY-MM-DD  expired  create,read
- 3  ci                    YYYY-MM-DD              revoked  create,read,update,d…
+ 3  ci                    YYYY-MM-DD              revoked  create,read,update,…
 `)
 })
 

@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
-import { progressLine } from '../../../src/output/progress.js'
+import { Progress } from '../../../src/output/progress.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
 import { takeTime } from '../../helpers/plant-service.js'
@@ -17,10 +17,10 @@ function screen(columns = 80) {
 
 test('the rate and the time left are those of this run', () => {
   const terminal = screen()
-  const progress = progressLine(terminal.io, true, 0)
-  progress.show(() => ({ done: 760_216, rejected: 0, part: 0.5 }))
+  const progress = new Progress(terminal.io, true, 0)
+  progress.show({ done: 760_216, rejected: 0, part: 0.5 })
   terminal.time = 2000
-  progress.show(() => ({ done: 960_216, rejected: 3, part: 0.75 }))
+  progress.show({ done: 960_216, rejected: 3, part: 0.75 })
   expect(terminal.drawn).toEqual([
     '\r50 %, 760,216 done\u001b[K',
     '\r75 %, 960,216 done, 3 rejected, 100,000/s, 2 s left\u001b[K',
@@ -29,8 +29,8 @@ test('the rate and the time left are those of this run', () => {
 
 test('it is drawn after the delay, ten times a second, no wider than the terminal', async () => {
   const terminal = screen(12)
-  const progress = progressLine(terminal.io, true, 500)
-  for (; terminal.time < 720; terminal.time += 30) progress.show(() => ({ done: terminal.time }))
+  const progress = new Progress(terminal.io, true, 500)
+  for (; terminal.time < 720; terminal.time += 30) progress.show({ done: terminal.time })
   await progress.clear()
   expect(terminal.drawn).toEqual(['\r510 done\u001b[K', '\r630 done, 1\u001b[K', '\r\u001b[K'])
 })

@@ -89,7 +89,7 @@ test('a message names where the text came from', async () => {
 test('a word that looks like a password or an address is shown where none belongs', async () => {
   const user = new World()
   expect((await user.run(['import', 'a://u:pw@c.csv'])).err).toMatch(
-    /^plants: Could not read a:\/\/u:pw@c\.csv: there is no such file\n/,
+    /^plants: Could not read a:\/\/u:pw@c\.csv: no such file or directory\n/,
   )
   user.write('pass=herbs.csv', 'id,name\n1,Sage\nx,Dill\n')
   const { err } = await user.run(['import', 'pass=herbs.csv'])

@@ -1,7 +1,5 @@
-import { resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import { escapeControlChars } from '../../../src/platform/escape.js'
-import { shellWord } from '../../../src/platform/shell.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { World } from '../../helpers/world.js'
 
@@ -14,45 +12,6 @@ test.each([
   ['1\u200d2', '1\\u{200d}2'],
 ])('what a terminal would not show, or would obey, is escaped: %j', (text, escaped = text) => {
   expect(escapeControlChars(text)).toBe(escaped)
-})
-
-/** What a command prints on a terminal of so many columns, and elsewhere. */
-async function both(line: string[], columns: number, user = new World()) {
-  const on = await user.run([...line, '--no-color'], { terminals: ['stderr'], columns })
-  return { terminal: on.err, elsewhere: (await user.run([...line, '--no-color'])).err }
-}
-
-test('an error wraps at spaces on a terminal, but not in a path', async () => {
-  const user = new World()
-  const store = './a place  with spaces/in many of its names/garden.db'
-  const { terminal, elsewhere } = await both(['get', '1', '--store', store], 40, user)
-  const path = resolve(user.home, store)
-  expect(elsewhere).toContain(`plants: There is no store at ${path}\n  Check `)
-  expect(terminal).toBe(`\
-plants: There is no store at
-        ${path}
-  Check the address. plants create
-  creates a missing store
-`)
-})
-
-test('a command in a hint stays in one line, as it is', async () => {
-  const url = await both(['auth', 'status', '--store', 'http://plants.example.com'], 40)
-  expect(url.terminal).toBe(`\
-plants: There is no token for
-        http://plants.example.com
-  Set PLANTS_TOKEN, or save one with:
-  plants auth login --store http://plants.example.com
-`)
-  const user = new World()
-  const odd = './d. B  x y.db'
-  await user.run(['create', '--id', '1', '--name', 'Fern', '--store', odd])
-  const { terminal, elsewhere } = await both(['get', '7', '--store', odd], 40, user)
-  const command = `plants list --store ${shellWord(odd)}`
-  expect([terminal, elsewhere]).toEqual([
-    expect.stringContaining(`  ${command}\n`),
-    expect.stringContaining(command),
-  ])
 })
 
 test('what a service says looks like no hint', async () => {
@@ -70,20 +29,3 @@ test('what a service says looks like no hint', async () => {
   ])
   expect(err).not.toMatch(/^ +curl/m)
 })
-
-test.each(['stores add garden ./a.db', 'doctor --quick', 'tokens create --note laptop'])(
-  'no line of plants %s is wider than a terminal of 40 columns, but for a path, a token and a command',
-  async (line) => {
-    const user = new World()
-    await user.run('create --id 1 --name Fern')
-    const { out, err } = await user.run(`${line} --no-color`, {
-      terminals: ['stdout', 'stderr'],
-      columns: 40,
-    })
-    const unbreakable = /^ *(\S{25,}|plants \S.*)$/
-    const wide = `${out}${err}`
-      .split('\n')
-      .filter((each) => each.length > 40 && !unbreakable.test(each))
-    expect(wide).toEqual([])
-  },
-)

@@ -73,7 +73,7 @@ test('a plant that an index on an expression refuses affects no other one', asyn
   for (const outcomes of [single.flat(), await store.write(creates(200))]) {
     const rejected = outcomes.filter(({ type }) => type === 'rejected')
     expect(rejected).toMatchObject([
-      { error: { error: 409, message: expect.stringContaining('malformed JSON') } },
+      { error: { error: 422, message: expect.stringContaining('malformed JSON') } },
     ])
   }
   await store.close()

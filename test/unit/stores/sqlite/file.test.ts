@@ -150,8 +150,8 @@ describe('the file of a store', () => {
       change(path)
       const message = `${path} or its log was deleted or replaced`
       await expect(createPlant(store, moss)).rejects.toMatchObject({
-        type: 'unavailable',
-        retryable: true,
+        kind: 'unavailable',
+        isRetryable: true,
         message,
       })
     },
@@ -224,7 +224,7 @@ test('a store that another program or a newer version has changed is written to 
   ] as const) {
     other.exec(change)
     const message = expect.stringContaining(`${path} ${why}`)
-    await expect(createPlant(store, moss)).rejects.toMatchObject({ kind: 'unavailable', message })
+    await expect(createPlant(store, moss)).rejects.toMatchObject({ kind: 'inaccessible', message })
     expect((await store.get([2n])).get(2n)).toBeUndefined()
     other.exec(undo)
   }
@@ -323,7 +323,11 @@ describe('a file that cannot be a store is rejected, and left as it is:', () => 
       changed,
       'Undo that, or restore a backup',
     ],
-    ['a folder', (path) => mkdirSync(path), 'The store {} could not be opened: it is a directory'],
+    [
+      'a folder',
+      (path) => mkdirSync(path),
+      'The store {} could not be opened: illegal operation on a directory',
+    ],
   ])('%s', async (_, make, message, hint = elsewhere) => {
     const user = new World()
     mkdirSync(user.data)
@@ -338,11 +342,11 @@ describe('a file that cannot be a store is rejected, and left as it is:', () => 
 })
 
 describe('a place where no store can be made is rejected:', () => {
-  const noPart = 'The store {} could not be opened: a part of its path is not a directory'
+  const noPart = 'The store {} could not be opened: not a directory'
 
   test.skipIf(isWindows).each([
     ['HOME/device', '/dev/null is a device or a pipe, not a store', elsewhere],
-    ['HOME/link', 'The store {} could not be opened: there is no such file', elsewhere],
+    ['HOME/link', 'The store {} could not be opened: no such file or directory', elsewhere],
     [
       'HOME/no/plants.db',
       'There is no directory HOME/no for the store {}',

@@ -123,7 +123,7 @@ test('a line that is not UTF-8 is a problem of its own, however the input is cut
     '{"id":1,"name":"\xff"}\n{"id":2,"name":"\xc3\xbc\xef\xbf\xbd"}\n',
     'latin1',
   )
-  const message = 'Not UTF-8. If the input has another encoding, name it with --encoding'
+  const message = 'Not UTF-8'
   for (const cuts of [[], [...input.keys()]])
     expect(shown(await readRecords(input, { ...ndjson, cuts }))).toEqual([
       `1: 400: ${message}`,

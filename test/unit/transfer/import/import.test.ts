@@ -214,7 +214,7 @@ describe('--id-from next', () => {
     const stdin = `${plant(6, 'B')}${plant(8, 'C')}${plant(9, 'D')}{"name":"A"}\n`
     const { code, err } = await user.import('--id-from next', stdin)
     const why = (id: number) =>
-      `The id ${id} must be below 8, the first that --id-from next assigns`
+      `The id ${id} must be below 8, the first number that the import assigns`
     expect([code, err.split('\n').slice(0, 2)]).toEqual([
       6,
       [`plants: stdin:2: ${why(8)}`, `plants: stdin:3: ${why(9)}`],

@@ -240,7 +240,7 @@ test('a table without ids needs no numbers if all its names are stored', async (
     'name,tag\nErle,\nWeide,Busch\n',
   )
   expect(err).toContain(
-    'plants: stdin:2: No plant has the name "Erle". To create it, add --id-from next\n',
+    'plants: stdin:2: No plant has the name "Erle"\nplants: 1 plant was rejected\n  To create plants with new names, add --id-from next\n',
   )
   expect(await user.list()).toBe(plant(7, 'Weide', 'Busch'))
 })

@@ -369,8 +369,8 @@ describe('the sheet', () => {
       'needs no format',
       two,
       '--format csv',
-      '--format does not apply to a workbook, as stdin is',
-      'Leave it out',
+      'stdin is a workbook, which has no format to choose',
+      'Leave out --format',
     ],
   ])('%s', async (_, sheets, flags, message, hint) => {
     const err = `plants: ${message}\n  ${hint}\n`

@@ -1,0 +1,37 @@
+import { expect, test } from 'vitest'
+import { tableOf } from '../../../src/output/text-table.js'
+
+/** The rows of a table on a terminal, with a second column that shows where the first one ends. */
+function rowsOf(names: string[], columns: number): string[] {
+  const style = { faint: String }
+  const table = tableOf(['NAME', 'TAG'], (name: string) => [name, '|'], style, {
+    isTerminal: true,
+    columns,
+  })
+  return table(names).split('\n').slice(1, -1)
+}
+
+test('columns are as wide as a terminal shows their texts', () => {
+  const names = [
+    'Rose',
+    'Färn',
+    'Ёлка',
+    'e\u0301e\u0301e\u0301e\u0301',
+    '花園',
+    '한국',
+    '🌱🍀',
+    '👩‍🌾❤️',
+  ]
+  expect(rowsOf(names, 80)).toEqual(names.map((name) => `${name}  |`))
+})
+
+test.each([
+  ['Boston fern', 'Bosto…'],
+  ['Папоротник', 'Папор…'],
+  ['花園の木バラ', '花園… '],
+  ['𠀀𠀁𠀂𠀃', '𠀀…   '],
+  ['🌱🌻🍀🌲', '🌱🌻… '],
+  ['👩‍🌾👩‍🌾👩‍🌾👩‍🌾', '👩‍🌾👩‍🌾… '],
+])('%s is truncated where its column ends, and in no character', (name, shown) => {
+  expect(rowsOf([name], 11)).toEqual([`${shown}  |`])
+})
