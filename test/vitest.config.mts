@@ -10,6 +10,8 @@ const setupFiles = './helpers/setup.ts'
 // Where .ci/run collects what passed, failed and was skipped, of each project and runtime.
 const reports = process.env['PLANTS_TEST_REPORTS']
 
+delete process.env['PLANTS_STORE'] // workers inherit it
+
 export default defineConfig({
   cacheDir: '../node_modules/.vite',
   test: {
@@ -27,7 +29,6 @@ export default defineConfig({
     }),
     // What a developer's own shell says about stores and colours must not reach a test.
     env: {
-      PLANTS_STORE: '',
       PLANTS_DATA_DIR: '/nonexistent',
       NO_COLOR: '',
       NODE_EXTRA_CA_CERTS: '',

@@ -7,19 +7,20 @@ import { parseToken } from './token.js'
 export interface CredentialContext {
   /** The saved name of the store, if it was named by it. */
   storeName: string | undefined
-  /** PLANTS_TOKEN and PGPASSWORD are for the store of this run only */
-  isOfRun: boolean
   tokenCommand: string | undefined
-  /** Of a token command, in milliseconds. */
-  timeout: number
-  warn(text: string): Promise<void>
-  file: { path: string | undefined; saved: SavedTokens }
+  /** Of the token command. */
+  timeoutMs: number
+  file: { path: string; saved: SavedTokens }
 }
 
-type SavedTokens = { tokens?: Record<string, { token: string; savedAt: string }> }
+interface SavedTokens {
+  tokens?: Record<string, SavedToken>
+}
 
-export function savedToken({ tokens = {} }: SavedTokens, address: string) {
-  return Object.hasOwn(tokens, address) ? tokens[address] : undefined
+/** `savedAt` is in ISO 8601. */
+interface SavedToken {
+  token: string
+  savedAt: string
 }
 
 export interface Credential {
@@ -30,49 +31,50 @@ export interface Credential {
   savedAt?: string | undefined
 }
 
-/** Takes PLANTS_TOKEN for the store of this run, else its token command, else the token saved for its exact address. */
+/** Takes PLANTS_TOKEN, else what the token command of the store prints, else the token saved for its exact address. */
 export async function findToken(
-  store: HttpAddress,
-  context: CredentialContext,
+  { name }: HttpAddress,
+  { storeName = name, tokenCommand: command, timeoutMs, file }: CredentialContext,
   io: Io,
 ): Promise<Credential | undefined> {
-  const found = locateToken(store, context, io)
-  if (found?.command === undefined) return found
-  const { runTokenCommand } = await import('./token-command.js')
-  const { storeName = store.name, timeout } = context
-  const token = await runTokenCommand(
-    { command: found.command, address: store.name, storeName, timeout },
-    io,
-  )
-  io.secrets.add(token)
-  return { token, source: 'command', place: found.place }
-}
-
-/** Finds the token, or the command that prints it, without running it. */
-export function locateToken(
-  { name }: HttpAddress,
-  { isOfRun, tokenCommand, storeName, file }: CredentialContext,
-  io: Io,
-):
-  | (Credential & { command?: undefined })
-  | { source: 'command'; place: string; command: string }
-  | undefined {
-  const given = isOfRun ? tokenVariable(io) : undefined
-  if (given !== undefined) {
-    io.secrets.add(given)
-    return { token: parseToken(given, 'PLANTS_TOKEN'), source: 'variable', place: 'PLANTS_TOKEN' }
+  const variable = tokenVariable(io)
+  if (variable !== undefined) return { token: variable, source: 'variable', place: 'PLANTS_TOKEN' }
+  if (command !== undefined) {
+    const { runTokenCommand } = await import('./token-command.js')
+    const token = await runTokenCommand({ command, address: name, storeName, timeoutMs }, io)
+    io.secrets.add(token)
+    return { token, source: 'command', place: `the token command of ${storeName}` }
   }
-  if (tokenCommand !== undefined)
-    return { command: tokenCommand, source: 'command', place: `the token command of ${storeName}` }
   const saved = savedToken(file.saved, name)
   if (!saved) return undefined
   const token = parseToken(saved.token, 'The saved token')
-  io.secrets.add(token)
-  return { token, source: 'file', place: file.path ?? '', savedAt: saved.savedAt }
+  return { token, source: 'file', place: file.path, savedAt: saved.savedAt }
 }
 
-export function tokenVariable({ env }: Io): string | undefined {
-  return env['PLANTS_TOKEN']?.trim() || undefined
+/** Whether there is a token, or a command that prints one, which is not run. */
+export function hasToken(
+  { name }: HttpAddress,
+  { tokenCommand, file }: CredentialContext,
+  io: Io,
+): boolean {
+  const isGiven = tokenVariable(io) !== undefined || tokenCommand !== undefined
+  return isGiven || savedToken(file.saved, name) !== undefined
+}
+
+/** @throws {PlantsError} `usage` for what is no token; empty, it would be replaced by another token */
+function tokenVariable({ env, secrets }: Io): string | undefined {
+  const given = env['PLANTS_TOKEN']?.trim()
+  if (given === undefined) return undefined
+  secrets.add(given)
+  return parseToken(given, 'PLANTS_TOKEN')
+}
+
+export function isTokenVariableSet({ env }: Io): boolean {
+  return env['PLANTS_TOKEN'] !== undefined
+}
+
+export function savedToken({ tokens = {} }: SavedTokens, address: string): SavedToken | undefined {
+  return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 
 export function noToken({ name }: HttpAddress, storeFlag: string): PlantsError {
@@ -89,10 +91,9 @@ export function assertNotExposed(
   if (allowHttp || !isOpenToAll(address)) return
   const always =
     storeName === undefined ? '' : `, or for good: plants stores set ${storeName} --allow-http`
-  const hint = `Use https://, or on a network that only you use, add --allow-http${always}`
   throw usageError(
     `The token is not sent to ${address.name}: without TLS others could read it`,
-    hint,
+    `Use https://, or on a network that only you use, add --allow-http${always}`,
   )
 }
 

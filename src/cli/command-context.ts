@@ -76,24 +76,13 @@ export class SettingsContext {
     this.options = options
   }
 
-  /**
-   * @param details.ignoresInvalid for a command that reports or corrects invalid settings
-   * @throws {PlantsError} `usage` for an invalid setting, and an invalid settings file
-   */
+  /** @throws {PlantsError} `usage` for an invalid setting, `input` for an invalid settings file */
   static async read(
     options: GlobalOptions,
     io: Io,
-    {
-      formats,
-      ignoresInvalid = false,
-    }: { formats?: ContextParts['formats']; ignoresInvalid?: boolean } = {},
+    formats?: ContextParts['formats'],
   ): Promise<SettingsContext> {
-    const settings = new EffectiveSettings({
-      options,
-      io,
-      file: await readSettings(io),
-      ignoresInvalid,
-    })
+    const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
     const context = new SettingsContext({ settings, options, io, formats })
     await context.#reportSettings()
     return context
@@ -185,14 +174,14 @@ export class SettingsContext {
 
   async #reportSettings(): Promise<void> {
     const { settings, reporter } = this
-    const { path = 'not read: this user has no home directory', warning } = settings.file
+    const { path, warning, saved } = settings.file
     if (warning) await reporter.warn(`${warning.what}. Fix it with: ${warning.command}`)
     if (!reporter.isVerbose) return
     const lines: string[] = []
     for (const name of settingNames) {
       const { value, place } = settings.source(name)
       const shown =
-        name === 'store' && value !== undefined ? await shownStore(value, this.io) : value
+        name === 'store' && value !== undefined ? await shownStore(value, this.io, saved) : value
       lines.push(`* ${name} ${shown ?? defaultOf(name)} (${place})`)
     }
     reporter.log(`* settings ${path}`, ...lines)
@@ -226,7 +215,7 @@ export class CommandContext extends SettingsContext {
     io: Io,
     formats?: readonly OutputFormat[],
   ): Promise<CommandContext> {
-    const { settings } = await SettingsContext.read(options, io, { formats })
+    const { settings } = await SettingsContext.read(options, io, formats)
     return new CommandContext({ settings, options, io, formats }, await settings.address())
   }
 

@@ -1,6 +1,6 @@
 import { choiceIn, duration, invalidValue, parseCount } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
-import { fieldNames, idFromText, idRuleFor } from '../plant/plant.js'
+import { fieldNames, idFromText, idRule } from '../plant/plant.js'
 import { must, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { shellWord } from '../platform/shell.js'
@@ -100,7 +100,7 @@ export function parseRights(flag: string, text: string): readonly Right[] {
 export function parseId(name: string, text: string): bigint {
   const id = idFromText(text)
   if (id !== undefined) return id
-  const failure = invalidValue(name, idRuleFor(text), text, '1')
+  const failure = invalidValue(name, idRule, text, '1')
   const ids = text.length > 100 ? [] : text.split(',')
   if (ids.length > 1 && ids.every((each) => idFromText(each) !== undefined))
     throw usageError(failure.message, `Separate ids by spaces: ${ids.join(' ')}`)

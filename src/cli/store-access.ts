@@ -4,7 +4,7 @@ import {
   type Credential,
   type CredentialContext,
   findToken,
-  locateToken,
+  hasToken,
   noToken,
 } from '../auth/credentials.js'
 import { exposureOf, findPassword, readLoginCertificates } from '../auth/database-login.js'
@@ -30,14 +30,9 @@ interface AccessContext {
   storeFlag: string
 }
 
-export function credentialContext({
-  settings,
-  timeout,
-  reporter,
-}: AccessContext): CredentialContext {
-  const { storeName, isOfRun, file } = settings
-  const warn = (text: string) => reporter.warn(text)
-  return { storeName, isOfRun, timeout, warn, file, tokenCommand: settings.value('token-command') }
+export function credentialContext({ settings, timeout }: AccessContext): CredentialContext {
+  const { storeName, file } = settings
+  return { storeName, timeoutMs: timeout, file, tokenCommand: settings.value('token-command') }
 }
 
 /** Throws `usage` when others could read the token in transit. */
@@ -97,7 +92,7 @@ export async function accessTo(
 /** Throws what `accessTo` does, without running a token command. */
 export async function assertAccess(address: HttpAddress, context: AccessContext): Promise<void> {
   const { settings, storeFlag, io } = context
-  if (!locateToken(address, credentialContext(context), io)) throw noToken(address, storeFlag)
+  if (!hasToken(address, credentialContext(context), io)) throw noToken(address, storeFlag)
   assertSafe(address, settings)
   await authoritiesOf(settings, io)
 }
@@ -122,13 +117,13 @@ function certificatesOf(
 /** Throws `usage` for certificates that cannot be used. */
 export async function loginTo(address: PostgresAddress, context: AccessContext): Promise<Login> {
   const { settings, reporter, io } = context
-  const found = await findPassword(address, credentialContext(context), io)
+  const found = findPassword(address, io, (line) => reporter.log(line))
   reporter.log(`* password from ${found?.place ?? 'no source'}`)
   const elsewhere = `The password is from ${found?.place}: set another one there`
   return {
     password: (host) => found?.of(host),
     passwordHint: found ? elsewhere : `Set PGPASSWORD, or write the password to ${passwordFile}`,
-    ...(await readLoginCertificates(address, certificatesOf(settings, io), io)),
+    ...(await readLoginCertificates(address, certificatesOf(settings, io))),
   }
 }
 

@@ -11,7 +11,7 @@ export function wholeNumber(what: string, min: number, max: number, example: str
 
 export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
 
-/** Parses texts such as `30s`, `90d` or `1.5` (seconds) to milliseconds. */
+/** Parses texts such as `30s`, `90d` or `1.5` (seconds) to milliseconds, from `min` to `max`. */
 export function duration(
   rule: string,
   min: number,
@@ -20,13 +20,14 @@ export function duration(
   defaultUnit = 's',
 ) {
   return (flag: string, text: string): number => {
-    const [, amount = '', unit = defaultUnit] =
-      /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)?$/.exec(text) ?? []
+    const { amount = '', unit = defaultUnit } = amountAndUnit.exec(text)?.groups ?? {}
     const milliseconds = Math.round(parseFloat(amount) * (units[unit] ?? Number.NaN))
     if (milliseconds >= min && milliseconds <= max) return milliseconds
     throw invalidValue(flag, rule, text, example)
   }
 }
+
+const amountAndUnit = /^(?<amount>\d{1,9}(?:\.\d{1,3})?)(?<unit>ms|s|m|h|d)?$/
 
 const units: Readonly<Record<string, number>> = {
   ms: 1,
@@ -36,7 +37,15 @@ const units: Readonly<Record<string, number>> = {
   d: 86_400_000,
 }
 
-export const parseDuration = duration('a duration such as 30s, 500ms or 2m', 0, Infinity, '30s')
+/** A timer cannot wait for longer than 24.8 days. */
+const longestTimeoutMs = 24 * 86_400_000
+
+export const parseTimeout = duration(
+  'a duration such as 500ms, 30s or 2m, up to 24d',
+  0,
+  longestTimeoutMs,
+  '30s',
+)
 
 export const outputFormats = ['text', 'json', 'ndjson', 'csv', 'tsv'] as const
 export type OutputFormat = (typeof outputFormats)[number]
@@ -49,13 +58,7 @@ export function parseOutput(
   text: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  const isFile = text === 'xlsx' || /[./]/.test(text)
-  return parseChoice(
-    flag,
-    text,
-    formats,
-    isFile ? 'For a file: plants export FILE' : 'See: plants help options',
-  )
+  return parseChoice(flag, text, formats, 'See: plants help options')
 }
 
 export function isJson(format: string | undefined): boolean {
@@ -78,11 +81,9 @@ export function parseText(flag: string, text: string): string {
 /** Returns "" or "/v1", without a trailing slash. */
 export function parseBasePath(flag: string, text = ''): string {
   const path = text.replace(/\/+$/, '')
-  const rule =
-    'a path that begins with "/" and has only letters, digits, ".", "_", "~" and "-" between its slashes'
-  if (!/^(\/[\w.~-]+)*$/.test(path) || /\/\.{1,2}(\/|$)/.test(path))
-    throw invalidValue(flag, rule, text, '/v1')
-  return path
+  const isDot = /\/\.{1,2}(?:\/|$)/.test(path) // which clients take out of an address
+  if (/^(?:\/[\w.~-]+)*$/.test(path) && !isDot) return path
+  throw invalidValue(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
 }
 
 export function parseChoice<W extends string>(
@@ -93,9 +94,7 @@ export function parseChoice<W extends string>(
 ): W {
   const word = choiceIn(words, text)
   if (word !== undefined) return word
-  const isLines = /^(jsonl|ldjson)$/i.test(text) && choiceIn(words, 'ndjson') !== undefined
-  const message = invalidValue(flag, `one of ${words.join(', ')}`, text).message
-  throw usageError(message, isLines ? 'Did you mean ndjson?' : hint)
+  throw usageError(invalidValue(flag, `one of ${words.join(', ')}`, text).message, hint)
 }
 
 /** In any letter case. */

@@ -1,3 +1,10 @@
+/*
+ * JSON with ids as int64. `JSON.parse` rounds a number above 2^53 and `1.0000000000000000001`, and only from Node 21 on it
+ * gives a reviver the digits of a number. So each text is parsed by `JSON.parse`; only where a number in it may have been
+ * rounded, the digits of the id are read from the text: after its key, where that stands there once, otherwise from a
+ * second parse, of the text with its numbers in quotes. Libraries that keep numbers as texts parse every value by
+ * JavaScript, and an import parses every line. Plants are written by hand, because `JSON.stringify` refuses a bigint.
+ */
 import { reasonOf } from '../platform/errors.js'
 
 /**
@@ -34,22 +41,20 @@ function exact(number: number, digits: string | undefined): bigint | NumberText 
 /** Matches in every number that may be inexact: a fraction, an exponent, or 16 digits. Also within strings. */
 const inexact = /\d(?:[.eE]|\d{15})/
 
-/** The number of a member that an object has. */
+/** The number of a member that the object has. */
 function digitsOf(json: string, key: string): string {
   const name = key === 'id' ? '"id"' : JSON.stringify(key) // a call for each line would take a quarter of the time
   const at = json.indexOf(name)
-  // Without escapes other than `\"`, a key is written in one way only: a name in quotes that occurs once is the key.
-  const hasEscape = json.includes('\\') && /\\[^"]/.test(json)
-  const isClear = at !== -1 && json.indexOf(name, at + 1) === -1 && !hasEscape
-  colon.lastIndex = at + name.length
-  if (!isClear || !colon.test(json)) return JSON.parse(withQuotedNumbers(json))[key]
-  number.lastIndex = colon.lastIndex
-  number.test(json)
-  return json.slice(colon.lastIndex, number.lastIndex)
+  // Without escapes, a key is written in one way only: a name in quotes that occurs once is the key.
+  if (!json.includes('\\') && json.indexOf(name, at + 1) === -1) {
+    numberOfMember.lastIndex = at + name.length
+    const digits = numberOfMember.exec(json)?.groups?.['digits']
+    if (digits !== undefined) return digits
+  }
+  return JSON.parse(withQuotedNumbers(json))[key]
 }
 
-const colon = /\s*:\s*/y
-const number = /[\d.eE+-]+/y
+const numberOfMember = /\s*:\s*(?<digits>[\d.eE+-]+)/y
 
 /** @param json valid, so that what begins with a digit outside of strings is a number */
 function withQuotedNumbers(json: string): string {
@@ -101,7 +106,33 @@ export function toJson(fields: object): string {
   return plantJson(fields, quoted) ?? escapeUnsafe(toWireJson(fields))
 }
 
-/** Few texts need an escape, and to search for one takes two thirds of the time of `JSON.stringify`. */
+/** Only with the escapes that JSON requires. */
+export function toWireJson(fields: object): string {
+  const plant = plantJson(fields, JSON.stringify)
+  if (plant !== undefined) return plant
+  const members = Object.entries(fields)
+    .filter(([, value]) => value !== undefined)
+    .map(([key, value]) => {
+      const json = typeof value === 'bigint' ? String(value) : JSON.stringify(value)
+      return `${JSON.stringify(key)}:${json}`
+    })
+  return `{${members.join()}}`
+}
+
+/** Undefined for other objects. Plants, which are many, take half their time. */
+function plantJson(fields: object, quote: (text: string) => string): string | undefined {
+  const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown } // each is checked
+  if (typeof id !== 'bigint' || typeof name !== 'string') return undefined
+  const { length } = Object.keys(fields)
+  const start = `{"id":${id},"name":${quote(name)}`
+  if (tag === undefined) return length === 2 ? `${start}}` : undefined
+  return length === 3 && typeof tag === 'string' ? `${start},"tag":${quote(tag)}}` : undefined
+}
+
+/**
+ * Few texts need an escape. To search each for one, in place of `JSON.stringify` and a search of what that has written,
+ * saves 0.4 to 0.7 µs of the 1.7 µs that an export takes for a plant.
+ */
 function quoted(text: string): string {
   return special.test(text) ? escapeUnsafe(JSON.stringify(text)) : `"${text}"`
 }
@@ -113,38 +144,14 @@ function escapeUnsafe(json: string): string {
   )
 }
 
-/** RFC 8259, section 11, with any parameters */
-export function isJsonType(contentType: string): boolean {
-  return /^application\/json[\t ]*(?:;|$)/i.test(contentType)
-}
-
-/** Only with the escapes that JSON requires. */
-export function toWireJson(fields: object): string {
-  const plant = plantJson(fields, JSON.stringify)
-  if (plant !== undefined) return plant
-  if (!Object.values(fields).some((value) => typeof value === 'bigint'))
-    return JSON.stringify(fields)
-  let members = ''
-  for (const [key, value] of Object.entries(fields)) {
-    if (value === undefined) continue
-    members += `${members && ','}${JSON.stringify(key)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`
-  }
-  return `{${members}}`
-}
-
-/** Undefined for other objects. Plants, which are many, take half their time. */
-function plantJson(fields: object, quote: (text: string) => string): string | undefined {
-  const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown } // of which each is checked
-  if (typeof id !== 'bigint' || typeof name !== 'string') return undefined
-  const length = Object.keys(fields).length
-  if (tag === undefined) return length === 2 ? `{"id":${id},"name":${quote(name)}}` : undefined
-  const isPlant = length === 3 && typeof tag === 'string'
-  return isPlant ? `{"id":${id},"name":${quote(name)},"tag":${quote(tag)}}` : undefined
-}
-
 /** Line separators, DEL, C1 and direction marks, which `JSON.stringify` does not escape. */
 const unsafe = /[\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 /** These, what JSON escapes, and lone surrogates. */
 const special =
   /["\\\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u
+
+/** RFC 8259, section 11, with any parameters */
+export function isJsonType(contentType: string): boolean {
+  return /^application\/json[\t ]*(?:;|$)/i.test(contentType)
+}

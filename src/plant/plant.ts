@@ -1,4 +1,4 @@
-import { isObject, NumberText, parseInt64 } from './exact-json.js'
+import { isObject, parseInt64 } from './exact-json.js'
 
 export const fieldNames = ['id', 'name', 'tag'] as const
 export type FieldName = (typeof fieldNames)[number]
@@ -27,68 +27,40 @@ export interface PlantPatch {
   tag?: string | null
 }
 
-export const idRule = 'an integer from -9223372036854775808 to 9223372036854775807'
+export const smallestId = -(2n ** 63n)
+export const largestId = 2n ** 63n - 1n
 
-/** Names the range only for an id outside it. */
-export function idRuleFor(value: unknown): string {
-  if (typeof value === 'string') {
-    if (idFromText(value) !== undefined) return 'an integer, not a string'
-    if (/^[+-]?\d+(?:[.,]\d+)?e[+-]?\d+$/i.test(value)) return 'an integer without an exponent'
-    if (parseInt64(value) !== undefined) return inDigits
-  }
-  const text = value instanceof NumberText ? value.text : value
-  if ((typeof text !== 'string' && typeof text !== 'bigint') || text === '') return 'an integer'
-  return idRules.find(([pattern]) => pattern.test(String(text)))?.[1] ?? inDigits
-}
-
-const inDigits = 'an integer, in digits only'
+export const idRule = `an integer from ${smallestId} to ${largestId}`
+export const textRule = 'a string of Unicode text without U+0000'
 
 /** The id in an option, an argument or a line: decimal digits, which an article code such as 1E3 is not. */
 export function idFromText(text: string): bigint | undefined {
   return /^-?\d+$/.test(text) ? parseInt64(text) : undefined
 }
 
-export const smallestId = -(2n ** 63n)
-export const largestId = 2n ** 63n - 1n
+/** A record of an import may have null as its tag. A patch is a record that may lack its name. */
+export type PlantForm = 'newPlant' | 'record' | 'patch'
 
-const idRules: readonly [RegExp, string][] = [
-  [/^(?=.*\s)[\s\d.eE+-]+$/s, 'an integer without spaces'],
-  [/^[+-]?0\d+$/, 'an integer without leading zeros'],
-  [/^-?\d+(?:(?:\.\d+)?[eE]\+?\d+)?$/, idRule],
-  [/^-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?$/, 'an integer'],
-]
-
-/*
- * These accept the same values as the schemas in plant-schema.ts, without zod, which would be the longest step of a POST.
- * A property test compares the two. They return undefined for an invalid value, of which `problemsOf` has the reasons.
- * V8 keeps literals with all their fields in one piece.
+/**
+ * Accepts the same values as the schemas in plant-schema.ts, without zod, which would be the longest step of a POST. A
+ * property test compares the two. V8 keeps objects small that are literals with all their fields.
+ *
+ * @returns undefined for an invalid value, of which `problemsOf` has the reasons
  */
-
-export function parsePlant(value: unknown): NewPlant | undefined {
+export function parsePlant(value: unknown): NewPlant | undefined
+export function parsePlant(value: unknown, form: 'record' | 'patch'): PlantPatch | undefined
+export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantPatch | undefined {
   if (!isObject(value)) return undefined
   const { id, name, tag } = value
-  if (!isId(id) || !isText(name)) return undefined
-  if (tag === undefined) return { id, name }
-  return isText(tag) ? { id, name, tag } : undefined
-}
-
-/** A record of an import: a NewPlant whose tag may be null. */
-export function parseRecord(value: unknown): PlantPatch | undefined {
-  if (!isObject(value)) return undefined
-  const { id, name, tag } = value
-  if (!isId(id) || !isText(name)) return undefined
-  if (tag === undefined) return { id, name }
-  return isText(tag) || tag === null ? { id, name, tag } : undefined
-}
-
-/** A record that may also lack its name. */
-export function parsePatch(value: unknown): PlantPatch | undefined {
-  if (!isObject(value)) return undefined
-  if (Object.hasOwn(value, 'name')) return parseRecord(value)
-  const { id, tag } = value
   if (!isId(id)) return undefined
-  if (tag === undefined) return { id }
-  return isText(tag) || tag === null ? { id, tag } : undefined
+  const isTag = isText(tag) || (tag === null && form !== 'newPlant')
+  if (form === 'patch' && !Object.hasOwn(value, 'name')) {
+    if (tag === undefined) return { id }
+    return isTag ? { id, tag } : undefined
+  }
+  if (!isText(name)) return undefined
+  if (tag === undefined) return { id, name }
+  return isTag ? { id, name, tag } : undefined
 }
 
 function isId(value: unknown): value is bigint {

@@ -7,7 +7,6 @@ import {
   isIdempotencyKey,
   type NewPlant,
   type PlantPatch,
-  parsePatch,
   parsePlant,
 } from '../plant/plant.js'
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
@@ -83,7 +82,7 @@ export function plantInBody(bytes: Buffer): NewPlant {
 export function patchInBody(bytes: Buffer, id: bigint): PlantPatch {
   const body = parseBody(bytes)
   const value = isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
-  const patch = parsePatch(value)
+  const patch = parsePlant(value, 'patch')
   if (!patch) throw new HttpError(422, invalidPlant(problemsOf(value, 'patch')))
   if (patch.id !== id)
     throw new HttpError(

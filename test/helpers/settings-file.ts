@@ -6,9 +6,8 @@ export function modeOf(path: string): string {
   return (statSync(path).mode & 0o7777).toString(8)
 }
 
-/** What stderr says when the settings of a user could not be changed. */
+/** What stderr says when the settings of a user could not be written. */
 export function unwritable(user: World, why: string): string {
-  const hint =
-    'Choose another directory with PLANTS_CONFIG_DIR, or use options and variables instead'
-  return `plants: The settings in ${user.file} could not be changed: ${why}\n  ${hint}\n`
+  const hint = 'Choose another directory with PLANTS_CONFIG_DIR'
+  return `plants: The settings in ${user.file} could not be written: ${why}\n  ${hint}\n`
 }

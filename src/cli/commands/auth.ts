@@ -1,4 +1,4 @@
-import { type Credential, findToken, noToken, tokenVariable } from '../../auth/credentials.js'
+import { type Credential, findToken, isTokenVariableSet, noToken } from '../../auth/credentials.js'
 import { failureOf } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change-settings.js'
 import { type EffectiveSettings, namedStores } from '../../config/resolve.js'
@@ -6,13 +6,7 @@ import { quoteIfNeeded } from '../../output/output.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import {
-  type Address,
-  type HttpAddress,
-  isLoginAddress,
-  loginAddress,
-  passwordFile,
-} from '../../stores/common/address.js'
+import { type HttpAddress, isLoginAddress, passwordFile } from '../../stores/common/address.js'
 import { schemeOfText, schemes } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -43,9 +37,7 @@ export function defineAuth(command: PlantsCommand, io: Io): void {
   command
     .command('logout')
     .aliases(['rm', 'delete', 'remove'])
-    .description(
-      'Remove the saved token of the store, or the password that an earlier version saved for a database.',
-    )
+    .description('Remove the saved token of the store.')
     .handler((options: GlobalOptions) => logout(options, io))
   command
     .command('status')
@@ -92,27 +84,24 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     const advice = kind === 'rejected' && hint !== undefined ? `. ${hint}` : ''
     await context.warn(`The token is saved, but could not be checked: ${message}${advice}`)
   }
-  if (tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set, and takes precedence')
+  if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set, and takes precedence')
   const text = `Saved the token for ${displayName(names)}${checked ? ', which accepts it' : ''}`
   await context.print({ ...names, source: 'file', savedAt, checked }, text)
 }
 
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { address, settings } = context
-  const store = address.scheme === 'postgres' ? address : serviceOf(context)
-  const names = namesOf(store, settings)
-  const { before, after } = await changeSettings(io, context.timeout, (saved) =>
+  const { settings } = context
+  const names = namesOf(serviceOf(context), settings)
+  const { isChanged: removed } = await changeSettings(io, context.timeout, (saved) =>
     saved.tokens === undefined
       ? saved
       : { ...saved, tokens: withField(saved.tokens, names.address, undefined) },
   )
-  const removed = after !== before
-  if (store.scheme === 'http' && tokenVariable(io)) await context.warn('PLANTS_TOKEN is still set')
+  if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set')
   if (settings.value('token-command') !== undefined)
     await context.warn(`${settings.storeName} still has a token command`)
-  const noun = store.scheme === 'http' ? 'token' : 'password'
-  const text = `${removed ? 'Removed the' : 'There was no saved'} ${noun} for ${displayName(names)}`
+  const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${displayName(names)}`
   await context.print({ ...names, removed }, text)
 }
 
@@ -197,14 +186,14 @@ async function readToken(
 interface Status {
   /** Its name, or its address if it has no name. */
   store: string
-  /** The address of its saved credential. */
+  /** What its token is saved under. */
   address: string
   source: Credential['source'] | 'none'
   savedAt?: string | undefined
 }
 
-function namesOf(store: Address, { storeName }: EffectiveSettings) {
-  return { store: storeName ?? loginAddress(store), address: loginAddress(store) }
+function namesOf({ name }: HttpAddress, { storeName }: EffectiveSettings) {
+  return { store: storeName ?? name, address: name }
 }
 
 function displayName({ store, address }: Pick<Status, 'store' | 'address'>): string {

@@ -21,7 +21,7 @@ import { type Address, completeAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { chosenFormat, SettingsContext } from '../command-context.js'
 
-const saved = settingsIn('user')
+const savedNames = settingsIn('user')
 
 export function defineConfig(command: PlantsCommand, io: Io): void {
   command
@@ -55,7 +55,7 @@ export function defineConfig(command: PlantsCommand, io: Io): void {
     .handler((options: GlobalOptions) => path(options, io))
 }
 
-function settingArgument(command: PlantsCommand, names: readonly SettingName[] = saved) {
+function settingArgument(command: PlantsCommand, names: readonly SettingName[] = savedNames) {
   return command
     .createArgument('<setting>', `one of ${names.join(', ')}`)
     .choices(names)
@@ -63,7 +63,7 @@ function settingArgument(command: PlantsCommand, names: readonly SettingName[] =
 }
 
 /** Throws `usage` for an unknown setting. */
-function nameOf(text: string, names: readonly SettingName[] = saved): SettingName {
+function nameOf(text: string, names: readonly SettingName[] = savedNames): SettingName {
   const found = names.find((name) => name === text)
   if (found !== undefined) return found
   const ofStore = settingNames.find((name) => name === text || text.endsWith(`.${name}`))
@@ -83,7 +83,7 @@ function nameOf(text: string, names: readonly SettingName[] = saved): SettingNam
 
 async function get(text: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text, settingNames)
-  const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
+  const context = await SettingsContext.read(options, io)
   const entry = await entryOf(name, context.settings, io)
   if (entry.value === undefined)
     throw new PlantsError('notFound', `${name} is not set`, {
@@ -102,7 +102,7 @@ export async function set(
   io: Io,
 ): Promise<void> {
   const name = nameOf(text)
-  const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
+  const context = await SettingsContext.read(options, io)
   const { changeSettings, savedValue } = await import('../../config/change-settings.js')
   const checked: { shown: string; address?: Address } = { shown: value }
   await changeSettings(io, context.timeout, async (before) => {
@@ -127,18 +127,17 @@ export async function set(
 
 async function unset(text: string, options: GlobalOptions, io: Io): Promise<void> {
   const name = nameOf(text)
-  const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
+  const context = await SettingsContext.read(options, io)
   const { changeSettings, withField } = await import('../../config/change-settings.js')
-  const { before, after } = await changeSettings(io, context.timeout, (all) =>
+  const { isChanged: removed } = await changeSettings(io, context.timeout, (all) =>
     withField(all, name, undefined),
   )
-  const removed = before !== after
   const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
   await context.print({ name, removed }, sentence)
 }
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
-  const context = await SettingsContext.read(options, io, { ignoresInvalid: true })
+  const context = await SettingsContext.read(options, io)
   const entries = await Promise.all(settingNames.map((name) => entryOf(name, context.settings, io)))
   const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
   const printer = await context.tablePrinter(titles, ({ name, value, source, meaning }: Entry) => [
@@ -164,6 +163,7 @@ type Entry = Awaited<ReturnType<typeof entryOf>>
 
 async function entryOf(name: SettingName, settings: EffectiveSettings, io: Io) {
   const { value, source } = settings.source(name)
-  const shown = name === 'store' && value !== undefined ? await shownStore(value, io) : value
+  const { saved } = settings.file
+  const shown = name === 'store' && value !== undefined ? await shownStore(value, io, saved) : value
   return { name, value: shown, source, meaning: settingOf(name).meaning }
 }

@@ -1,14 +1,12 @@
-import { existsSync } from 'node:fs'
 import { version } from '../../../package.json'
-import { EffectiveSettings, namedStores } from '../../config/resolve.js'
+import { EffectiveSettings } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
-import { readSettings, type SettingsFile, unknownIn } from '../../config/settings-file.js'
+import { readSettings } from '../../config/settings-file.js'
 import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { Progress } from '../../output/progress.js'
-import { PlantsError, systemReason } from '../../platform/errors.js'
-import { printable, redactFields } from '../../platform/escape.js'
-import { assertCreatable } from '../../platform/files.js'
+import { PlantsError } from '../../platform/errors.js'
+import { printable, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import {
   type HttpAddress,
@@ -30,13 +28,13 @@ export interface DoctorOptions extends GlobalOptions {
 export function defineDoctor(command: PlantsCommand, io: Io): void {
   command
     .description(
-      `Check the runtime, SQLite, the settings and each store, and read the contents of the store of this run, for ${readingTime / 1000} seconds or as long as --timeout says. The exit code is 1 if a check fails.`,
+      `Check the runtime, SQLite, the settings and the store, and read its contents, for ${readingTime / 1000} seconds or as long as --timeout says. The exit code is 1 if a check fails.`,
     )
     .option('--quick', 'do not read the contents: check only whether the store opens')
     .addExamples(
       'plants doctor',
-      'plants doctor --quick --output json',
-      'plants doctor --timeout 10m',
+      'plants doctor --store team --output json',
+      'plants doctor --quick',
     )
     .handler((options: DoctorOptions) => doctor(options, io))
 }
@@ -50,11 +48,17 @@ export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const failures: Finding[] = []
   for await (const finding of examine(options, io)) {
     if (finding.state === 'failed') failures.push(finding)
-    await printer.rows([redactFields(finding, io)])
+    await printer.rows([redacted(finding, io)])
   }
   await printer.end()
   const message = failures.length === 1 ? 'One check failed' : `${failures.length} checks failed`
   if (failures.length > 0) throw new PlantsError('unwell', message, { hint: 'See the hints above' })
+}
+
+/** What is printed may be sent to somebody who is asked for help. */
+function redacted({ check, state, message, hint }: Finding, io: Io): Finding {
+  const [shownCheck, shownMessage] = [redact(check, io), redact(message, io)]
+  return { check: shownCheck, state, message: shownMessage, hint: hint && redact(hint, io) }
 }
 
 interface CheckResult {
@@ -82,115 +86,50 @@ async function* examine(options: DoctorOptions, io: Io): AsyncGenerator<Finding>
     return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
   })
 
-  const file = await attempt(() => readSettings(io))
-  if (file instanceof PlantsError) return yield failed('settings', file)
-  // An invalid option is an error of the command line, and no finding.
-  new EffectiveSettings({ options, io, file, ignoresInvalid: true }).value('timeout')
-  const settings = new EffectiveSettings({ options, io, file })
   const context = await attempt(async () => {
+    const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
     for (const name of settingNames) settings.value(name)
     return new CommandContext({ settings, options, io }, await settings.address())
   })
   if (context instanceof PlantsError) return yield failed('settings', context)
-  for (const result of examineSettings(file)) yield { check: 'settings', ...result }
+  const { settings, address } = context
+  const { path, warning } = settings.file
+  if (warning === undefined) yield { check: 'settings', ...ok(path) }
+  else yield { check: 'settings', ...warned(warning.what, `Fix it with: ${warning.command}`) }
 
-  const { address } = context
   const name = settings.storeName ?? (isDefaultStore(address) ? 'local' : address.name)
-  const others = ['local', ...namedStores(file.saved).map(([other]) => other)].filter(
-    (other) => other !== name,
-  )
-  // Concurrent, because some stores may be slow to answer.
-  const own = findingOf(`store ${name}`, () => examineStore(context))
-  const findings = [own, ...others.map((other) => examineOther(other, file, options, io))]
-  for (const finding of findings) finding.catch(() => undefined) // it is reported below, in order
-  for (const finding of findings) yield await finding
-  // The last one, because long steps would delay the answers of other stores.
-  const contents =
-    options.quick || (await own).state === 'failed' ? undefined : await examineContents(context)
+  const store = await findingOf(`store ${name}`, () => examineStore(context))
+  yield store
+  const isRead = !options.quick && store.state !== 'failed'
+  const contents = isRead ? await examineContents(context) : undefined
   if (contents) yield { check: 'contents', ...contents }
 }
 
-function examineSettings(file: SettingsFile): CheckResult[] {
-  const { saved, path = 'no settings file, because there is no home directory', warning } = file
-  const unknown = unknownIn(saved)
-  const unmade =
-    file.path === undefined || existsSync(file.path) ? undefined : whyNotCreatable(file.path)
-  const results: CheckResult[] = []
-  const warn = (message: string, hint: string) => results.push({ state: 'warning', message, hint })
-  if (warning) warn(warning.what, `Fix it with: ${warning.command}`)
-  if (unknown.length > 0)
-    warn(
-      `${path} has settings that this version ignores: ${unknown.join(', ')}`,
-      'Check how they are written',
-    )
-  if (unmade !== undefined)
-    warn(
-      `${path} cannot be created: ${unmade}`,
-      'To save settings, set PLANTS_CONFIG_DIR to another directory',
-    )
-  return results.length > 0 ? results : [ok(path)]
-}
-
-/** The system's reason why this user cannot create a file. */
-function whyNotCreatable(path: string): string | undefined {
-  try {
-    assertCreatable(path)
-    return undefined
-  } catch (error) {
-    return systemReason(error)
-  }
-}
-
-function examineOther(
-  other: string,
-  file: SettingsFile,
-  options: DoctorOptions,
-  io: Io,
-): Promise<Finding> {
-  return findingOf(`store ${other}`, async () => {
-    const settings = new EffectiveSettings({ options, io, file, other })
-    const parts = { settings, options: { ...options, store: other }, io }
-    return examineStore(new CommandContext(parts, await settings.address()))
-  })
-}
-
 /** Opens it. A file that does not exist yet is not a failure. */
-async function examineStore(context: CommandContext): Promise<CheckResult> {
+function examineStore(context: CommandContext): Promise<CheckResult> {
   const { address } = context
-  try {
-    if (address.scheme === 'sqlite') return await examineFile(address, context)
-    if (address.scheme === 'postgres') return await examineDatabase(address, context)
-    return await examineService(address, context)
-  } catch (error) {
-    // PLANTS_TOKEN and PGPASSWORD are for the store of this run, so another store may have none here.
-    const isOfToken =
-      error instanceof PlantsError && (error.kind === 'unauthorized' || error.kind === 'forbidden')
-    if (context.settings.isOfRun || !isOfToken) throw error
-    return { state: 'warning', message: error.message, hint: error.hint }
-  }
+  if (address.scheme === 'sqlite') return examineFile(address, context)
+  if (address.scheme === 'postgres') return examineDatabase(address, context)
+  return examineService(address, context)
 }
 
 /** A file that cannot be written is opened to be read. */
 async function examineFile(
   address: SqliteAddress,
-  { sqliteOptions, settings }: CommandContext,
+  { sqliteOptions }: CommandContext,
 ): Promise<CheckResult> {
   const { assertWritable, inspect } = await import('../../stores/sqlite/sqlite-check.js')
   const exposures: CheckResult[] = []
   const onExposed = async (message: string, hint: string) => {
-    exposures.push({ state: 'warning', message, hint })
+    exposures.push(warned(message, hint))
   }
   const exists = await inspect(address, { ...sqliteOptions, onExposed })
   const exposure = exposures.at(-1)
   if (exposure) return exposure
   const closed = await attempt(async () => assertWritable(address))
-  // A store that this user can only read may be meant so, and one that this run does not use may never be created.
+  // A store that this user can only read may be meant so.
   if (closed)
-    return {
-      state: exists || !settings.isOfRun ? 'warning' : 'failed',
-      message: closed.message,
-      hint: closed.hint,
-    }
+    return { state: exists ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
   return ok(exists ? address.name : `${address.name} (not created yet)`)
 }
 
@@ -203,21 +142,12 @@ async function examineDatabase(
   const rights = await store.rights().finally(() => store.close())
   if (rights.includes('create')) return ok(address.name)
   const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
-  return { state: 'warning', message: `${address.name}: there is no right to create plants`, hint }
+  return warned(`${address.name}: there is no right to create plants`, hint)
 }
 
 async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {
-  const { settings, storeFlag, timeout, io } = context
-  const { isOfRun } = settings
-  if (!isOfRun && settings.value('token-command') !== undefined) {
-    const how = `Check it with: plants doctor${storeFlag}`
-    return ok(`${address.name}: not checked, because its token command may prompt. ${how}`)
-  }
-  const access = await attempt(() => accessTo(address, context))
-  if (access instanceof PlantsError) {
-    const { message, hint } = access
-    return { state: isOfRun ? 'failed' : 'warning', message, hint }
-  }
+  const { timeout, io } = context
+  const access = await accessTo(address, context)
   const { verifyToken } = await import('../../stores/http/check-token.js')
   const result = await verifyToken(address, { access, timeout, runtime: io })
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
@@ -246,7 +176,7 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
   const report = await attempt(read).finally(() => progress.clear())
   if (report instanceof PlantsError) return failed('contents', report)
   if (report?.hint === undefined) return report && ok(report.message)
-  return { state: 'warning', message: report.message, hint: 'Allow more time with --timeout 10m' }
+  return warned(report.message, 'Allow more time with --timeout 10m')
 }
 
 async function findingOf(check: string, action: () => Promise<CheckResult>): Promise<Finding> {
@@ -265,6 +195,10 @@ async function attempt<T>(action: () => Promise<T>): Promise<T | PlantsError> {
 
 function ok(message: string): CheckResult {
   return { state: 'ok', message }
+}
+
+function warned(message: string, hint: string): CheckResult {
+  return { state: 'warning', message, hint }
 }
 
 function failed(check: string, { message, hint }: PlantsError): Finding {

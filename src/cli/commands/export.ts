@@ -2,14 +2,8 @@ import { outputFormats, parseOutput, parseText } from '../../config/option-value
 import { quoteIfNeeded } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { Progress, withProgress } from '../../output/progress.js'
-import type { Reporter } from '../../output/reporter.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
-import {
-  countEmptyTexts,
-  type FileFormat,
-  type FormatName,
-  formatNames,
-} from '../../plant/records.js'
+import { type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { OutFile } from '../../transfer/export/out-file.js'
@@ -60,22 +54,12 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
     )
     const { limit, after, tag, search, sort, desc } = options
     const query = { limit, after, tag, search, sort, desc }
-    const read = withProgress(store?.read(query) ?? noPages(), progress)
-    const format = target?.format ?? outputOf(context)
-    const isTable = format === 'csv' || format === 'tsv' || format === 'xlsx'
-    const pages = isTable
-      ? countEmptyTexts(read, (plants) => warnOfEmptyTexts(plants, reporter))
-      : read
+    const pages = withProgress(store?.read(query) ?? noPages(), progress)
     if (target) await save(pages, target, context)
     else await new Printer<StoredPlant>(io, outputOf(context)).all(pages)
   } finally {
     await store?.close()
   }
-}
-
-function warnOfEmptyTexts(plants: number, reporter: Reporter): Promise<void> {
-  const what = `${plantCount(plants)} ${plants === 1 ? 'has' : 'have'} an empty text, which a table does not keep`
-  return reporter.warn(`${what}. To keep it: --output ndjson`, 'warning')
 }
 
 async function* noPages(): AsyncGenerator<StoredPlant[]> {}

@@ -14,12 +14,7 @@ import type { Reporter } from '../../output/reporter.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { shellWord } from '../../platform/shell.js'
-import {
-  type Address,
-  completeAddress,
-  isDefaultStore,
-  loginAddress,
-} from '../../stores/common/address.js'
+import { type Address, completeAddress, isDefaultStore } from '../../stores/common/address.js'
 import { sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, SettingsContext } from '../command-context.js'
@@ -227,7 +222,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const { settings } = context
   const { value } = settings.source('store')
-  const used = value === undefined ? undefined : await shownStore(value, io)
+  const used = value === undefined ? undefined : await shownStore(value, io, settings.file.saved)
   const saved = namedStores(settings.file.saved).toSorted(([a], [b]) => (a < b ? -1 : 1))
   const local = { name: 'local', address: (await resolveAddress('local', '', io)).name }
   const isNamed = used === undefined || used === 'local' || isStoreName(used)
@@ -257,11 +252,9 @@ async function remove(name: string, options: GlobalOptions, io: Io): Promise<voi
       'To use another: plants stores use NAME',
     )
   const { before, after } = await changeSettings(io, context.timeout, async (saved) => {
-    const address = await loginAddressOf(knownStore(name, saved), io)
+    const address = await resolvedName(knownStore(name, saved), io)
     const stores = withField(saved.stores ?? {}, name, undefined)
-    const others = await Promise.all(
-      Object.values(stores).map((store) => loginAddressOf(store, io)),
-    )
+    const others = await Promise.all(Object.values(stores).map((store) => resolvedName(store, io)))
     const tokens =
       saved.tokens && !others.includes(address)
         ? withField(saved.tokens, address, undefined)
@@ -270,11 +263,11 @@ async function remove(name: string, options: GlobalOptions, io: Io): Promise<voi
     return saved.store === name ? withField(kept, 'store', undefined) : kept
   })
   const removed = knownStore(name, before)
-  const address = await loginAddressOf(removed, io)
-  const shown = await shownStore(removed.address, io, { isResolved: true })
+  const address = await resolvedName(removed, io)
+  const shown = await shownStore(removed.address, io)
   const tokenRemoved =
     savedToken(before, address) !== undefined && savedToken(after, address) === undefined
-  const secret = tokenRemoved ? ' and its credential' : ''
+  const secret = tokenRemoved ? ' and its token' : ''
   const rest = before.store === name ? '. The default store is now local' : ''
   const text = `Removed the store ${quoteIfNeeded(name)}${secret}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
   await context.print({ name, address: shown, removed: true, tokenRemoved }, text)
@@ -286,9 +279,9 @@ async function fieldsOf(name: string, store: SavedStore, io: Io) {
 }
 
 /** Returns an invalid address unchanged. */
-async function loginAddressOf({ address }: SavedStore, io: Io): Promise<string> {
+async function resolvedName({ address }: SavedStore, io: Io): Promise<string> {
   try {
-    return loginAddress(await resolveAddress(address, '', io))
+    return (await resolveAddress(address, '', io)).name
   } catch (error) {
     if (!(error instanceof PlantsError)) throw error
     return address

@@ -1,6 +1,6 @@
 import { outputFormats } from '../../config/option-values.js'
 import { describeChange, describePlant, type Style } from '../../output/output.js'
-import { invalidPlant, type PlantPatch, parsePatch, type StoredPlant } from '../../plant/plant.js'
+import { invalidPlant, type PlantPatch, parsePlant, type StoredPlant } from '../../plant/plant.js'
 import { must, PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { changedBy, type Outcome } from '../../stores/common/change.js'
@@ -95,7 +95,7 @@ async function patchIn({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, '
     ...(tag !== undefined && { tag: tag === false ? null : tag }),
   }
   const value = { id: 0n, ...patch }
-  if (parsePatch(value)) return patch
+  if (parsePlant(value, 'patch')) return patch
   const { problemsOf } = await import('../../plant/plant-schema.js')
   throw new PlantsError('invalid', invalidPlant(problemsOf(value, 'patch')), {
     hint: 'Correct the options',

@@ -1,4 +1,10 @@
-import { equalFields, type NewPlant, type PlantPatch, type StoredPlant } from '../../plant/plant.js'
+import {
+  equalFields,
+  type NewPlant,
+  type PlantPatch,
+  type StoredPlant,
+  textRule,
+} from '../../plant/plant.js'
 import { type ErrorKind, errorValue, must, PlantsError } from '../../platform/errors.js'
 
 /**
@@ -132,7 +138,7 @@ export function otherNameOutcome(
 
 export function missingOutcome({ patch, ifMissing }: Extract<Change, { type: 'update' }>): Outcome {
   if (ifMissing !== 'create') return rejected(notFound(patch.id))
-  const why = 'Invalid plant: name must be a string, but is missing'
+  const why = `Invalid plant: name must be ${textRule}, but is missing`
   return rejected(problem('invalid', `${why}, and no plant has id ${patch.id}`))
 }
 

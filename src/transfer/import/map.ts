@@ -4,8 +4,7 @@ import {
   invalidPlant,
   type NewPlant,
   type PlantPatch,
-  parsePatch,
-  parseRecord,
+  parsePlant,
 } from '../../plant/plant.js'
 import { problemsOf } from '../../plant/plant-schema.js'
 import { must } from '../../platform/errors.js'
@@ -91,12 +90,9 @@ export class Mapper {
     const isNumbered = lacksId && !isMatched && this.nextId !== undefined
     if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? this.nextId
     const isPartial = this.#ifExists === 'update' && !isNumbered
-    const patch = isPartial ? parsePatch(record) : parseRecord(record)
-    if (!patch)
-      return problem(
-        'invalid',
-        invalidPlant(this.#reasonsOf(record, isPartial ? 'patch' : 'record', cells)),
-      )
+    const form = isPartial ? 'patch' : 'record'
+    const patch = parsePlant(record, form)
+    if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
     // A service may have created a plant with the next number for the same import, before that was killed.
     if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
     if (!lacksId && this.#firstId !== undefined && patch.id >= this.#firstId) {

@@ -89,7 +89,8 @@ function verdictOf(json = ''): Verdict {
 
 /** In an import, a tag that is null is none. */
 function withNullTags(verdict: Verdict): Verdict {
-  const isOther = (problem: string) => problem !== 'tag must be a string, but was null'
+  const isOther = (problem: string) =>
+    problem !== 'tag must be a string of Unicode text without U+0000, but was null'
   const message = verdict?.message.split('; ').filter(isOther).join('; ')
   return verdict && message ? { ...verdict, message } : undefined
 }

@@ -556,7 +556,7 @@ function describeMany(open: Open<Store>): void {
       const { store } = await open()
       for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
       const incomplete =
-        '422 Invalid plant: name must be a string, but is missing, and no plant has id 4'
+        '422 Invalid plant: name must be a string of Unicode text without U+0000, but is missing, and no plant has id 4'
       const patches: [PlantPatch, string][] = [
         [{ id: 1n, name: 'Bracken', tag: null }, 'updated'],
         [{ id: 2n, tag: 'wet' }, 'updated'],

@@ -30,8 +30,8 @@ test('the stderr of a token command comes as it is, before the error', async () 
   const team = new Team()
   const program = team.script('printf "The safe is \\033[1mlocked\\033[0m\\n" >&2; exit 2')
   const failure = refusal(
-    `The token command of team (${program}) ended with exit code 2`,
-    'Try it in a shell',
+    'The token command of team gave no token: it ended with exit code 2',
+    'Try it in a shell: it must print a token, and nothing else on stdout',
     3,
   )
   const err = `The safe is \u001b[1mlocked\u001b[0m\n${failure.err}`
@@ -44,7 +44,7 @@ test('token commands that ask for the tokens of each other end at once', async (
   const two = { address: 'unix:/run/two.sock:/v1', ...ask('team') }
   team.save({ stores: { team: { address: 'https://one.example.com', ...ask('two') }, two } })
   const { code, out, err } = await team.spawn(auth, { timeout: hang.wait })
-  const circle = `plants: The token command of team (${bin}) asks plants for the token that it must print\n`
+  const circle = `plants: The token command of two gave no token: it was called by a token command\n`
   expect({ code, out, circles: err.split(circle).length - 1 }).toEqual({
     code: 3,
     out: '',
@@ -59,11 +59,10 @@ test.each([
   '%s ends the program with %i, and its token command',
   async (signal, code, word, trap) => {
     const team = new Team()
-    team.takes(
-      team.script(
-        `${trap}\nmkfifo fifo; echo $$ > pid; echo s3cret; echo ready >&2; while :; do read x < fifo; done`,
-      ),
+    const script = team.script(
+      `${trap}\nmkfifo fifo; echo $$ > pid; echo s3cret; echo ready >&2; while :; do read x < fifo; done`,
     )
+    team.takes(`exec ${script}`)
     const program = team.start(fern)
     await once(program.stderr ?? program, 'data')
     program.kill(signal)

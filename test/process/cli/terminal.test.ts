@@ -28,7 +28,7 @@ test.each<
     'create',
     {
       id: '\u202e\r',
-      'an integer, in digits only, but was "\\u{202e}"': '\x7f42\r',
+      '"\\u{202e}"': '\x7f42\r',
       name: '\r',
       'Enter a name': 'Fern\r',
       tag: '\r',
@@ -53,7 +53,7 @@ test.each<
     'proposes no id with an idempotency key, which belongs to one',
     ['create --id 41 --name Moss'],
     'create --name Fern --tag shade --idempotency-key k --no-color',
-    { '? id': '\r', 'an integer, but': '43\r' },
+    { '? id': '\r', 'an integer from': '43\r' },
     [moss(41), { id: 43, name: 'Fern', tag: 'shade' }],
   ],
   [

@@ -6,20 +6,7 @@ import { Hostile } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
 import { resultOf } from '../../helpers/process.js'
 import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
-import { refusal, World } from '../../helpers/world.js'
-
-test('a doctor of 2000 stores needs little memory', async () => {
-  const address = (index: number) => `https://plants-${index}.example.com/v1`
-  const stores = Array.from({ length: 2000 }, (_, index) => [
-    `store-${index}`,
-    { address: address(index) },
-  ])
-  const world = new World({ stores: Object.fromEntries(stores) })
-  const { code, out } = await world.spawn('doctor', {
-    env: { NODE_OPTIONS: '--max-old-space-size=96' },
-  })
-  expect([code, findingsOf(out).length]).toEqual([0, 2004])
-})
+import { refusal } from '../../helpers/world.js'
 
 test('each finding comes at once, and Ctrl-C ends the wait for the next', async () => {
   const service = await Hostile.listen({ posts: [() => child.kill('SIGINT')] })
@@ -41,34 +28,24 @@ describe.runIf(canDropRights)('a store that this user cannot create', () => {
   }
 
   test.each([
-    ['below a closed directory', 'closed/a/b', 'permission denied'],
-    ['in a closed directory', 'closed', 'permission denied'],
-    ['below a file', 'file/a', 'a part of its path is not a directory'],
-  ])('fails: %s', async (_, name, reason) => {
+    ['below a closed directory', 'closed/a/b'],
+    ['in a closed directory', 'closed'],
+    ['below a file', 'file/a'],
+  ])('fails: %s', async (_, name) => {
     const disk = new Disk()
     disk.write('file', '')
     mkdirSync(join(disk.home, 'closed'), { mode: 0o500 })
     const folder = resolve(disk.home, name)
-    const { ill, created } = await illFor(disk, {
-      PLANTS_DATA_DIR: folder,
-      PLANTS_CONFIG_DIR: folder,
-    })
-    const settings = `${folder}/settings.json cannot be created: ${reason}`
-    expect(ill).toMatchObject([
-      { check: 'settings', state: 'warning', message: settings },
-      { check: 'store local', state: 'failed' },
-    ])
-    expect(created).toEqual(refusal(ill[1]?.message ?? '', ill[1]?.hint, 4))
+    const { ill, created } = await illFor(disk, { PLANTS_DATA_DIR: folder })
+    expect(ill).toMatchObject([{ check: 'store local', state: 'failed' }])
+    expect(created).toEqual(refusal(ill[0]?.message ?? '', ill[0]?.hint, 4))
   })
 
-  test('is a warning where this run has another one, and where the store is there to be read', async () => {
+  test('is a warning where the store is there to be read', async () => {
     const disk = await Disk.build()
-    mkdirSync(join(disk.home, 'closed'), { mode: 0o500 })
-    const closed = { PLANTS_DATA_DIR: join(disk.home, 'closed') }
+    chmodSync(disk.store, 0o400)
     const message = expect.stringContaining('cannot be written by this user')
     const warning = { check: 'store local', state: 'warning', message }
-    expect((await illFor(disk, closed, `--store ${disk.store}`)).ill).toMatchObject([warning])
-    chmodSync(disk.store, 0o400)
     expect((await illFor(disk, {})).ill).toMatchObject([warning])
   })
 })

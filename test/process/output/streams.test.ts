@@ -189,7 +189,8 @@ test.runIf(isLinux)(
 describe.runIf(isLinux)('what is no file of a user is written to as it is:', () => {
   const plant = '{"id":1,"name":"Fern"}\n'
   const input = `echo '${plant.trim()}' | "$plants" import -q > /dev/null`
-  const reason = 'Invalid plant: name must be a string, but is missing'
+  const reason =
+    'Invalid plant: name must be a string of Unicode text without U+0000, but is missing'
   const rejected = `{"rejected_line":1,"rejected_reason":"${reason}","id":2}\n`
 
   test.each([
@@ -237,7 +238,10 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
 
 test('a stdin that never ends holds up no error when flags were given', async () => {
   const hint = 'Add --name. Stdin is read only without --id, --name and --tag'
-  const expected = refusal('name must be a string, but is missing', hint)
+  const expected = refusal(
+    'name must be a string of Unicode text without U+0000, but is missing',
+    hint,
+  )
   expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
 })
 

@@ -7,45 +7,50 @@ import { printed, refusal, World } from '../../helpers/world.js'
 const auth = 'auth token --store team'
 const create = 'create --id 1 --name Fern --timeout 20s --store team'
 
-const failure = (program: string, why: string, hint: string) =>
-  refusal(`The token command of team (${program}) ${why}`, hint, 3)
+const failure = (why: string) =>
+  refusal(
+    `The token command of team gave no token: ${why}`,
+    'Try it in a shell: it must print a token, and nothing else on stdout',
+    3,
+  )
 
 describe('a token command that fails', () => {
-  const tryIt = 'Try it in a shell'
-  const hangs = [
-    'did not finish within 0.3 s',
-    'If it needs longer, set a longer timeout: --timeout 2m',
-    '300ms',
-  ] as const
+  const hangs = ['it did not finish within 0.3 s', '300ms'] as const
 
   test.skipIf(isWindows).each([
-    ['echo s3cret; exit 7', 'ended with exit code 7', tryIt, '1h'],
-    ['echo s3cret; kill -KILL $$', 'was killed by SIGKILL', tryIt, '1h'],
+    ['echo s3cret; exit 7', 'it ended with exit code 7', '1h'],
     ["mkfifo fifo; trap '' TERM; echo s3cret; while :; do read x < fifo; done", ...hangs],
     ['tail -f /dev/null &\necho $! > pid; wait', ...hangs],
-  ])('gives no token: %j (needs sh)', async (lines, why, hint, timeout) => {
+  ])('gives no token: %j (needs sh)', async (lines, why, timeout) => {
     const team = new Team()
     const program = team.script(lines)
-    expect(await team.takes(program).run(`${auth} --timeout ${timeout}`)).toEqual(
-      failure(program, why, hint),
-    )
+    const command = `exec ${program}`
+    expect(await team.takes(command).run(`${auth} --timeout ${timeout}`)).toEqual(failure(why))
     if (team.has('pid')) team.background()
   })
 
   test.skipIf(isWindows)('has the time of its store (needs tail)', async () => {
-    const team = new Team().takes('tail -f /dev/null', undefined, { timeout: '200ms' })
-    expect(await team.run(auth)).toEqual(failure('tail', hangs[0].replace('0.3', '0.2'), hangs[1]))
+    const team = new Team().takes('exec tail -f /dev/null', undefined, { timeout: '200ms' })
+    expect(await team.run(auth)).toEqual(failure('it did not finish within 0.2 s'))
   })
 
-  test('because it cannot be started gives no token', async () => {
-    const failed = failure(
-      'no-such-program-s',
-      'could not be started: there is no such program',
-      'Check its name, or use its full path',
-    )
-    const env = { PATH: new World().home } // one that this user may look through
-    expect(await new Team().takes('no-such-program-s').run(auth, { env })).toEqual(failed)
+  test.skipIf(isWindows)('because there is no such program gives no token (needs sh)', async () => {
+    const result = await new Team().takes('no-such-program-s 2> /dev/null').run(auth)
+    expect(result).toEqual(failure('it ended with exit code 127'))
   })
+
+  test.skipIf(isWindows)(
+    'that is called by a token command gives no token, whoever it is for (needs sh)',
+    async () => {
+      const team = new Team()
+      const program = team.script('touch ran; echo s3cret')
+      const env = { PLANTS_TOKEN_FOR: 'https://other.example.com' }
+      expect(await team.takes(program).run(auth, { env })).toEqual(
+        failure('it was called by a token command'),
+      )
+      expect(team.has('ran')).toBe(false)
+    },
+  )
 
   test('stops everything with 3: nothing is sent, not even a saved token', async () => {
     const service = await Hostile.listen({ posts })
@@ -62,11 +67,6 @@ describe('a token command that fails', () => {
 describe('a token command is invalid', () => {
   test.each([
     ['', 'is empty', 'Give it a value'],
-    [
-      `sh -c 'echo s3cret'`,
-      'contains a quote, but no shell interprets it',
-      'Write a space within a word as "\\ ", or use a',
-    ],
     ['echo s3cret\0b', 'contains U+0000', 'Remove that character'],
   ])('and not saved, or run: %j', async (command, why, hint) => {
     const settings = { version: 1, stores: { team: { address: 'https://plants.example.com' } } }
@@ -85,22 +85,14 @@ describe('a token command is invalid', () => {
 })
 
 describe('a token command', () => {
-  test.skipIf(isWindows)('is split at spaces, and no shell reads it (needs sh)', async () => {
+  test.skipIf(isWindows)('is read by a shell (needs sh)', async () => {
     const team = new Team()
-    const program = team
-      .script('printf "%s\\n" "$@" > words; echo s3cret', 'my words')
-      .replace(' ', '\\ ')
-    const special = `$HOME \`id\` $(id) ; echo && rm -rf x | y > z < w & # q * ~ {a,b} a"b" c' caf\u00e9 \u{1f331}`
-    expect(await team.takes(` ${program} a b  c d\\ e ${special} `).run(auth)).toEqual(
-      printed('s3cret\n'),
-    )
-    expect(team.read('words').trim().split('\n')).toEqual([
-      'a',
-      'b',
-      'c',
-      'd e',
-      ...special.split(' '),
-    ])
+    const program = team.script('printf "%s\\n" "$@" > words; echo " s3cret"', 'my words')
+    const command = `'${program}' a "b  c" "$OTHER" $(echo d) | tr -d ' '`
+    const env = { OTHER: 'from the environment', PATH: process.env['PATH'] ?? '' }
+    expect(await team.takes(command).run(auth, { env })).toEqual(printed('s3cret\n'))
+    const words = ['a', 'b  c', 'from the environment', 'd']
+    expect(team.read('words').trim().split('\n')).toEqual(words)
   })
 
   test.skipIf(isWindows)(
@@ -119,7 +111,6 @@ describe('a token command', () => {
       const team = new Team()
       team.takes(team.script('env > env.txt; echo s3cret'))
       const secrets = {
-        PLANTS_TOKEN: ' ',
         PLANTS_SERVE_TOKEN: 's3cret-to-serve',
         PGPASSWORD: 's3cret-of-a-database',
       }
@@ -132,13 +123,12 @@ describe('a token command', () => {
       const env = {
         ...secrets,
         ...others,
-        PLANTS_TOKEN_FOR: 'unix:/run/two.sock:/v1',
         PLANTS_STORE: store,
       }
       expect(await team.run(auth, { env })).toEqual(printed('s3cret\n'))
       const kept = { ...team.env, ...others, ...(store === 'team' && { PLANTS_STORE: store }) }
       const expected = Object.entries(kept).map((entry) => entry.join('='))
-      expected.push('PLANTS_TOKEN_FOR=https://plants.example.com/v1', 'unix:/run/two.sock:/v1')
+      expected.push('PLANTS_TOKEN_FOR=https://plants.example.com/v1')
       const lines = team.read('env.txt').trimEnd().split('\n')
       expect(lines.filter((line) => !/^(PWD|OLDPWD|SHLVL|_)=/.test(line)).toSorted()).toEqual(
         expected.toSorted(),
@@ -180,19 +170,28 @@ test.skipIf(isWindows).each([
   expect(await prints(text).run(auth)).toEqual(printed(`${token}\n`))
 })
 
-const mustPrint = 'Try it in a shell: it must print a token, and nothing else on stdout'
 const notOne =
-  'printed text that contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
+  'what it printed contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
 
 test.skipIf(isWindows).each([
-  ['blanks', ' \r\n', 'printed nothing'],
-  ['too long a token', `${longest}x`, 'printed text that is longer than 4096 characters'],
+  ['blanks', ' \r\n', 'what it printed is empty'],
+  ['too long a token', `${longest}x`, 'what it printed is longer than 4096 characters'],
   ['JSON', '{"token":"s3cret"}', notOne],
 ])('%s from a token command is no token, and is not repeated (needs sh)', async (_, text, why) => {
-  expect(await prints(text).run(auth)).toEqual(failure('cat', why, mustPrint))
+  expect(await prints(text).run(auth)).toEqual(failure(why))
 })
 
 test.skipIf(isWindows)('no more than 64 KiB of a token command are read (needs sh)', async () => {
-  const failed = failure('yes', 'printed more than 64 KiB', mustPrint)
-  expect(await new Team().takes('yes s3cret').run(auth)).toEqual(failed)
+  expect(await new Team().takes('exec yes s3cret').run(auth)).toEqual(
+    failure('it printed more than 64 KiB'),
+  )
+})
+
+test('an empty PLANTS_TOKEN is an error, where a token is needed', async () => {
+  const team = new Team().takes('echo s3cret')
+  const empty = refusal('PLANTS_TOKEN is empty', 'Copy the token again, without any other text')
+  for (const token of ['', ' '])
+    expect(await team.run(auth, { env: { PLANTS_TOKEN: token } })).toEqual(empty)
+  const line = 'create --id 1 --name Fern'
+  expect((await team.run(line, { env: { PLANTS_TOKEN: '' } })).code).toBe(0)
 })

@@ -215,12 +215,6 @@ test.each([
   expect([first.code, first.out === '']).toEqual([0, false])
 })
 
-test('a format that is saved has its own letters', async () => {
-  const user = new World()
-  await user.run('config set output CSV')
-  expect(user.saved).toMatchObject({ output: 'csv' })
-})
-
 test('a limit is given once, by whichever of its names', async () => {
   expect((await new World().run('list -n 1 -L 2')).err).toContain('--limit was given twice\n')
 })
@@ -334,7 +328,6 @@ describe('a suggestion', () => {
     ['list --offset 2', 'See: plants list --help'],
     ['list --csv', 'Did you mean --output csv?'],
     ['list --jsonl', 'Did you mean --output ndjson?'],
-    ['list -o jsonl', 'Did you mean ndjson?'],
     ['list --out json', 'Did you mean --output json?'],
     ['list --out list.csv', 'For a file: plants export FILE'],
     ['list --order desc', 'Did you mean --desc?'],
@@ -360,7 +353,6 @@ describe('a suggestion', () => {
     ['import list.csv -f csv', 'Did you mean --format csv?'],
     ['import list.csv --csv', 'Did you mean --format csv?'],
     ['import list.csv --json', 'Did you mean --output json?'],
-    ['import list.csv --format jsonl', 'Did you mean ndjson?'],
     ['get -f 3', 'See: plants get --help'],
     ['create --if-exists same', 'Did you mean import --if-exists?'],
     ['get --if-exists', 'See: plants get --help'],

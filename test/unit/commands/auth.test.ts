@@ -24,7 +24,13 @@ beforeEach(() => {
 /** A service that accepts every token: it answers an empty object with what a plant needs. */
 const accepting = () =>
   Hostile.listen({
-    posts: [json(400, { error: 422, message: 'id must be an integer, but is missing' })],
+    posts: [
+      json(400, {
+        error: 422,
+        message:
+          'id must be an integer from -9223372036854775808 to 9223372036854775807, but is missing',
+      }),
+    ],
   })
 
 function login(

@@ -12,7 +12,8 @@ const example = 'A plant looks like this: {"id":1,"name":"Fern","tag":"shade"}'
 const onePlant = 'plants create takes one plant. For many, use plants import'
 const giveFlags = 'Or use options: plants create --id ID --name NAME'
 const convert = (encoding: string) => `Convert it from ${encoding} to UTF-8 first`
-const noPlant = 'Invalid plant: id must be an integer, but is missing'
+const noPlant =
+  'Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but is missing'
 const deep = '['.repeat(100_000) + ']'.repeat(100_000)
 
 test.each<[stdin: string | Uint8Array, message: string, hint: string]>([

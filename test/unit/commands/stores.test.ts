@@ -104,8 +104,8 @@ describe('the name of a store', () => {
   })
 
   test('has only letters, digits, "-" and "_"', async () => {
-    const hint =
-      'A name has letters, digits, "-" and "_", begins with a letter or digit, and is up to 64 long'
+    const rule = 'letters, digits, "-" and "_", begins with a letter or digit, is up to 64 long'
+    const hint = `A name has ${rule}, and is not "local"`
     const user = new World()
     for (const name of ['', '__proto__', '-team', 'x'.repeat(65), 'té', 'a.b', 'a\n'])
       expect(await user.run(['stores', 'add', '--', name, '/mine.db'])).toEqual(

@@ -8,7 +8,7 @@ import {
   settingOf,
 } from '../../../src/config/setting-table.js'
 import { type Result, withUsual } from '../../helpers/run.js'
-import { World } from '../../helpers/world.js'
+import { refusal, World } from '../../helpers/world.js'
 
 type Source = SettingSource['source']
 
@@ -102,7 +102,7 @@ test.each(sources)('$name goes by its $source, whatever is below', async ({ name
   )
 })
 
-test.each(settingNames.filter((name) => settingOf(name).variable))(
+test.each(settingNames.filter((name) => settingOf(name).variable && name !== 'store'))(
   'an empty variable is none for %s',
   async (name) => {
     const desk = new Desk(name)
@@ -115,14 +115,24 @@ test.each(settingNames.filter((name) => settingOf(name).variable))(
   },
 )
 
+test('an empty PLANTS_STORE is an error, unless --store is given', async () => {
+  const user = new World({ timeout: '7s' })
+  const env = { PLANTS_STORE: '' }
+  for (const line of ['create --id 1 --name Fern', 'config list'])
+    expect(await user.run(line, { env })).toEqual(
+      refusal('PLANTS_STORE is empty', 'Give it a value, or leave it out'),
+    )
+  expect((await user.run('create --id 1 --name Fern --store ./a.db', { env })).code).toBe(0)
+})
+
 /** A value that a setting cannot have, and the message, where PLACE is its source. */
 const invalid: Record<SettingName, [value: string, message: string]> = {
-  store: ['nope', 'There is no store named "nope" (from PLACE)'],
+  store: ['nope', 'PLACE does not name a saved store'],
   output: ['xml', 'PLACE must be one of text, json, ndjson, csv, tsv, but was "xml"'],
-  timeout: ['soon', 'PLACE must be a duration such as 30s, 500ms or 2m, but was "soon"'],
+  timeout: ['soon', 'PLACE must be a duration such as 500ms, 30s or 2m, up to 24d, but was "soon"'],
   'ca-cert': [
     '/nonexistent/ca.pem',
-    `Could not read ${resolve('/nonexistent/ca.pem')}: there is no such file`,
+    `Could not read ${resolve('/nonexistent/ca.pem')}: no such file or directory`,
   ],
   'allow-http': ['maybe', 'PLACE must be true or false, but was "maybe"'],
   'token-command': ['', 'PLACE is empty'],

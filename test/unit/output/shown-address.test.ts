@@ -131,11 +131,17 @@ test.skipIf(isWindows)('any other address is shown as it is (needs paths with /)
     )
 })
 
-test.each([
-  [' ./a.db\n', './a.db\n'],
-  [' \n', 'local\n'],
-])('PLANTS_STORE may have spaces around it: %j', async (text, shown) => {
-  expect(await new World().run('config get store', { env: { PLANTS_STORE: text } })).toEqual(
-    printed(shown),
-  )
+test('PLANTS_STORE may have spaces around it', async () => {
+  const env = { PLANTS_STORE: ' ./a.db\n' }
+  expect(await new World().run('config get store', { env })).toEqual(printed('./a.db\n'))
+})
+
+test('a word that names no saved store is not repeated, nor is the name of a store that is none', async () => {
+  const user = new World({ store: 's3cretOfSomebody', stores: { team: { address: 's3cretWord' } } })
+  const env = { PLANTS_STORE: 's3cretOfSomebody' }
+  for (const line of ['list', 'config get store', 'config list', 'stores list', 'doctor'])
+    for (const run of [{ env }, {}]) await user.run(`${line} --verbose`, run)
+  for (const line of ['stores use s3cretWord', 'stores set s3cretWord --timeout 1s'])
+    expect((await user.run(line)).code).toBe(2)
+  expect((await user.run('stores remove team')).out).toContain('"address":"***"')
 })

@@ -227,7 +227,8 @@ describe('a plant of an import that updates', () => {
       tally: { updated: 1 },
       requests,
     })
-    const message = 'Invalid plant: name must be a string, but is missing, and no plant has id 1'
+    const message =
+      'Invalid plant: name must be a string of Unicode text without U+0000, but is missing, and no plant has id 1'
     expect(await updated({ id: 1n, tag: null }, [], [missing])).toMatchObject({
       requests: [...requests, 'GET /openapi.json'],
       rejections: [[0, 422, message]],
