@@ -35,6 +35,10 @@ export default {
   output: {
     dir: 'dist',
     cleanDir: true,
+    chunkFileNames: ({ facadeModuleId }) => {
+      const kind = /stores.(?<kind>\w+).store\.ts$/.exec(facadeModuleId ?? '')?.groups?.kind
+      return kind === undefined ? '[name]-[hash].js' : `${kind}-store-[hash].js`
+    },
     format: 'cjs',
     minify: { mangle: { keepNames: true } }, // which the stack of a defect shows
     dynamicImportInCjs: false, // in a vm.Script, `import()` fails

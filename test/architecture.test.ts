@@ -74,23 +74,26 @@ test('folders import each other one way', () => {
   expect(circles(inside, [...new Set(inside.map(({ file }) => file))])).toEqual([])
 })
 
-test('an exported name, and the name of a file, means one thing, or the same part of two stores', () => {
+test('an exported name, and the name of a file that is no part of one kind of store, means one thing', () => {
   const exported = /^export (?:async )?(?:function\*?|const|class|interface|type) (\w+)/gm
   const places = new Map<string, Set<string>>()
   for (const file of files)
     for (const name of [
-      basename(file),
+      kindOf(file) === undefined ? basename(file) : file,
       ...Array.from(read(file).matchAll(exported), ([, found = '']) => found),
     ])
       places.set(name, (places.get(name) ?? new Set()).add(file))
   const wrong = [...places].filter(([, found]) => {
-    const ofKinds = new Set(
-      [...found].map((file) => /^src\/stores\/(?!common\/)(\w+)\//.exec(file)?.[1] ?? ''),
-    )
+    const ofKinds = new Set([...found].map((file) => kindOf(file) ?? ''))
     return found.size > 1 && (ofKinds.has('') || ofKinds.size < found.size)
   })
   expect(wrong.map(([name, found]) => `${name}: ${[...found].join(', ')}`)).toEqual([])
 })
+
+/** Its path says of which kind of store a part is. */
+function kindOf(file: string): string | undefined {
+  return /^src\/stores\/(?!common\/)(\w+)\//.exec(file)?.[1]
+}
 
 test('every package has one door', () => {
   const packages = imports().filter(

@@ -39,7 +39,7 @@ import {
   type StoreOpener,
   sqliteOpener,
 } from '../stores/registry.js'
-import type { SqliteOptions } from '../stores/sqlite/sqlite-connection.js'
+import type { SqliteOptions } from '../stores/sqlite/connection.js'
 import type { GlobalOptions } from './command.js'
 
 interface ContextOptions extends GlobalOptions, Pick<HttpOptions, 'retry' | 'concurrency'> {}
@@ -248,7 +248,7 @@ export class CommandContext extends SettingsContext {
     const { address } = this
     return (
       address.scheme === 'sqlite' &&
-      (await import('../stores/sqlite/store-file.js')).isPartOf(address.name, path)
+      (await import('../stores/sqlite/connection.js')).isPartOf(address.name, path)
     )
   }
 

@@ -63,7 +63,7 @@ export async function runImport(
       const importing = await createImporter(plan, target, report, options, context)
       await importInto(target, importing, first, report, options)
       const isComplete = importing.isDone && !isRolledBack(importing, options)
-      if (isComplete) await finish(target, importing, report, context)
+      if (isComplete) await finish(importing, report, context)
       try {
         await report.writeSummary(importing)
       } finally {
@@ -243,15 +243,9 @@ async function importInto(
   }
 }
 
-/** Brings all to disk before the summary, after which a kill must not make the same command import again. */
-async function finish(
-  target: OpenTarget,
-  importing: Importer,
-  report: ImportReport,
-  context: CommandContext,
-) {
+/** Before the summary, after which a kill must not make the same command import again. */
+async function finish(importing: Importer, report: ImportReport, context: CommandContext) {
   try {
-    await target.flush?.()
     await importing.remember(new Date(context.io.time()))
   } catch (error) {
     if (error instanceof PlantsError && error.isInterruption)

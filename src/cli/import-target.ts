@@ -11,7 +11,7 @@ import type { CommandContext } from './command-context.js'
 import type { ImportOptions } from './import-options.js'
 import type { ImportReport } from './import-report.js'
 
-export interface OpenTarget extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint' | 'flush'>> {
+export interface OpenTarget extends ImportTarget, Partial<Pick<OwnStore, 'checkpoint'>> {
   /** Undefined if there is none yet, or if it cannot be read. */
   store: Pick<Store, 'read'> | undefined
   /** Found in a journal of an earlier version, which is not resumed. */
@@ -48,7 +48,6 @@ export async function openTarget(
       id,
       transaction: store.transaction.bind(store),
       checkpoint: store.checkpoint.bind(store),
-      flush: store.flush.bind(store),
       close: store.close.bind(store),
     }
   }

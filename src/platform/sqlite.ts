@@ -139,7 +139,7 @@ const codesByText: Record<string, number> = {
   'database table is locked': 6,
   'attempt to write a readonly database': 8,
   'disk I/O error': 10,
-  'database disk image is usageError': 11,
+  'database disk image is malformed': 11,
   'unable to open database file': 14,
   'locking protocol': 15,
   'string or blob too big': 18,

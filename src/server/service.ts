@@ -9,7 +9,7 @@ import { maxSocketPathBytes } from '../stores/common/address.js'
 import type { OwnStore } from '../stores/common/store.js'
 import type { Right, TokenStore } from '../stores/common/token-store.js'
 import type { PostgresOptions } from '../stores/postgres/postgres-options.js'
-import type { SqliteOptions } from '../stores/sqlite/sqlite-connection.js'
+import type { SqliteOptions } from '../stores/sqlite/connection.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
 import { RequestHandler } from './handler.js'
@@ -23,9 +23,9 @@ import { HttpServer, type Limits, type Tls } from './server.js'
 /** Of pages and unread responses, in bytes, besides those of 64 bodies. */
 const otherMemory = 67_108_864
 
-/** What a store of any kind reports to the service, and asks it. */
-export type StoreEvents = Pick<PostgresOptions, 'onAway'> &
-  Pick<SqliteOptions, 'onCommit' | 'onCreated' | 'isOnlyCaller'>
+/** What a store of any kind reports to the service. */
+export type StoreEvents = Pick<PostgresOptions, 'onAway' | 'onCommit'> &
+  Pick<SqliteOptions, 'onCreated'>
 
 export interface ServiceOptions {
   openStore(events: StoreEvents): Promise<OwnStore>
@@ -60,12 +60,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const { allow, basePath, cors, limits, tls, timeout, now } = options
   const { bodyLimit } = limits
   let handler: RequestHandler | undefined
-  let http: HttpServer | undefined
   const metrics = options.admin && new Metrics(() => handler?.waiting ?? 0)
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const warn = (message: string) => log.warn(message)
   const store = await options.openStore({
-    isOnlyCaller: () => http?.connectionCount === 1,
     onCommit: (count) => metrics?.recordCommit(count),
     onCreated: async (path) => log.info(`Created store ${path}`),
     onAway: (failure) =>
@@ -86,7 +84,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     }
     handler = new RequestHandler({ ...parts, rights, findToken, bodyLimit, cors, now })
     const server = new HttpServer(handler.handle, { limits, tls, log })
-    http = server
     const { host = '' } = options.admin ?? {}
     const isReady = async () => {
       const checked = store.check(allow).then(

@@ -12,7 +12,7 @@ import {
 import type { OwnStore, Store } from './common/store.js'
 import type { HttpOptions } from './http/http-options.js'
 import type { PostgresOptions } from './postgres/postgres-options.js'
-import type { SqliteOptions } from './sqlite/sqlite-connection.js'
+import type { SqliteOptions } from './sqlite/connection.js'
 
 interface StoreScheme {
   /** Such as "a file". */
@@ -91,7 +91,7 @@ export function postgresOpener(address: PostgresAddress, options: PostgresOption
 }
 
 export function sqliteOpener(address: SqliteAddress, options: SqliteOptions): OwnStoreOpener {
-  const store = async () => (await import('./sqlite/sqlite-store.js')).SqliteStore
+  const store = async () => (await import('./sqlite/store.js')).SqliteStore
   return {
     init: async () => (await store()).init(address, options),
     open: async () => (await store()).open(address, options),

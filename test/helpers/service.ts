@@ -188,7 +188,6 @@ const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
     get: unused,
     read: unused,
     count: unused,
-    countBy: unused,
     write: unused,
     transaction: unused,
   },

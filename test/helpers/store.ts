@@ -5,7 +5,7 @@ import type { NewPlant } from '../../src/plant/plant.js'
 import type { AddressContext, SqliteAddress } from '../../src/stores/common/address.js'
 import { writeOne } from '../../src/stores/common/change.js'
 import type { Store } from '../../src/stores/common/store.js'
-import type { SqliteOptions } from '../../src/stores/sqlite/sqlite-connection.js'
+import type { SqliteOptions } from '../../src/stores/sqlite/connection.js'
 
 /** What a store needs to wait, with a timeout that no test reaches. */
 export function openOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {

@@ -16,12 +16,8 @@ export function defineBackup(command: PlantsCommand, io: Io): void {
     .description(
       'Copy a consistent snapshot of the store to a file. The copy is verified before it replaces an older backup. Others can use the store in the meantime.',
     )
-    .argument(
-      '<file>',
-      'file to write; an older backup of the same store is replaced',
-      parseBackupPath,
-    )
-    .option('-y, --yes', 'replace a backup of another store')
+    .argument('<file>', 'file to write; an older backup is replaced', parseBackupPath)
+    .option('-y, --yes', 'replace a backup with more than twice as many plants')
     .alsoAs('-f, --force', '--yes')
     .addExamples(
       'plants backup plants.bak',
@@ -46,11 +42,11 @@ export async function backup(path: string, options: BackupOptions, io: Io): Prom
   const context = await CommandContext.from(options, io)
   const address = fileOf(context, 'Use pg_dump, or write its plants to a file: plants export FILE')
   const file = io.resolvePath(path)
-  const { backUp } = await import('../../stores/sqlite/sqlite-backup.js')
-  const onOther = async (message: string) => {
+  const { backUp } = await import('../../stores/sqlite/backup.js')
+  const onLarger = async (message: string) => {
     if (!options.yes) await confirmReplacement(message, context)
   }
-  const copy = await backUp(address, file, { ...context.sqliteOptions, onOther })
+  const copy = await backUp(address, file, { ...context.sqliteOptions, onLarger })
   if (!copy) throw context.noStore()
   const { plants, bytes } = copy
   const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`

@@ -1,8 +1,9 @@
 import { commonFormats, outputFormats } from '../../config/option-values.js'
 import { writeAnswer } from '../../output/output.js'
-import { plantCount, type TextName } from '../../plant/plant.js'
+import { plantCount, type StoredPlant, type TextName } from '../../plant/plant.js'
 import type { PlantRecord } from '../../plant/records.js'
 import type { Io } from '../../platform/io.js'
+import { foldText } from '../../stores/common/search.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addFilters, type FilterOptions } from '../options.js'
@@ -43,11 +44,40 @@ export async function count(options: CountOptions, io: Io): Promise<void> {
         context.output === 'text' ? `${plantCount(plants)}\n` : `${plants}\n`,
       )
     }
+    const counts = store ? await countTexts(store.read({ tag, search }), by) : []
     const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
-    for await (const page of store?.countBy(by, { tag, search }) ?? [])
-      await printer.rows(page.map(({ text, count }) => ({ [by]: text, count })))
+    await printer.rows(counts.map(({ text, count }) => ({ [by]: text, count: BigInt(count) })))
     await printer.end()
   } finally {
     await store?.close()
   }
+}
+
+interface TextCount {
+  /** Undefined for plants without one. */
+  text: string | undefined
+  count: number
+}
+
+async function countTexts(pages: AsyncIterable<StoredPlant[]>, by: TextName): Promise<TextCount[]> {
+  const counts = new Map<string | undefined, number>()
+  for await (const plants of pages)
+    for (const { [by]: text } of plants) counts.set(text, (counts.get(text) ?? 0) + 1)
+  return Array.from(counts, ([text, count]) => ({ text, count })).toSorted(byCount)
+}
+
+/** The most frequent first, then as `list --sort` has them, plants without a text last. */
+function byCount(one: TextCount, other: TextCount): number {
+  if (one.count !== other.count) return other.count - one.count
+  if (one.text === undefined) return 1
+  if (other.text === undefined) return -1
+  return (
+    compareCodePoints(foldText(one.text), foldText(other.text)) ||
+    compareCodePoints(one.text, other.text)
+  )
+}
+
+/** In UTF-8, as the databases do: JavaScript compares code units of UTF-16. */
+function compareCodePoints(one: string, other: string): number {
+  return Buffer.from(one).compare(Buffer.from(other))
 }

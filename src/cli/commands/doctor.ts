@@ -4,7 +4,6 @@ import { settingNames } from '../../config/setting-table.js'
 import { readSettings } from '../../config/settings-file.js'
 import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
-import { Progress } from '../../output/progress.js'
 import { PlantsError } from '../../platform/errors.js'
 import { printable, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -18,9 +17,6 @@ import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, chosenFormat, printedFormat } from '../command-context.js'
 import { accessTo } from '../store-access.js'
 
-/** In milliseconds, unless --timeout says otherwise. */
-const readingTime = 60_000
-
 export interface DoctorOptions extends GlobalOptions {
   quick?: true
 }
@@ -28,7 +24,7 @@ export interface DoctorOptions extends GlobalOptions {
 export function defineDoctor(command: PlantsCommand, io: Io): void {
   command
     .description(
-      `Check the runtime, SQLite, the settings and the store, and read its contents, for ${readingTime / 1000} seconds or as long as --timeout says. The exit code is 1 if a check fails.`,
+      'Check the runtime, SQLite, the settings and the store of this run, and examine its contents. The exit code is 1 if a check fails.',
     )
     .option('--quick', 'do not read the contents: check only whether the store opens')
     .addExamples(
@@ -118,19 +114,18 @@ async function examineFile(
   address: SqliteAddress,
   { sqliteOptions }: CommandContext,
 ): Promise<CheckResult> {
-  const { assertWritable, inspect } = await import('../../stores/sqlite/sqlite-check.js')
-  const exposures: CheckResult[] = []
-  const onExposed = async (message: string, hint: string) => {
-    exposures.push(warned(message, hint))
-  }
-  const exists = await inspect(address, { ...sqliteOptions, onExposed })
-  const exposure = exposures.at(-1)
-  if (exposure) return exposure
-  const closed = await attempt(async () => assertWritable(address))
+  const { name } = address
+  const { Connection, exposureHint, whyExposed } = await import('../../stores/sqlite/connection.js')
+  const { isWritable, permissionHint } = await import('../../stores/sqlite/errors.js')
+  const store = await Connection.open(name, sqliteOptions)
+  store?.close()
+  const exposure = store && whyExposed(store.path)
+  if (exposure !== undefined) return warned(exposure, exposureHint)
+  if (isWritable(name)) return ok(store ? name : `${name} (not created yet)`)
   // A store that this user can only read may be meant so.
-  if (closed)
-    return { state: exists ? 'warning' : 'failed', message: closed.message, hint: closed.hint }
-  return ok(exists ? address.name : `${address.name} (not created yet)`)
+  const state = store ? 'warning' : 'failed'
+  const message = `The store ${name} cannot be written by this user`
+  return { state, message, hint: permissionHint }
 }
 
 async function examineDatabase(
@@ -159,24 +154,20 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
 
 /** Undefined for a service, or for a missing file. */
 async function examineContents(context: CommandContext): Promise<CheckResult | undefined> {
-  const { address, settings, reporter, io } = context
+  const { address } = context
   if (address.scheme === 'http') return undefined
-  const timeout = settings.source('timeout').source === 'default' ? readingTime : context.timeout
-  const progress = new Progress(io, reporter.showsProgress)
-  const onProgress = (done: number, total: number) => progress.show({ done, part: done / total })
   const read = async () => {
     if (address.scheme === 'postgres')
       return (await import('../../stores/postgres/postgres-schema.js')).check(
         address,
         await context.postgresOptions(address),
       )
-    const { check } = await import('../../stores/sqlite/sqlite-check.js')
-    return check(address, context.sqliteOptions, { timeout, onProgress })
+    const { checkContents } = await import('../../stores/sqlite/backup.js')
+    return checkContents(address, context.sqliteOptions)
   }
-  const report = await attempt(read).finally(() => progress.clear())
+  const report = await attempt(read)
   if (report instanceof PlantsError) return failed('contents', report)
-  if (report?.hint === undefined) return report && ok(report.message)
-  return warned(report.message, 'Allow more time with --timeout 10m')
+  return report && ok(report.message)
 }
 
 async function findingOf(check: string, action: () => Promise<CheckResult>): Promise<Finding> {

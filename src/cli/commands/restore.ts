@@ -32,9 +32,8 @@ export async function restore(path: string, options: RestoreOptions, io: Io): Pr
   const address = fileOf(context, instead)
   const file = io.resolvePath(path)
   const { sqliteOptions } = context
-  const { checkBackup, restoreStore } = await import('../../stores/sqlite/sqlite-backup.js')
-  const checked = await checkBackup(address, file, sqliteOptions)
-  const { plants } = checked
+  const { checkBackup, restoreStore } = await import('../../stores/sqlite/backup.js')
+  const plants = await checkBackup(address, file, sqliteOptions)
   const what = `${plantCount(plants)} from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
   if (options.dryRun) {
     const fields = { dryRun: true, file, store: address.name, plants }
@@ -47,7 +46,7 @@ export async function restore(path: string, options: RestoreOptions, io: Io): Pr
     if (present)
       await confirmReplacement(`The store ${address.name} has ${plantCount(present)}`, context)
   }
-  const kept = await restoreStore(address, checked, new Date(io.time()), sqliteOptions)
+  const kept = await restoreStore(address, file, new Date(io.time()), sqliteOptions)
   const rest =
     kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
   await context.print({ file, store: address.name, plants, kept }, `Restored ${what}${rest}`)

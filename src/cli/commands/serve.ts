@@ -208,11 +208,11 @@ async function serviceOptions(
 async function openerFor(
   context: CommandContext,
   runtime: Runtime,
-  { onAway, onCommit, ...events }: StoreEvents,
+  { onAway, onCommit, onCreated }: StoreEvents,
 ): Promise<OwnStoreOpener> {
   const address = context.ownAddress()
   if (address.scheme === 'sqlite')
-    return sqliteOpener(address, { ...context.sqliteOptions, runtime, onCommit, ...events })
+    return sqliteOpener(address, { ...context.sqliteOptions, runtime, onCreated })
   return postgresOpener(address, {
     ...(await context.postgresOptions(address)),
     runtime,

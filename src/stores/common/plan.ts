@@ -26,14 +26,12 @@ export interface Plan {
   created: readonly KeyedPlant[]
   replaced: { before: StoredPlant; after: KeyedPlant }[]
   deleted: StoredPlant[]
-  /** Whether a create repeats one whose commit may not be on the standbys yet. */
-  hasRepeated: boolean
 }
 
 /** The plan for creates whose ids and keys are free. */
 export function allCreated(created: Create[]): Plan {
   const outcomes = created.map(({ plant }): Outcome => ({ type: 'created', plant }))
-  return { outcomes, created, replaced: [], deleted: [], hasRepeated: false }
+  return { outcomes, created, replaced: [], deleted: [] }
 }
 
 /** What becomes of the changes, one after the other, where these plants have their ids and keys. */
@@ -46,7 +44,6 @@ export function planOf(
   const after = new Map<bigint, KeyedPlant | undefined>(before)
   const byKey = new Map<string, KeyedPlant>()
   for (const each of stored) if (each.key !== undefined) byKey.set(each.key, each)
-  let hasRepeated = false
   let rejections = 0
 
   const put = (plant: NewPlant, key?: string) => {
@@ -60,7 +57,6 @@ export function planOf(
     const first = key === undefined ? undefined : byKey.get(key)
     if (first && after.get(first.plant.id) === first) {
       if (!equalPlants(first.plant, plant)) return rejected(keyConflict(first.plant.id))
-      hasRepeated = true
     } else if (now) return existingOutcome(change, now)
     else put(plant, key)
     return { type: 'created', plant }
@@ -100,7 +96,6 @@ export function planOf(
     created: [],
     replaced: [],
     deleted: [],
-    hasRepeated,
   }
   for (const [id, now] of after) {
     const old = before.get(id)

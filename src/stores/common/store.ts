@@ -1,7 +1,7 @@
-import type { StoredPlant, TextName } from '../../plant/plant.js'
+import type { StoredPlant } from '../../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CheckpointChange } from './checkpoint-state.js'
-import type { CountQuery, ReadQuery, TextCount, WaitOptions } from './query.js'
+import type { CountQuery, ReadQuery, WaitOptions } from './query.js'
 import type { Right, TokenStore } from './token-store.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
@@ -11,11 +11,6 @@ export interface Store {
   /** Yields at most some hundred plants or a few MiB at once: one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
-  /**
-   * How many plants have each text: the most frequent first, then in the order of Unicode, and plants without it last of
-   * those that are as frequent. A service has a limit for different texts.
-   */
-  countBy(by: TextName, query?: CountQuery): AsyncIterable<TextCount[]>
   /**
    * Returns an outcome for each change, in their order. A store of ours makes them in one transaction: when it resolves,
    * they are on disk. Calls that come while one commits share the next commit.
@@ -31,8 +26,6 @@ export interface Store {
   ): Promise<T>
   /** The state of a checkpoint; undefined if there is none. */
   checkpoint?(id: string): Promise<string | undefined>
-  /** Does what `close` would do after many changes, which may take a second. */
-  flush?(): Promise<void>
   readonly tokens?: TokenStore
   /** The rights of the store's own credentials, in the order of `rights`. */
   rights?(): Promise<readonly Right[]>
@@ -73,6 +66,4 @@ export interface WriteOptions extends WaitOptions {
 
 export interface CheckReport {
   message: string
-  /** Why something was not read. */
-  hint?: string
 }

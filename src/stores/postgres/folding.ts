@@ -2,18 +2,19 @@
  * How texts are folded and searched in SQL, with the same result as in JavaScript (`foldText`, `contains`), whatever the
  * locale of the database and the versions of its libraries.
  */
+
+import type { ConnectionPool } from './pool.js'
 import {
   casedLetter,
   composedLatin,
   foldCase,
   joiner,
-  latinMarks,
+  marksOfLatin,
   partOfRun,
   plain,
   runs,
   type Sought,
-} from '../common/search.js'
-import type { ConnectionPool } from './pool.js'
+} from './search-patterns.js'
 import { literal } from './sql.js'
 
 /** As `contains` of the search does, with short ways for ASCII and for plain texts. */
@@ -64,7 +65,7 @@ function withoutMarks(column: string): string {
   const mayHaveLongRun = `char_length(${column}) > 30 AND ${column} ~ ${notOf(plain + composedLatin)}`
   const divided = `regexp_replace(${column}, ${part}, ${joined}, 'g')`
   const decomposed = `normalize(CASE WHEN ${mayHaveLongRun} THEN ${divided} ELSE ${column} END, NFD)`
-  return `regexp_replace(${decomposed}, ${literal(latinMarks)}, '', 'g')`
+  return `regexp_replace(${decomposed}, ${literal(marksOfLatin)}, '', 'g')`
 }
 
 function isAscii(column: string): string {

@@ -2,12 +2,12 @@ import { to as copyTo } from 'pg-copy-streams'
 import { plantFrom, type StoredPlant, type TextName } from '../../plant/plant.js'
 import { must } from '../../platform/errors.js'
 import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
-import { soughtText } from '../common/search.js'
 import { BinaryRows } from './binary-copy.js'
 import { containsSql, findLowerCase, foldedSql } from './folding.js'
 import type { ConnectionPool } from './pool.js'
 import { type Connection, maxAnswer, responseTooLarge } from './postgres-connection.js'
 import { otherProtocol } from './postgres-errors.js'
+import { soughtText } from './search-patterns.js'
 import { columns, idsOf, literal, plants, toBigInt, toPlant } from './sql.js'
 
 export async function getPlants(

@@ -13,7 +13,7 @@ import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.j
 import { binaryRows } from './binary-copy.js'
 import { codeOf, DatabaseFailure } from './postgres-errors.js'
 import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
-import { type PostgresTransaction, reachStandbys } from './transaction.js'
+import type { PostgresTransaction } from './transaction.js'
 
 export async function makeChanges(
   transaction: PostgresTransaction,
@@ -140,12 +140,11 @@ async function save(
   plan: Plan,
   onConflict: string,
 ): Promise<void> {
-  const { deleted, replaced, hasRepeated } = plan
+  const { deleted, replaced } = plan
   const change = async (count: number, statement: string) => {
     if (count > 0 && (await transaction.ask(`${statement} RETURNING plant.id`)).length < count)
       throw new MissingRows(transaction)
   }
-  if (hasRepeated) await transaction.ask(reachStandbys)
   const old = deleted.map(({ id, name, tag }) => rowOf(id, name, tag)).join()
   await change(
     deleted.length,

@@ -1,4 +1,11 @@
-import { smallestId, valuesOf } from '../../plant/plant.js'
+/**
+ * Makes changes in a transaction that the caller has begun. Fifty new plants in one INSERT take 0.6 of the time of
+ * fifty, and in the order of ids each page is written once. What that does not settle is made one by one.
+ *
+ * The owner of a store may add constraints, indexes and triggers. What they refuse is one change, which is undone as a
+ * whole: RAISE(FAIL) of a trigger undoes nothing, and RAISE(IGNORE) stores nothing, without an error.
+ */
+import { valuesOf } from '../../plant/plant.js'
 import { must, reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import {
@@ -10,44 +17,34 @@ import {
   unsent,
 } from '../common/change.js'
 import { type KeyedPlant, planOf } from '../common/plan.js'
-import { findPlant } from './rows.js'
-import type { Connection } from './sqlite-connection.js'
+import type { Connection } from './connection.js'
+import { findPlant } from './read.js'
 
-/**
- * Makes the changes in a transaction that the caller has begun. Those without keys are made in ascending order of id,
- * which writes each page once; those of one id in their own order.
- */
 export function applyChanges(
   connection: Connection,
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Outcome[] {
-  const keepsOrder =
-    maxRejected < Infinity || changes.some((change) => change.type === 'create' && change.key)
-  const order = keepsOrder || isById(changes) ? undefined : orderById(changes)
-  if (!order) return applyInTurn(connection, changes, maxRejected)
+  const hasKeys = changes.some((change) => change.type === 'create' && change.key !== undefined)
+  if (maxRejected < Infinity || hasKeys || isInOrder(changes))
+    return applyInTurn(connection, changes, maxRejected)
+  // Those of one id stay in their order.
+  const sorted = [...changes.entries()].toSorted(([, one], [, other]) => compareIds(one, other))
+  const inOrder = sorted.map(([, change]) => change)
   const outcomes = new Array<Outcome>(changes.length)
-  const inOrder = order.map((index) => must(changes[index]))
-  const made = applyInTurn(connection, inOrder)
-  for (const [at, index] of order.entries()) outcomes[index] = must(made[at])
+  for (const [at, outcome] of applyInTurn(connection, inOrder).entries())
+    outcomes[must(sorted[at])[0]] = outcome
   return outcomes
 }
 
-function isById(changes: readonly Change[]): boolean {
-  let last = smallestId
-  for (const change of changes) {
-    const id = idOf(change)
-    if (id < last) return false
-    last = id
-  }
-  return true
+function isInOrder(changes: readonly Change[]): boolean {
+  return changes.every((change, at) => at === 0 || compareIds(must(changes[at - 1]), change) <= 0)
 }
 
-function orderById(changes: readonly Change[]): number[] {
-  const idAt = (index: number) => idOf(must(changes[index]))
-  return [...changes.keys()].sort((one, other) =>
-    idAt(one) < idAt(other) ? -1 : Number(idAt(one) > idAt(other)),
-  )
+function compareIds(one: Change, other: Change): number {
+  const [id, otherId] = [idOf(one), idOf(other)]
+  if (id === otherId) return 0
+  return id < otherId ? -1 : 1
 }
 
 function applyInTurn(
@@ -66,7 +63,7 @@ function applyInTurn(
       continue
     }
     for (const change of some) {
-      const outcome = rejections < maxRejected ? apply(connection, change) : unsent
+      const outcome = rejections < maxRejected ? applyOne(connection, change) : unsent
       outcomes.push(outcome)
       if (outcome.type === 'rejected') rejections += 1
     }
@@ -74,10 +71,10 @@ function applyInTurn(
   return outcomes
 }
 
-/** Rows of one INSERT: the fastest of 10 to 200. */
+/** The fastest of 10 to 200. */
 const rowsAtOnce = 50
 
-/** All or none: undefined if one is not a plain create, or is refused, such as for an id that exists. */
+/** Undefined, with nothing done, unless each is a create without a key that nothing refuses. */
 function insertTogether(connection: Connection, changes: readonly Change[]): Outcome[] | undefined {
   const outcomes: Outcome[] = []
   const values: ReturnType<typeof valuesOf> = []
@@ -86,38 +83,61 @@ function insertTogether(connection: Connection, changes: readonly Change[]): Out
     outcomes.push({ type: 'created', plant: change.plant })
     values.push(...valuesOf(change.plant))
   }
-  try {
-    connection.prepare(insertMany).run(...values)
-    return outcomes
-  } catch (error) {
-    if (!isRefusal(error)) throw error
-    return undefined
-  }
+  const insert = connection.prepare(insertMany)
+  const refusal = undoIfRefused(connection, () => {
+    if (Number(insert.run(...values).changes) < rowsAtOnce) throw new IgnoredError()
+  })
+  return refusal === undefined ? outcomes : undefined
 }
 
-function apply(connection: Connection, change: Change): Outcome {
-  // An error of a statement itself is not a refusal.
+function applyOne(connection: Connection, change: Change): Outcome {
+  // Prepared here, because an error in a statement itself is about the store, and not about this change.
   const insert = connection.prepare(insertPlant)
   const update = connection.prepare(updatePlant)
-  try {
+  const remove = connection.prepare('DELETE FROM plants WHERE id = ?')
+  let outcome: Outcome | undefined
+  const refusal = undoIfRefused(connection, () => {
     if (change.type === 'create') {
-      const { plant, key } = change
-      if (Number(insert.run(...valuesOf(plant), key ?? null).changes) === 1)
-        return { type: 'created', plant }
+      const { plant, key = null } = change
+      outcome = { type: 'created', plant }
+      if (Number(insert.run(...valuesOf(plant), key).changes) === 1) return
     }
-    const { outcomes, created, replaced, deleted } = planOf(storedFor(connection, change), [change])
-    for (const { plant } of created) insert.run(...valuesOf(plant), null)
-    for (const { after } of replaced) update.run(...valuesOf(after.plant))
-    for (const { id } of deleted) connection.prepare('DELETE FROM plants WHERE id = ?').run(id)
-    return must(outcomes[0])
+    const plan = planOf(storedFor(connection, change), [change])
+    outcome = must(plan.outcomes[0])
+    const made = [
+      ...plan.created.map(({ plant, key = null }) => insert.run(...valuesOf(plant), key)),
+      ...plan.replaced.map(({ after }) => update.run(...valuesOf(after.plant))),
+      ...plan.deleted.map(({ id }) => remove.run(id)),
+    ]
+    if (made.some(({ changes }) => Number(changes) === 0)) throw new IgnoredError()
+  })
+  return refusal === undefined ? must(outcome) : rejected(constraintProblem(idOf(change), refusal))
+}
+
+class IgnoredError extends Error {
+  override message = 'a trigger ignores it'
+}
+
+/** Returns the reason of a refusal, after which the transaction can go on. */
+function undoIfRefused(connection: Connection, work: () => void): string | undefined {
+  connection.prepare('SAVEPOINT change').run()
+  try {
+    work()
+    connection.prepare('RELEASE change').run()
+    return undefined
   } catch (error) {
-    if (!isRefusal(error)) throw error
-    // SQLite has undone this statement alone.
-    return rejected(constraintProblem(idOf(change), reasonOf(error)))
+    const isRefusal = error instanceof IgnoredError || refusals.includes(primaryCode(error))
+    if (!isRefusal || !connection.db.isTransaction) throw error
+    connection.prepare('ROLLBACK TO change').run()
+    connection.prepare('RELEASE change').run()
+    return reasonOf(error)
   }
 }
 
-/** Reads the plants that have the id or the key of the change. */
+/** ERROR, as of the expression of an index; TOOBIG; CONSTRAINT, also of a trigger. */
+const refusals: (number | undefined)[] = [1, 18, 19]
+
+/** The plants that have the id or the key of the change. */
 function storedFor(connection: Connection, change: Change): KeyedPlant[] {
   const key = change.type === 'create' ? change.key : undefined
   const plant = findPlant(connection, 'id', idOf(change))
@@ -125,14 +145,10 @@ function storedFor(connection: Connection, change: Change): KeyedPlant[] {
   return [...(plant ? [{ plant }] : []), ...(first ? [{ plant: first, key }] : [])]
 }
 
-/** Whether a constraint, or the expression of an index, that somebody added refuses the change, or a limit of SQLite. */
-function isRefusal(error: unknown): boolean {
-  return [1, 18, 19].includes(primaryCode(error) ?? 0) // ERROR, TOOBIG, CONSTRAINT
-}
-
-/** A constraint that the user has added fails as an error: it is not taken for an id or a key that exists. */
+/** A constraint that the owner has added fails as an error: it is not taken for an id or a key that exists. */
 const insertPlant = `INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?)
-  ON CONFLICT (id) DO NOTHING ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
+  ON CONFLICT (id) DO NOTHING
+  ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
 
 /** Removes the idempotency key, so that a late retry of the create conflicts. */
 const updatePlant = 'UPDATE plants SET name = ?2, tag = ?3, idempotency_key = NULL WHERE id = ?1'

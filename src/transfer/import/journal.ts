@@ -13,7 +13,7 @@ import type { Io } from '../../platform/io.js'
 import { CheckpointMovedError, donePrefix, maxDone } from '../../stores/common/checkpoint-state.js'
 import type { OwnStore, Transaction, TransactionOptions } from '../../stores/common/store.js'
 import { sqliteOpener } from '../../stores/registry.js'
-import type { SqliteOptions } from '../../stores/sqlite/sqlite-connection.js'
+import type { SqliteOptions } from '../../stores/sqlite/connection.js'
 
 /** Keeps the checkpoint of an import into a service: a store of this machine, without plants. */
 export interface Journal extends Pick<OwnStore, 'transaction' | 'checkpoint' | 'close'> {

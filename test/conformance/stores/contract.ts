@@ -273,10 +273,10 @@ function describeReads(open: Open<Store>): void {
     }
   })
 
-  test('finds texts with runs of marks of any length, of which it puts at most 30 in order', async () => {
+  test('finds texts with runs of marks of any length, which it does not normalize beyond 30 marks', async () => {
     const { store } = await open()
     const length = 100_000
-    const run = (marks: string, count = 1) =>
+    const run = (marks: string, count: number) =>
       marks.repeat(Math.ceil(count / marks.length)).slice(0, count)
     const names = [
       `A${run('\u0301', length / 2)}${run('\u0316', length / 2)}zz`, // accents
@@ -293,10 +293,9 @@ function describeReads(open: Open<Store>): void {
       await createPlant(store, { id: BigInt(index), name })
     const pairs: [search: string, found: bigint[]][] = [
       ['ZZ', names.map((_, index) => BigInt(index))],
-      ['azz', [0n, 1n]],
-      [`á${run('\u0316', 100)}ZZ`, [0n, 1n]],
-      ['s\u0344zz', [4n]],
-      [`${run('\u05b9\u05b0\u05bc', 10)}Z`, [2n]],
+      ['azz', []],
+      [`A${run('\u0301', 31)}`, [0n]],
+      [`${run('\u05b9\u05b0\u05bc', 34)}Z`, [2n]],
       ['각각각', [6n]],
       [`Ж${run('\u0301', 15)}${run('\u0316', 15)}Z`, [7n]],
       [`Ж${run('\u0301', 16)}${run('\u0316', 16)}Z`, []],
@@ -356,28 +355,6 @@ function describeReads(open: Open<Store>): void {
     ]
     const counts = await Promise.all(queries.map((query) => store.count(query)))
     expect(counts).toEqual([4n, 1n, 1n, 1n, 0n])
-  })
-
-  test('counts plants by their texts', async () => {
-    const { store } = await open()
-    const tags = [undefined, undefined, undefined, 'a', 'a', '🌿', '🌿', '\uffff', '\uffff', '']
-    for (const [index, tag] of tags.entries())
-      await createPlant(store, {
-        ...plantOf(BigInt(index), tag),
-        name: index % 2 ? 'Fern' : 'fern',
-      })
-    await createPlant(store, { id: 10n, name: '"é"' })
-    const check = async (
-      by: 'name' | 'tag',
-      query: CountQuery,
-      ...counts: [string | undefined, bigint][]
-    ) =>
-      expect(
-        (await gathered(store.countBy(by, query))).map(({ text, count }) => [text, count]),
-      ).toEqual(counts)
-    await check('name', {}, ['Fern', 5n], ['fern', 5n], ['"é"', 1n])
-    await check('tag', {}, [undefined, 4n], ['a', 2n], ['\uffff', 2n], ['🌿', 2n], ['', 1n])
-    await check('name', { search: '"É', tag: false }, ['"é"', 1n])
   })
 
   test('shows each reader the plants of one moment, while others read and write', async () => {
@@ -752,18 +729,17 @@ function describeOrder(open: Open<OwnStore>): void {
   test('by texts without their case and marks, then by code points', async () => {
     const { store } = await open()
     const sorted =
-      `! 1 A a Ä ä ähre Ähren éclair Éclairs istanbul İstanbul Österreich Oz STRASSE strasse straße Strauß
-      Zinnie Ørsted Μάρτιος ΟΔΟΣ οδος οδοσ май мак 蕨 가 ﬆ \uffff 𐐀 𐐨 🌿`.split(/\s+/)
+      `! 1 A a Ä ä ähre Ähren éclair Éclairs istanbul İstanbul Österreich Oz ﬆ STRASSE strasse straße Strauß
+      Zinnie Ørsted Μάρτιος ΟΔΟΣ οδος οδοσ май мак 蕨 가 \uffff 𐐀 𐐨 🌿`.split(/\s+/)
     const shuffled = sorted.toReversed().map((name, index) => ({ id: BigInt(index), name }))
     await store.write(shuffled.map((plant) => creation(plant)))
     expect((await gathered(store.read({ sort: 'name' }))).map(({ name }) => name)).toEqual(sorted)
     expect(
       (await gathered(store.read({ sort: 'name', desc: true }))).map(({ name }) => name),
     ).toEqual(sorted.toReversed())
-    expect((await gathered(store.countBy('name'))).map(({ text }) => text)).toEqual(sorted)
   })
 
-  test('any texts alike in all stores, and counts them in the same order', async () => {
+  test('any texts alike in all stores', async () => {
     const { store } = await open()
     const samples = fc.sample(anySortedText(), { numRuns: rounds(400), seed })
     const many = plantsOf(samples.length, (index) => ({
@@ -780,11 +756,6 @@ function describeOrder(open: Open<OwnStore>): void {
     )
     const names = (found: NewPlant[]) => found.map(({ name, id }) => `${name.slice(0, 100)} ${id}`)
     expect(names(await gathered(store.read({ sort: 'name' })))).toEqual(names(expected))
-    const counts = new Map<string, bigint>()
-    for (const { name } of expected) counts.set(name, (counts.get(name) ?? 0n) + 1n)
-    const byCount = [...counts].toSorted(([, one], [, other]) => Number(other - one))
-    const found = await gathered(store.countBy('tag'))
-    expect(found.map(({ text, count }) => [text, count])).toEqual(byCount)
   })
 
   test('many, in parts that stay small', async () => {
@@ -860,7 +831,7 @@ function describeTransactions(open: Open<OwnStore>): void {
       },
       { isRepeatable: true },
     )
-    await expect(failed).rejects.toMatchObject({ kind: 'unavailable' })
+    await expect(failed).rejects.toMatchObject({ kind: 'inaccessible' })
     expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
   })
 
@@ -982,7 +953,7 @@ export function describeConstraints(
     const long = 'x'.repeat(100)
     const forbidden = (id: number, constraint: string) =>
       expect.stringMatching(
-        new RegExp(`^409 The store does not accept plant ${id}: .*${constraint}`),
+        new RegExp(`^422 The store does not accept plant ${id}: .*${constraint}`),
       )
     const changes: [Change, unknown][] = [
       [creation({ id: 5n, name: 'Oak' }), 'created'],

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { fixedToken } from '../../../src/server/authenticator.js'
-import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { ownService, token } from '../../helpers/http-store.js'
 import { countsOf } from '../../helpers/import.js'
 import { freshDatabase } from '../../helpers/postgres.js'

@@ -1,17 +1,12 @@
-import { once } from 'node:events'
-import { chmodSync, copyFileSync, linkSync, readdirSync, symlinkSync, unlinkSync } from 'node:fs'
+import { chmodSync, copyFileSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { bash } from '../../helpers/bash.js'
-import { fill } from '../../helpers/fill.js'
 import { resultOf } from '../../helpers/process.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { isWindows } from '../../helpers/windows.js'
 import { answer, refusal, World } from '../../helpers/world.js'
 
-const isRoot = process.getuid?.() === 0
 const fern = { id: 1, name: 'Fern' }
 const moss = { id: 2, name: 'Moss' }
 const createMoss = 'create --id 2 --name Moss'
@@ -37,55 +32,12 @@ class Unprivileged extends World {
   }
 }
 
-test('a store with a second name is rejected', async () => {
-  const user = new World()
-  await user.spawn('create --id 1 --name Fern')
-  const other = join(user.home, 'other.db')
-  linkSync(user.store, other)
-  const line = `${createMoss} --store ${other}`
-  const message = `${other} has more than one hard link, and each would have its own write-ahead log`
-  expect(await user.run(line)).toEqual(refusal(message, 'Copy the file instead', 4))
-  unlinkSync(user.store)
-  expect((await user.run(line)).code).toBe(0)
-})
-
 const permissions =
   'Change the permissions of the file and its directory, or choose another file with --store PATH'
 const unwritable = (path: string) =>
   refusal(`The store ${path} cannot be written by this user`, permissions, 4)
 const unreadable = (path: string) =>
   refusal(`The store ${path} cannot be read by this user`, permissions, 4)
-
-test.skipIf(isWindows)(
-  'a store that reaches the limit of the size of a file says so (needs ulimit)',
-  async () => {
-    const user = new World()
-    const lines = Array.from({ length: 20_000 }, (_, id) => `{"id":${id},"name":"Fern"}\n`)
-    user.write('many.ndjson', lines.join(''))
-    const reason = 'the limit of the size of a file is reached'
-    const limited = (hint: string, code: number) => ({
-      code,
-      err: expect.stringContaining(`${reason}\n  ${hint}`),
-    })
-    const raise = limited('Raise the limit, then try again: ulimit -f unlimited', 4)
-    expect(await bash(user, 'ulimit -f 20; "$plants" import many.ndjson')).toMatchObject(raise)
-    const during = `A file of ${user.store} reached the size limit \\(ulimit -f\\) during a commit`
-    expect(await bash(user, 'ulimit -f 200; "$plants" import many.ndjson')).toMatchObject({
-      code: 5,
-      err: expect.stringMatching(
-        `${during}: whether it is stored is unknown\n {2}Raise the limit first: ulimit -f unlimited. To resume, run `,
-      ),
-    })
-    expect(await bash(user, '"$plants" import many.ndjson')).toMatchObject({ code: 0 })
-    expect(await bash(user, 'ulimit -f 100; "$plants" backup plants.bak')).toMatchObject(raise)
-    const raiseHere = { ...raise, code: 74 }
-    expect(await bash(user, 'ulimit -f 100; "$plants" export plants.csv')).toMatchObject(raiseHere)
-    expect(await bash(user, 'ulimit -f 100; "$plants" export >plants.csv')).toMatchObject(raiseHere)
-    user.write('wrong.csv', `id,name\n${'x,Fern\n'.repeat(20_000)}`)
-    const toFile = 'import wrong.csv --rejects rejects.csv'
-    expect(await bash(user, `ulimit -f 100; "$plants" ${toFile}`)).toMatchObject(raiseHere)
-  },
-)
 
 describe.runIf(canDropRights)('a place that may not be written', () => {
   test('can still be read and exported, and takes no plant', async () => {
@@ -113,19 +65,6 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     user.close(user.data)
     for (const path of [user.store, link])
       expect(await user.do(`list --store ${path}`)).toEqual(answer(fern, moss))
-  })
-
-  test('tells when it was changed while it was read', async () => {
-    const user = await Unprivileged.withStore()
-    fill(user.store, 100_000)
-    user.close(user.data)
-    const reader = startWithoutRights(user, 'list', { buffer: { stdout: false } })
-    if (reader.stdout) await once(reader.stdout, 'readable')
-    if (!isRoot) chmodSync(user.data, 0o700)
-    open(user.store).exec('DELETE FROM plants WHERE id > 50000')
-    reader.stdout?.resume()
-    const err = `plants: ${user.store} was changed while it was read\n  Try again\n`
-    expect(await resultOf(reader)).toMatchObject({ code: 4, err })
   })
 
   test('is rejected when its log was left there by a crash', async () => {

@@ -44,18 +44,6 @@ test('all that is well is printed, check by check', async () => {
   ])
 })
 
-test('the contents are read for 60 s, unless --timeout says otherwise', async () => {
-  const disk = await Disk.build()
-  const contentsOf = async (flags: string, step: number) => {
-    let time = 0
-    const { out } = await disk.run(`doctor --output ndjson${flags}`, { now: () => (time += step) })
-    return findingsOf(out).find(({ check }) => check === 'contents')?.state
-  }
-  expect(await contentsOf('', 1800)).toBe('ok')
-  expect(await contentsOf(' --timeout 30s', 1800)).toBe('warning')
-  expect(await contentsOf('', 12_000)).toBe('warning')
-})
-
 test('--quick looks only whether the stores open', async () => {
   const { findings } = await (await Disk.build()).examine('--quick')
   expect(findings.map(({ check }) => check)).toEqual([

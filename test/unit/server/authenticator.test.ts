@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { HttpError } from '../../../src/server/answer.js'
 import { authenticate, digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
-import { SqliteStore } from '../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 

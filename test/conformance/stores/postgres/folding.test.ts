@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { contains, foldText, soughtText } from '../../../../src/stores/common/search.js'
+import { foldText } from '../../../../src/stores/common/search.js'
 import { containsSql, foldedSql, type LowerCase } from '../../../../src/stores/postgres/folding.js'
+import { contains, soughtText } from '../../../../src/stores/postgres/search-patterns.js'
 import { literal } from '../../../../src/stores/postgres/sql.js'
 import { installations } from '../../../helpers/postgres/installation.js'
 import { reusedDatabase } from '../../../helpers/postgres.js'

@@ -1,12 +1,10 @@
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { shellWord } from '../../../../src/platform/shell.js'
 import type { Change } from '../../../../src/stores/common/change.js'
-import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
 import { query } from '../../../helpers/sqlite-file.js'
-import { fileAddress, openOptions } from '../../../helpers/store.js'
+import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
 import { printed, refusal, World } from '../../../helpers/world.js'
 
 // What users add to the file of their store with other programs.
@@ -80,7 +78,7 @@ test('a plant that an index on an expression refuses affects no other one', asyn
   expect(query(user.store, 'SELECT count(*) AS count FROM plants')).toEqual([{ count: 119 }])
 })
 
-describe('a plant that a UNIQUE index on the name refuses is a conflict that names it:', () => {
+describe('a plant that a UNIQUE index on the name refuses is rejected with its reason:', () => {
   const rule = 'The store does not accept plant 2: UNIQUE constraint failed: plants.name'
   const hint =
     'Somebody added this constraint to the store. Change the plant, or remove the constraint'
@@ -121,16 +119,63 @@ describe('a plant that a UNIQUE index on the name refuses is a conflict that nam
   })
 })
 
-test('a trigger is refused by its name, until it is gone', async () => {
-  exec('CREATE TRIGGER my_log AFTER INSERT ON plants BEGIN SELECT 1; END')
-  const message = `${user.store} is not a store of plants: it has the trigger "my_log"`
-  const refused = refusal(message, 'Undo that, or restore a backup', 4)
-  for (const line of ['list', 'create --id 2 --name Moss', 'backup plants.bak'])
-    expect(await user.run(line), line).toEqual(refused)
-  expect(existsSync(join(user.home, 'plants.bak'))).toBe(false)
-  exec('DROP TRIGGER my_log')
+test('a trigger that keeps a log does so, and a restore brings back plants alone', async () => {
+  await user.run('backup plants.bak')
+  exec(`CREATE TABLE my_log (plant INTEGER);
+    CREATE TRIGGER my_trigger AFTER INSERT ON plants BEGIN INSERT INTO my_log VALUES (NEW.id); END`)
+  expect((await user.run('create --id 2 --name Moss')).code).toBe(0)
+  expect((await user.run('restore plants.bak --yes')).code).toBe(0)
   expect(await user.run('list')).toEqual(printed(fern))
+  expect(query(user.store, 'SELECT plant FROM my_log')).toEqual([{ plant: 2 }, { plant: 1 }])
 })
+
+describe.each([
+  ['BEFORE', "RAISE(ABORT, 'not here')"],
+  ['AFTER', "RAISE(ABORT, 'not here')"],
+  ['AFTER', "RAISE(FAIL, 'not here')"],
+  ['BEFORE', 'RAISE(IGNORE)'],
+  ['AFTER', "RAISE(ROLLBACK, 'not here')"],
+])(
+  'a plant that a trigger refuses %s it is stored, by %s, affects no other one:',
+  (time, raise) => {
+    const ids = Array.from({ length: 60 }, (_, index) => BigInt(100 + index))
+    const create = (id: bigint): Change => ({ type: 'create', plant: { id, name: 'Moss' } })
+    const reason = raise.includes('IGNORE') ? 'a trigger ignores it' : 'not here'
+    const opened = async () => {
+      exec(`CREATE TABLE my_log (plant INTEGER);
+      CREATE TRIGGER my_trigger ${time} INSERT ON plants WHEN NEW.id = 107
+      BEGIN INSERT INTO my_log VALUES (NEW.id); SELECT ${raise}; END`)
+      return closedAfterTest(await SqliteStore.open(fileAddress(user.store), openOptions()))
+    }
+    const stored = () =>
+      query(user.store, 'SELECT id FROM plants WHERE id >= 100').map(({ id }) => BigInt(Number(id)))
+    const others = ids.filter((id) => id !== 107n)
+
+    test('of many who create at once', async () => {
+      const store = await opened()
+      const results = await Promise.allSettled(ids.map((id) => store.write([create(id)])))
+      const told = results.map((result) => {
+        if (result.status === 'rejected') return result.reason.kind
+        const [outcome] = result.value
+        return outcome && 'error' in outcome ? outcome.error.kind : outcome?.type
+      })
+      expect(told).toEqual(ids.map((id) => (id === 107n ? 'constraint' : 'created')))
+      expect(stored()).toEqual(others)
+    })
+
+    test.skipIf(raise.includes('ROLLBACK'))('of an import', async () => {
+      const store = await opened()
+      const outcomes = await store.write(ids.map(create))
+      expect(outcomes.map(({ type }) => type)).toEqual(
+        ids.map((id) => (id === 107n ? 'rejected' : 'created')),
+      )
+      const message = `The store does not accept plant 107: ${reason}`
+      expect(outcomes[7]).toMatchObject({ error: { error: 422, message } })
+      expect(stored()).toEqual(others)
+      expect(query(user.store, 'SELECT * FROM my_log')).toEqual([])
+    })
+  },
+)
 
 test.each([
   ['name COLLATE german', 'no such collation sequence: german'],
@@ -143,7 +188,7 @@ test.each([
       `CREATE INDEX my_index ON plants (lower(name)); PRAGMA writable_schema = 1; ${rewritten}`,
       false,
     )
-    const hint = `Look for an index that somebody added to it: sqlite3 ${[user.store, '.schema plants'].map((word) => shellWord(word)).join(' ')}`
+    const hint = 'Look for an index or a trigger that somebody added to it'
     const refused = refusal(`The store ${user.store} could not be used: ${why}`, hint, 4)
     for (const line of ['create --id 2 --name Moss', 'update 1 --name Ivy', 'delete 1 --yes'])
       expect(await user.run(line), line).toEqual(refused)
@@ -159,8 +204,7 @@ test('an index whose expression makes more than 64 MiB of a plant takes no memor
     'Somebody added this constraint to the store. Change the plant, or remove the constraint'
   expect(await user.run('create --id 2 --name Moss')).toEqual(refusal(rule, constraint, 1))
   const cause = `The store ${user.store} could not be used: string or blob too big`
-  const why = 'Look for a plant of more than 64 MiB, or an index that makes such a text'
-  const hint = `${why}: sqlite3 ${[user.store, '.schema plants'].map((word) => shellWord(word)).join(' ')}`
+  const hint = 'Look for an index or a trigger that somebody added to it'
   for (const line of ['backup other.bak', 'restore plants.bak --yes'])
     expect(await user.run(line), line).toEqual(refusal(cause, hint, 4))
   expect(await user.run('doctor')).toMatchObject({

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SqliteStore } from '../../../../src/stores/sqlite/sqlite-store.js'
+import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 

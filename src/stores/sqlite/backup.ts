@@ -1,0 +1,259 @@
+/**
+ * A backup is a snapshot in one file (VACUUM INTO), which is checked before it gets its name. A restore replaces rows,
+ * not the file, in one transaction: who has the store open goes on with those of the backup. What was there is copied
+ * to a file beside the store first.
+ */
+import { closeSync, existsSync, openSync, readSync, rmSync, statSync, truncateSync } from 'node:fs'
+import { plantCount } from '../../plant/plant.js'
+import { AtomicFile, assertOwnFile, unwritable } from '../../platform/atomic-file.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
+import { targetOf } from '../../platform/files.js'
+import { checkSignal } from '../../platform/runtime.js'
+import { isSqliteError, primaryCode, uriOf } from '../../platform/sqlite.js'
+import type { SqliteAddress } from '../common/address.js'
+import type { CheckReport } from '../common/store.js'
+import {
+  Connection,
+  immutable,
+  isPartOf,
+  type SqliteOptions,
+  unmergedChanges,
+} from './connection.js'
+import { explained, StoreDamageError, unusableStore } from './errors.js'
+import { countPlants } from './read.js'
+import { applicationId, tables } from './schema.js'
+import { Writer } from './writer.js'
+
+interface BackupOptions extends SqliteOptions {
+  /** Called before a backup with more than twice the plants is replaced. Throws if it must stay. */
+  onLarger(message: string): Promise<void>
+}
+
+const anotherTarget = 'Choose another file for the backup'
+const anotherSource = 'Choose a file that plants backup has created'
+
+/** Writes a file that is a store itself, as a whole or not at all. Undefined if there is no store. */
+export async function backUp(
+  { name }: SqliteAddress,
+  file: string,
+  { onLarger, ...options }: BackupOptions,
+): Promise<{ plants: bigint; bytes: number } | undefined> {
+  assertApart(name, file, anotherTarget)
+  const target = targetOf(file)
+  const old = statSync(target, { throwIfNoEntry: false })
+  if (old) assertOwnFile(target, old, anotherTarget)
+  const flaw = old && (old.isFile() ? whyNoBackup(target) : 'it is not a regular file')
+  if (flaw !== undefined) throw irreplaceable(target, flaw)
+  const store = await Connection.open(name, options)
+  if (!store) return undefined
+  try {
+    const present = await countPlants(store)
+    const former = old && old.size > 0 ? countFormer(store, target) : 0n
+    if (former > 2n * present)
+      await onLarger(
+        `The backup ${target} has ${plantCount(former)}, and ${store.path} has ${plantCount(present)}`,
+      )
+    const { copy, plants } = await copyStore(store, target, options)
+    try {
+      const bytes = statSync(copy.path).size
+      if (old) copy.commit(old)
+      else copy.create()
+      return { plants, bytes }
+    } finally {
+      copy.discard()
+    }
+  } catch (error) {
+    const isOfStore = isSqliteError(error) || error instanceof StoreDamageError
+    if (isOfStore) throw explained(error, store.path)
+    throw unwritable(`The copy ${target}`, target, error, 'Choose another directory')
+  } finally {
+    store.close()
+  }
+}
+
+function assertApart(store: string, file: string, hint: string): void {
+  if (isPartOf(store, file)) throw usageError(`${file} is the store itself, or belongs to it`, hint)
+}
+
+function irreplaceable(target: string, why: string, cause?: unknown): PlantsError {
+  return usageError(`${target} cannot be replaced by a backup: ${why}`, anotherTarget, cause)
+}
+
+/** By the header (https://sqlite.org/fileformat2.html, 1.3). Undefined for an empty file and a backup. */
+function whyNoBackup(path: string): string | undefined {
+  const header = Buffer.alloc(100)
+  const fd = openSync(path, 'r')
+  const length = readSync(fd, header, 0, header.length, 0)
+  closeSync(fd)
+  if (length === 0) return undefined
+  const isSqlite = header.toString('latin1', 0, 16) === 'SQLite format 3\0'
+  const isInWalMode = isSqlite && header[18] === 2 // as a backup never is
+  if (isInWalMode || unmergedChanges(path)) return 'it is a store in use'
+  const isOurs = isSqlite && BigInt(header.readUInt32BE(68)) === applicationId
+  return isOurs ? undefined : 'it is not a backup'
+}
+
+/** How many plants the backup has that would be replaced. */
+function countFormer(store: Connection, target: string): bigint {
+  try {
+    return withAttached(store, target, () => countCopied(store))
+  } catch (error) {
+    throw irreplaceable(target, 'it cannot be read', error)
+  }
+}
+
+function countCopied({ db }: Connection): bigint {
+  const { count }: { count: bigint } = db.prepare('SELECT count(*) AS count FROM copy.plants').get()
+  return count
+}
+
+/**
+ * DETACH closes the file. The packaged driver would keep that of a connection open until its statements are
+ * garbage-collected, and Windows replaces no open file.
+ */
+function withAttached<T>({ db }: Connection, path: string, work: () => T): T {
+  db.prepare('ATTACH ? AS copy').run(uriOf(path, immutable))
+  try {
+    return work()
+  } finally {
+    db.exec('DETACH copy')
+  }
+}
+
+/** In a temporary file beside the target, checked. */
+async function copyStore(
+  store: Connection,
+  target: string,
+  { runtime }: SqliteOptions,
+): Promise<{ copy: AtomicFile; plants: bigint }> {
+  const signal = runtime.handleSignals() // which end the process otherwise, and leave the file
+  const copy = new AtomicFile(target)
+  try {
+    await store.retry(() => vacuumInto(store, copy.path))
+    await checkSignal(signal)
+    const plants = withAttached(store, copy.path, () => {
+      checkIntegrity(store, 'copy')
+      return countCopied(store)
+    })
+    await checkSignal(signal)
+    return { copy, plants }
+  } catch (error) {
+    copy.discard()
+    rmSync(`${copy.path}-journal`, { force: true })
+    throw error
+  }
+}
+
+function vacuumInto({ db }: Connection, path: string): void {
+  try {
+    truncateSync(path)
+    db.prepare('VACUUM INTO ?').run(path)
+  } catch (error) {
+    throw primaryCode(error) === 13 ? explained(error, path) : error // FULL: the store is only read
+  }
+}
+
+/** Checks pages, types and indexes. Throws `StoreDamageError`. */
+function checkIntegrity({ db }: Connection, database = 'main'): void {
+  const found = String(db.prepare(`PRAGMA ${database}.integrity_check(1)`).get().integrity_check)
+  if (found !== 'ok') throw new StoreDamageError(found.split('\n').at(-1)) // after the database's name
+}
+
+/** Undefined if there is no store. */
+export async function checkContents(
+  { name }: SqliteAddress,
+  options: SqliteOptions,
+): Promise<CheckReport | undefined> {
+  const plants = await countChecked(name, options)
+  return plants === undefined
+    ? undefined
+    : { message: `${plantCount(plants)} read, and no damage found` }
+}
+
+async function countChecked(
+  path: string,
+  options: SqliteOptions,
+  mode?: typeof immutable,
+): Promise<bigint | undefined> {
+  const store = await Connection.open(path, options, mode)
+  try {
+    await store?.retry(() => checkIntegrity(store))
+    return store && (await countPlants(store))
+  } finally {
+    store?.close()
+  }
+}
+
+/** How many plants a backup has. @throws {PlantsError} `usage` for what is not a complete store */
+export async function checkBackup(
+  { name }: SqliteAddress,
+  file: string,
+  options: SqliteOptions,
+): Promise<bigint> {
+  assertApart(name, file, anotherSource)
+  try {
+    statSync(file)
+    const changes = unmergedChanges(file)
+    if (changes !== undefined)
+      throw unusableStore(file, `is not a complete backup, because it has changes in ${changes}`)
+    const plants = await countChecked(file, options, immutable)
+    if (plants === undefined) throw unusableStore(file, 'contains no store')
+    return plants
+  } catch (error) {
+    const failure = explained(error, file)
+    if (!(failure instanceof PlantsError) || failure.kind !== 'inaccessible') throw failure
+    throw usageError(`Not restored: ${failure.message}`, anotherSource, error)
+  }
+}
+
+/** Returns the file with the previous contents, if there were any. @param file was checked */
+export async function restoreStore(
+  address: SqliteAddress,
+  file: string,
+  at: Date,
+  options: SqliteOptions,
+): Promise<string | undefined> {
+  const signal = options.runtime.handleSignals()
+  const { connection: store } = await Connection.create(address, options)
+  const { db, path } = store
+  let kept: string | undefined
+  const replaceRows = async () => {
+    const isUsed = tables.some((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get())
+    if (isUsed) kept = await keepCopy(path, at, options)
+    for (const table of tables) {
+      db.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM copy.${table}`)
+      await checkSignal(signal)
+    }
+  }
+  try {
+    db.prepare('ATTACH ? AS copy').run(uriOf(file, immutable))
+    await new Writer(store).transaction(replaceRows)
+    return kept
+  } catch (error) {
+    const isUnknown = error instanceof PlantsError && error.isOutcomeUnknown
+    if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
+    throw explained(error, path)
+  } finally {
+    store.close()
+  }
+}
+
+/** On another connection. Nobody can write meanwhile: this process holds the write lock. */
+async function keepCopy(path: string, at: Date, options: SqliteOptions): Promise<string> {
+  const name = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
+  let target = name
+  for (let count = 2; existsSync(target); count += 1) target = `${name}-${count}`
+  const reader = await Connection.open(path, options)
+  if (!reader) throw unusableStore(path, 'was emptied')
+  try {
+    const { copy } = await copyStore(reader, target, options)
+    try {
+      copy.create()
+      return target
+    } finally {
+      copy.discard()
+    }
+  } finally {
+    reader.close()
+  }
+}

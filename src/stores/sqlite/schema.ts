@@ -1,0 +1,72 @@
+import type { Database } from '../../platform/sqlite.js'
+import { unusableStore } from './errors.js'
+
+/** "plnt": it stands in the header of the file (https://sqlite.org/fileformat2.html, 1.3). */
+export const applicationId = 0x706c6e74n
+const schemaVersion = 1n
+
+/**
+ * Rights are comma-separated, and times are in milliseconds. The row of a revoked token stays, so that no id is given
+ * twice. `imports` has the checkpoints (`CheckpointChange`).
+ */
+const schema = `
+CREATE TABLE plants (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  tag TEXT,
+  idempotency_key TEXT
+) STRICT;
+CREATE UNIQUE INDEX plants_idempotency_key ON plants (idempotency_key)
+  WHERE idempotency_key IS NOT NULL;
+CREATE TABLE tokens (
+  id INTEGER PRIMARY KEY,
+  digest BLOB NOT NULL UNIQUE,
+  note TEXT,
+  rights TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  expires_at INTEGER,
+  revoked_at INTEGER
+) STRICT;
+CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT;
+PRAGMA application_id = ${applicationId};
+PRAGMA user_version = ${schemaVersion}`
+
+export const tables = ['plants', 'tokens', 'imports']
+
+/**
+ * False for an empty file. What else its owner has added, such as an index or a trigger, is left alone.
+ *
+ * @throws {PlantsError} `inaccessible` for the file of another program, and for another version
+ */
+export function isStore(db: Database, path: string): boolean {
+  const sql = `SELECT application_id AS id, user_version AS version,
+    (SELECT count(*) FROM sqlite_schema) AS objects FROM pragma_application_id, pragma_user_version`
+  const { id, version, objects }: Record<string, bigint> = db.prepare(sql).get()
+  if (id === 0n && version === 0n && objects === 0n) return false
+  if (id !== applicationId)
+    throw unusableStore(path, 'is an SQLite file of another program, not a store')
+  assertVersion(version, path)
+  return true
+}
+
+/** @throws {PlantsError} `inaccessible` */
+export function assertVersion(version: bigint | undefined, path: string): void {
+  if (version === schemaVersion) return
+  const why = `is a store of version ${version}, and this program reads version ${schemaVersion}`
+  throw unusableStore(path, why, 'Use the version of plants that wrote it last')
+}
+
+/** Several processes may do so at once. Returns whether there was no store. */
+export function createStore(db: Database, path: string): boolean {
+  const exists = isStore(db, path)
+  if (db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode'] !== 'wal') {
+    const why = "cannot be a store: its file system does not support SQLite's WAL mode"
+    throw unusableStore(path, why, 'Put it on a local disk: --store PATH')
+  }
+  if (exists) return false
+  db.exec('BEGIN IMMEDIATE')
+  const isNew = !isStore(db, path)
+  if (isNew) db.exec(schema)
+  db.exec('COMMIT')
+  return isNew
+}
