@@ -31,7 +31,7 @@ import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Store } from '../stores/common/store.js'
 import type { Right } from '../stores/common/token-store.js'
 import type { Access, HttpOptions } from '../stores/http/http-options.js'
-import type { Login, PostgresOptions } from '../stores/postgres/postgres-options.js'
+import type { Login, PostgresOptions } from '../stores/postgres/options.js'
 import {
   httpOpener,
   type OwnStoreOpener,
@@ -285,7 +285,6 @@ export class CommandContext extends SettingsContext {
       onAway: async (failure, patience = timeout) => {
         if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
       },
-      onMigrated: (name) => reporter.warn(`Migrated the store in ${name}`),
     }
   }
 

@@ -18,7 +18,7 @@ import { proxyFor } from '../platform/urls.js'
 import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
 import { passwordFile } from '../stores/common/address.js'
 import type { Access } from '../stores/http/http-options.js'
-import type { Login } from '../stores/postgres/postgres-options.js'
+import type { Login } from '../stores/postgres/options.js'
 
 /** A part of `CommandContext`. */
 interface AccessContext {

@@ -11,7 +11,7 @@ import {
 } from './common/address.js'
 import type { OwnStore, Store } from './common/store.js'
 import type { HttpOptions } from './http/http-options.js'
-import type { PostgresOptions } from './postgres/postgres-options.js'
+import type { PostgresOptions } from './postgres/options.js'
 import type { SqliteOptions } from './sqlite/connection.js'
 
 interface StoreScheme {
@@ -27,8 +27,7 @@ export const schemes: Record<Address['scheme'], StoreScheme> = {
   postgres: {
     noun: 'a database',
     pattern: /^postgres(ql)?:/i,
-    parse: async (...text) =>
-      (await import('./postgres/postgres-address.js')).parsePostgres(...text),
+    parse: async (...text) => (await import('./postgres/address.js')).parsePostgres(...text),
   },
   sqlite: { noun: 'a file', pattern: undefined, parse: parseSqlite },
 }
@@ -82,11 +81,11 @@ export function httpOpener(address: HttpAddress, options: HttpOptions): StoreOpe
 }
 
 export function postgresOpener(address: PostgresAddress, options: PostgresOptions): OwnStoreOpener {
-  const store = async () => (await import('./postgres/postgres-store.js')).PostgresStore
+  const store = async () => (await import('./postgres/store.js')).PostgresStore
   return {
     init: async () => (await store()).init(address, options),
     open: async () => (await store()).open(address, options),
-    openExisting: async () => (await store()).openExisting(address, options),
+    openExisting: async () => (await store()).open(address, options),
   }
 }
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, inject, onTestFinished } from 'vitest'
-import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
+import { PostgresStore } from '../../src/stores/postgres/store.js'
 import { password, type Template } from './postgres/cluster.js'
 import { type Installation, installations } from './postgres/installation.js'
 import { hold, type Place, query, type Row } from './postgres/query.js'

@@ -7,10 +7,11 @@ import type { PostgresAddress } from '../../src/stores/common/address.js'
 import type { Change, Outcome } from '../../src/stores/common/change.js'
 import type { CheckpointChange } from '../../src/stores/common/checkpoint-state.js'
 import type { Transaction, WriteOptions } from '../../src/stores/common/store.js'
-import { parsePostgres } from '../../src/stores/postgres/postgres-address.js'
-import type { PostgresOptions } from '../../src/stores/postgres/postgres-options.js'
-import { PostgresStore } from '../../src/stores/postgres/postgres-store.js'
+import { parsePostgres } from '../../src/stores/postgres/address.js'
+import type { PostgresOptions } from '../../src/stores/postgres/options.js'
+import { PostgresStore } from '../../src/stores/postgres/store.js'
 import { password } from './postgres/cluster.js'
+import { message, says } from './postgres/listener.js'
 import type { Database } from './postgres.js'
 import { closedAfterTest, openOptions, place } from './store.js'
 
@@ -149,13 +150,14 @@ function told(error: unknown): unknown {
 
 /**
  * When a connection is cut: "before" the server gets what was said; when it was "sent", so that the server goes on
- * alone; or when the server has "answered", and nobody has heard it. It may also stay open, and no answer comes.
+ * alone; or when the server has "answered", and nobody has heard it.
  */
-export type Moment = 'before' | 'sent' | 'answered' | 'unanswered'
+export type Moment = 'before' | 'sent' | 'answered'
 
 interface Cut {
   text: string
-  moment: Moment
+  /** or the SQLSTATE of the error that is said in place of the answer */
+  moment: Moment | { code: string }
   /** how many more connections are cut so */
   left: number
 }
@@ -165,15 +167,13 @@ export class Line {
   /** of a database, by the line */
   url = ''
   cuts = 0
-  /** connections that were accepted while it was blocked */
-  blocked = 0
+  /** connections that were accepted */
+  connections = 0
   readonly #server = createServer({ allowHalfOpen: true }, (socket) => this.#join(socket))
   readonly #sockets = new Set<Socket>()
   readonly #target: number
   #cuts: Cut[] = []
-  #last = Infinity
   #isSilent = false
-  #isBlocked = false
 
   private constructor(target: number) {
     this.#target = target
@@ -197,9 +197,9 @@ export class Line {
     this.#cuts.push({ text, moment, left: times })
   }
 
-  /** Cuts the next connection over which so many pieces have come from the server, behind the last. */
-  cutBehind(pieces: number): void {
-    this.#last = pieces
+  /** Says an error in place of the next answer to a text, which the server gets. */
+  answer(text: string, code: string): void {
+    this.#cuts.push({ text, moment: { code }, left: 1 })
   }
 
   /** Lets nothing come back any more, whatever is sent. */
@@ -207,15 +207,9 @@ export class Line {
     this.#isSilent = true
   }
 
-  /** Accepts further connections, and never answers them. */
-  block(): void {
-    this.#isBlocked = true
-  }
-
   /** Is a line again, for those who connect anew. */
   mend(): void {
     this.#isSilent = false
-    this.#isBlocked = false
     this.#cuts = []
     this.cutAll()
   }
@@ -230,11 +224,7 @@ export class Line {
   }
 
   #join(near: Socket): void {
-    if (this.#isBlocked) {
-      this.blocked += 1
-      this.#sockets.add(near.on('error', () => undefined))
-      return
-    }
+    this.connections += 1
     const far = connect({ port: this.#target, host: '127.0.0.1', allowHalfOpen: true })
     for (const [socket, other] of [
       [near, far],
@@ -246,8 +236,7 @@ export class Line {
     }
     near.on('close', () => far.end()) // after what is on its way
     let isAwaited = false
-    let isSilent = false
-    let pieces = 0
+    let code: string | undefined
     near.on('data', (data) => {
       const moment = this.#momentOf(data)
       if (moment === 'before') {
@@ -257,27 +246,30 @@ export class Line {
       }
       far.write(data)
       isAwaited ||= moment === 'answered'
-      isSilent ||= moment === 'unanswered'
+      if (typeof moment === 'object') code = moment.code
       if (moment === 'sent') near.destroy()
     })
     far.on('data', (data) => {
       if (isAwaited && isReady(data)) near.destroy()
-      if (!isAwaited && !isSilent && !this.#isSilent) near.write(data)
-      pieces += 1
-      if (pieces !== this.#last) return
-      this.#last = Infinity
-      this.cuts += 1
-      near.end(() => near.destroy())
+      if (code !== undefined) {
+        if (isReady(data)) near.write(errorOf(code), 'latin1')
+        if (isReady(data)) code = undefined
+      } else if (!isAwaited && !this.#isSilent) near.write(data)
     })
   }
 
-  #momentOf(data: Buffer): Moment | undefined {
+  #momentOf(data: Buffer): Cut['moment'] | undefined {
     const cut = this.#cuts.find(({ left }) => left > 0)
     if (!cut || !data.includes(cut.text)) return undefined
     cut.left -= 1
     this.cuts += 1
     return cut.moment
   }
+}
+
+/** An error, after which the server is ready again. */
+function errorOf(code: string): string {
+  return message('E', `SERROR\0C${code}\0Mlost\0\0`) + says.ready
 }
 
 /** Whether an answer is over (https://www.postgresql.org/docs/current/protocol-message-formats.html, ReadyForQuery). */

@@ -132,8 +132,8 @@ async function examineDatabase(
   address: PostgresAddress,
   context: CommandContext,
 ): Promise<CheckResult> {
-  const { PostgresStore } = await import('../../stores/postgres/postgres-store.js')
-  const store = await PostgresStore.openExisting(address, await context.postgresOptions(address))
+  const { PostgresStore } = await import('../../stores/postgres/store.js')
+  const store = await PostgresStore.open(address, await context.postgresOptions(address))
   const rights = await store.rights().finally(() => store.close())
   if (rights.includes('create')) return ok(address.name)
   const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
@@ -152,16 +152,11 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
   return { state: 'failed', message: rejection + message, hint }
 }
 
-/** Undefined for a service, or for a missing file. */
+/** Undefined for a service, a database, or a missing file. */
 async function examineContents(context: CommandContext): Promise<CheckResult | undefined> {
   const { address } = context
-  if (address.scheme === 'http') return undefined
+  if (address.scheme !== 'sqlite') return undefined
   const read = async () => {
-    if (address.scheme === 'postgres')
-      return (await import('../../stores/postgres/postgres-schema.js')).check(
-        address,
-        await context.postgresOptions(address),
-      )
     const { checkContents } = await import('../../stores/sqlite/backup.js')
     return checkContents(address, context.sqliteOptions)
   }

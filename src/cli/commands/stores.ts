@@ -60,7 +60,7 @@ export function defineStores(command: PlantsCommand, io: Io): void {
   command
     .command('init')
     .description(
-      'Create the store in a PostgreSQL database, or migrate it, as its owner. What other roles need is granted with SQL: see the page about databases. An existing store is kept.',
+      'Create the store in a PostgreSQL database, as its owner. What other roles need is granted with SQL: see the page about databases. An existing store is kept.',
     )
     .argument(
       '<address>',

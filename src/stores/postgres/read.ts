@@ -1,143 +1,115 @@
-import { to as copyTo } from 'pg-copy-streams'
-import { plantFrom, type StoredPlant, type TextName } from '../../plant/plant.js'
+import type { StoredPlant } from '../../plant/plant.js'
 import { must } from '../../platform/errors.js'
-import { type CountQuery, pagesOf, type ReadQuery, type TextCount } from '../common/query.js'
-import { BinaryRows } from './binary-copy.js'
-import { containsSql, findLowerCase, foldedSql } from './folding.js'
-import type { ConnectionPool } from './pool.js'
-import { type Connection, maxAnswer, responseTooLarge } from './postgres-connection.js'
-import { otherProtocol } from './postgres-errors.js'
-import { soughtText } from './search-patterns.js'
-import { columns, idsOf, literal, plants, toBigInt, toPlant } from './sql.js'
+import { type CountQuery, pagesOf, type ReadQuery } from '../common/query.js'
+import { foldText } from '../common/search.js'
+import { type Connection, literal, type Row } from './connection.js'
+import type { PostgresDatabase } from './database.js'
+import { findCollation, foldedSql } from './folding.js'
+import { columns, plants, toPlant } from './schema.js'
 
 export async function getPlants(
   connection: Connection,
   ids: readonly bigint[],
 ): Promise<Map<bigint, StoredPlant>> {
-  const rows = await connection.ask(
-    `SELECT ${columns} FROM ${plants} WHERE id = ANY (${idsOf(ids)})`,
-    ids.length,
+  const rows = await connection.read(
+    `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`,
   )
   return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
 }
 
-/** In the order of ids, each page at a moment of its own, limited by rows and by bytes of text, but to at least one row. */
-export function readPages(pool: ConnectionPool, query: ReadQuery): AsyncIterable<StoredPlant[]> {
-  const order = `id ${directionOf(query)}`
-  const call = query.waited === undefined ? undefined : pool.newCall(query)
-  const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
-  return pagesOf(query, async (after, rows) => {
-    const filter = where({ ...query, after })
-    const page = `SELECT ${columns}, ${size} AS size FROM ${plants} ${filter} ORDER BY ${order} LIMIT ${rows}`
-    const sums = `SELECT *, sum(size) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
-    const found = `SELECT ${columns} FROM (${sums}) AS sums WHERE bytes <= ${pageBytes} OR bytes = size`
-    return (await pool.query(`${found} ORDER BY ${order}`, call)).map(toPlant)
+export function countPlants(database: PostgresDatabase, query: CountQuery): Promise<bigint> {
+  return database.run(async (connection) => {
+    const { where } = await clausesOf(connection, query)
+    const [[count] = []] = await connection.read(`SELECT count(*) FROM ${plants} ${where}`)
+    return BigInt(must(count ?? undefined))
   })
+}
+
+/** In the order of ids, each page at a moment of its own: up to a million bytes of text, and at least one plant. */
+export function readPages(
+  database: PostgresDatabase,
+  query: ReadQuery,
+): AsyncIterable<StoredPlant[]> {
+  const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
+  return pagesOf(query, (after, rows) =>
+    database.run(async (connection) => {
+      const { where, order } = await clausesOf(connection, { ...query, after })
+      const page = `SELECT ${columns}, ${size} AS size FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
+      const sums = `SELECT *, sum(size) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
+      const found = `SELECT ${columns} FROM (${sums}) AS sums WHERE bytes <= ${pageBytes} OR bytes = size`
+      return (await connection.read(`${found} ORDER BY ${order}`)).map(toPlant)
+    }),
+  )
 }
 
 const pageBytes = 1_000_000
 
-/** One consistent snapshot, in arrays of about 64 KiB. */
-export async function* readSnapshot(
-  pool: ConnectionPool,
+/** One consistent snapshot, in arrays of about 64 KiB. COPY is by far the fastest way. */
+export function readSnapshot(
+  database: PostgresDatabase,
   query: ReadQuery,
-): AsyncGenerator<StoredPlant[]> {
-  const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
-  const order = await orderOf(pool, query)
-  const statement = `SELECT ${columns} FROM ${plants} ${where(query)} ORDER BY ${order} ${limit}`
-  yield* copyRows(
-    pool,
-    statement,
-    (row) => plantFrom(row.int64(), must(row.text()), row.text()),
-    query,
-  )
+): AsyncIterable<StoredPlant[]> {
+  return database.stream(async function* (connection) {
+    const { where, order } = await clausesOf(connection, query)
+    const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
+    const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
+    for await (const rows of rowsOf(connection.copyOut(select))) {
+      query.signal?.throwIfAborted()
+      yield rows.map(toPlant)
+    }
+  })
 }
 
-export async function countPlants(pool: ConnectionPool, query: CountQuery): Promise<bigint> {
-  const [[count] = []] = await pool.query(`SELECT count(*) FROM ${plants} ${where(query)}`)
-  return toBigInt(count)
+/** Parses the text format of COPY, in which a line feed ends a row and nothing else. */
+export async function* rowsOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<Row[]> {
+  let begun: Buffer[] = []
+  for await (const piece of pieces) {
+    const end = piece.lastIndexOf('\n') + 1
+    if (end === 0) {
+      begun.push(piece)
+      continue
+    }
+    const text = Buffer.concat([...begun, piece.subarray(0, end - 1)]).toString()
+    begun = [piece.subarray(end)]
+    yield text.split('\n').map((line) => line.split('\t').map(textOf))
+  }
 }
 
-export async function* countTexts(
-  pool: ConnectionPool,
-  by: TextName,
-  query: CountQuery,
-): AsyncGenerator<TextCount[]> {
-  const order = `${by} IS NULL, ${foldedSql(by, await findLowerCase(pool))}, ${by} COLLATE "C"`
-  const statement = `SELECT ${by}, count(*) FROM ${plants} ${where(query)} GROUP BY ${by}
-    ORDER BY count(*) DESC, ${order}`
-  yield* copyRows(pool, statement, (row) => ({ text: row.text(), count: row.int64() }))
+function textOf(cell: string): string | null {
+  if (!cell.includes('\\')) return cell
+  if (cell === '\\N') return null
+  return cell.replace(/\\(.)/g, (_, letter: string) => controls[letter] ?? letter)
 }
 
-async function orderOf(pool: ConnectionPool, query: ReadQuery): Promise<string> {
-  const { sort = 'id' } = query
-  const direction = directionOf(query)
-  if (sort === 'id') return `id ${direction}`
-  const folded = foldedSql(sort, await findLowerCase(pool))
-  return `${sort} IS NULL, ${folded} ${direction}, ${sort} COLLATE "C" ${direction}, id`
+const controls: Readonly<Record<string, string>> = {
+  b: '\b',
+  f: '\f',
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  v: '\v',
 }
 
-function directionOf({ desc }: ReadQuery): string {
-  return desc ? 'DESC' : 'ASC'
-}
-
-function where({ after, tag, search, sort = 'id', desc }: ReadQuery): string {
+async function clausesOf(connection: Connection, query: ReadQuery) {
+  const { after, tag, search, sort = 'id', desc } = query
+  const direction = desc ? 'DESC' : 'ASC'
+  const isFolded = search !== undefined || sort !== 'id'
+  const collation = isFolded ? await findCollation(connection) : 'und-x-icu'
   const conditions: string[] = []
-  if (after !== undefined)
-    conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} ${literal(after)}`)
+  if (after !== undefined) conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} '${after}'`)
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) conditions.push(`tag = ${literal(tag)}`)
   if (search !== undefined) {
-    const sought = soughtText(search)
-    conditions.push(`(${containsSql('name', sought)} OR ${containsSql('tag', sought)})`)
+    const sought = literal(foldText(search))
+    const found = ['name', 'tag'].map(
+      (column) => `strpos(${foldedSql(column, collation)}, ${sought}) > 0`,
+    )
+    conditions.push(`(${found.join(' OR ')})`)
   }
-  return conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`
-}
-
-/** COPY is by far the fastest way, and in binary, texts need no escapes. */
-async function* copyRows<Item>(
-  pool: ConnectionPool,
-  statement: string,
-  toItem: (row: BinaryRows) => Item,
-  options: ReadQuery = {},
-): AsyncGenerator<Item[]> {
-  const call = pool.newCall(options)
-  const connection = await pool.retry(call, () => pool.lease(call))
-  try {
-    await connection.ask('BEGIN READ ONLY; SET LOCAL statement_timeout = 0')
-    const rows = new BinaryRows()
-    for await (const chunk of chunksOf(
-      connection,
-      `COPY (${statement}) TO STDOUT (FORMAT binary)`,
-      pool,
-    )) {
-      options.signal?.throwIfAborted()
-      rows.append(chunk)
-      const items: Item[] = []
-      while (rows.next()) items.push(toItem(rows))
-      if (rows.waiting > maxAnswer) throw connection.failure('TOO_LARGE', responseTooLarge)
-      if (items.length > 0) yield items
-    }
-    if (!rows.isComplete) throw new RangeError('The rows have no end')
-    await connection.ask('COMMIT')
-  } catch (error) {
-    connection.destroy()
-    throw error instanceof RangeError ? connection.failure('PROTOCOL', otherProtocol, error) : error
-  } finally {
-    pool.release(connection)
-  }
-}
-
-async function* chunksOf(
-  connection: Connection,
-  statement: string,
-  pool: ConnectionPool,
-): AsyncGenerator<Buffer> {
-  const chunks = connection.query(copyTo(statement)).iterator() as AsyncIterableIterator<Buffer>
-  for (;;) {
-    const { value: chunk, done } = await connection.inTime(chunks.next())
-    if (done) return
-    yield chunk
-    pool.renew(connection) // for the next chunk, however long the caller took to use this one
+  const byText = () =>
+    `${sort} IS NULL, ${foldedSql(sort, collation)} ${direction}, ${sort} COLLATE "C" ${direction}, id`
+  return {
+    where: conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`,
+    order: sort === 'id' ? `id ${direction}` : byText(),
   }
 }

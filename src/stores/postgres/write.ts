@@ -1,5 +1,10 @@
-import { pipeline } from 'node:stream/promises'
-import { from as copyFrom } from 'pg-copy-streams'
+/**
+ * How changes are made. Most creates need no lookup: they are inserted as if their ids and keys were free. Where that
+ * fails, or for other changes, the plants that have the ids and keys are read first, and locked if they are changed, so
+ * that a plan for them stays true until the commit. A plant that the database itself refuses is found by halving.
+ *
+ * All of it happens in a transaction with a savepoint `changes`, to which a failed attempt goes back.
+ */
 import { textLength } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
@@ -10,198 +15,190 @@ import {
   maxDone,
 } from '../common/checkpoint-state.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
-import { binaryRows } from './binary-copy.js'
-import { codeOf, DatabaseFailure } from './postgres-errors.js'
-import { columns, idsOf, imports, literal, plants, rowOf, toPlant } from './sql.js'
-import type { PostgresTransaction } from './transaction.js'
+import type { Connection } from './connection.js'
+import { isTaken, refusalIn } from './errors.js'
+import { columns, imports, plants, toPlant } from './schema.js'
 
 export async function makeChanges(
-  transaction: PostgresTransaction,
-  changes: readonly Change[],
-  maxRejected?: number,
-): Promise<Outcome[]> {
-  transaction.evidence = [] // that of the last of several writes is enough
-  return settle(transaction, changes, maxRejected)
-}
-
-export async function saveCheckpoint(
-  transaction: PostgresTransaction,
-  change: CheckpointChange,
-): Promise<void> {
-  const { id, to } = change
-  if ((await transaction.ask(`${replacementOf(change)} RETURNING id`)).length === 0)
-    throw new CheckpointMovedError()
-  const saved = `(SELECT state FROM ${imports} WHERE id = ${literal(id)})`
-  transaction.evidence.push(() => `${saved} IS NOT DISTINCT FROM ${literal(to)}`)
-  if (to?.startsWith(donePrefix)) await transaction.ask(forgetOldest)
-}
-
-function replacementOf({ id, from, to }: CheckpointChange): string {
-  const isUnchanged = `id = ${literal(id)} AND state = ${literal(from)}`
-  if (to === undefined) return `DELETE FROM ${imports} WHERE ${isUnchanged}`
-  if (from === undefined)
-    return `INSERT INTO ${imports} (id, state) VALUES ${rowOf(id, to)} ON CONFLICT DO NOTHING`
-  return `UPDATE ${imports} SET state = ${literal(to)} WHERE ${isUnchanged}`
-}
-
-const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${imports} WHERE state LIKE '${donePrefix}%'
-  ORDER BY state COLLATE "C" DESC OFFSET ${maxDone})`
-
-async function settle(
-  transaction: PostgresTransaction,
+  connection: Connection,
   changes: readonly Change[],
   maxRejected = Infinity,
 ): Promise<Outcome[]> {
-  if (!transaction.isBegun)
-    return trySettle(transaction, changes, maxRejected, () => transaction.restart())
-  transaction.defer('SAVEPOINT changes')
-  const outcomes = await trySettle(transaction, changes, maxRejected, () =>
-    transaction.ask('ROLLBACK TO changes'),
-  )
-  transaction.defer('RELEASE changes')
-  return outcomes
-}
-
-/** Creates assume that their ids and keys are free: so most of them need no lookup. */
-async function trySettle(
-  transaction: PostgresTransaction,
-  changes: readonly Change[],
-  maxRejected: number,
-  undo: () => Promise<unknown>,
-): Promise<Outcome[]> {
-  const creates = changes.filter((change) => change.type === 'create')
-  for (let tries = 1; ; tries += 1) {
-    const isFree = tries === 1 && maxRejected > 0 && creates.length === changes.length
-    const plan = isFree
-      ? allCreated(creates)
-      : planOf(await storedFor(transaction, changes), changes, maxRejected)
-    try {
-      await save(transaction, plan, tries === 1 ? 'ON CONFLICT DO NOTHING' : '')
-      transaction.evidence.push(() => isSaved(plan))
-      return plan.outcomes
-    } catch (error) {
-      const isTaken = error instanceof MissingRows || codeOf(error) === uniqueViolation
-      const isViolation = error instanceof DatabaseFailure && error.code === 'CONSTRAINT'
-      if (tries === maxTries || !(isTaken || isViolation)) throw error
-      await undo()
-      if (isViolation) return withoutViolations(transaction, changes, maxRejected, error)
-    }
+  try {
+    return await tryChanges(connection, changes, maxRejected)
+  } catch (error) {
+    const refusal = refusalIn(error)
+    if (refusal === undefined) throw error
+    await undoChanges(connection)
+    const [change, ...others] = changes
+    if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), refusal))]
+    const half = Math.ceil(changes.length / 2)
+    const first = await makeChanges(connection, changes.slice(0, half), maxRejected)
+    await keepChanges(connection)
+    const rejections = first.filter(({ type }) => type === 'rejected').length
+    const second = changes.slice(half)
+    return [...first, ...(await makeChanges(connection, second, maxRejected - rejections))]
   }
 }
 
-/** In each try, another writer has changed one of the plants after they were looked up. */
-const maxTries = 20
+/** What comes later in the transaction does not undo what was changed up to here. */
+export async function keepChanges(connection: Connection): Promise<void> {
+  await connection.query('RELEASE changes; SAVEPOINT changes')
+}
 
-const uniqueViolation = '23505'
+async function undoChanges(connection: Connection): Promise<void> {
+  await connection.query('ROLLBACK TO changes')
+}
 
-/** Halves the changes until those that violate a constraint of somebody else are alone. */
-async function withoutViolations(
-  transaction: PostgresTransaction,
+async function tryChanges(
+  connection: Connection,
   changes: readonly Change[],
   maxRejected: number,
-  violation: DatabaseFailure,
 ): Promise<Outcome[]> {
-  const [change, ...others] = changes
-  if (change && others.length === 0)
-    return [rejected(constraintProblem(idOf(change), violation.reason))]
-  const half = Math.ceil(changes.length / 2)
-  const first = await settle(transaction, changes.slice(0, half), maxRejected)
-  const rejections = first.filter(({ type }) => type === 'rejected').length
-  return [...first, ...(await settle(transaction, changes.slice(half), maxRejected - rejections))]
+  const creates = changes.filter((change) => change.type === 'create')
+  const areCreates = creates.length === changes.length
+  if (areCreates && maxRejected > 0) {
+    const plan = allCreated(creates)
+    if (await save(connection, plan, 'ON CONFLICT DO NOTHING')) return plan.outcomes
+    await undoChanges(connection)
+  }
+  for (let tries = 1; tries <= maxTries; tries += 1) {
+    const stored = await storedFor(connection, changes, areCreates ? '' : 'FOR UPDATE')
+    const plan = planOf(stored, changes, maxRejected)
+    // Without ON CONFLICT, which would also leave out what somebody else's unique constraint forbids.
+    if (await save(connection, plan, '')) return plan.outcomes
+    await undoChanges(connection)
+  }
+  const message = `Other writers kept creating the same plants in ${connection.name}`
+  throw new PlantsError('unavailable', message, { hint: 'Try again' })
 }
+
+/** In each try, another writer has created one of the plants after they were looked up. */
+const maxTries = 20
 
 /** Reads the plants that have the ids or the keys of the changes. */
 async function storedFor(
-  transaction: PostgresTransaction,
+  connection: Connection,
   changes: readonly Change[],
+  lock: '' | 'FOR UPDATE',
 ): Promise<KeyedPlant[]> {
-  const ids = [...new Set(changes.map(idOf))]
   const keys = changes.flatMap((change) =>
     change.type === 'create' && change.key !== undefined ? change.key : [],
   )
-  const hasKey = keys.length === 0 ? '' : ` OR idempotency_key IN ${rowOf(...keys)}`
-  const find = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${idsOf(ids)})${hasKey}`
-  const rows = await transaction.ask(find, ids.length + keys.length)
+  const hasKey = keys.length === 0 ? '' : 'OR idempotency_key = ANY ($2::text[])'
+  const text = `SELECT ${columns}, idempotency_key FROM ${plants}
+    WHERE id = ANY ($1::bigint[]) ${hasKey} ORDER BY id ${lock}`
+  const ids = changes.map(idOf)
+  const { rows } = await connection.query(text, keys.length === 0 ? [ids] : [ids, keys])
   return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
 }
 
-/** Fewer rows were changed than should be: another writer was faster, or a trigger or a rule suppresses them. */
-class MissingRows extends PlantsError {
-  constructor({ connection: { address } }: PostgresTransaction) {
-    const hint =
-      'Look for triggers, rules and policies on plant_store.plants that plants did not create'
-    super('inaccessible', `${address.name} did not change all plants`, { hint })
-  }
-}
-
-/** Throws for what is not as it was looked up; in the end without `onConflict`, to learn which constraint it is. */
+/** Returns false if another writer has one of the new ids or keys. */
 async function save(
-  transaction: PostgresTransaction,
-  plan: Plan,
-  onConflict: string,
-): Promise<void> {
-  const { deleted, replaced } = plan
-  const change = async (count: number, statement: string) => {
-    if (count > 0 && (await transaction.ask(`${statement} RETURNING plant.id`)).length < count)
-      throw new MissingRows(transaction)
+  connection: Connection,
+  { deleted, replaced, created }: Plan,
+  onConflict: '' | 'ON CONFLICT DO NOTHING',
+): Promise<boolean> {
+  const change = async (count: number, text: string, values: unknown[]) => {
+    if (count > 0 && (await connection.query(text, values)).rowCount !== count)
+      throw missingRows(connection)
   }
-  const old = deleted.map(({ id, name, tag }) => rowOf(id, name, tag)).join()
-  await change(
-    deleted.length,
-    `DELETE FROM ${plants} AS plant USING (VALUES ${old}) AS old (${columns}) WHERE ${isOld}`,
-  )
-  const both = replaced.map(({ before: { id, name, tag }, after: { plant, key } }) =>
-    rowOf(id, name, tag, plant.name, plant.tag, key),
-  )
-  await change(
-    replaced.length,
-    `UPDATE ${plants} AS plant SET name = new_name, tag = new_tag, idempotency_key = new_key
-      FROM (VALUES ${both.join()}) AS old (${columns}, new_name, new_tag, new_key) WHERE ${isOld}`,
-  )
-  const created = plan.created.toSorted(byId)
-  const characters = created.reduce((sum, { plant }) => sum + textLength(plant), 0)
-  if (created.length > limits.maxItems || characters > limits.maxCharacters)
-    return copy(transaction, created)
-  await change(
-    created.length,
-    `INSERT INTO ${plants} AS plant (${columns}, idempotency_key) VALUES ${created.map(rowFor).join()} ${onConflict}`,
-  )
+  const ids = deleted.map(({ id }) => id)
+  const updates = columnsOf(replaced.map(({ after }) => after))
+  try {
+    await change(ids.length, `DELETE FROM ${plants} WHERE id = ANY ($1::bigint[])`, [ids])
+    await change(replaced.length, update, updates)
+    const count = await insert(connection, created, onConflict)
+    if (count < created.length && onConflict === '') throw missingRows(connection)
+    return count === created.length
+  } catch (error) {
+    if (isTaken(error)) return false
+    throw error
+  }
 }
 
-/** The condition that all is as `save` leaves it. */
-function isSaved({ deleted, replaced, created }: Plan): string {
-  const gone = `EXISTS (SELECT FROM ${plants} WHERE id = ANY (${idsOf(deleted.map(({ id }) => id))}))`
-  const stored = [...replaced.map(({ after }) => after), ...created]
-  if (stored.length === 0) return `NOT ${gone}`
-  const ids = idsOf(stored.map(({ plant }) => plant.id))
-  const found = `SELECT ${columns}, idempotency_key FROM ${plants} WHERE id = ANY (${ids})`
-  return `NOT ${gone} AND NOT EXISTS (VALUES ${stored.map(rowFor).join()} EXCEPT ${found})`
+/** Plants and characters of one INSERT: it takes fewer messages than COPY, which is by far the fastest for many. */
+export const limits = { plants: 1000, characters: 4_000_000 }
+
+/** Returns how many were inserted. COPY fails where an id or a key exists. All writers have one order: no deadlocks. */
+async function insert(
+  connection: Connection,
+  created: readonly KeyedPlant[],
+  onConflict: string,
+): Promise<number> {
+  if (created.length === 0) return 0
+  const sorted = created.toSorted((one, other) => (one.plant.id < other.plant.id ? -1 : 1))
+  const characters = sorted.reduce((sum, { plant }) => sum + textLength(plant), 0)
+  if (sorted.length > limits.plants || characters > limits.characters)
+    return connection.copyIn(`${plants} (${columns}, idempotency_key)`, copiedRows(sorted))
+  const text = `INSERT INTO ${plants} (${columns}, idempotency_key)
+    SELECT id, name, tag, key FROM ${newRows} ORDER BY id ${onConflict}`
+  const { rowCount } = await connection.query(text, columnsOf(sorted))
+  return rowCount ?? 0
 }
 
-const isOld =
-  'plant.id = old.id AND plant.name = old.name AND plant.tag IS NOT DISTINCT FROM old.tag'
+const newRows =
+  'unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (id, name, tag, key)'
 
-function rowFor({ plant: { id, name, tag }, key }: KeyedPlant): string {
-  return rowOf(id, name, tag, key)
+const update = `UPDATE ${plants} AS plant SET name = new.name, tag = new.tag, idempotency_key = new.key
+  FROM ${newRows} WHERE plant.id = new.id`
+
+function columnsOf(all: readonly KeyedPlant[]): unknown[][] {
+  return [
+    all.map(({ plant }) => plant.id),
+    all.map(({ plant }) => plant.name),
+    all.map(({ plant }) => plant.tag),
+    all.map(({ key }) => key),
+  ]
 }
 
-/** The order of all writers, which prevents deadlocks. */
-function byId({ plant: one }: KeyedPlant, { plant: other }: KeyedPlant): number {
-  return one.id < other.id ? -1 : 1
+/** In the text format of COPY (https://www.postgresql.org/docs/current/sql-copy.html), in pieces of some 64 KiB. */
+export function* copiedRows(all: readonly KeyedPlant[]): Generator<string> {
+  let piece = ''
+  for (const { plant, key } of all) {
+    piece += `${plant.id}\t${cell(plant.name)}\t${cell(plant.tag)}\t${cell(key)}\n`
+    if (piece.length < pieceLength) continue
+    yield piece
+    piece = ''
+  }
+  if (piece !== '') yield piece
 }
 
-/**
- * Plants and characters of one statement: it takes one message less than COPY, which is by far the fastest for many.
- */
-export const limits = { maxItems: 1000, maxCharacters: 4_000_000 }
+const pieceLength = 65_536
 
-/** It fails if one of the ids or keys exists. */
-async function copy(transaction: PostgresTransaction, created: KeyedPlant[]): Promise<void> {
-  await transaction.ask('')
-  const { connection } = transaction
-  const stream = connection.query(
-    copyFrom(`COPY ${plants} (${columns}, idempotency_key) FROM STDIN (FORMAT binary)`),
-  )
-  await connection.inTime(pipeline(binaryRows(created), stream))
-  if (stream.rowCount !== created.length) throw new MissingRows(transaction)
+function cell(text: string | undefined): string {
+  if (text === undefined) return '\\N'
+  return /[\\\t\n\r]/.test(text)
+    ? text.replace(/[\\\t\n\r]/g, (each) => `\\${letters[each]}`)
+    : text
 }
+
+const letters: Readonly<Record<string, string>> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
+
+function missingRows({ name }: Connection): PlantsError {
+  const hint =
+    'Look for triggers, rules and policies on plant_store.plants that plants did not create'
+  return new PlantsError('inaccessible', `${name} did not change all plants`, { hint })
+}
+
+export async function saveCheckpoint(
+  connection: Connection,
+  change: CheckpointChange,
+): Promise<void> {
+  const { rowCount } = await replaceState(connection, change)
+  if (rowCount === 0) throw new CheckpointMovedError()
+  if (change.to?.startsWith(donePrefix)) await connection.query(forgetOldest)
+}
+
+function replaceState(connection: Connection, { id, from, to }: CheckpointChange) {
+  const isUnchanged = 'id = $1 AND state = $2'
+  if (to === undefined)
+    return connection.query(`DELETE FROM ${imports} WHERE ${isUnchanged}`, [id, from])
+  if (from !== undefined)
+    return connection.query(`UPDATE ${imports} SET state = $3 WHERE ${isUnchanged}`, [id, from, to])
+  const insert = `INSERT INTO ${imports} (id, state) VALUES ($1, $2) ON CONFLICT DO NOTHING`
+  return connection.query(insert, [id, to])
+}
+
+const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${imports}
+  WHERE state LIKE '${donePrefix}%' ORDER BY state COLLATE "C" DESC OFFSET ${maxDone})`

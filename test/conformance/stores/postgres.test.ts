@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
-import { PostgresStore } from '../../../src/stores/postgres/postgres-store.js'
+import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import { password } from '../../helpers/postgres/cluster.js'
 import { Daemon, onFreePort } from '../../helpers/postgres/daemon.js'
 import { serverFolder, writeOwned } from '../../helpers/postgres/identity.js'
@@ -50,7 +50,7 @@ test('a deferred constraint that somebody added rejects its plant alone', async 
   )
   expect(outcomes.flat()).toMatchObject([
     { type: 'created' },
-    { type: 'rejected', error: { kind: 'conflict', message: expect.stringContaining('kind') } },
+    { type: 'rejected', error: { kind: 'constraint', message: expect.stringContaining('kind') } },
     { type: 'created' },
   ])
 })
@@ -69,7 +69,7 @@ async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
   let other: Promise<PostgresStore | undefined> | undefined
   onTestFinished(async () => (await other)?.close())
   const look = async (id: bigint) => {
-    other ??= PostgresStore.openExisting(addressOf(database), databaseOptions(database))
+    other ??= PostgresStore.open(addressOf(database), databaseOptions(database))
     return (await (await other)?.get([id]))?.get(id)
   }
   return { store, look }

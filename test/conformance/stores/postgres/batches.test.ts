@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { writeOne } from '../../../../src/stores/common/change.js'
-import type { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
+import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { reusedDatabase } from '../../../helpers/postgres.js'
 import { nameOf, openShared, othersWait, settled } from '../../../helpers/shared-store.js'
 import { createPlant } from '../../../helpers/store.js'
@@ -29,7 +29,7 @@ test('answers as usual after a deadlock', async () => {
   const place = await database()
   await place.admin(`ALTER DATABASE ${nameOf(place)} SET deadlock_timeout = '20ms'`)
   const [one, other] = [await openShared(place), await openShared(place)]
-  const release = await place.hold("INSERT INTO plant_store.plants VALUES (2, 0, '')")
+  const release = await place.hold("INSERT INTO plant_store.plants VALUES (2, '')")
   const both = (store: PostgresStore, id: bigint, ...keys: string[]) =>
     settled(keys.map((key, at) => createPlant(store, { id: id + BigInt(at), name: key }, key)))
   const first = both(one, 1n, 'a', 'b')

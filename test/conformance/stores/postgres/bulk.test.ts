@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import type { Change } from '../../../../src/stores/common/change.js'
+import type { Outcome } from '../../../../src/stores/common/change.js'
+import type { Transaction } from '../../../../src/stores/common/store.js'
 import { freshDatabase, reusedDatabase } from '../../../helpers/postgres.js'
 import {
   createAll,
@@ -11,9 +13,10 @@ import {
   openByLine,
   openShared,
   othersWait,
+  settled,
   typesOf,
 } from '../../../helpers/shared-store.js'
-import { gathered, openOptions } from '../../../helpers/store.js'
+import { gathered } from '../../../helpers/store.js'
 
 const database = reusedDatabase()
 const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
@@ -22,16 +25,14 @@ const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
     name: `${name} ${first + index}`,
   }))
 const count = 'SELECT count(*)::int FROM plant_store.plants'
+/** Which cannot be compressed. */
+const randomText = (bytes: number) => randomBytes(bytes).toString('base64')
 const checkpoint = { id: 'a', from: undefined, to: 'done' }
 
-test.each<[string, Moment]>([
-  ['COMMIT', 'sent'],
-  ['COMMIT', 'answered'],
-  ['Fern 9000', 'before'],
-])('creates each row once when the connection is cut at its %s, %s', async (text, moment) => {
+test('creates each row once when the connection is cut before they are sent', async () => {
   const place = await database()
   const { line, store } = await openByLine(place)
-  line.cut(text, moment)
+  line.cut('Fern 9000', 'before')
   expect(new Set(await createAll(store, plants(10_000), { checkpoint }))).toEqual(
     new Set(['created']),
   )
@@ -39,34 +40,17 @@ test.each<[string, Moment]>([
   expect(await store.checkpoint('a')).toBe('done')
 })
 
-test('does not take what it has updated itself for what was there before', async () => {
-  const { line, store } = await openByLine(await database())
-  await createAll(store, plants(1))
-  line.cut('COMMIT', 'answered')
-  const updates = plants(2, 0, 'Moss').map(
-    (patch): Change => ({ type: 'update', patch, ifMissing: 'create' }),
-  )
-  const outcomes = await store.transaction(
-    async ({ write, saveCheckpoint }) => {
-      const all = await write(updates)
-      await saveCheckpoint(checkpoint)
-      return all
-    },
-    { isRepeatable: true },
-  )
-  expect(typesOf(outcomes)).toEqual(['updated', 'created'])
-  expect([line.cuts, await gathered(store.read())]).toEqual([1, plants(2, 0, 'Moss')])
-})
-
-test('the outcome of a commit is unknown when nobody can be asked', async () => {
-  let cuts = () => 0
-  const runtime = { ...openOptions().runtime, now: () => (cuts() < 3 ? 0 : 3_600_000) }
-  const { line, store } = await openByLine(await database(), { runtime })
-  cuts = () => line.cuts
-  line.cut('COMMIT', 'answered')
-  line.cut('', 'before', Infinity)
+test.each<[Moment, string | undefined]>([
+  ['before', undefined],
+  ['answered', 'done'],
+])('does not know the outcome of a commit that is cut %s', async (moment, stored) => {
+  const place = await database()
+  const { line, store } = await openByLine(place)
+  line.cut('COMMIT', moment)
   const failure = createAll(store, plants(10), { checkpoint })
   await expect(failure).rejects.toMatchObject({ kind: 'unknownOutcome' })
+  expect(line.cuts).toBe(1)
+  expect(await store.checkpoint('a')).toBe(stored)
 })
 
 test('gives each id once to two imports that want the same ones', async () => {
@@ -85,7 +69,7 @@ test('makes no change after one that another store makes rejected', async () => 
   const place = await database()
   const store = await openShared(place)
   await createAll(store, [...plants(1, 7), { id: 1n, name: 'Moss' }])
-  const commit = await place.hold("INSERT INTO plant_store.plants VALUES (0, 0, 'Fern 0')")
+  const commit = await place.hold("INSERT INTO plant_store.plants VALUES (0, 'Fern 0')")
   const wanted = [7, 5, 0, 1, 2, 3].flatMap((id) => plants(1, id))
   const outcomes = store.write(creations(wanted, { ifExists: 'same' }), { maxRejected: 1 })
   await othersWait(place, 1)
@@ -104,7 +88,7 @@ test('does not count as created what a trigger leaves out', async () => {
   const store = await openShared(place)
   await place.sql(trigger('RETURN CASE WHEN NEW.id = 2 THEN NULL ELSE NEW END;'))
   const failure = {
-    type: 'unavailable',
+    kind: 'inaccessible',
     message: expect.stringMatching(/^postgres:\S+ did not change all plants$/),
   }
   for (const size of [3, 2000]) {
@@ -117,23 +101,45 @@ test('does not count as created what a trigger leaves out', async () => {
 test('creates what another writer has taken and deleted meanwhile', async () => {
   const place = await freshDatabase()
   const store = await openShared(place)
-  const odd = "IF nextval('public.tries') % 2 = 1 THEN RAISE unique_violation; END IF;"
+  const taken = "RAISE unique_violation USING CONSTRAINT = 'plants_pkey'"
+  const odd = `IF nextval('public.tries') % 2 = 1 THEN ${taken}; END IF;`
   await place.sql(`CREATE SEQUENCE tries; ${trigger(`${odd} RETURN NEW;`)}`)
   expect(await createAll(store, plants(1))).toEqual(['created'])
   await createAtomically(store, plants(1, 9))
   expect((await gathered(store.read())).map(({ id }) => id)).toEqual([0n, 9n])
 })
 
-test('reads many of the largest plants at once, but no endless record', async () => {
+test('reads many of the largest plants at once', async () => {
   const place = await database()
   const store = await openShared(place)
-  const insert = 'INSERT INTO plant_store.plants (id, attempt, name)'
-  await place.sql(`${insert} SELECT id, 0, repeat('x', 1000000) FROM generate_series(0, 69) AS id`)
+  const insert = 'INSERT INTO plant_store.plants (id, name)'
+  await place.sql(`${insert} SELECT id, repeat('x', 1000000) FROM generate_series(0, 69) AS id`)
   const found = await store.get(plants(70).map(({ id }) => id))
   expect([...found.values()].reduce((sum, { name }) => sum + name.length, 0)).toBe(70_000_000)
-  await place.sql(`${insert} SELECT 71, 0, repeat('x', 70000000)`)
-  const exported = Readable.from(store.read()).toArray()
-  await expect(exported).rejects.toThrow('its response is too large')
+  expect((await gathered(store.read())).length).toBe(70)
+})
+
+/** Each is refused with another class of SQLSTATE. */
+test.each([
+  ['22P02', "CREATE INDEX numbers ON plant_store.plants ((nullif(tag, '')::int))", { tag: 'x' }],
+  ['23514', "ALTER TABLE plant_store.plants ADD CHECK (tag <> 'x')", { tag: 'x' }],
+  ['54000', 'CREATE INDEX names ON plant_store.plants (name)', { name: randomText(6000) }],
+  ['P0001', trigger("IF NEW.tag = 'x' THEN RAISE 'no x'; END IF; RETURN NEW;"), { tag: 'x' }],
+])('a plant that the database refuses with %s is refused alone', async (_, ddl, wrong) => {
+  const place = await freshDatabase()
+  await place.sql(ddl)
+  const store = await openShared(place, { parameters: 'max=1' })
+  const isWrong = (id: bigint) => id % 10n === 3n
+  const wanted = plants(40).map((plant) => ({ ...plant, ...(isWrong(plant.id) && wrong) }))
+  const expected = wanted.map(({ id }) => (isWrong(id) ? 'constraint' : 'created'))
+  const kindOf = ([outcome]: Outcome[]) =>
+    outcome?.type === 'rejected' ? outcome.error.kind : outcome?.type
+  const singles = wanted.map(async (plant) => kindOf(await store.write(creations([plant]))))
+  expect(await Promise.all(singles)).toEqual(expected)
+  const many = wanted.map((plant) => ({ ...plant, id: plant.id + 100n }))
+  expect((await createAtomically(store, many)).map((outcome) => kindOf([outcome]))).toEqual(
+    expected,
+  )
 })
 
 test('a page has a plant, however large it is', async () => {
@@ -150,4 +156,17 @@ test('gives its connection back when nobody reads on', async () => {
   await createAll(store, plants(3000))
   for await (const _ of store.read()) break
   expect((await store.get([2n])).get(2n)).toStrictEqual({ id: 2n, name: 'Fern 2' })
+})
+
+test('repeats no transaction whose work fails, and keeps its error', async () => {
+  const store = await openShared(await database())
+  const failure = new Error('no space left on device')
+  let calls = 0
+  const work = async ({ write }: Transaction) => {
+    calls += 1
+    await write(creations(plants(1)))
+    throw failure
+  }
+  expect(await settled([store.transaction(work, { isRepeatable: true })])).toEqual([failure])
+  expect([calls, await gathered(store.read())]).toEqual([1, []])
 })

@@ -18,19 +18,34 @@ const ids = (count: number) => Array.from({ length: count }, (_, index) => BigIn
 const fern = { id: 1n, name: 'Fern' }
 const moss = { id: 2n, name: 'Moss' }
 const stored = 'SELECT id, idempotency_key AS key FROM plant_store.plants ORDER BY id'
-const insertion = "INSERT INTO plant_store.plants (id, attempt, name) VALUES (1, 1, 'Moss')"
+const insertion = "INSERT INTO plant_store.plants (id, name) VALUES (1, 'Moss')"
 const unavailable = (why: string) => expect.stringMatching(new RegExp(`^unavailable: .*${why}`))
 
 test('loses and doubles nothing when the server ends every connection under load', async () => {
   const place = await server()
   const store = await openShared(place)
-  const keyOf = (id: bigint) => (id % 2n === 0n ? `key-${id}` : undefined)
-  const calls = ids(3000).map((id) => createPlant(store, { id, name: `Fern ${id}` }, keyOf(id)))
+  const plants = ids(3000).map((id) => ({ id, name: `Fern ${id}` }))
+  const calls = plants.map((plant) => createPlant(store, plant, `key-${plant.id}`))
   const answers = settled(calls)
   await Promise.race(calls) // the other batches are in flight
   await endSessions(place)
-  expect(await answers).toStrictEqual(ids(3000).map((id) => ({ id, name: `Fern ${id}` })))
-  expect(await place.sql(stored)).toEqual(ids(3000).map((id) => ({ id, key: keyOf(id) ?? null })))
+  expect(await answers).toStrictEqual(plants)
+  expect(await place.sql(stored)).toEqual(plants.map(({ id }) => ({ id, key: `key-${id}` })))
+})
+
+test('a full pool leads to no other server', async () => {
+  const place = await server()
+  const release = await place.hold('LOCK TABLE plant_store.plants IN EXCLUSIVE MODE')
+  const line = await Line.to(place)
+  const store = await openShared(
+    { ...place, url: bothOf(place, line) },
+    { parameters: 'max=1', timeout: 2000 },
+  )
+  // The read waits for half of the timeout, and comes again.
+  const outcomes = await settled([createPlant(store, fern), store.get([1n])])
+  await release()
+  expect(outcomes).toEqual([unavailable(' did not finish in time$'), new Map()])
+  expect(line.connections).toBe(0)
 })
 
 test('fails in time while the server is away, and goes on afterwards', async () => {
@@ -52,7 +67,7 @@ test('fails at once when its login is rejected, and goes on afterwards', async (
   await place.admin('ALTER ROLE plants NOLOGIN')
   await endSessions(place)
   expect(await settled([createPlant(store, fern)])).toEqual([
-    unavailable('is not permitted to log in'),
+    expect.stringMatching(/^inaccessible: .*is not permitted to log in/),
   ])
   await place.admin('ALTER ROLE plants LOGIN')
   expect(await createPlant(store, moss)).toStrictEqual(moss)

@@ -1,12 +1,11 @@
-import { beforeEach, expect, onTestFinished, test } from 'vitest'
+import { beforeEach, expect, test } from 'vitest'
 import { tokensOfStore } from '../../../../src/server/authenticator.js'
-import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
-import { freePort } from '../../../helpers/postgres/daemon.js'
-import { type Database, freshDatabase, ownServer } from '../../../helpers/postgres.js'
+import { type Database, freshDatabase } from '../../../helpers/postgres.js'
 import { exchange } from '../../../helpers/raw-http.js'
 import { logInto, placeOf, serveHere, testToken } from '../../../helpers/service.js'
-import { addressOf, databaseOptions, nameOf } from '../../../helpers/shared-store.js'
+import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'
 import { answer, printed, refusal, World } from '../../../helpers/world.js'
 
 let user: World
@@ -64,7 +63,7 @@ test('every command reports the same for a database without a store, and creates
   const { database, isStillEmpty } = await emptyDatabase()
   const { url } = database
   const message = `There is no store at ${url.replace('plants@', '')}`
-  const hint = `Check the address. To create a store on this server: plants stores init ${url}`
+  const hint = 'Check the address. A store is created by: plants stores init ADDRESS'
   const world = worldOf(database, url)
   for (const line of lines)
     expect({ line, ...(await user.run(line, world)) }).toEqual({
@@ -88,30 +87,6 @@ test('every command reports the same for a database without a store, and creates
   })
   expect(user.has('plants.csv')).toBe(false)
   await isStillEmpty()
-})
-
-test('where the first server of an address is down, the one without a store is named, and gets none', async () => {
-  const { database, isStillEmpty } = await emptyDatabase()
-  const { port } = new URL(database.url)
-  const place = `127.0.0.1:${port}/${nameOf(database)}`
-  const url = `postgres://plants@127.0.0.1:${await freePort()},${place}?sslmode=disable&max=2`
-  const message = `There is no store at postgres://${place}`
-  const command = `plants stores init 'postgres://plants@${place}?max=2&sslmode=disable'`
-  const hint = `Another server of the address may have it. To create a store on this server: ${command}`
-  for (const line of lines)
-    expect({ line, ...(await user.run(line, worldOf(database, url))) }).toEqual({
-      line,
-      ...refusal(message, hint, 4),
-    })
-  await isStillEmpty()
-  const created = await user.run(
-    ['stores', 'init', command.replace(/.*'(.*)'/, '$1')],
-    worldOf(database, ''),
-  )
-  expect(created).toEqual(answer({ address: `postgres://${place}`, created: true }))
-  expect(await user.run('create --id 1 --name Fern', worldOf(database, url))).toEqual(
-    answer({ name: 'Fern' }),
-  )
 })
 
 test('stores init creates a store, and keeps one that is there', async () => {
@@ -177,23 +152,11 @@ test('a service whose database loses its store answers 503, and logs one sentenc
       level: 'error',
       time: expect.any(String),
       requestId: expect.any(String),
-      code: 'unavailable',
+      code: 'inaccessible',
+      reason: 'relation "plant_store.tokens" does not exist',
     },
     msg: `There is no store at ${addressOf(database).name}`,
   })
-})
-
-test('a store is found again on the first server of its address when that is back', async () => {
-  const [first, second] = [await ownServer(), await ownServer({ isEmpty: true })]
-  const url = first.url.replace(/@[^/]+/, (place) => `${place},127.0.0.1:${second.port}`)
-  const store = await PostgresStore.open(addressOf({ url }), databaseOptions(first))
-  onTestFinished(() => store.close())
-  await first.stop()
-  await expect(store.get([1n])).rejects.toThrow(
-    `There is no store at postgres://127.0.0.1:${second.port}/plants`,
-  )
-  await first.start()
-  expect(await store.get([1n])).toEqual(new Map())
 })
 
 test('a table of somebody that is missing is not taken for a missing store', async () => {

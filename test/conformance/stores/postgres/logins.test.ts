@@ -1,16 +1,15 @@
 import { createHmac, pbkdf2Sync } from 'node:crypto'
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import type { Login } from '../../../../src/stores/postgres/postgres-options.js'
-import { PostgresStore } from '../../../../src/stores/postgres/postgres-store.js'
+import type { Login } from '../../../../src/stores/postgres/options.js'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { Hostile } from '../../../helpers/hostile.js'
-import { type Answer, Listener, message, says } from '../../../helpers/postgres/listener.js'
+import { type Answer, Listener, says } from '../../../helpers/postgres/listener.js'
 import { ownServer } from '../../../helpers/postgres.js'
 import { addressOf, databaseOptions, openShared, settled } from '../../../helpers/shared-store.js'
 import { closedAfterTest, openOptions } from '../../../helpers/store.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
-import { World } from '../../../helpers/world.js'
 
 const env = { PGPASSWORD: 's3cret' }
 
@@ -61,12 +60,12 @@ describe('a password', () => {
     ['as MD5', says.md5, 'localhost', md5],
   ])(
     'is sent %s to this machine only, and not tried again at another',
-    async (how, asked, host, expected) => {
+    async (_, asked, host, expected) => {
       const here = await come([asked], { host })
       expect(here.logins).toBeGreaterThan(0)
       expect(here.passwords).toEqual(Array(here.logins).fill(expected))
       const elsewhere = await come([asked], { host: '0.0.0.0' }) // which leads here too, and is no name of this machine
-      const why = `Could not log in to the server requests the password ${how} over a connection that others could read`
+      const why = 'requests the password over a connection that others could read'
       expect(elsewhere).toEqual({ told: expect.stringContaining(why), passwords: [], logins: 1 })
     },
   )
@@ -82,14 +81,6 @@ describe('a password', () => {
     )
     expect(told).toMatch(/^unauthorized: .* wrong password$/)
     expect([first.passwords, next.logins]).toEqual([['s3cret\0'], 0])
-  })
-
-  test('is sent once on a connection', async () => {
-    const { told, passwords } = await come([says.md5, says.clear])
-    expect(passwords).toEqual([md5])
-    expect(told).toBe(
-      'unavailable: Could not log in to the server does not speak the PostgreSQL protocol',
-    )
   })
 
   test.runIf(hasOpenssl)(
@@ -146,7 +137,7 @@ describe('SCRAM', () => {
       host: '0.0.0.0',
     })
     expect(told).toMatch(/^unauthorized:.* wrong password$/) // which the listener says to the first statement
-    expect(passwords.length).toBe(4 * logins) // two of the login, and two statements
+    expect(passwords.length).toBe(3 * logins) // two of the login, and a statement
   })
 
   test.each([
@@ -154,12 +145,6 @@ describe('SCRAM', () => {
       "with another's nonce",
       { nonce: () => 'another' },
       'server nonce does not start with client nonce',
-      1,
-    ],
-    [
-      'with 4095 iterations',
-      { iterations: 4095 },
-      'it requests 4095 SCRAM iterations, but the minimum is 4096',
       1,
     ],
     [
@@ -225,11 +210,13 @@ test.runIf(hasOpenssl)('each sslmode lets in whom libpq lets in (needs openssl)'
   expect(await inTurn('plain', modes)).toEqual([plain, plain, rejected])
   const checked = ['require', 'verify-ca', 'verify-full']
   expect(await inTurn('secure', checked, authority)).toEqual([secure, secure, secure])
-  const unknown = expect.stringMatching(/^unavailable: .*: unable to verify the first certificate$/)
+  const unknown = expect.stringMatching(
+    /^inaccessible: .*: unable to verify the first certificate$/,
+  )
   expect(await inTurn('secure', checked, stranger)).toEqual([unknown, unknown, unknown])
   expect(await inTurn('plain', ['prefer'], stranger)).toEqual([plain])
   expect(await inTurn('secure', ['prefer'], stranger)).toEqual([secure])
-  const elsewhere = expect.stringMatching(/^unavailable: .* does not match certificate's altnames/)
+  const elsewhere = expect.stringMatching(/^inaccessible: .* does not match certificate's altnames/)
   expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual([
     secure,
     secure,
@@ -246,8 +233,8 @@ async function openAt(
   return toldBy(`postgres://plants@127.0.0.1:${port}/plants`, parameters, {}, now)
 }
 
-const late = /^unavailable: Could not reach postgres:.*: no answer in time$/
-const noProtocol = /: the server does not speak the PostgreSQL protocol$/
+const late =
+  /^unavailable: Could not reach postgres:.*: Connection terminated due to connection timeout$/
 const writes = (text: string) => (socket: Socket) => void socket.write(text, 'latin1')
 
 describe('fails in time at a server that', () => {
@@ -264,25 +251,7 @@ describe('fails in time at a server that', () => {
       / error establishing an SSL connection$/,
       'sslmode=prefer',
     ],
-    // what the driver would trust
     ['begins a message of 4 GiB', writes('R\xff\xff\xff\xff\0'), late],
-    [
-      'sends more than a login can be',
-      writes(`N\x10\0\0\0${'a'.repeat(2 ** 20)}`),
-      /: its response is too large$/,
-    ],
-    ['ends a message too early', writes(message('R', '')), noProtocol],
-    [
-      'accepts a password without proof',
-      writes(says.scram + says.accepted + says.ready),
-      /has not proved that it knows the password$/,
-    ],
-    [
-      'describes endless columns',
-      writes(says.accepted + says.ready + message('T', '\xff\xffabc')),
-      noProtocol,
-    ],
-    ['sends an unknown state', writes(message('E', 'SFATAL\0C__proto__\0Mgone\0\0')), /: gone$/],
   ])('%s', async (_, answer, told, parameters = 'sslmode=disable') => {
     const time = told === late ? settableTime() : undefined
     const join = (socket: Socket) =>
@@ -292,73 +261,4 @@ describe('fails in time at a server that', () => {
       })
     expect(await openAt(join, parameters, time?.now ?? countingClock(100))).toMatch(told)
   })
-})
-
-/** The answer to the first statement, before a megabyte is repeated for ever. */
-describe('hangs up on a server that floods it after the login with', () => {
-  test.each<[string, string, string?]>([
-    ['a row', 'D\x10\0\0\0\0\x01\x0f\xff\xff\xf6'],
-    ['notices', '', message('N', `SNOTICE\0M${'c'.repeat(990)}\0\0`)],
-  ])('%s', async (_, first, repeated = 'a') => {
-    const block = Buffer.from(repeated.repeat(2 ** 20 / repeated.length), 'latin1')
-    let most = 0
-    const join = (socket: Socket) => {
-      const flood = () => {
-        while (socket.write(block));
-      }
-      socket.once('data', () => {
-        socket.write(says.accepted + says.ready, 'latin1')
-        socket.once('data', () => {
-          socket.write(first, 'latin1')
-          socket.on('drain', flood)
-          socket.once('close', () => {
-            most = Math.max(most, socket.bytesWritten)
-          })
-          flood()
-        })
-      })
-    }
-    const time = settableTime({ isStill: true }) // a login has 5 s
-    expect(await openAt(join, 'sslmode=disable', time.now)).toMatch(/: its response is too large$/)
-    expect(most).toBeLessThan(100 * 2 ** 20) // with what is in the buffers of the system
-  })
-})
-
-test.each([
-  [
-    'a role that does not exist',
-    'nobody',
-    'role "nobody" does not exist',
-    'let there be such a role: CREATE ROLE NAME LOGIN',
-  ],
-  [
-    'a role that may not log in',
-    'group',
-    'role "group" is not permitted to log in',
-    'let there be such a role: CREATE ROLE NAME LOGIN',
-  ],
-  [
-    'a role that pg_hba.conf rejects',
-    'pest',
-    'pg_hba.conf rejects connection for host',
-    'let it log in: see its pg_hba.conf',
-  ],
-])('%s has a hint of its own', async (_, role, reason, hint) => {
-  const server = await ownServer({ access: ['host all pest all reject'] })
-  await server.admin('CREATE ROLE "group"')
-  const url = Object.assign(new URL(server.url), { username: role }).href
-  const { code, err } = await new World().run([
-    'list',
-    '--store',
-    `${url}?sslmode=disable`,
-    '--output',
-    'json',
-  ])
-  expect([code, JSON.parse(err)]).toEqual([
-    3,
-    expect.objectContaining({
-      message: expect.stringMatching(`rejected the login of ${role}: ${reason}`),
-      hint: `Correct the user of the address, or ${hint}`,
-    }),
-  ])
 })

@@ -137,7 +137,6 @@ describe('the address of a database', () => {
   const not = 'is not a valid address of a database'
   const unsupported = 'contains a parameter that is not supported'
   const ofNames = expect.stringContaining('The parameters are: host, port')
-  const ofTimeout = 'Leave it out. How long the database is waited for is --timeout'
   const system = 'has sslrootcert=system without sslmode=verify-full'
 
   test.each<[address: string, why: string, hint?: string]>([
@@ -145,7 +144,8 @@ describe('the address of a database', () => {
     ['postgres://h1:0/g', not],
     ['postgres://h1,h2/g?port=1,2,3', not],
     ['postgres://h1/g?requirepeer=none', unsupported, ofNames],
-    ['postgres://h1/g?connect_timeout=5', unsupported, ofTimeout],
+    ['postgres://h1/g?connect_timeout=5', unsupported, ofNames],
+    ['postgres://h1/g?password=s3cret', unsupported, ofNames],
     ['postgres://h1/g?sslrootcert=system&sslmode=require', system, 'Add sslmode=verify-full'],
     [
       `postgres:///g?host=/${'x'.repeat(100)}`,
@@ -176,15 +176,13 @@ describe('the address of a database', () => {
     ])
   })
 
-  test.each(['postgres://ann:s3%40cret@h1/garden', 'postgres://ann@h1/garden?password=s3%40cret'])(
-    '%s is shown without its password',
-    async (address) => {
-      const secrets = new Set<string>()
-      const { href, login, password } = await parse(address, { secrets })
-      const hidden = ['s3@cret', 's3%40cret']
-      expect([href, login, password, [...secrets]]).toEqual([garden, garden, 's3@cret', hidden])
-    },
-  )
+  test('is shown without its password', async () => {
+    const secrets = new Set<string>()
+    const address = 'postgres://ann:s3%40cret@h1/garden'
+    const { href, login, password } = await parse(address, { secrets })
+    const hidden = ['s3@cret', 's3%40cret']
+    expect([href, login, password, [...secrets]]).toEqual([garden, garden, 's3@cret', hidden])
+  })
 
   test('never shows a password, whatever is wrong with it', async () => {
     const part = fc.stringMatching(/^[\w@:/?#&=%.,[\]-]{0,8}$/)

@@ -5,14 +5,13 @@ import type { PostgresHost } from '../common/address.js'
 /** What a database is opened with. */
 export interface PostgresOptions {
   login: Login
-  /** Of a call, in milliseconds. */
+  /** Of each statement, and of a call with its retries, in milliseconds. */
   timeout: number
   runtime: Runtime
   /** See `patienceOf`. */
   retry?: number | undefined
+  /** Called with the number of plants that single creates have stored in one commit. */
   onCommit?: ((created: number) => void) | undefined
-  /** Called when the store of an earlier version was migrated. */
-  onMigrated?: ((name: string) => Promise<void>) | undefined
   /** The database is unavailable, and retried for `patience` milliseconds; with undefined, it is available again. */
   onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
 }

@@ -1,0 +1,79 @@
+import { plantFrom, type StoredPlant } from '../../plant/plant.js'
+import { must, PlantsError } from '../../platform/errors.js'
+import { type Right, rights } from '../common/token-store.js'
+import type { Connection, Row } from './connection.js'
+
+export const plants = 'plant_store.plants'
+export const tokens = 'plant_store.tokens'
+export const imports = 'plant_store.imports'
+const versions = 'plant_store.schema_version'
+
+export const columns = 'id, name, tag'
+
+/** The version of this schema. */
+const version = 1
+
+const tables = `
+  CREATE TABLE ${plants} (
+    id bigint PRIMARY KEY,
+    name text NOT NULL,
+    tag text,
+    idempotency_key text COLLATE "C"
+  );
+  CREATE UNIQUE INDEX plants_idempotency_key ON ${plants} (idempotency_key)
+    WHERE idempotency_key IS NOT NULL;
+  CREATE TABLE ${tokens} (
+    id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    digest bytea NOT NULL UNIQUE,
+    note text,
+    created_at bigint NOT NULL,
+    expires_at bigint,
+    revoked_at bigint,
+    rights text NOT NULL
+  );
+  CREATE TABLE ${imports} (id text COLLATE "C" PRIMARY KEY, state text NOT NULL);
+  CREATE TABLE ${versions} (version integer PRIMARY KEY);
+  INSERT INTO ${versions} VALUES (${version})`
+
+/** Throws `inaccessible` if there is no store, or one of another version. */
+export async function assertStore(connection: Connection): Promise<void> {
+  const [[found] = []] = await connection.read(`SELECT max(version) FROM ${versions}`)
+  if (found === String(version)) return
+  const message = `The store at ${connection.name} has version ${found} of the schema, but this program needs version ${version}`
+  throw new PlantsError('inaccessible', message, { hint: 'Use the plants that created it' })
+}
+
+/** Returns whether there was none. The lock lets several processes do so at once. */
+export function createStore(connection: Connection): Promise<boolean> {
+  return connection.transaction(async () => {
+    await connection.query(`SELECT pg_advisory_xact_lock(${lock})`)
+    const { rows } = await connection.query(
+      `SELECT to_regclass('${versions}') IS NULL, to_regnamespace('plant_store') IS NULL`,
+    )
+    const [lacksTables, lacksSchema] = must(rows[0])
+    if (lacksTables !== 't') {
+      await assertStore(connection)
+      return false
+    }
+    // An administrator may have created the schema for a role that may not.
+    if (lacksSchema === 't') await connection.query('CREATE SCHEMA plant_store')
+    await connection.query(tables)
+    return true
+  })
+}
+
+/** "plnt", which no other program is likely to use. */
+const lock = 0x706c6e74
+
+export async function rightsOf(connection: Connection): Promise<Right[]> {
+  const privileges = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
+  const has = rights.map((right) => `has_table_privilege('${plants}', '${privileges[right]}')`)
+  const [row = []] = await connection.read(`SELECT ${has.join()}`)
+  return rights.filter((_, index) => row[index] === 't')
+}
+
+/** @param row that begins with `columns` */
+export function toPlant([id, name, tag]: Row): StoredPlant {
+  if (typeof id !== 'string' || typeof name !== 'string') throw new TypeError('A plant has a name')
+  return plantFrom(BigInt(id), name, tag)
+}

@@ -1,0 +1,223 @@
+import { type StoredPlant, textLength } from '../../plant/plant.js'
+import { must, PlantsError } from '../../platform/errors.js'
+import type { PostgresAddress } from '../common/address.js'
+import type { Change, Outcome } from '../common/change.js'
+import type { Create } from '../common/plan.js'
+import { type CountQuery, pagesOf, type ReadQuery } from '../common/query.js'
+import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
+import {
+  type Right,
+  type Token,
+  type TokenStore,
+  tokenColumns,
+  tokenFrom,
+} from '../common/token-store.js'
+import { type Connection, literal, type Row } from './connection.js'
+import { assertReady, PostgresDatabase } from './database.js'
+import type { PostgresOptions } from './options.js'
+import { countPlants, getPlants, readPages, readSnapshot } from './read.js'
+import { assertStore, createStore, imports, rightsOf, tokens } from './schema.js'
+import { keepChanges, limits, makeChanges, saveCheckpoint } from './write.js'
+
+/** A store in a PostgreSQL database, shared by any number of processes. */
+export class PostgresStore implements OwnStore {
+  readonly tokens: TokenStore
+  readonly maxSnapshots: number
+  readonly logSize = () => 0
+  readonly #database: PostgresDatabase
+  readonly #address: PostgresAddress
+  /** The creates that wait for a connection, and will share a transaction. */
+  #waiting: Batch | undefined
+
+  private constructor(database: PostgresDatabase, address: PostgresAddress) {
+    this.#database = database
+    this.#address = address
+    this.maxSnapshots = address.max - 1 // Each uses a connection until its reader is done.
+    this.tokens = postgresTokens(database)
+  }
+
+  /**
+   * Creates the store. Returns whether there was none. An address with several servers may lead to one that is not the
+   * store's.
+   */
+  static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
+    const database = new PostgresDatabase(address, options)
+    return database.run(createStore).finally(() => database.close())
+  }
+
+  /** Throws `inaccessible` if there is no store. */
+  static async open(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
+    const database = new PostgresDatabase(address, options)
+    try {
+      await database.run(assertStore)
+      return new PostgresStore(database, address)
+    } catch (error) {
+      await database.close()
+      throw error
+    }
+  }
+
+  async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
+    return this.#database.run((connection) => getPlants(connection, ids))
+  }
+
+  read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
+    return query.inPages ? readPages(this.#database, query) : readSnapshot(this.#database, query)
+  }
+
+  count(query: CountQuery = {}): Promise<bigint> {
+    return countPlants(this.#database, query)
+  }
+
+  async write(
+    changes: readonly Change[],
+    { maxRejected, signal }: WriteOptions = {},
+  ): Promise<Outcome[]> {
+    signal?.throwIfAborted()
+    const [change] = changes
+    if (!change) return []
+    if (changes.length === 1 && change.type === 'create') return [await this.#create(change)]
+    return this.#database.run(
+      (connection) => connection.transaction(() => makeChanges(connection, changes, maxRejected)),
+      () => changes.every(hasKey),
+    )
+  }
+
+  /** Creates that come before a connection is free share a transaction, and its commit. */
+  async #create(create: Create): Promise<Outcome> {
+    this.#waiting ??= this.#beginBatch()
+    const batch = this.#waiting
+    const index = batch.creates.push(create) - 1
+    batch.characters += textLength(create.plant)
+    if (batch.creates.length >= limits.plants || batch.characters > limits.characters)
+      this.#waiting = undefined
+    return must((await batch.outcomes)[index])
+  }
+
+  #beginBatch(): Batch {
+    const creates: Create[] = []
+    return { creates, characters: 0, outcomes: this.#createAll(creates) }
+  }
+
+  async #createAll(creates: Create[]): Promise<Outcome[]> {
+    await new Promise(setImmediate) // for simultaneous calls
+    const close = () => {
+      if (this.#waiting?.creates === creates) this.#waiting = undefined
+    }
+    const outcomes = await this.#database
+      .run(
+        (connection) => {
+          close()
+          return connection.transaction(() => makeChanges(connection, creates))
+        },
+        () => creates.every(hasKey),
+      )
+      .finally(close)
+    const created = outcomes.filter(({ type }) => type === 'created').length
+    if (created > 0) this.#database.options.onCommit?.(created)
+    return outcomes
+  }
+
+  transaction<T>(
+    work: (transaction: Transaction) => Promise<T>,
+    { isRepeatable = false, commits }: TransactionOptions<T> = {},
+  ): Promise<T> {
+    const transact = (connection: Connection) => {
+      const transaction: Transaction = {
+        write: async (changes, { maxRejected, signal } = {}) => {
+          signal?.throwIfAborted()
+          const outcomes = await makeChanges(connection, changes, maxRejected)
+          await keepChanges(connection)
+          return outcomes
+        },
+        saveCheckpoint: (change) => saveCheckpoint(connection, change),
+      }
+      return connection.transaction(() => work(transaction), commits)
+    }
+    return isRepeatable ? this.#database.run(transact) : this.#database.runOnce(transact)
+  }
+
+  async flush(): Promise<void> {}
+
+  /** Waits for a transaction that replaces it: the server may commit one of a process that was killed. */
+  async checkpoint(id: string): Promise<string | undefined> {
+    const text = `SELECT state FROM ${imports} WHERE id = ${literal(id)} FOR SHARE`
+    const [[state] = []] = await this.#database.run((connection) => connection.read(text))
+    return state ?? undefined
+  }
+
+  rights(): Promise<readonly Right[]> {
+    return this.#database.run(rightsOf)
+  }
+
+  async check(needs: readonly Right[] = ['create']): Promise<void> {
+    const { name, user } = this.#address
+    const has = await this.#database.run(async (connection) => {
+      await assertReady(connection)
+      return rightsOf(connection)
+    })
+    const missing = needs.find((right) => !has.includes(right))
+    if (missing === undefined) return
+    const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
+    const message = `${user} has no right to ${missing} plants in ${name}`
+    throw new PlantsError('inaccessible', message, { hint })
+  }
+
+  close(): Promise<void> {
+    return this.#database.close()
+  }
+}
+
+interface Batch {
+  creates: Create[]
+  characters: number
+  outcomes: Promise<Outcome[]>
+}
+
+/** With an idempotency key, a create that was made succeeds again. */
+function hasKey(change: Change): boolean {
+  return change.type === 'create' && change.key !== undefined
+}
+
+function postgresTokens(database: PostgresDatabase): TokenStore {
+  const change = async (text: string, values: unknown[]) => {
+    const { rows } = await database.run((connection) =>
+      connection.transaction(() => connection.query(text, values)),
+    )
+    return rows.map(toToken)
+  }
+  const select = async (condition: string) => {
+    const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
+    return (await database.run((connection) => connection.read(text))).map(toToken)
+  }
+  return {
+    async find(digest) {
+      const hex = Buffer.from(digest).toString('hex')
+      return (await select(`WHERE digest = '\\x${hex}'`))[0]
+    },
+
+    async add(digest, { note, rights, createdAt, expiresAt }) {
+      const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at)
+        VALUES ($1, $2, $3, $4, $5) RETURNING ${tokenColumns}`
+      const times = [createdAt.getTime(), expiresAt?.getTime()]
+      const [token] = await change(text, [Buffer.from(digest), note, rights.join(), ...times])
+      return must(token)
+    },
+
+    list() {
+      return pagesOf({}, (after = 0n, rows) =>
+        select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`),
+      )
+    },
+
+    async revoke(id, at) {
+      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2)
+        WHERE id = $1 RETURNING ${tokenColumns}`
+      return (await change(text, [id, at.getTime()]))[0]
+    },
+  }
+}
+
+function toToken([id, note = null, rights, ...times]: Row): Token {
+  return tokenFrom(BigInt(`${id}`), note, `${rights}`, times)
+}

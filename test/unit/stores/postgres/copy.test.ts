@@ -1,0 +1,37 @@
+import { Readable } from 'node:stream'
+import { expect, test } from 'vitest'
+import { largestId, type NewPlant, smallestId } from '../../../../src/plant/plant.js'
+import { rowsOf } from '../../../../src/stores/postgres/read.js'
+import { copiedRows } from '../../../../src/stores/postgres/write.js'
+import { gathered } from '../../../helpers/store.js'
+
+const texts = [
+  '',
+  '\t\n\r\b\f\v\\',
+  '\\N',
+  '\\.',
+  '\\n',
+  '\u0001\u007f\u2028',
+  '蕨 🌿 \u{10ffff} \ufffd',
+  'x'.repeat(100_000),
+]
+const plants = texts.flatMap((text): NewPlant[] => [
+  { id: smallestId, name: text, tag: text },
+  { id: -1n, name: text },
+  { id: largestId, name: text, tag: '' },
+])
+const bytes = Buffer.from(
+  [...copiedRows(plants.map((plant, index) => ({ plant, key: `${index}` })))].join(''),
+)
+
+test.each([1, 2, 7, 64, 65_536, bytes.length])(
+  'rows that are written for COPY are read again, in pieces of %i bytes',
+  async (size) => {
+    const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
+      bytes.subarray(index * size, (index + 1) * size),
+    )
+    expect(await gathered(rowsOf(Readable.from(pieces)))).toEqual(
+      plants.map(({ id, name, tag = null }, index) => [`${id}`, name, tag, `${index}`]),
+    )
+  },
+)
