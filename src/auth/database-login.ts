@@ -116,7 +116,7 @@ export async function readLoginCertificates(
     throw usageError(`${name} has only one of sslcert and sslkey`, 'Give both')
   const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
   const isFile = root !== undefined && root.path !== 'system'
-  const ca = isFile ? readCertificates(root.path, root.source) : undefined
+  const ca = isFile ? readCertificates(root.path) : undefined
   if (sslcert === undefined || sslkey === undefined) return { ...none, ca }
   return { ca, ...(await readKeyPair(sslcert, sslkey, 'sslcert and sslkey')) }
 }

@@ -82,7 +82,7 @@ export async function runImport(
 function importPlan(
   inputs: ImportInput[],
   options: ImportOptions,
-  { address, reporter }: CommandContext,
+  { address }: CommandContext,
 ): ImportPlan {
   const { format, sheet, encoding, delimiter, maxErrors = Infinity } = options
   const { columns, map = {}, idFrom, match, ifExists } = options
@@ -91,7 +91,6 @@ function importPlan(
     rules: { map, columns, idFrom, match, isPartial: ifExists === 'update' },
     maxRecords: address.scheme !== 'http' ? Infinity : recordsAtOnce,
     readsAhead: address.scheme !== 'sqlite',
-    onWaiting: reporter.waitingFor('plants'),
   }
 }
 
@@ -108,10 +107,7 @@ async function createImporter(
     saved: isResumable(plan, options) ? found.saved : undefined,
     replaced: found.replaced,
   }
-  const rejects =
-    path === undefined || dryRun
-      ? undefined
-      : await Rejects.open(path, owners, context.io.handleSignals())
+  const rejects = path === undefined || dryRun ? undefined : new Rejects(path, owners)
   return new Importer(plan, found, target, rejects, report, context.io)
 }
 

@@ -8,7 +8,7 @@ import { PlantsError, systemCode, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { wholeLines } from '../platform/lines.js'
-import { decoderOf, explainRead, maxDocumentBytes, readStdin } from '../platform/text-files.js'
+import { decoderOf, explainRead, maxDocumentBytes } from '../platform/text-files.js'
 import { defaultConcurrency } from '../stores/http/http-options.js'
 import type { SettingsContext } from './command-context.js'
 import { parseId } from './options.js'
@@ -213,11 +213,7 @@ async function* parts<Target>(
 }
 
 /** Reads the ids, each once, from the arguments or, for `-`, from stdin to its end. */
-export async function readIds(
-  args: readonly string[],
-  reporter: Reporter,
-  io: Io,
-): Promise<bigint[]> {
+export async function readIds(args: readonly string[], io: Io): Promise<bigint[]> {
   if (!args.includes('-')) return [...new Set(args.map((text) => parseId('id', text)))]
   if (args.length > 1)
     throw usageError(
@@ -227,7 +223,7 @@ export async function readIds(
   const ids = new Set<bigint>()
   let line = 0
   let count = 0
-  for await (const text of linesOf(readStdin(io, reporter.waitingFor('plants')))) {
+  for await (const text of linesOf(io.stdin.chunks())) {
     line += 1
     if (text.trim() === '') continue
     ids.add(idIn(text.trim(), line))

@@ -132,13 +132,11 @@ class Pager implements Output {
   }
 
   async #start(): Promise<void> {
-    const { lendTerminal } = this.#io
     const signal = this.#io.handleSignals()
     const { execa } = await import('execa')
     const child = unlessSystemError(() => start(execa, this.#command, this.#io)) // the current directory may be gone
     if (child?.pid === undefined) return
     this.#child = child
-    const takeBack = lendTerminal()
     this.stderr.hold()
     // Ctrl-C is for the pager, which shows what it has until the person quits it.
     const stop = () => {
@@ -147,7 +145,6 @@ class Pager implements Output {
     signal.addEventListener('abort', stop)
     child.once('exit', (code) => {
       signal.removeEventListener('abort', stop)
-      takeBack()
       if (isMissing(code) && this.#kept) {
         this.#child = undefined
         this.#printing = this.#print(this.#kept.join(''))

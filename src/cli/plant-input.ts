@@ -138,11 +138,10 @@ async function accept(
   })
 }
 
-async function readDocument(path: string, { reporter, io }: CommandContext): Promise<unknown> {
+async function readDocument(path: string, { io }: CommandContext): Promise<unknown> {
   if (path === '') throw inputError('--file needs a path', 'To read stdin: --file -')
   const wanted = 'Use a file that contains one plant as JSON'
-  const onWaiting = reporter.waitingFor('a plant')
-  const text = await readText(path, io, { wanted, tooLarge: onePlant, onWaiting })
+  const text = await readText(path, io, { wanted, tooLarge: onePlant })
   const source = path === '-' ? 'Stdin' : path
   if (text.trim() === '')
     throw inputError(

@@ -93,34 +93,22 @@ function validator(check: Check): (text: string) => Promise<string | true> {
 
 type Ask<T> = (context: NonNullable<Parameters<typeof input>[1]>) => Promise<T>
 
-/** @param ask is called again when the process was stopped, such as by Ctrl-Z, and continues */
 async function prompt<T>(io: Io, ask: Ask<T>): Promise<T> {
-  for (;;) {
-    const outcome = await promptOnce(io, ask)
-    if (outcome !== 'continued') return outcome.answer
-  }
-}
-
-async function promptOnce<T>(io: Io, ask: Ask<T>): Promise<{ answer: T } | 'continued'> {
   const stdin = io.stdin.stream()
   const ended = new AbortController()
-  // Ctrl-D closes readline, which pauses its input, and the prompt would never settle. readline also pauses it when the
-  // process continues, but this handler comes first.
-  const close = () => ended.abort('closed')
-  const endContinue = io.stdin.onContinue(() => ended.abort('continued'))
+  // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
+  const close = () => ended.abort()
   stdin.once('pause', close)
   try {
     const signal = AbortSignal.any([io.handleSignals(), ended.signal])
-    return { answer: await ask({ input: stdin, output: io.stderr.stream(), signal }) }
+    return await ask({ input: stdin, output: io.stderr.stream(), signal })
   } catch (error) {
     io.handleSignals().throwIfAborted()
     if (!(error instanceof Error) || !['ExitPromptError', 'AbortPromptError'].includes(error.name))
       throw error
-    if (ended.signal.reason === 'continued') return 'continued'
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {
     stdin.off('pause', close)
-    endContinue()
   }
 }
 

@@ -100,7 +100,7 @@ export async function assertAccess(address: HttpAddress, context: AccessContext)
 /** PEM certificates, if the setting `ca-cert` names them. */
 async function authoritiesOf(settings: EffectiveSettings, io: Io): Promise<string | undefined> {
   const ca = certificatesOf(settings, io)
-  return ca && (await import('../platform/certificates.js')).readCertificates(ca.path, ca.source)
+  return ca && (await import('../platform/certificates.js')).readCertificates(ca.path)
 }
 
 /** The absolute path of the setting `ca-cert`, and the source of it. */

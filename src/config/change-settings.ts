@@ -10,7 +10,7 @@ import { dirname } from 'node:path'
 import { replaceFile, unwritable } from '../platform/atomic-file.js'
 import { unlessSystemError, usageError } from '../platform/errors.js'
 import { acquireLock } from '../platform/file-lock.js'
-import { makeFolder, syncFolder, targetOf } from '../platform/files.js'
+import { makeFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { schemes } from '../stores/registry.js'
@@ -79,7 +79,6 @@ function replaceSettings(
     if (statSync(conf.path).size < wholeBytes)
       throw Object.assign(new Error('The file is incomplete'), { code: 'ENOSPC' })
     replaceFile(conf.path, target)
-    syncFolder(dirname(target))
   } finally {
     unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
   }
@@ -126,6 +125,6 @@ export async function savedValue(
   if (name !== 'ca-cert') return text
   const path = io.resolvePath(text)
   const { readCertificates } = await import('../platform/certificates.js')
-  readCertificates(path, source.startsWith('-') ? source : undefined)
+  readCertificates(path)
   return path
 }

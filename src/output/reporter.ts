@@ -1,6 +1,6 @@
 import { toJson } from '../plant/exact-json.js'
 import { type PlantsError, systemCode } from '../platform/errors.js'
-import { printable, redactFields } from '../platform/escape.js'
+import { printable, redactJson } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { type ColorChoice, mayColor, type Style, styleFor } from './output.js'
 
@@ -48,11 +48,6 @@ export class Reporter {
   /** Does not wait for the write, so that an action in progress continues and can be interrupted. */
   async warnMeanwhile(text: string): Promise<void> {
     if (!this.isQuiet) void this.#io.stderr.log(await this.#warning(text))
-  }
-
-  /** Returns what reports that stdin is silent. */
-  waitingFor(what: string): () => void {
-    return () => void this.warnMeanwhile(`Waiting for ${what} on stdin`)
   }
 
   /** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
@@ -110,7 +105,7 @@ export class Reporter {
   }
 
   #jsonLine(fields: object): string {
-    return `${toJson(redactFields(fields, this.#io))}\n`
+    return `${redactJson(toJson(fields), this.#io)}\n`
   }
 
   /** Ignores a failed write: it cannot be reported, and the exit code still shows how the command ended. */

@@ -13,7 +13,7 @@ interface KindOfError {
 }
 
 /** What follows from the kind of an error, as the contract has it. */
-const errorKinds = {
+export const errorKinds = {
   usage: { error: 400, exitCode: 2 }, // the command line, a variable or a setting is wrong
   input: { error: 400, exitCode: 2 }, // a file, stdin or a body is wrong
   tooLarge: { error: 413, exitCode: 2 },
@@ -44,20 +44,6 @@ export function errorValue(kind: ErrorKind): number {
 }
 
 export type ExitCode = 0 | (typeof errorKinds)[ErrorKind]['exitCode']
-
-/** In ascending order, each with the `error` values that cause it. */
-export function exitCodes(): [code: ExitCode, errors: number[]][] {
-  const all = Object.values(errorKinds)
-  const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted(
-    (a, b) => a - b,
-  )
-  return codes.map((code) => {
-    const errors = new Set(
-      all.filter(({ exitCode }) => exitCode === code).map(({ error }) => error),
-    )
-    return [code, [...errors].toSorted((a, b) => a - b)]
-  })
-}
 
 type Details = Partial<
   Pick<PlantsError, 'hint' | 'error' | 'status' | 'requestId' | 'retryAfterMs' | 'isReported'>

@@ -2,27 +2,19 @@ import type { Io } from './io.js'
 
 /** Escapes, as `\u{…}`, every character that would move, colour or reorder the output of a terminal, or is not seen. */
 export function escapeControlChars(text: string): string {
-  const escaped = text.replace(unsafe, escapeOf)
-  return /[\u200c\u200d]/.test(escaped) ? escaped.replace(strayJoiners(), escapeOf) : escaped
-}
-
-function escapeOf(character: string): string {
-  return `\\u{${character.charCodeAt(0).toString(16)}}`
+  return text.replace(unsafe, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
 
 export function escapeControlCharsInLines(text: string): string {
   return text.replace(/[^\n\t]+/g, escapeControlChars)
 }
 
-/** The properties Cc, Zl, Zp and Bidi_Control of Unicode, and what has no width. V8 is slow to parse `\p{…}`. */
+/**
+ * The properties Cc, Zl, Zp and Bidi_Control of Unicode, and what is not seen, such as the tags, in which a text can be
+ * hidden. Joiners, which some scripts need, are left. V8 is slow to parse `\p{…}`.
+ */
 const unsafe =
-  /[\u0000-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\ufeff]/g
-
-/** Joiners that are neither between letters, where some scripts need them, nor between emoji. */
-function strayJoiners(): RegExp {
-  const joined = '[\\p{L}\\p{M}\\p{Extended_Pictographic}\\p{Emoji_Modifier}\ufe0f]'
-  return new RegExp(`(?<!${joined})[\\u200c\\u200d]|[\\u200c\\u200d](?!${joined})`, 'gu')
-}
+  /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\u3164\ufeff\ufff9-\ufffb]|\u034f|\ud834[\udd73-\udd7a]|\udb40[\udc00-\udc7f]/g
 
 export function shorten(text: string): string {
   const characters = Array.from(text.slice(0, 82))
@@ -33,55 +25,42 @@ export function printable(text: string, io: Io): string {
   return escapeControlChars(redact(text, io))
 }
 
-/**
- * Replaces the secrets that the program has read, as they are, percent-encoded, or as JSON writes them.
- *
- * @param syntax that of the text, which is kept: in JSON, a secret is only as JSON writes it
- */
-export function redact(
+type Secrets = Pick<Io, 'secrets'>
+
+/** Replaces the secrets that the program has read: as they are, in JSON, percent-encoded, and cut short. */
+export function redact(text: string, { secrets }: Secrets): string {
+  return replaceForms(text, secrets, formsOf)
+}
+
+/** For texts that are in JSON, which stays JSON: a secret with a quote, as it is, would match the syntax. */
+export function redactJson(lines: string, { secrets }: Secrets): string {
+  return replaceForms(lines, secrets, (secret) => formsOf(secret).map(inJson))
+}
+
+function replaceForms(
   text: string,
-  { secrets }: Pick<Io, 'secrets'>,
-  syntax: 'text' | 'json' = 'text',
+  secrets: ReadonlySet<string>,
+  forms: (secret: string) => string[],
 ): string {
-  // Shorter ones would match in every text.
-  const long = [...secrets]
-    .filter(({ length }) => length > 3)
-    .toSorted((a, b) => b.length - a.length)
   let redacted = text
-  for (const form of long.flatMap((secret) => formsOf(secret, syntax)))
-    redacted = redacted.replaceAll(form, '***')
-  // A message may cut a secret after its first characters: those, and all token characters that follow.
-  for (const secret of long) {
-    const start = syntax === 'json' ? inJson(startOf(secret)) : startOf(secret)
-    const rest = syntax === 'json' ? '[\\w.~+/%=-]*' : '[\\w.~+/%=\\\\-]*'
-    redacted = redacted.replace(RegExp(escapeRegExp(start) + rest, 'g'), '***')
-    redacted = redacted.replace(RegExp(`${anyStartOf(start)}(?=…|\\.\\.\\.)`, 'g'), '***')
+  // The longest one first: another may be its beginning.
+  for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
+    if (secret.length < 4) continue // it would match in every text
+    for (const form of forms(secret)) redacted = redacted.replaceAll(form, '***')
+    if (secret.length <= startLength) continue
+    for (const start of forms(secret.slice(0, startLength))) {
+      const cut = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g') // with the token characters that follow
+      redacted = redacted.replace(cut, '***')
+    }
   }
   return redacted
 }
 
-/** Matches at least 8 characters, which are a secret, and no word, where a message is cut after them. */
-function anyStartOf(start: string): string {
-  const others = Array.from(start.slice(8), escapeRegExp)
-  return (
-    escapeRegExp(start.slice(0, 8)) +
-    others.map((each) => `(?:${each}`).join('') +
-    ')?'.repeat(others.length)
-  )
-}
+/** A message may cut a secret: so many of its first characters are redacted, too. */
+const startLength = 10
 
-/** At least 8 characters: as many as no ordinary word begins with, such as `password1` and not `password`. */
-function startOf(secret: string): string {
-  const other = secret.search(/[^\p{L}_-]/u)
-  return secret.slice(0, other === -1 ? 16 : Math.min(Math.max(other + 1, 8), 16))
-}
-
-function formsOf(secret: string, syntax: 'text' | 'json'): string[] {
-  const json = inJson(secret)
-  const percent = encodeURIComponent(secret.toWellFormed())
-  const lowerPercent = percent.replace(/%../g, (code) => code.toLowerCase())
-  const forms = [json, json.replaceAll('/', '\\/'), percent, lowerPercent]
-  return syntax === 'json' ? forms : [secret, ...forms]
+function formsOf(secret: string): string[] {
+  return [secret, inJson(secret), encodeURIComponent(secret.toWellFormed())]
 }
 
 function inJson(text: string): string {
@@ -90,21 +69,4 @@ function inJson(text: string): string {
 
 function escapeRegExp(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
-}
-
-/** All texts, and the keys of nested objects, which come from outside. */
-export function redactFields<Fields extends object>(fields: Fields, io: Io): Fields {
-  const redacted = (value: unknown): unknown => {
-    if (typeof value === 'string') return redact(value, io)
-    if (Array.isArray(value)) return value.map(redacted)
-    if (typeof value !== 'object' || value === null) return value
-    return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [redact(key, io), redacted(item)]),
-    )
-  }
-  const entries = Object.entries(fields).map(([key, value]: [string, unknown]) => [
-    key,
-    redacted(value),
-  ])
-  return Object.fromEntries(entries) as Fields // each value keeps its type
 }

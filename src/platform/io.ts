@@ -1,8 +1,6 @@
-import { isUtf8 } from 'node:buffer'
-import { existsSync, readFileSync } from 'node:fs'
 import { homedir, userInfo } from 'node:os'
-import { isAbsolute, relative, resolve } from 'node:path'
-import { isWindows, systemCode, unlessSystemError, usageError } from './errors.js'
+import { isAbsolute, resolve } from 'node:path'
+import { isWindows, unlessSystemError, usageError } from './errors.js'
 import type { Runtime } from './runtime.js'
 import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
 
@@ -25,10 +23,6 @@ export interface Io extends Runtime {
   userName(): string | undefined
   /** They are redacted on stderr. */
   readonly secrets: Set<string>
-  /** False when an argument is not UTF-8: Node has replaced bytes of it by U+FFFD. */
-  argumentsAreExact(): boolean
-  /** While another program has the terminal, only the first signal counts. Returns what ends that. */
-  lendTerminal(): () => void
   /** The time of day, in milliseconds since 1970 (UTC). */
   time(): number
 }
@@ -55,8 +49,6 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     isProxied: async ({ href }) => (await import('proxy-from-env')).getProxyForUrl(href) !== '',
     userName: () => unlessSystemError(() => userInfo().username),
     secrets: new Set(),
-    argumentsAreExact,
-    lendTerminal: () => signals.lendTerminal(),
     handleSignals: () => signals.listen(),
     now: () => process.uptime() * 1000,
     time: Date.now,
@@ -68,7 +60,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
   })
   const end = (exitCode: number) => {
     code = exitCode
-    // What still waits is for a reader that has stalled: lines of the log, or output that a signal has cut off.
+    // What still waits is for a reader that has stalled: lines of the log.
     setTimeout(() => process.exit(code), 500).unref()
   }
   return { argv: process.argv.slice(2), io, end }
@@ -83,59 +75,24 @@ export function environmentOf(
   return Object.fromEntries(Object.entries(env).map(([name, value]) => [named(name), value]))
 }
 
-/** The path of a device of Windows, such as NUL, which `resolve` would take for a file in the current directory. */
-export function deviceOf(
-  path: string,
-  system: { isWindows: boolean } = { isWindows },
-): string | undefined {
-  const name = /^(?:\\\\\.\\)?(?<name>nul|con|prn|aux|com\d|lpt\d):?$/i.exec(path)?.groups?.['name']
-  return system.isWindows && name !== undefined ? `\\\\.\\${name}` : undefined
+function resolvePath(path: string): string {
+  const place = path.replace(/^~(?=$|[\\/])/, homeFolder)
+  return isAbsolute(place) ? place : resolve(place)
 }
 
-function resolvePath(path: string): string {
-  const device = deviceOf(path)
-  if (device !== undefined) return device
-  const place = path.replace(/^~(?=$|[\\/])/, homeFolder)
-  if (isAbsolute(place)) return place
-  try {
-    return resolve(place)
-  } catch (error) {
-    if (systemCode(error) !== 'ENOENT') throw error
-    const hint = 'Change to another directory, or use absolute paths'
-    throw usageError('The current directory no longer exists', hint, error)
-  }
+function homeFolder(): string {
+  return unlessSystemError(homedir) || withoutHome()
 }
 
 async function folderOf(name: 'data' | 'config' | 'log'): Promise<string> {
   const { default: envPaths } = await import('env-paths').catch(withoutHome)
-  // With an empty HOME, Node returns it as the home folder; Bun returns that of the account.
-  const home = process.env['HOME'] === '' ? homeFolder() : ''
-  const path = envPaths('plants', { suffix: '' })[name]
-  const folder = home !== '' && path.startsWith(home) ? relative(home, path) : path
-  if (isAbsolute(folder)) return folder
-  const what = { data: 'the store', log: 'the journal of an import', config: 'the settings' }[name]
-  throw usageError(`There is no absolute path for ${what}, only ${folder}`, setFolders)
+  const folder = envPaths('plants', { suffix: '' })[name]
+  return isAbsolute(folder) ? folder : withoutHome()
 }
 
-const setFolders = `Set ${isWindows ? 'USERPROFILE' : 'HOME'}, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH`
-
-function homeFolder(): string {
-  try {
-    return homedir()
-  } catch (error) {
-    return withoutHome(error)
-  }
-}
-
-/** A user id without an account has no home. */
-function withoutHome(error: unknown): never {
-  if (!(error instanceof Error && 'syscall' in error && error.syscall === 'uv_os_homedir'))
-    throw error
-  throw usageError('This user has no home directory', setFolders, error)
-}
-
-function argumentsAreExact(): boolean {
-  if (process.platform !== 'linux' || !process.argv.some((argument) => argument.includes('\uFFFD')))
-    return true
-  return !existsSync('/proc/self/cmdline') || isUtf8(readFileSync('/proc/self/cmdline'))
+/** Of a user id without an account, or with an empty HOME. */
+function withoutHome(cause?: unknown): never {
+  const variable = isWindows ? 'USERPROFILE' : 'HOME'
+  const hint = `Set ${variable}, or PLANTS_DATA_DIR and PLANTS_CONFIG_DIR, or choose a file with --store PATH`
+  throw usageError('This user has no home directory, or its path is not absolute', hint, cause)
 }

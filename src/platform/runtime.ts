@@ -74,7 +74,8 @@ export async function within<T>(
 ): Promise<T> {
   const controller = new AbortController()
   const stop = () => controller.abort(signals.find((signal) => signal.aborted)?.reason)
-  const timer = setTimeout(() => controller.abort(timeIsOver()), delayOf(milliseconds))
+  // What is left of a timeout may be negative, of which Node warns.
+  const timer = setTimeout(() => controller.abort(timeIsOver()), Math.max(0, milliseconds))
   for (const signal of signals) signal.addEventListener('abort', stop, { once: true })
   if (signals.some((signal) => signal.aborted)) stop()
   try {
@@ -93,10 +94,5 @@ export function isTimeout(reason: unknown): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
 }
 
-/** The longest delay of a timer, 24.8 days; a longer one fires at once. */
+/** The longest delay of a timer in milliseconds, 24.8 days: a longer one fires at once. */
 export const maxTimer = 2 ** 31 - 1
-
-/** For `setTimeout`, of what is left of a timeout, which may be over: Node warns of a negative delay. */
-export function delayOf(milliseconds: number): number {
-  return Math.min(Math.max(0, milliseconds), maxTimer)
-}

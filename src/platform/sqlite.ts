@@ -1,7 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { isWindows, PlantsError, systemCode } from './errors.js'
+import { PlantsError, systemCode } from './errors.js'
 import { backoff, type RetryPolicy, type Runtime, retrying } from './runtime.js'
 
 export type Database = DatabaseSyncInstance
@@ -26,19 +27,6 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
   })
   db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1') // neither statement reads the file
   return db
-}
-
-/** Throws with SQLite's text for the code (`sqlite3_errstr`): the message of a failed ATTACH has the URI. */
-export function attach(db: Database, uri: string, name: string): void {
-  try {
-    db.prepare(`ATTACH ? AS ${name}`).run(uri)
-  } catch (error) {
-    if (!isSqliteError(error) || !('errstr' in error)) throw error
-    throw Object.assign(new Error(String(error.errstr), { cause: error }), {
-      code: systemCode(error),
-      errcode: 'errcode' in error ? error.errcode : undefined,
-    })
-  }
 }
 
 export function describeDriver(): { version: string; driver: string } {
@@ -103,18 +91,9 @@ function loadPackage(): Driver {
   }
 }
 
-/**
- * The URI of an absolute path (https://sqlite.org/uri.html). SQLite takes no host, as `pathToFileURL` makes of a UNC path:
- * its server belongs to the path.
- */
-export function uriOf(
-  path: string,
-  query: string,
-  system: { isWindows: boolean } = { isWindows },
-): string {
-  const slashed = system.isWindows ? path.replaceAll('\\', '/') : path
-  const root = slashed.startsWith('/') ? '' : '/'
-  return `file://${root}${slashed.replace(/[%?#]/g, encodeURIComponent)}?${query}`
+/** The URI of an absolute path, with a query (https://sqlite.org/uri.html). */
+export function uriOf(path: string, query: string): string {
+  return `${pathToFileURL(path)}?${query}`
 }
 
 export function isSqliteError(error: unknown): error is Error {
@@ -150,10 +129,10 @@ const codesByText: Record<string, number> = {
 export function retryWhileBusy<T>(
   call: () => T,
   policy: RetryPolicy,
-  timeout: number,
+  timeoutMs: number,
   runtime: Runtime,
 ): Promise<T> {
-  const end = runtime.now() + timeout
+  const end = runtime.now() + timeoutMs
   const pauseAfter = (error: unknown, tries: number) =>
     isBusy(error) && runtime.now() < end ? backoff(policy, tries, runtime) : undefined
   return retrying(call, pauseAfter, () => [runtime.handleSignals()])

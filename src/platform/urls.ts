@@ -18,35 +18,25 @@ export async function proxyFor(
   { url, socketPath }: ProxyTarget,
   io: Io,
 ): Promise<string | undefined> {
-  // The names that are reserved for loopback (RFC 6761, 6.3) are trusted less with plain HTTP.
-  const isThisMachine =
-    socketPath !== undefined ||
-    isLoopback(url.hostname) ||
-    /(^|\.)localhost\.?$/i.test(url.hostname)
+  const isThisMachine = socketPath !== undefined || isLoopback(url.hostname)
   if (isThisMachine || !(await io.isProxied(url))) return undefined
-  const name = [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY'].find(
-    (each) => variable(each, io),
-  )
+  const names = [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY']
+  const name = names.find((each) => variable(each, io))
   return name && parseProxy(name, variable(name, io))
 }
 
 function parseProxy(name: string, text: string): string {
-  const proxy = text.includes('://') ? text : `http://${text}`
-  const url = /^https?:\/\/./i.test(proxy) ? urlOf(proxy) : undefined
-  if (url && isDecodable(url)) return url.href
-  const hint = url
-    ? 'In its user name and password, "%" is written as %25'
-    : `For example: ${name}=http://proxy.example.com:3128`
-  throw usageError(`${name} is not the address of an http or https proxy`, hint)
-}
-
-function isDecodable({ username, password }: URL): boolean {
   try {
-    return decodeURIComponent(username + password) !== undefined
+    const { protocol, username, password, href } = new URL(
+      text.includes('://') ? text : `http://${text}`,
+    )
+    decodeURIComponent(username + password) // throws for a "%" that is not written as %25
+    if (protocol === 'http:' || protocol === 'https:') return href
   } catch (error) {
-    if (error instanceof URIError) return false
-    throw error
+    if (!(error instanceof TypeError || error instanceof URIError)) throw error
   }
+  const hint = `For example: ${name}=http://proxy.example.com:3128`
+  throw usageError(`${name} is not the address of an http or https proxy`, hint)
 }
 
 function variable(name: string, { env }: Io): string {

@@ -3,7 +3,6 @@ import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
-import { maxOpenFiles } from '../platform/files.js'
 import { bytesOf, headersTooLarge, invalidHttp, late, lingerTime } from './answer.js'
 import { Body } from './body.js'
 import type { Log } from './log.js'
@@ -47,9 +46,6 @@ const headersTimeout = 10_000
 const drainGrace = 500
 const pause = 10
 
-/** Descriptors of the process, besides connections. */
-const otherFiles = 48
-
 /** Milliseconds between two warnings that connections are refused. */
 const warningInterval = 60_000
 
@@ -92,8 +88,7 @@ export class HttpServer {
     const secure = { ...options, ...tls, ciphers, handshakeTimeout: headersTimeout }
     const server = tls ? createSecureServer(secure) : createServer(options)
     this.server = server
-    // The system would refuse connections without a word, and the store would find no file.
-    server.maxConnections = Math.min(connectionLimit, Math.max(1, maxOpenFiles() - otherFiles))
+    server.maxConnections = connectionLimit
     server.on('drop', () => this.#warn())
     server.maxHeadersCount = maxHeaderLines + 1 // node:http drops those after it; this service rejects the request
     server.on('connection', (socket: Socket) => {
@@ -158,7 +153,7 @@ export class HttpServer {
   #warn(): void {
     if (performance.now() - this.#warnedAt < warningInterval) return
     this.#warnedAt = performance.now()
-    const reason = 'the limit of --connection-limit, or of open files (ulimit -n)'
+    const reason = 'the limit of --connection-limit'
     this.#log.warn(`Connections are refused: ${this.server.maxConnections} are open, ${reason}`)
   }
 

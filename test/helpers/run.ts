@@ -72,7 +72,6 @@ export function ioOf(
       if (stdin !== undefined) yield Buffer.from(stdin)
     },
     stream: () => new PassThrough(),
-    onContinue: () => () => undefined,
   }
   return {
     stdin: input,
@@ -87,8 +86,6 @@ export function ioOf(
     isProxied: async ({ href }) => inEnvironment(env, () => getProxyForUrl(href)) !== '',
     userName: () => 'gardener',
     secrets: new Set(),
-    argumentsAreExact: () => true,
-    lendTerminal: () => () => undefined,
     now,
     time: Date.now,
     random: Math.random,

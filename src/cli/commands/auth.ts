@@ -160,11 +160,10 @@ async function readToken(
   store: HttpAddress,
   context: CommandContext,
 ): Promise<string> {
-  const { reporter, storeFlag, io } = context
+  const { storeFlag, io } = context
   if (fromStdin && !io.stdin.isTerminal) {
     const [wanted, tooLarge] = ['Pipe the token to stdin', 'Pipe nothing but the token to stdin']
-    const onWaiting = reporter.waitingFor('a token')
-    const text = (await readText('-', io, { wanted, tooLarge, onWaiting })).trim()
+    const text = (await readText('-', io, { wanted, tooLarge })).trim()
     const failure = failureOf(text)
     if (failure === undefined) return text
     throw usageError(

@@ -70,7 +70,7 @@ export async function deletePlants(
   const asks = !dryRun && !yes
   if (asks && (args.includes('-') || !context.mayAsk))
     throw usageError('Deleting requires confirmation', 'To delete without confirmation, add --yes')
-  const ids = await readIds(args, context.reporter, io)
+  const ids = await readIds(args, io)
   const store = await context.openStore(['delete'])
   try {
     // With --yes, plants are not read first: the token needs no right to read.

@@ -52,11 +52,6 @@ export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
 }
 
 /** What is printed may be sent to somebody who is asked for help. */
-function redacted({ check, state, message, hint }: Finding, io: Io): Finding {
-  const [shownCheck, shownMessage] = [redact(check, io), redact(message, io)]
-  return { check: shownCheck, state, message: shownMessage, hint: hint && redact(hint, io) }
-}
-
 interface CheckResult {
   state: 'ok' | 'warning' | 'failed'
   message: string
@@ -64,6 +59,11 @@ interface CheckResult {
 }
 
 type Finding = CheckResult & { check: string }
+
+function redacted({ check, state, message, hint }: Finding, io: Io): Finding {
+  const shown = { check: redact(check, io), state, message: redact(message, io) }
+  return hint === undefined ? shown : { ...shown, hint: redact(hint, io) }
+}
 
 function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
   const styles = { ok: style.faint, warning: style.strong, failed: style.bad }

@@ -18,7 +18,7 @@ export function defineGet(command: PlantsCommand, io: Io): void {
 export async function get(args: readonly string[], options: GlobalOptions, io: Io): Promise<void> {
   const id = singleId(args)
   const context = await CommandContext.from(options, io, outputFormats)
-  const ids = id === undefined ? await readIds(args, context.reporter, io) : []
+  const ids = id === undefined ? await readIds(args, io) : []
   const store = await context.openStore()
   const perform = async (wanted: bigint) => {
     const plant = (await store?.get([wanted]))?.get(wanted)

@@ -1,6 +1,6 @@
 import { settingNames, settingOf } from '../../config/setting-table.js'
 import { writeAnswer } from '../../output/output.js'
-import { type ExitCode, exitCodes, usageError } from '../../platform/errors.js'
+import { type ExitCode, errorKinds, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import {
   type GlobalOptions,
@@ -84,6 +84,20 @@ function optionsPage(width: number, command: PlantsCommand): string {
     'the program that shows lists and help on a terminal; by default less, with cat none',
   ]
   return `${options}\n${list('Variable', [pager], width, command)}`
+}
+
+/** In ascending order, each with the `error` values that cause it. */
+export function exitCodes(): [code: ExitCode, errors: number[]][] {
+  const all = Object.values(errorKinds)
+  const codes = [0 as const, ...new Set(all.map(({ exitCode }) => exitCode))].toSorted(
+    (a, b) => a - b,
+  )
+  return codes.map((code) => {
+    const errors = new Set(
+      all.filter(({ exitCode }) => exitCode === code).map(({ error }) => error),
+    )
+    return [code, [...errors].toSorted((a, b) => a - b)]
+  })
 }
 
 const meanings: Record<ExitCode, string> = {

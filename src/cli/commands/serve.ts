@@ -12,7 +12,7 @@ import {
 } from '../../config/option-values.js'
 import { toJson } from '../../plant/exact-json.js'
 import { isWindows, PlantsError, usageError } from '../../platform/errors.js'
-import { escapeControlChars, redact } from '../../platform/escape.js'
+import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { type Runtime, within } from '../../platform/runtime.js'
 import { shellWord } from '../../platform/shell.js'
@@ -199,7 +199,7 @@ async function serviceOptions(
       output: io.stderr,
       level: options.logLevel,
       delay: io.stderr.isTerminal ? 0 : 100,
-      redact: (lines) => redact(lines, io, io.stderr.isTerminal ? 'text' : 'json'),
+      redact: (lines) => (io.stderr.isTerminal ? redact(lines, io) : redactJson(lines, io)),
     },
     now: () => performance.now(), // cheaper per call than io.now
   }

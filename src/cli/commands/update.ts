@@ -46,7 +46,7 @@ export async function update(
   const patch = await patchIn(options)
   const id = singleId(args)
   const context = await CommandContext.from(options, io, outputFormats)
-  const ids = await readIds(args, context.reporter, io)
+  const ids = await readIds(args, io)
   await warnOfEmptyTexts(options, context.reporter)
   const store = await context.openStore(['update'])
   const { dryRun: isDryRun = false } = options

@@ -2,7 +2,7 @@ import { version } from '../../../package.json'
 import { isJson } from '../../config/option-values.js'
 import { writeAnswer } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
-import { PlantsError, systemCode, usageError } from '../../platform/errors.js'
+import { PlantsError, reasonOfCode, systemCode, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { parseGlobalOptions } from '../command.js'
 import { chosenFormat } from '../command-context.js'
@@ -23,19 +23,26 @@ export async function run(argv: string[], io: Io): Promise<number> {
     if (systemCode(error) === 'EPIPE') return 0
     if (error instanceof PlantsError && error.isReported) return error.exitCode
     if (error instanceof PlantsError) return await report(error, argv, io)
-    const message = `Internal error, a bug in plants: ${error instanceof Error ? error.message : String(error)}`
-    const hint =
-      'Please report it, with this text, your command, and what this prints: plants version --output json'
-    return await report(new PlantsError('defect', message, { hint, cause: error }), argv, io)
+    return await report(defect(error), argv, io)
   }
 }
 
+/** Node has replaced what is not UTF-8 by U+FFFD. */
+const notUtf8 = 'An argument is not UTF-8, or holds U+FFFD'
+const fromJson = 'Use a UTF-8 terminal, or read the plant from JSON with --file'
+
+/** A system error that nobody expected, such as of a current directory that was removed, need not be a bug. */
+function defect(error: unknown): PlantsError {
+  const isOfSystem = reasonOfCode(systemCode(error) ?? '') !== undefined
+  const what = isOfSystem ? 'Unexpected system error' : 'Internal error, a bug in plants'
+  const hint =
+    'Please report it, with this text, your command, and what this prints: plants version --output json'
+  const message = `${what}: ${error instanceof Error ? error.message : String(error)}`
+  return new PlantsError('defect', message, { hint: isOfSystem ? undefined : hint, cause: error })
+}
+
 async function runLine(argv: string[], io: Io): Promise<void> {
-  if (!io.argumentsAreExact())
-    throw usageError(
-      'An argument is not UTF-8',
-      'Use a UTF-8 terminal, or read the plant from JSON with --file',
-    )
+  if (argv.some((argument) => argument.includes('\uFFFD'))) throw usageError(notUtf8, fromJson)
   const [first = '', second, ...words] = argv
   // In other programs, -v is often the version; here it is that alone, and --verbose with a command.
   if (argv.length === 1 && first === '-v') return writeAnswer(io, `${version}\n`)

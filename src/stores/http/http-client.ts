@@ -8,7 +8,7 @@ import {
 import type { Socket } from 'node:net'
 import type { PeerCertificate } from 'node:tls'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
-import { delayOf, timeIsOver } from '../../platform/runtime.js'
+import { timeIsOver } from '../../platform/runtime.js'
 import type { HttpAddress } from '../common/address.js'
 import { type Access, defaultConcurrency, type HttpOptions } from './http-options.js'
 
@@ -140,7 +140,7 @@ export class HttpClient {
         outgoing.destroy()
       }
       const abort = () => end(signal?.reason)
-      const timer = setTimeout(() => end(timeIsOver()), delayOf(timeout))
+      const timer = setTimeout(() => end(timeIsOver()), Math.max(0, timeout))
       let response: IncomingMessage | undefined
       outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
         if (statusCode !== 200) end(new Error(`the proxy answered ${statusCode}`))

@@ -5,7 +5,7 @@ import { parseJson } from '../../plant/exact-json.js'
 import type { StoredPlant, TextName } from '../../plant/plant.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import { wholeLines } from '../../platform/lines.js'
-import { delayOf, isTimeout, timeIsOver } from '../../platform/runtime.js'
+import { isTimeout, timeIsOver } from '../../platform/runtime.js'
 import { urlOf } from '../../platform/urls.js'
 import { pageRows, queryText, type ReadQuery, type TextCount } from '../common/query.js'
 import type { Expected, HttpClient } from './http-client.js'
@@ -118,7 +118,7 @@ export async function* readStream(
 /** Yields blocks of complete lines. */
 async function* blocksOf(client: HttpClient, stream: IncomingMessage): AsyncGenerator<Buffer> {
   const { runtime, timeout } = client.options
-  const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), delayOf(timeout))
+  const startTimer = () => setTimeout(() => stream.destroy(timeIsOver()), timeout)
   const tooLong = () => unusable(client, 'a line that is too long')
   let timer = startTimer()
   try {

@@ -2,7 +2,7 @@ import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../platform/errors.js'
-import { delayOf, timeIsOver } from '../../platform/runtime.js'
+import { timeIsOver } from '../../platform/runtime.js'
 import { type Account, closesConnection, explained, wasRolledBack } from './errors.js'
 
 export type Row = (string | null)[]
@@ -99,7 +99,7 @@ export class Connection {
    */
   #settings(): string {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
-      SET LOCAL statement_timeout = ${Math.ceil(delayOf(this.#timeoutMs))}; SET CONSTRAINTS ALL IMMEDIATE`
+      SET LOCAL statement_timeout = ${Math.ceil(this.#timeoutMs)}; SET CONSTRAINTS ALL IMMEDIATE`
   }
 
   /**
@@ -109,7 +109,7 @@ export class Connection {
   #inTime<T>(answer: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(timeIsOver()), delayOf(this.#timeoutMs + graceMs))
+      timer = setTimeout(() => reject(timeIsOver()), this.#timeoutMs + graceMs)
     })
     return Promise.race([answer, late])
       .catch((error: unknown) => {

@@ -1,4 +1,12 @@
-import { accessSync, closeSync, constants, type Stats, statSync, writeSync } from 'node:fs'
+import {
+  accessSync,
+  closeSync,
+  constants,
+  openSync,
+  type Stats,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { pipeline } from 'node:stream/promises'
 import { setImmediate } from 'node:timers/promises'
 import { createGzip } from 'node:zlib'
@@ -9,7 +17,6 @@ import {
   assertOwnFile,
   descriptorOf,
   isWrittenInPlace,
-  openInPlace,
   unwritable,
 } from '../../platform/atomic-file.js'
 import { PlantsError, systemCode, unlessSystemError, usageError } from '../../platform/errors.js'
@@ -123,7 +130,7 @@ async function writeInPlace(
   bytes: AsyncIterable<Uint8Array>,
 ): Promise<number> {
   const given = descriptorOf(path, old)
-  const fd = given ?? (await openInPlace(path, signal))
+  const fd = given ?? openSync(path, 'a')
   try {
     return await writeAll(fd, bytes, signal)
   } finally {

@@ -23,10 +23,10 @@ import {
   systemCode,
   usageError,
 } from '../../platform/errors.js'
-import { assertWritableDirectory, isSameFile } from '../../platform/files.js'
+import { isSameFile } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal, maxTimer, within } from '../../platform/runtime.js'
-import { explainRead, readStdin } from '../../platform/text-files.js'
+import { explainRead } from '../../platform/text-files.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
 import {
@@ -43,8 +43,6 @@ import { PlantNames } from './names.js'
 import { assertSameLayout } from './rejected-records.js'
 
 export interface ImportPlan extends InputOptions {
-  /** Called when stdin is silent. */
-  onWaiting(): void
   inputs: ImportInput[]
   ifExists: ExistsPolicy
   /** The import stops after so many rejected records. */
@@ -93,7 +91,7 @@ function isThere(rejects: string): boolean {
     const stats = statSync(rejects, { throwIfNoEntry: false })
     // Windows opens a directory, and is content with a file as one.
     if (stats?.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
-    if (stats === undefined) assertWritableDirectory(dirname(rejects))
+    if (stats === undefined) accessSync(dirname(rejects), constants.W_OK)
     return stats !== undefined
   } catch (error) {
     throw unwritable(
@@ -115,7 +113,6 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
   }
   const { result, size, close } = await openWith(
     input,
-    plan,
     io,
     (content) => openFormat(content, plan),
     onBlock,
@@ -130,12 +127,11 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
 
 async function openWith<Result>(
   { path, name }: ImportInput,
-  { onWaiting }: ImportPlan,
   io: Io,
   open: (content: FormatInput) => Promise<Result>,
   onBlock: (block: Buffer) => void = () => undefined,
 ): Promise<{ result: Result; size: number | undefined; close(): void }> {
-  const { blocks, size, close } = await openBlocks({ path, name }, onWaiting, io)
+  const { blocks, size, close } = await openBlocks({ path, name }, io)
   async function* counted(): AsyncGenerator<Buffer> {
     try {
       for await (const block of blocks) {
@@ -176,17 +172,13 @@ interface Opened {
   close(): void
 }
 
-async function openBlocks(
-  { path, name }: ImportInput,
-  onWaiting: () => void,
-  io: Io,
-): Promise<Opened> {
+async function openBlocks({ path, name }: ImportInput, io: Io): Promise<Opened> {
   const { stdin } = io
   const signal = io.handleSignals()
   if (path === '-') {
     let isOver = false
     async function* pieces(): AsyncGenerator<Uint8Array> {
-      yield* readStdin(io, onWaiting)
+      yield* stdin.chunks()
       isOver = true
     }
     const close = () => {
@@ -313,7 +305,7 @@ export async function assertEncodings(plan: ImportPlan, io: Io): Promise<void> {
     const read = async <Result>(
       check: (content: FormatInput, plan: ImportPlan) => Promise<Result>,
     ) => {
-      const { result, close } = await openWith(input, plan, io, (content) => check(content, plan))
+      const { result, close } = await openWith(input, io, (content) => check(content, plan))
       close()
       return result
     }

@@ -6,7 +6,6 @@ import {
   createFile,
   descriptorOf,
   isWrittenInPlace,
-  openInPlace,
   unwritable,
 } from '../../platform/atomic-file.js'
 import { systemCode, usageError } from '../../platform/errors.js'
@@ -53,18 +52,8 @@ export class Rejects {
   #end: number | undefined
 
   /** @throws {PlantsError} `usage` for a file of another owner, `unwritable` for one that cannot be created */
-  static async open(path: string, owners: Owners, signal: AbortSignal): Promise<Rejects> {
+  constructor(path: string, { saved, replaced }: Owners) {
     const stats = fs.statSync(path, { throwIfNoEntry: false })
-    // Its writes block: it is only opened when a pipe has a reader.
-    const pipe = stats?.isFIFO() ? await openInPlace(path, signal) : undefined
-    try {
-      return new Rejects(path, stats, owners)
-    } finally {
-      if (pipe !== undefined) fs.closeSync(pipe)
-    }
-  }
-
-  private constructor(path: string, stats: fs.Stats | undefined, { saved, replaced }: Owners) {
     this.#path = path
     const given = descriptorOf(path, stats)
     this.#isGiven = given !== undefined

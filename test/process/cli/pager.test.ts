@@ -151,22 +151,19 @@ describe.skipIf(process.platform === 'win32')('another pager', () => {
     }
   })
 
-  test('Ctrl-C stops the list, and is left to the pager, each time; the exit code is 130', async () => {
+  test('Ctrl-C stops the list, and is left to the pager; the exit code is 130', async () => {
     const user = await withPlants(20_000)
     const script = `#!/usr/bin/env node
-    let count = 0
     process.on('SIGINT', () => {
-      count += 1
-      console.log('interrupt ' + count + '.')
-      if (count === 50) process.stdin.on('end', () => process.exit()).resume()
+      console.log('interrupted')
+      process.stdin.on('end', () => process.exit()).resume()
     })
     console.log('ready')
     setInterval(() => {}, 1000)`
     user.write('pager', script, 0o700)
     const session = user.terminal('list', { PAGER: `${user.home}/pager` })
     await session.see('ready')
-    for (let count = 1; count <= 50; count += 1)
-      await session.answer(['', '\x03'], [`interrupt ${count}.`, ''])
+    await session.answer(['', '\x03'], ['interrupted', ''])
     const { code, screen } = await session.ended
     expect([code, screen]).toEqual([130, expect.not.stringContaining('plants:')])
   })

@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import type { Socket } from 'node:net'
 import { stripVTControlCharacters } from 'node:util'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
+import { countOf } from '../../helpers/import.js'
 import { bin, withoutCache } from '../../helpers/process.js'
 import { isHere } from '../../helpers/programs.js'
 import { type Terminal, terminalFor } from '../../helpers/terminal.js'
@@ -208,60 +209,13 @@ test.skipIf(!isHere('bash'))(
   async () => {
     const user = new World()
     const shell = shellOf(user)
-    await shell.answer(
-      ['shell> ', `(tail -f /dev/null) | ${bin} import --no-color\r`],
-      ['Waiting for plants on stdin', '\x03'],
-    )
-    await shell.answer(['Interrupted, nothing was changed', ''], ['shell> ', 'exit\r'])
+    const input = `(echo '${JSON.stringify(moss(1))}'; tail -f /dev/null)`
+    await shell.answer(['shell> ', `${input} | ${bin} import --no-color\r`])
+    await expect.poll(() => user.has('data/plants.db') && countOf(user.store)).toBe(1)
+    await shell.answer(['', '\x03'], ['Interrupted', ''], ['shell> ', 'exit\r'])
     await shell.ended
-    expect(user.has('data')).toBe(false)
   },
 )
-
-describe.skipIf(!isHere('bash'))('a question that is stopped (needs bash)', () => {
-  const stop: [string, string][] = [
-    ['(y/N)', '\x1a'],
-    ['Stopped', 'fg\r'],
-  ]
-
-  test.each([
-    ['y\r', 0, 'Deleted Fern'],
-    ['n\r', 130, 'Nothing was deleted'],
-    ['\x03', 130, 'Interrupted'],
-    ['\x04', 130, 'Interrupted'],
-  ])(
-    'by Ctrl-Z is asked again by fg, each time; after %j the exit code is %i',
-    async (key, code, said) => {
-      const user = await after(fern)
-      const shell = shellOf(user)
-      await shell.answer(['shell> ', `${bin} delete 1 --no-color\r`], ...stop, ...stop, [
-        '(y/N)',
-        key,
-      ])
-      await shell.see(said)
-      await shell.answer(['shell> ', 'echo "code $?"\r'])
-      await shell.see(`\ncode ${code}\r`)
-      await shell.answer(['shell> ', 'exit\r'])
-      expect((await shell.ended).code).toBe(0)
-    },
-  )
-
-  test('keeps the answers before it', async () => {
-    const user = new World()
-    const shell = shellOf(user)
-    await shell.answer(
-      ['shell> ', `${bin} create --no-color\r`],
-      ['id', '7\r'],
-      ['name', 'Fe'],
-      ['Fe', '\x1a'],
-    )
-    await shell.answer(['Stopped', 'fg\r'], ['name', 'Fern\r'], ['tag', 'wet'], ['wet', '\x1a'])
-    await shell.answer(['Stopped', 'fg\r'], ['tag', '\r'])
-    await shell.answer(['Planted Fern (id 7)', ''], ['shell> ', 'exit\r'])
-    expect((await shell.ended).code).toBe(0)
-    expect(await user.run('list')).toEqual(answer({ id: 7, name: 'Fern' }))
-  })
-})
 
 /** An answer that is held back until it is let go. */
 function held(response: Buffer): { answer: Answer; letGo(): void } {

@@ -43,6 +43,18 @@ test.each<[stdin: string | Uint8Array, message: string, hint: string]>([
   expect(user.has('data')).toBe(false)
 })
 
+test('rejects an argument that is not UTF-8, which JSON can hold', async () => {
+  const user = new World()
+  expect(await user.run(['create', '--id', '1', '--name', 'F\ufffdrn'])).toEqual(
+    refusal(
+      'An argument is not UTF-8, or holds U+FFFD',
+      'Use a UTF-8 terminal, or read the plant from JSON with --file',
+    ),
+  )
+  const stdin = '{"id":1,"name":"F\ufffdrn"}'
+  expect((await user.run('create', { stdin })).out).toBe('{"name":"F\ufffdrn"}\n')
+})
+
 // The other messages about files are in transcripts/usage.txt.
 test('rejects a file that is too large', async () => {
   const user = new World()

@@ -30,7 +30,8 @@ test.skipIf(isWindows)(
   'a link of this user stays one, and its target is written (needs links)',
   async () => {
     const user = await userWithLink()
-    await user.run('export shared/link.ndjson')
+    user.write('new', '')
+    await user.run('export shared/link.ndjson --yes')
     expect([readlinkSync(join(user.home, 'shared/link.ndjson')), user.read('new')]).toEqual([
       ...['../new', '{"id":1,"name":"Fern"}\n'],
     ])

@@ -155,8 +155,7 @@ test.each(wrong)(
       out: '',
       first: `plants: ${message.replace('PLACE', place)}`,
     })
-    const from = source === 'flag' ? ` with ${place}` : `. This one came from ${place}`
-    if (name === 'ca-cert') expect(hint).toBe(`  Give a file of PEM certificates${from}`)
+    if (name === 'ca-cert') expect(hint).toBe('  Give a file of PEM certificates')
     else if (source !== 'variable' || name !== 'allow-http') expect(hint).toMatch(/^ {2}\S/)
   },
 )

@@ -9,7 +9,8 @@ test.each([
   ['\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645', undefined], // Persian
   ['\u0915\u094d\u200d\u0937', undefined], // Devanagari, after a mark
   ['\u{1f469}\u{1f3fd}\u200d\u{1f33e}', undefined], // an emoji with a skin tone
-  ['1\u200d2', '1\\u{200d}2'],
+  ['1\u200d2', undefined],
+  ['a\u00adb\u{e0041}', 'a\\u{ad}b\\u{e0041}'],
 ])('what a terminal would not show, or would obey, is escaped: %j', (text, escaped = text) => {
   expect(escapeControlChars(text)).toBe(escaped)
 })

@@ -124,7 +124,7 @@ test.each(['0.0.0.0', 'localhost.example.com', '127.0.0.1.example.com', '[::ffff
   },
 )
 
-test.each(['localhost.', 'plants.localhost', '127.1', '[::1]'])(
+test.each(['localhost', '127.1', '[::1]'])(
   'this machine is reached without a proxy at %s',
   async (host) => {
     expect(await isProxied(`http://${host}:1`, {})).toBe(false)
@@ -182,13 +182,20 @@ test.each<[string, string, boolean]>([
     expect(await isProxied(url, { [name]: noProxy })).toBe(!isExcepted)
 })
 
-test.each([
-  ['socks5://me:hunter2@127.0.0.1', 'For example: HTTPS_PROXY=http://proxy.example.com:3128'],
-  ['hunter2%er:x@127.0.0.1:1', 'In its user name and password, "%" is written as %25'],
-])('the proxy %s is rejected', async (proxy, hint) => {
-  const message = 'HTTPS_PROXY is not the address of an http or https proxy'
-  const { code, out, err } = await createIn('https://plants.example.com', [], {
-    HTTPS_PROXY: proxy,
-  })
-  expect({ code, out, ...JSON.parse(err) }).toEqual({ code: 2, out: '', error: 400, message, hint })
-})
+test.each(['socks5://me:hunter2@127.0.0.1', 'hunter2%er:x@127.0.0.1:1', 'http://'])(
+  'the proxy %s is rejected',
+  async (proxy) => {
+    const message = 'HTTPS_PROXY is not the address of an http or https proxy'
+    const hint = 'For example: HTTPS_PROXY=http://proxy.example.com:3128'
+    const { code, out, err } = await createIn('https://plants.example.com', [], {
+      HTTPS_PROXY: proxy,
+    })
+    expect({ code, out, ...JSON.parse(err) }).toEqual({
+      code: 2,
+      out: '',
+      error: 400,
+      message,
+      hint,
+    })
+  },
+)
