@@ -127,8 +127,8 @@ describe.runIf(hasOpenssl)('the certificates for a database (need openssl)', () 
     ]
     chmodSync(open, 0o602)
     const root = `sslmode=verify-ca&sslrootcert=${text}`
-    const rootHint = `This one came from sslrootcert of ${garden.replace('ann@', '')}`
-    const pair = 'Use a certificate and its key in PEM files, the key without a passphrase'
+    const rootHint = 'Give a file of PEM certificates'
+    const pair = 'Use PEM files for sslcert and sslkey, the key without a passphrase'
     for (const [kind, parameters, why, hint] of [
       [
         'usage',
