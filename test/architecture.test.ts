@@ -20,7 +20,6 @@ const doors: Record<string, RegExp> = {
   'https-proxy-agent': /^src\/stores\/http\/http-client\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,
-  pino: /^src\/server\/log\.ts$/,
   'prom-client': /^src\/server\/admin\.ts$/,
   'proxy-from-env': /^src\/platform\/io\.ts$/,
   zod: /^src\/(plant|config|transfer)\//,

@@ -97,6 +97,6 @@ export function assertNotExposed(
   )
 }
 
-export function isOpenToAll({ url, socketPath }: HttpAddress): boolean {
-  return url.protocol === 'http:' && socketPath === undefined && !isLoopback(url.hostname)
+export function isOpenToAll({ url }: HttpAddress): boolean {
+  return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

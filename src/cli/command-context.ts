@@ -29,7 +29,6 @@ import {
 } from '../stores/common/address.js'
 import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Store } from '../stores/common/store.js'
-import type { Right } from '../stores/common/token-store.js'
 import type { Access, HttpOptions } from '../stores/http/http-options.js'
 import type { Login, PostgresOptions } from '../stores/postgres/options.js'
 import {
@@ -220,21 +219,21 @@ export class CommandContext extends SettingsContext {
   }
 
   /** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
-  async openStore(needs: readonly Right[] = []): Promise<Store | undefined> {
-    const store = await (await this.opener(needs)).openExisting()
+  async openStore(): Promise<Store | undefined> {
+    const store = await (await this.opener()).openExisting()
     if (!store && !isDefaultStore(this.address)) throw this.noStore()
     return store
   }
 
-  async openOrCreateStore(needs: readonly Right[] = []): Promise<Store> {
-    return (await this.opener(needs)).open()
+  async openOrCreateStore(): Promise<Store> {
+    return (await this.opener()).open()
   }
 
   /** Looks up the credential of a database or a service, and throws `unauthorized` if it needs one and there is none. */
-  async opener(needs: readonly Right[] = []): Promise<StoreOpener> {
+  async opener(): Promise<StoreOpener> {
     const { address } = this
     if (address.scheme !== 'http') return this.ownOpener()
-    return httpOpener(address, { ...(await this.httpOptions(address)), needs })
+    return httpOpener(address, await this.httpOptions(address))
   }
 
   async ownOpener(): Promise<OwnStoreOpener> {

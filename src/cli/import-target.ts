@@ -1,7 +1,6 @@
 import { PlantsError } from '../platform/errors.js'
 import { completeAddress, type HttpAddress } from '../stores/common/address.js'
 import type { OwnStore, Store } from '../stores/common/store.js'
-import type { Right } from '../stores/common/token-store.js'
 import { checkpointId } from '../transfer/import/checkpoint.js'
 import { dryRunOf } from '../transfer/import/dry-run.js'
 import type { ImportTarget } from '../transfer/import/importer.js'
@@ -51,10 +50,9 @@ export async function openTarget(
       close: store.close.bind(store),
     }
   }
-  const needs: Right[] = options.ifExists === 'update' ? ['update'] : []
   const journal = id === undefined ? undefined : await openJournal(id, sqliteOptions, io)
   try {
-    const store = await context.openOrCreateStore(needs)
+    const store = await context.openOrCreateStore()
     const write = store.write.bind(store)
     return {
       ...journal,

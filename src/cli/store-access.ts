@@ -10,9 +10,7 @@ import {
 import { exposureOf, findPassword, readLoginCertificates } from '../auth/database-login.js'
 import { parseText } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
-import { waitingLine } from '../output/progress.js'
 import type { Reporter } from '../output/reporter.js'
-import { observerOf } from '../output/trace.js'
 import type { Io } from '../platform/io.js'
 import { proxyFor } from '../platform/urls.js'
 import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
@@ -67,9 +65,6 @@ export async function accessTo(
       }
     return renewal.token
   }
-  const onWait = reporter.showsProgress
-    ? waitingLine(io, address.socketPath ?? address.url.host)
-    : undefined
   const isSaved = found.source === 'file'
   return {
     token: found.token,
@@ -80,12 +75,8 @@ export async function accessTo(
     userAgent: `plants/${version}`,
     ca: await authoritiesOf(settings, io),
     proxy,
-    notify: (text) => {
-      void onWait?.(undefined)
-      return reporter.warnMeanwhile(text)
-    },
-    onWait,
-    observer: reporter.isVerbose ? observerOf(reporter) : undefined,
+    notify: (text) => reporter.warnMeanwhile(text),
+    trace: reporter.isVerbose ? (line) => reporter.log(line) : undefined,
   }
 }
 

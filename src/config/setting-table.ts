@@ -9,7 +9,7 @@ export const settingsTable = {
     scopes: ['user'],
     parse: parseText,
     default: 'local',
-    meaning: 'the store: a saved name, a path, sqlite:PATH, http(s)://…, unix:PATH or postgres://…',
+    meaning: 'the store: a saved name, a path, sqlite:PATH, http(s)://… or postgres://…',
   },
   output: {
     flags: '-o, --output <format>',

@@ -91,18 +91,3 @@ export async function* withProgress<Plant>(
     await progress.clear()
   }
 }
-
-/** Shows for how many milliseconds a response has been awaited; `undefined` clears the line. */
-export function waitingLine(
-  { stderr }: Pick<Io, 'stderr'>,
-  host: string,
-): (waitedMs: number | undefined) => Promise<void> {
-  let isShown = false
-  return async (waitedMs) => {
-    if (waitedMs === undefined && !isShown) return
-    isShown = waitedMs !== undefined
-    const seconds = Math.round((waitedMs ?? 0) / 1000)
-    const text = isShown ? escapeControlChars(`Waiting for ${host}… (${seconds} s)`) : ''
-    await stderr.log(lineOf(text, stderr))
-  }
-}

@@ -11,14 +11,9 @@ export function urlOf(text: string, base?: string): URL | undefined {
   return unlessSystemError(() => new URL(text, base))
 }
 
-type ProxyTarget = { url: URL; socketPath?: string }
-
 /** Undefined for this machine: the loopback of a proxy is a different one. Throws `usage`. */
-export async function proxyFor(
-  { url, socketPath }: ProxyTarget,
-  io: Io,
-): Promise<string | undefined> {
-  const isThisMachine = socketPath !== undefined || isLoopback(url.hostname)
+export async function proxyFor({ url }: { url: URL }, io: Io): Promise<string | undefined> {
+  const isThisMachine = isLoopback(url.hostname)
   if (isThisMachine || !(await io.isProxied(url))) return undefined
   const names = [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY']
   const name = names.find((each) => variable(each, io))

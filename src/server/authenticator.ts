@@ -1,8 +1,6 @@
 import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { ServerResponse } from 'node:http'
 import type { Right, Token, TokenStore } from '../stores/common/token-store.js'
 import { HttpError } from './answer.js'
-import { Shares } from './memory.js'
 
 export interface Caller {
   /** The log shows it. */
@@ -10,34 +8,25 @@ export interface Caller {
   rights: readonly Right[]
 }
 
-/** Or why a token that is in the store is no longer accepted, which its holder may know. */
-type Lookup = Caller | string | undefined
-/** An unknown token may wait until the client leaves. */
-export type TokenSource = (token: string, response: ServerResponse) => Lookup | Promise<Lookup>
+/** Undefined for a token that is not accepted. */
+export type TokenSource = (token: string) => Caller | undefined | Promise<Caller | undefined>
 
-/** A revoked token may still be accepted for so many milliseconds. */
-export const freshness = 500
+/** A revoked token may still be accepted for so long. */
+const freshnessMs = 500
 
 /** Lookups of unknown tokens at a time. Each may wait for a database connection. */
 const maxLookups = 32
 
-/** Rejects with 401 (RFC 6750). */
-export async function authenticate(
-  response: ServerResponse,
-  findToken: TokenSource,
-): Promise<Caller> {
-  const { authorization = '' } = response.req.headers
-  const token = /^Bearer +(.*[^ ]) *$/i.exec(authorization)?.[1]
-  if (token === undefined)
-    throw unauthorized(
-      'No bearer token: send one in the header Authorization, as "Bearer TOKEN"',
-      '',
-    )
-  const caller = await findToken(token, response)
-  if (caller === undefined)
-    throw unauthorized('This token is not accepted', ', error="invalid_token"')
-  if (typeof caller !== 'string') return caller
-  throw unauthorized(caller, `, error="invalid_token", error_description="${caller}"`)
+/** @throws {HttpError} 401 (RFC 6750) */
+export async function authenticate(authorization = '', findToken: TokenSource): Promise<Caller> {
+  const token = /^Bearer +(?<token>.*[^ ]) *$/i.exec(authorization)?.groups?.['token']
+  if (token === undefined) {
+    const message = 'No bearer token: send one in the header Authorization, as "Bearer TOKEN"'
+    throw unauthorized(message, '')
+  }
+  const caller = await findToken(token)
+  if (!caller) throw unauthorized('This token is not accepted', ', error="invalid_token"')
+  return caller
 }
 
 function unauthorized(message: string, parameters: string): HttpError {
@@ -54,50 +43,60 @@ export function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-export function endOf({ revokedAt, expiresAt }: Token, time: number): string | undefined {
-  const dayOf = (date: Date) => date.toISOString().slice(0, 10)
-  if (revokedAt) return `The token was revoked on ${dayOf(revokedAt)}`
-  return expiresAt && expiresAt.getTime() <= time
-    ? `The token expired on ${dayOf(expiresAt)}`
-    : undefined
+/** @param time milliseconds since 1970 */
+export function isValid({ revokedAt, expiresAt }: Token, time: number): boolean {
+  return !revokedAt && !(expiresAt && expiresAt.getTime() <= time)
 }
 
 /**
- * By their SHA-256: the timing reveals nothing about a token, and only its holder learns that it has ended.
+ * By their SHA-256: the timing reveals nothing about a token.
  *
  * @param now milliseconds, monotonic
  * @param time milliseconds since 1970
- * @param timeout milliseconds
  */
 export function tokensOfStore(
   store: TokenStore,
   now: () => number,
   time: () => number,
-  timeout: number,
 ): TokenSource {
-  /** Lookups of found tokens, and those in progress, which requests with the same token share. */
+  /** Of tokens that were found, and those in progress, which requests with the same token share. */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
-  // Of connections: each has one request at a time, and so they take turns.
-  const unknown = new Shares(maxLookups, timeout, now)
+  const inTurn = limited(maxLookups)
 
-  const lookUp = async (digest: Uint8Array, key: string) => {
-    const found = store.find(digest)
-    lookups.set(key, { found, until: now() + freshness }) // from the start of the lookup: a database may be slow
-    if (!(await found.catch(() => undefined))) lookups.delete(key)
-    return found
-  }
-
-  const find = (digest: Uint8Array, key: string) => {
-    const last = lookups.get(key)
-    return last && last.until > now() ? last.found : lookUp(digest, key)
-  }
-
-  return async (text, response) => {
+  return async (text) => {
     const digest = digestOf(text)
     const key = digest.toString('latin1')
-    const hold = lookups.has(key) ? undefined : await unknown.ask(response.req.socket, 1, response)
-    const token = await find(digest, key).finally(() => hold?.release())
-    return token && (endOf(token, time()) ?? { name: String(token.id), rights: token.rights })
+    let lookup = lookups.get(key)
+    if (!lookup || lookup.until <= now()) {
+      const find = () => store.find(digest)
+      // A token that was known a moment ago does not wait for those that nobody knows.
+      lookup = { found: lookup ? find() : inTurn(find), until: now() + freshnessMs }
+      lookups.set(key, lookup)
+    }
+    const token = await lookup.found.catch((error: unknown) => {
+      lookups.delete(key)
+      throw error
+    })
+    if (!token) lookups.delete(key)
+    return token && isValid(token, time())
+      ? { name: String(token.id), rights: token.rights }
+      : undefined
+  }
+}
+
+/** At most so many calls at a time; the others wait, in order. */
+function limited(max: number) {
+  const waiting: (() => void)[] = []
+  let running = 0
+  return async <T>(call: () => Promise<T>): Promise<T> => {
+    if (running >= max) await new Promise<void>((resolve) => waiting.push(resolve))
+    running += 1
+    try {
+      return await call()
+    } finally {
+      running -= 1
+      waiting.shift()?.()
+    }
   }
 }
 

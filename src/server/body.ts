@@ -1,72 +1,91 @@
 import type { IncomingMessage } from 'node:http'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
-import { bodyTooLarge, busy, type HttpError } from './answer.js'
+import { busy, HttpError } from './answer.js'
 
-/** So many bytes may come before the token is accepted. */
-const maxUnaccepted = 65_536
+/** So many bytes of a body in chunks may come before its token is accepted. */
+const unacceptedBytes = 65_536
 
-export const noBody = Buffer.alloc(0)
+/** After so many chunks of a body, other connections have their turn. */
+const chunksOfTurn = 1000
 
 /**
- * The body of a request. Nothing is read beyond some 64 KiB before `read`. One in chunks is collected from the start,
- * because node:http would keep each small chunk as an object of hundreds of bytes.
+ * The body of a request. One with a length stays unread in the stream of the request until `read`. One in chunks is
+ * collected from its first byte on: node:http would keep each chunk, which may be one byte, as an object of hundreds.
  */
 export class Body {
   readonly #request: IncomingMessage
+  readonly #onChunks: () => void
   #received: GrowingBuffer | undefined
-  #limit = maxUnaccepted
+  #chunks = 0
+  #limitBytes = unacceptedBytes
+  #isDropped = false
   #error: HttpError | undefined
-  #settle = () => {}
+  #notify = () => {}
 
-  constructor(request: IncomingMessage) {
+  /** @param onChunks called when many chunks have come, which take longer than their bytes */
+  constructor(request: IncomingMessage, onChunks: () => void) {
     this.#request = request
+    this.#onChunks = onChunks
     if (request.headers['transfer-encoding'] !== undefined) this.#collect()
   }
 
-  /** Rejects with 413, the error of `fail`, or any when the client has left. */
-  async read(limit: number): Promise<Buffer> {
+  /** @throws {HttpError} 413, the error of `fail`, or any when the client has left */
+  async read(limitBytes: number): Promise<Buffer> {
     const request = this.#request
-    this.#limit = limit
-    if (request.complete && !this.#received && request.readableLength <= limit)
-      return request.read() ?? noBody
-    if (!this.#received) this.#collect()
+    // Nearly always, and faster.
+    if (request.complete && !this.#received) return request.read() ?? Buffer.alloc(0)
+    this.#limitBytes = limitBytes
+    const received = this.#received ?? this.#collect()
     request.resume()
-    while (!request.readableEnded && !this.#error && !request.destroyed && !this.#isTooLarge)
+    while (!request.readableEnded && !this.#error && received.length <= limitBytes) {
+      if (request.destroyed) throw busy()
       await new Promise<void>((resolve) => {
-        this.#settle = resolve
+        this.#notify = resolve
       })
-    if (this.#isTooLarge) throw bodyTooLarge(limit)
+    }
+    if (received.length > limitBytes) throw bodyTooLarge(limitBytes)
     if (this.#error) throw this.#error
-    if (!request.readableEnded) throw busy()
-    return this.#received?.bytes ?? noBody
+    return received.bytes
   }
 
-  /** What comes is not kept. */
+  /** Whether so many chunks have come that no more of them should be read without a reason. */
+  get isFlood(): boolean {
+    return this.#chunks >= chunksOfTurn
+  }
+
+  /** What has come and still comes is not kept. */
   drop(): void {
-    this.#request.off('data', this.#append).resume()
+    if (this.#request.complete && !this.#received) return
+    this.#isDropped = true
     this.#received = undefined
+    this.#request.resume()
   }
 
-  /** The error becomes the response, unless the body has arrived. */
+  /** The error becomes the response, unless the body has arrived or nobody waits for it. */
   fail(error: HttpError): void {
     if (!this.#request.complete) this.#error = error
-    this.#settle()
+    this.#notify()
   }
 
-  get #isTooLarge(): boolean {
-    return (this.#received?.length ?? 0) > this.#limit
+  #collect(): GrowingBuffer {
+    const request = this.#request
+    const received = new GrowingBuffer()
+    this.#received = received
+    const notify = () => this.#notify()
+    request.once('end', notify).once('close', notify)
+    request.on('data', (chunk: Buffer) => {
+      this.#chunks += 1
+      if (this.#chunks % chunksOfTurn === 0) this.#onChunks()
+      if (this.#isDropped) return void (this.isFlood && request.destroy())
+      received.append(chunk)
+      if (received.length <= this.#limitBytes) return
+      request.pause()
+      notify()
+    })
+    return received
   }
+}
 
-  #collect(): void {
-    this.#received = new GrowingBuffer()
-    const settle = () => this.#settle()
-    this.#request.on('data', this.#append).once('end', settle).once('close', settle)
-  }
-
-  readonly #append = (chunk: Buffer) => {
-    this.#received?.append(chunk)
-    if (!this.#isTooLarge) return
-    this.#request.pause()
-    this.#settle()
-  }
+export function bodyTooLarge(limitBytes: number): HttpError {
+  return new HttpError(413, `The body is larger than ${limitBytes} bytes`)
 }

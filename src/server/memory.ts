@@ -1,118 +1,80 @@
 import type { ServerResponse } from 'node:http'
 import { busy } from './answer.js'
 
-/** A request waits for so many milliseconds while another holder has some. */
-const maxWait = 5000
-
-interface Share {
-  used: number
-  requests: number
+interface Holder {
+  token: string
+  usedBytes: number
   readonly waiting: Set<Waiter>
 }
 
 interface Waiter {
-  amount: number
-  since: number
+  bytes: number
   enter(): void
-  leave(): void
-}
-
-/** What a request has of it. */
-export interface Hold {
-  resize(amount: number): void
-  release(): void
 }
 
 /**
- * What is scarce, such as memory, shared by its holders, such as tokens. A holder may have as much as it leaves free,
- * so that there is room for the next one, and one request in any case. Requests wait after those of the same holder.
+ * The memory for requests in progress. Each token has so much of its own, so that none can take that of another. Its
+ * requests wait for it one after the other, and one of them may have more than that.
  */
-export class Shares {
-  readonly #timeout: number
-  readonly #now: () => number
-  readonly #shares = new Map<unknown, Share>()
-  #free: number
-  #timer: NodeJS.Timeout | undefined
+export class Memory {
+  readonly #limitBytes: number
+  readonly #timeoutMs: number
+  readonly #holders = new Map<string, Holder>()
 
-  /** @param timeout milliseconds for which a request waits when nobody else has some */
-  constructor(limit: number, timeout: number, now: () => number) {
-    this.#free = limit
-    this.#timeout = timeout
-    this.#now = now
+  /** @param timeoutMs for which a request waits */
+  constructor(bytesPerToken: number, timeoutMs: number) {
+    this.#limitBytes = bytesPerToken
+    this.#timeoutMs = timeoutMs
   }
 
-  /** Waits for room. Rejects with 503 when there is none for too long, or the client has left. */
-  ask(holder: unknown, amount: number, response: ServerResponse): Hold | Promise<Hold> {
-    const share = this.#shares.get(holder) ?? { used: 0, requests: 0, waiting: new Set() }
-    this.#shares.set(holder, share)
-    if (share.waiting.size === 0 && this.#hasRoom(share, amount))
-      return this.#grant(holder, share, amount)
+  /**
+   * Takes bytes until the client has its response.
+   *
+   * @throws {HttpError} 503 if there is no room in time, or the client leaves
+   */
+  take(token: string, bytes: number, response: ServerResponse): Promise<void> | undefined {
+    if (response.closed) throw busy()
+    const holder = this.#holders.get(token) ?? { token, usedBytes: 0, waiting: new Set() }
+    this.#holders.set(token, holder)
+    if (holder.waiting.size > 0 || !this.#hasRoom(holder, bytes))
+      return this.#wait(holder, bytes, response)
+    this.#grant(holder, bytes, response)
+    return undefined
+  }
+
+  #hasRoom({ usedBytes }: Holder, bytes: number): boolean {
+    return usedBytes === 0 || usedBytes + bytes <= this.#limitBytes
+  }
+
+  #wait(holder: Holder, bytes: number, response: ServerResponse): Promise<void> {
     return new Promise((resolve, reject) => {
-      const end = () => {
-        share.waiting.delete(waiter)
+      const end = (then: () => void) => () => {
+        clearTimeout(timer)
         response.off('close', leave)
+        holder.waiting.delete(waiter)
+        then()
       }
-      const leave = () => {
-        end()
-        this.#forget(holder, share)
-        reject(busy())
-      }
-      const enter = () => {
-        end()
-        resolve(this.#grant(holder, share, amount))
-      }
-      const waiter = { amount, since: this.#now(), enter, leave }
-      share.waiting.add(waiter)
+      const leave = end(() => reject(busy()))
+      const enter = end(() => {
+        this.#grant(holder, bytes, response)
+        resolve()
+      })
+      const waiter = { bytes, enter }
+      const timer = setTimeout(leave, this.#timeoutMs)
       response.once('close', leave)
-      this.#watch()
+      holder.waiting.add(waiter)
     })
   }
 
-  /** Whether there is as much, and this leaves the holder at most half of what would be free without it. */
-  #hasRoom({ used, requests }: Share, amount: number): boolean {
-    return amount <= this.#free && (requests === 0 || used + amount <= this.#free - amount)
-  }
-
-  #grant(holder: unknown, share: Share, amount: number): Hold {
-    let held = 0
-    const resize = (size: number) => {
-      const isLess = size < held
-      share.used += size - held
-      this.#free -= size - held
-      held = size
-      if (isLess && this.#timer) this.#admit()
-    }
-    share.requests += 1
-    resize(amount)
-    const release = () => {
-      share.requests -= 1
-      this.#forget(holder, share)
-      resize(0)
-    }
-    return { resize, release }
-  }
-
-  #forget(holder: unknown, share: Share): void {
-    if (share.requests === 0 && share.waiting.size === 0) this.#shares.delete(holder)
-  }
-
-  #admit(): void {
-    for (const share of this.#shares.values())
-      for (const waiter of share.waiting) {
-        if (!this.#hasRoom(share, waiter.amount)) break
-        waiter.enter()
+  #grant(holder: Holder, bytes: number, response: ServerResponse): void {
+    holder.usedBytes += bytes
+    response.once('close', () => {
+      holder.usedBytes -= bytes
+      for (const next of holder.waiting) {
+        if (!this.#hasRoom(holder, next.bytes)) return
+        next.enter()
       }
-  }
-
-  /** Ends those that have waited for too long. One timer for all costs nearly nothing. */
-  #watch(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined
-      const longest = this.#shares.size > 1 ? Math.min(maxWait, this.#timeout) : this.#timeout
-      for (const { waiting } of this.#shares.values())
-        for (const waiter of waiting)
-          if (this.#now() - waiter.since >= longest) waiter.leave()
-          else this.#watch()
-    }, 100)
+      if (holder.usedBytes === 0) this.#holders.delete(holder.token)
+    })
   }
 }

@@ -3,13 +3,17 @@ import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
-import { bytesOf, headersTooLarge, invalidHttp, late, lingerTime } from './answer.js'
+import { parserError, rawResponse } from './answer.js'
 import { Body } from './body.js'
 import type { Log } from './log.js'
-import { maxHeaderLines } from './request-input.js'
+
+// One request of a connection is handled at a time, as browsers, curl and proxies send them: a client that sends another
+// before its response gets that response, and no other (RFC 9112, 9.3.2). node:http parses the up to 64 KiB that were read
+// from a connection at once: thousands of requests, or of chunks of a body, which take 30 ms and much memory. So who sends
+// such a thing pauses all connections until the next turn of the event loop, which would otherwise take seconds.
 
 export interface Limits {
-  requestTimeout: number
+  requestTimeoutMs: number
   connectionLimit: number
 }
 
@@ -18,16 +22,8 @@ export interface Tls {
   key: string
 }
 
-export interface Exchange {
-  request: IncomingMessage
-  response: ServerResponse
-  body: Body
-  /** Whether its token is accepted, and it is being processed. */
-  isAccepted: boolean
-}
-
 /** If it rejects, the connection is closed. */
-export type Handler = (exchange: Exchange) => Promise<void>
+export type Handler = (response: ServerResponse, body: Body) => Promise<void>
 
 interface HttpServerOptions {
   limits: Limits
@@ -35,26 +31,21 @@ interface HttpServerOptions {
   log: Pick<Log, 'record' | 'warn' | 'error'>
 }
 
-/** The ciphers of TLS 1.3, and of TLS 1.2 those with forward secrecy and authenticated encryption (RFC 9325, 4.2). */
-const ciphers =
-  'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256:ECDHE+AESGCM:ECDHE+CHACHA20'
+/** A request that has no response yet. */
+interface Pending {
+  response: ServerResponse
+  body: Body
+}
 
-/** In milliseconds. */
-const headersTimeout = 10_000
+/** A drain goes on accepting for so long: clients may have connected before they can know of it. */
+const drainGraceMs = 500
 
-/** A drain goes on accepting for so many milliseconds: clients may have connected before they can know of it. */
-const drainGrace = 500
-const pause = 10
+/** How long a client may go on sending a body whose request has its response. */
+const lingerMs = 1000
 
-/** Milliseconds between two warnings that connections are refused. */
-const warningInterval = 60_000
+/** So many connections may be accepted while all others are paused. */
+const maxAccepted = 1000
 
-/** A connection with so many requests is closed at the next. */
-const maxUnanswered = 16
-
-const parserErrors = { HPE_HEADER_OVERFLOW: headersTooLarge, ERR_HTTP_REQUEST_TIMEOUT: late }
-
-/** Answers the requests of a connection one after the other (RFC 9112, 9.3.2). */
 export class HttpServer {
   readonly server: Server
   isDraining = false
@@ -62,87 +53,85 @@ export class HttpServer {
   readonly #log: HttpServerOptions['log']
   /** With TLS, those below it. */
   readonly #sockets = new Set<Socket>()
-  /** The unanswered requests of each connection: the one that is processed, and those that wait. */
-  readonly #connections = new Map<Socket, Exchange[]>()
-  #accepted = 0
+  /**
+   * The connections, and the request of each that waits for its response. Those that are new, or had a response last,
+   * come last.
+   */
+  readonly #connections = new Map<Socket, Pending | undefined>()
+  /** Connections on which a response was sent before its request had arrived as a whole. */
+  readonly #answeredEarly = new WeakSet<Socket>()
   /** The requests of this turn of the event loop, and the sockets that are paused for the rest of it. */
-  readonly #arrived: Exchange[] = []
-  #isScheduled = false
-  #paused: Socket[] | undefined
-  /** Set while a drain closes the port. */
+  #arrived: Pending[] = []
+  #paused: Socket[] = []
+  /** Set while a drain closes the port: what arrives waits. */
   #isHeld = false
-  #warnedAt = -warningInterval
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
-    const { requestTimeout, connectionLimit } = limits
+    const { requestTimeoutMs, connectionLimit } = limits
     this.#handler = handler
     this.#log = log
     const options = {
-      maxHeaderSize: 16_384,
-      headersTimeout: Math.min(headersTimeout, requestTimeout), // node:http requires this order
-      requestTimeout,
+      headersTimeout: Math.min(60_000, requestTimeoutMs), // it counts while a socket is paused
+      requestTimeout: requestTimeoutMs,
       keepAliveTimeout: 65_000, // proxies close idle connections after 60 s
-      connectionsCheckingInterval: Math.ceil(Math.min(1000, requestTimeout / 2)),
-      requireHostHeader: false, // its 400 has no body
+      connectionsCheckingInterval: Math.ceil(Math.min(1000, requestTimeoutMs / 2)),
+      joinDuplicateHeaders: true, // so that a second Host is seen
+      requireHostHeader: false, // a flood of what node:http answers itself would not be noticed
     }
-    const secure = { ...options, ...tls, ciphers, handshakeTimeout: headersTimeout }
+    const secure = { ...options, ...tls, handshakeTimeout: 10_000 }
     const server = tls ? createSecureServer(secure) : createServer(options)
     this.server = server
     server.maxConnections = connectionLimit
-    server.on('drop', () => this.#warn())
-    server.maxHeadersCount = maxHeaderLines + 1 // node:http drops those after it; this service rejects the request
+    const refused = `Connections are refused: ${connectionLimit} are open, the limit of the service`
+    server.once('drop', () => log.warn(refused))
     server.on('connection', (socket: Socket) => {
-      this.#accepted += 1
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
     })
     server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#add(socket))
-    for (const event of ['request', 'checkContinue', 'checkExpectation'])
-      server.on(event, (request: IncomingMessage, response: ServerResponse) =>
-        this.#receive(request, response),
-      )
+    server.on('request', (request, response) => this.#receive(request, response))
     server.on('clientError', (error: Error, socket: Socket) =>
       this.#reject(socket, systemCode(error) ?? ''),
     )
     // Nothing was sent or received for so long. A client may wait for its response, or get a 408.
-    server.setTimeout(requestTimeout, (socket) => {
-      if (socket.writableLength > 0 || this.#connections.get(socket)?.length === 0) socket.destroy()
+    server.setTimeout(requestTimeoutMs, (socket) => {
+      if (socket.writableLength > 0 || !this.#connections.get(socket)) socket.destroy()
     })
   }
 
-  get connectionCount(): number {
-    return this.#connections.size
-  }
-
-  /** Answers the requests that have arrived. Destroys the connections that are left after `milliseconds`. */
-  async drain(milliseconds: number): Promise<void> {
-    const end = performance.now() + milliseconds
-    const isOver = () => this.#sockets.size === 0 || performance.now() >= end
+  /** Answers the requests that arrive. Destroys the connections that are left after `timeoutMs`. */
+  async drain(timeoutMs: number): Promise<void> {
+    const end = performance.now() + timeoutMs
     this.isDraining = true
-    for (const exchanges of this.#connections.values()) closeAfter(exchanges.at(-1))
-    await wait(Math.min(drainGrace, milliseconds / 2))
-    // When the port closes, the system resets the connections in its queue, of which a turn of the event loop accepts
-    // one. A client that connects anew after its response waits meanwhile.
-    this.#isHeld = true
-    let known = -1
-    for (let left = 50; known !== this.#accepted && left > 0 && !isOver(); left -= 1) {
-      known = this.#accepted
-      await wait(pause)
-      await new Promise(setImmediate) // so that what comes is accepted just before the port closes
-    }
-    // It would close connections whose next request may be there.
-    this.server.closeIdleConnections = () => undefined
-    this.server.close()
-    await wait(pause)
-    this.#isHeld = false
-    this.#handleArrived()
-    // Who has just connected may still send a request.
-    for (let turn = 0; this.#connections.size > 0 && !isOver(); turn += 1) {
-      if (turn >= 10)
-        for (const [socket, { length }] of this.#connections) if (length === 0) socket.destroy()
-      await wait(pause)
+    for (const pending of this.#connections.values()) if (pending) closeAfter(pending.response)
+    await wait(Math.min(drainGraceMs, timeoutMs / 2))
+    await this.#closePort()
+    for (let turn = 0; this.#connections.size > 0 && performance.now() < end; turn += 1) {
+      // Who connected just before may send a request.
+      for (const [socket, pending] of this.#connections)
+        if (!pending && turn >= 10) socket.destroy()
+      await wait(10)
     }
     this.abort()
+  }
+
+  /**
+   * When a port closes, the system resets the connections that nobody has accepted yet. So nobody gets a response for a
+   * moment, and therefore nobody comes anew, until those have been accepted.
+   */
+  async #closePort(): Promise<void> {
+    this.#isHeld = true
+    for (let [tries, known] = [50, -1]; tries > 0; tries -= 1) {
+      const pending = [...this.#connections.values()].filter(Boolean)
+      if (pending.length === this.#arrived.length && known === this.#sockets.size) break
+      known = this.#sockets.size
+      await wait(10)
+      await new Promise(setImmediate) // so that what comes is accepted just before the port closes
+    }
+    this.server.closeIdleConnections = () => undefined // their next request may be on its way
+    this.server.close()
+    this.#isHeld = false
+    this.#handleArrived()
   }
 
   abort(): void {
@@ -150,115 +139,105 @@ export class HttpServer {
     for (const socket of this.#sockets) socket.destroy()
   }
 
-  #warn(): void {
-    if (performance.now() - this.#warnedAt < warningInterval) return
-    this.#warnedAt = performance.now()
-    const reason = 'the limit of --connection-limit'
-    this.#log.warn(`Connections are refused: ${this.server.maxConnections} are open, ${reason}`)
-  }
-
   #add(socket: Socket): void {
-    this.#connections.set(socket, [])
-    // With a listener, node:http reads the stream, and not past it what came with the end of a TLS handshake.
-    this.#paused?.push(socket.pause().on('data', () => undefined))
+    this.#connections.set(socket, undefined)
     socket.once('close', () => this.#connections.delete(socket))
+    if (this.#paused.length > 0) this.#paused.push(socket.pause())
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request
-    const exchanges = this.#connections.get(socket)
-    if (!exchanges || socket.destroyed) return
-    // After a response that closes the connection, nothing counts (RFC 9112, 9.6).
-    const isClosing = !socket.writable || exchanges.at(-1)?.response.shouldKeepAlive === false
-    const isOverfull = exchanges.length >= maxUnanswered
-    if (isOverfull && !isClosing) this.#closeOverfull(socket, exchanges)
-    if (isOverfull || isClosing) return void this.#pauseAll(socket)
+    const current = this.#connections.get(socket)?.response
+    // Over TLS, a response is finished a turn after its client has read it, and may have sent the next request.
+    if (!socket.writable || (current && !current.writableEnded)) {
+      if (current) closeAfter(current)
+      socket.pause()
+      this.#pauseForTurn()
+      return
+    }
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const exchange = { request, response, body: new Body(request), isAccepted: false }
-    exchanges.push(exchange)
-    response.once('close', () => {
-      exchanges.shift()
-      const [next] = exchanges
-      if (next) this.#handle(next)
-    })
-    if (exchanges.length > 1) return
-    this.#arrived.push(exchange)
-    if (!this.#isScheduled) this.#schedule()
+    const pending = { response, body: new Body(request, () => this.#pauseForTurn()) }
+    this.#connections.set(socket, pending)
+    response.once('close', () => this.#release(socket, pending))
+    if (current) current.once('close', () => this.#arrive(pending))
+    else this.#arrive(pending)
   }
 
-  /** All requests of a turn, when their bodies have come: one at a time takes three times as long. */
-  #schedule(): void {
-    this.#isScheduled = true
-    setImmediate(() => this.#handleArrived())
+  #release(socket: Socket, { response, body }: Pending): void {
+    if (this.#connections.get(socket)?.response === response) {
+      this.#connections.delete(socket)
+      this.#connections.set(socket, undefined)
+    }
+    const { req: request } = response
+    if (request.complete || socket.destroyed) return
+    this.#answeredEarly.add(socket)
+    if (body.isFlood) socket.destroy()
+    else setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
+  }
+
+  /** All requests of a turn are handled together: one at a time takes three times as long. */
+  #arrive(pending: Pending): void {
+    if (this.#arrived.push(pending) === 1) setImmediate(() => this.#handleArrived())
   }
 
   #handleArrived(): void {
     if (this.#isHeld) return
-    const arrived = this.#arrived.splice(0)
-    this.#isScheduled = false
-    // Before the store schedules its commit: requests that arrive until then share it.
-    if (arrived.length > 0 && this.#connections.size > 1) this.#schedule()
-    for (const exchange of arrived) this.#handle(exchange)
+    const arrived = this.#arrived
+    this.#arrived = []
+    for (const { response, body } of arrived) {
+      const { socket } = response.req
+      if (!socket.writable) continue // the client has left
+      this.#handler(response, body).catch((error: unknown) => {
+        this.#log.error(error)
+        socket.destroy()
+      })
+    }
   }
 
-  #handle(exchange: Exchange): void {
-    const { socket } = exchange.request
-    if (!socket.writable) return // the client has left
-    this.#handler(exchange).catch((error: unknown) => {
-      this.#log.error(error)
-      socket.destroy()
-    })
+  /** Reads nothing more from any connection in this turn of the event loop. */
+  #pauseForTurn(): void {
+    if (this.#paused.length > 0) return
+    for (const socket of this.#connections.keys())
+      if (!socket.isPaused()) this.#paused.push(socket.pause())
+    const { length } = this.#paused
+    setImmediate(() => this.#resumeAll(length))
   }
 
-  /** The response to a request that is with the store is sent; the others get none. */
-  #closeOverfull(socket: Socket, exchanges: Exchange[]): void {
-    const reason = `More than ${maxUnanswered} unanswered requests`
-    this.#log.record({ outcome: 'closed', from: socket.remoteAddress, reason })
-    if (!exchanges[0]?.isAccepted) return void socket.destroy()
-    closeAfter(exchanges[0])
-    exchanges.length = 1
-  }
-
-  /**
-   * Nothing more is read from a connection, and in this turn of the event loop from none: node:http parses all that was
-   * read at once, which may be thousands of requests, and keeps them until the turn ends.
-   */
-  #pauseAll(socket: Socket): void {
-    socket.pause()
-    if (!this.#paused) setImmediate(() => this.#resume())
-    this.#paused ??= []
-    for (const other of this.#connections.keys())
-      if (!other.isPaused()) this.#paused.push(other.pause())
-  }
-
-  #resume(): void {
-    for (const socket of this.#paused ?? []) socket.resume()
-    this.#paused = undefined
+  /** A turn accepts one connection: those that wait come before what the others send. */
+  #resumeAll(known: number, turns = 0): void {
+    const paused = this.#paused
+    if (paused.length > known && turns < maxAccepted) {
+      setImmediate(() => this.#resumeAll(paused.length, turns + 1))
+      return
+    }
+    this.#paused = []
+    // Those that have just been useful come first: the others may have waited to send too much.
+    for (const socket of paused.reverse()) socket.resume()
   }
 
   /** What is no HTTP, or is late: it fails the request whose body it is, or closes the connection. */
   #reject(socket: Socket, code: string): void {
-    if (code === 'ECONNRESET' || code === 'EPIPE') return void socket.destroy()
-    if (!socket.writable || code === 'HPE_CLOSED_CONNECTION') return
-    const error = parserErrors[code as keyof typeof parserErrors] ?? invalidHttp
-    const last = this.#connections.get(socket)?.at(-1)
-    if (last) {
-      last.body.fail(error)
-      closeAfter(last)
+    const isGone = !socket.writable || code === 'ECONNRESET' || code === 'EPIPE'
+    if (isGone || this.#answeredEarly.has(socket)) return void socket.destroy()
+    const error = parserError(code)
+    const pending = this.#connections.get(socket)
+    if (pending) {
+      pending.body.fail(error)
+      closeAfter(pending.response)
       socket.pause()
       return
     }
-    this.#log.record({ outcome: String(error.error), code })
-    socket.end(bytesOf(error))
-    setTimeout(() => socket.destroy(), lingerTime).unref()
+    this.#log.record({ outcome: String(error.error), code, from: socket.remoteAddress })
+    socket.end(rawResponse(error), () => socket.destroy())
   }
 }
 
 /** Closes the connection after a response, also if its headers were sent without saying so. */
-function closeAfter(exchange: Exchange | undefined): void {
-  if (!exchange?.response.shouldKeepAlive) return
-  const { request, response } = exchange
-  response.shouldKeepAlive = false
-  if (response.headersSent) response.once('close', () => request.socket.destroySoon())
+function closeAfter(response: ServerResponse): void {
+  if (!response.headersSent) response.shouldKeepAlive = false
+  else if (response.shouldKeepAlive) {
+    response.shouldKeepAlive = false
+    response.once('close', () => response.req.socket.destroySoon())
+  }
 }

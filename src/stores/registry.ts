@@ -23,7 +23,7 @@ interface StoreScheme {
 }
 
 export const schemes: Record<Address['scheme'], StoreScheme> = {
-  http: { noun: 'a service', pattern: /^(https?|unix):/i, parse: parseHttp },
+  http: { noun: 'a service', pattern: /^https?:/i, parse: parseHttp },
   postgres: {
     noun: 'a database',
     pattern: /^postgres(ql)?:/i,

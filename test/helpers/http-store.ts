@@ -86,7 +86,6 @@ const usualAccess: Access = {
   userAgent: 'test',
   ca: undefined,
   proxy: undefined,
-  observer: undefined,
   tokenHint: '',
   notify: async () => {},
 }

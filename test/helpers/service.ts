@@ -144,7 +144,7 @@ export async function serveHere(
     tls: undefined,
     admin: undefined,
     limits,
-    timeout: 30_000,
+    timeoutMs: 30_000,
     log: { ...logInto(async () => undefined), level: 'silent' },
     now: () => performance.now(),
     ...options,
@@ -156,7 +156,7 @@ export async function serveHere(
 /** The log of a service, whose lines are written at once. */
 export function logInto(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
   const output = { isTerminal: false, columns: 80, write, log: write, stream: unused }
-  return { output, level: 'info', delay: 0, redact: String }
+  return { output, level: 'info', delayMs: 0, redact: String }
 }
 
 /** Puts any store behind HTTP in this process, until the test is over. */
@@ -197,13 +197,18 @@ const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
     close: unused,
     maxSnapshots: Infinity,
     logSize: () => 0,
+    countBy: unused,
     tokens: noTokens,
   },
   check: async () => undefined,
   rights: async () => rights,
 }
 
-export const limits = { requestTimeout: 3_600_000, connectionLimit: 100, bodyLimit: 1_048_576 }
+export const limits = {
+  requestTimeoutMs: 3_600_000,
+  connectionLimit: 100,
+  bodyLimitBytes: 1_048_576,
+}
 
 function unused(): never {
   throw new Error('No test needs this')
@@ -211,7 +216,7 @@ function unused(): never {
 
 /** Where an address of a service leads, for `node:net`. */
 export function placeOf(address: string): NetConnectOpts {
-  if (address.startsWith('unix:')) return { path: address.replace(/^unix:(.*?)(:\/.*)?$/, '$1') }
+  if (address.startsWith('unix:')) return { path: address.replace('unix:', '') }
   const { hostname, port } = new URL(address)
   return { host: hostname, port: parseInt(port, 10) }
 }

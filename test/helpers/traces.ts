@@ -1,4 +1,3 @@
-import { version } from '../../package.json'
 import { settingNames } from '../../src/config/setting-table.js'
 import { token } from './http-store.js'
 import { type Result, type RunOptions, runPlants } from './run.js'
@@ -16,32 +15,14 @@ export function create(
   })
 }
 
-/** What --verbose shows after the settings; times are N, the address is URL, and the idempotency key KEY. */
+/** What --verbose shows after the settings; times are N, and the address is URL. */
 export function wire(err: string, url: string): string[] {
   const general = err.replaceAll(url, 'URL').replaceAll(/\d+\.\d ms/g, 'N ms')
   return general
-    .replaceAll(/(?<=idempotency-key: )[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g, 'KEY')
     .trimEnd()
     .split('\n')
     .slice(1 + settingNames.length + 1) // the file, the settings, where the token is from
 }
 
-const headers = [
-  '> accept: application/json',
-  '> authorization: Bearer ***',
-  '> content-type: application/json',
-  '> idempotency-key: KEY',
-  `> user-agent: plants/${version}`,
-  '> 22 bytes',
-]
-export const connected = '* connected after N ms'
-/** What it shows of a create, and of its answer. */
-export const request = ['> POST URL/plants', ...headers]
-export const answer = [
-  '< 200',
-  '< content-length: 15',
-  '< content-type: application/json',
-  '* first byte after N ms',
-  '< 15 bytes',
-  '* whole response after N ms',
-]
+/** What it shows of a create, and of its response. */
+export const exchanged = ['> POST URL/plants', '< 200, 15 bytes after N ms']

@@ -71,7 +71,7 @@ export async function deletePlants(
   if (asks && (args.includes('-') || !context.mayAsk))
     throw usageError('Deleting requires confirmation', 'To delete without confirmation, add --yes')
   const ids = await readIds(args, io)
-  const store = await context.openStore(['delete'])
+  const store = await context.openStore()
   try {
     // With --yes, plants are not read first: the token needs no right to read.
     let selection: Selection = { pages: [ids], question: '' }

@@ -1,7 +1,6 @@
 import { parseBasePath } from '../../config/option-values.js'
 import { writeAnswer } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
-import { rights } from '../../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 
 export interface OpenapiOptions extends GlobalOptions {
@@ -19,6 +18,6 @@ export function defineOpenapi(command: PlantsCommand, io: Io): void {
 }
 
 export async function openapi({ basePath = '' }: OpenapiOptions, io: Io): Promise<void> {
-  const { openApi } = await import('../../server/operations.js')
-  await writeAnswer(io, `${openApi(basePath, rights)}\n`)
+  const { openApi } = await import('../../server/routes.js')
+  await writeAnswer(io, `${openApi(basePath)}\n`)
 }

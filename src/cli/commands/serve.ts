@@ -17,7 +17,13 @@ import type { Io } from '../../platform/io.js'
 import { type Runtime, within } from '../../platform/runtime.js'
 import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
-import { digestOf, endOf, fixedToken, newToken, tokensOfStore } from '../../server/authenticator.js'
+import {
+  digestOf,
+  fixedToken,
+  isValid,
+  newToken,
+  tokensOfStore,
+} from '../../server/authenticator.js'
 import type { ServiceOptions, StoreEvents } from '../../server/service.js'
 import { isDefaultStore } from '../../stores/common/address.js'
 import {
@@ -177,7 +183,7 @@ async function serviceOptions(
       warnOfPermissions(options.tlsKey, io, warn)
       if (given === undefined) {
         needsToken = await needsFirstToken(tokens, mayShowToken, context)
-        return tokensOfStore(tokens, io.now, io.time, timeout)
+        return tokensOfStore(tokens, io.now, io.time)
       }
       if (given.length < minTokenLength)
         warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
@@ -193,12 +199,16 @@ async function serviceOptions(
     tls: await tlsFor(options, io),
     admin:
       adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
-    limits: options,
-    timeout,
+    limits: {
+      bodyLimitBytes: options.bodyLimit,
+      requestTimeoutMs: options.requestTimeout,
+      connectionLimit: options.connectionLimit,
+    },
+    timeoutMs: timeout,
     log: {
       output: io.stderr,
       level: options.logLevel,
-      delay: io.stderr.isTerminal ? 0 : 100,
+      delayMs: io.stderr.isTerminal ? 0 : 100,
       redact: (lines) => (io.stderr.isTerminal ? redact(lines, io) : redactJson(lines, io)),
     },
     now: () => performance.now(), // cheaper per call than io.now
@@ -208,7 +218,7 @@ async function serviceOptions(
 async function openerFor(
   context: CommandContext,
   runtime: Runtime,
-  { onAway, onCommit, onCreated }: StoreEvents,
+  { onAway, onCreated }: StoreEvents,
 ): Promise<OwnStoreOpener> {
   const address = context.ownAddress()
   if (address.scheme === 'sqlite')
@@ -217,7 +227,6 @@ async function openerFor(
     ...(await context.postgresOptions(address)),
     runtime,
     onAway,
-    onCommit,
   })
 }
 
@@ -264,7 +273,7 @@ async function needsFirstToken(
   let isEmpty = true
   for await (const page of tokens.list()) {
     isEmpty = false
-    if (page.some((token) => !endOf(token, io.time()))) return false
+    if (page.some((token) => isValid(token, io.time()))) return false
   }
   if (isEmpty && mayShow) return true
   const message = `${address.name} has no valid token, so no client could use the service`

@@ -44,9 +44,7 @@ export function defineStores(command: PlantsCommand, io: Io): void {
     .command('add')
     .description('Save a store under a name, with the values of these options.')
   addSettings(
-    add
-      .argument('<name>', word)
-      .argument('<address>', 'a path, http(s)://…, unix:PATH or postgres://…'),
+    add.argument('<name>', word).argument('<address>', 'a path, http(s)://… or postgres://…'),
   ).handler((options: StoreOptions, name: string, address: string) =>
     addStore(name, address, options, io),
   )

@@ -48,7 +48,7 @@ export async function update(
   const context = await CommandContext.from(options, io, outputFormats)
   const ids = await readIds(args, io)
   await warnOfEmptyTexts(options, context.reporter)
-  const store = await context.openStore(['update'])
+  const store = await context.openStore()
   const { dryRun: isDryRun = false } = options
   const isSummed = args.includes('-') && !isDryRun && mayBeSummed(context)
   /** The plants before the change. A service may not say. */

@@ -33,7 +33,6 @@ export interface HttpAddress {
   name: string
   /** The specification's base_url, without a trailing slash. */
   url: URL
-  socketPath?: string
 }
 
 export interface PostgresAddress {
@@ -89,7 +88,7 @@ export interface PostgresHost {
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
 /** The system truncates a longer path. */
-export const maxSocketPathBytes = 107
+const maxSocketPathBytes = 107
 
 /** Parses a path, with or without `sqlite:`. */
 export function parseSqlite(
@@ -120,43 +119,14 @@ const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 /** Such as `garden.db`, `./garden` or `~/garden`. Other words may be names of saved stores. */
 const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/
 
-/** `http://…`, `https://…`, `unix:/path.sock` or `unix:/path.sock:/base` */
-export function parseHttp(
-  text: string,
-  source: string,
-  { resolvePath }: AddressContext,
-): HttpAddress {
-  const [isSocket, path = '', base = ''] = /^unix:(.*?)(?::(\/.*))?$/is.exec(text) ?? []
-  if (isSocket === undefined) return parseUrl(text, source)
-  if (isWindows)
-    throw addressError(
-      source,
-      'names a Unix socket, which does not work on Windows',
-      'Use http://127.0.0.1:PORT',
-    )
-  if (path === '' || path.startsWith('//') || base.startsWith('//'))
-    throw addressError(source, 'does not name a socket', 'For example: unix:/run/plants.sock')
-  const { url } = parseUrl(`http://localhost${base}`, source)
-  const socketPath = resolvePath(path)
-  assertShort(socketPath, source)
-  const why = 'has a socket path that contains ":/", where a base path would begin'
-  if (socketPath.includes(':/')) throw addressError(source, why, 'Give it another path')
-  const basePath = url.pathname.replace(/\/$/, '')
-  return {
-    scheme: 'http',
-    name: `unix:${socketPath}${basePath && `:${basePath}`}`,
-    url,
-    socketPath,
-  }
-}
-
 export function assertShort(socketPath: string, source: string): void {
   if (Buffer.byteLength(socketPath) <= maxSocketPathBytes) return
   const why = `has a socket path that is longer than ${maxSocketPathBytes} bytes`
   throw addressError(source, why, 'Sockets need shorter ones')
 }
 
-function parseUrl(address: string, source: string): HttpAddress {
+/** Parses `http://…` or `https://…`. */
+export function parseHttp(address: string, source: string): HttpAddress {
   const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
   if (!url) throw addressError(source, 'is not a valid URL')
   if (url.username || url.password)
@@ -184,7 +154,7 @@ export function addressError(source: string, why: string, hint: string = address
 
 /** Whether credentials are saved under it, so that it may be shown where a token could be. */
 export function isLoginAddress(text: string): boolean {
-  return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|unix:\/.*|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
+  return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
 }
 
 /** As hints name it: libpq reads passwords from it (https://www.postgresql.org/docs/current/libpq-pgpass.html). */

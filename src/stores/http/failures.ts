@@ -1,133 +1,133 @@
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { isTimeout } from '../../platform/runtime.js'
-import { wrongAddressHint } from '../common/address.js'
-import { defaultRights, rights } from '../common/token-store.js'
+import { rights } from '../common/token-store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
-/** What is retried, as long as it cannot create a second plant: statuses, and codes of errors before a request is sent. */
-export const policy = {
-  statuses: [429, 503],
-  codes: [
-    ...['ECONNREFUSED', 'ENOENT', 'EAI_AGAIN', 'ETIMEDOUT', 'TIMEOUT', 'ECONNRESET', 'EPIPE'],
-    ...['EHOSTUNREACH', 'ENETUNREACH'],
-    '', // of a proxy
-  ],
-  base: 100,
-  max: 2000,
+/**
+ * Why a request has no result, and what the service may have done.
+ *
+ * - `not-sent`: it received nothing
+ * - `refused`: it answered, or was asked in vain for what changes nothing
+ * - `maybe-done`: no answer settles it, and only a repetition can
+ * - `unusable`: it answered, and a repetition would say no more
+ */
+export interface Failure {
+  effect: 'not-sent' | 'refused' | 'maybe-done' | 'unusable'
+  error: PlantsError
 }
 
-type Details = ConstructorParameters<typeof PlantsError>[2]
+export type Result<T> = { value: T } | Failure
 
-/** What the request expects, or why it is not there. */
 export function resultOf<T>(
   client: HttpClient,
   request: HttpRequest<T>,
   response: HttpResponse | NoResponse,
-): T | PlantsError {
-  if ('cause' in response) return noResponseError(client, request, response)
+): Result<T> {
+  if ('cause' in response) {
+    return response.isSent
+      ? unanswered(client, request, response.cause)
+      : { effect: 'not-sent', error: unreachableError(client, response.cause) }
+  }
   const value = response.status === 200 ? request.expected.read(response) : undefined
-  return value ?? responseError(client, request, response)
-}
-
-/** Whether the service may have processed a request, so that only a repetition can settle that. */
-export function isLost({ isOutcomeUnknown, status }: PlantsError): boolean {
-  return isOutcomeUnknown && (status === undefined || status >= 500)
+  return value === undefined ? failureOf(client, request, response) : { value }
 }
 
 /** Whether the service rejects this plant, or does not have it. Other errors would concern any plant. */
 export function isOfPlant({ kind, status = 0 }: PlantsError): boolean {
-  return (
-    kind === 'conflict' ||
-    kind === 'notFound' ||
-    (kind === 'rejected' && [400, 413, 422].includes(status))
-  )
+  if (kind === 'conflict' || kind === 'notFound') return true
+  return kind === 'rejected' && [400, 413, 422].includes(status)
 }
 
-type Meaning = [kind: ErrorKind, hint?: string | ((name: string) => string)]
+interface Meaning {
+  kind: ErrorKind
+  /** By default, it says whose message this is. */
+  hint?: string
+}
 
-const sourceHint = (name: string) => `This message is from ${name}`
-const moved: Meaning = [
-  'inaccessible',
-  'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store',
-]
-const wrongAddress: Meaning = ['rejected', wrongAddressHint]
-const later: Meaning = ['unavailable', 'Nothing was stored. Try again later']
+const moved: Meaning = {
+  kind: 'inaccessible',
+  hint: 'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store',
+}
+const notOffered: Meaning = {
+  kind: 'rejected',
+  hint: 'This service does not offer this, or the address is wrong: it is the base URL, the part before /plants',
+}
+const later: Meaning = { kind: 'unavailable', hint: 'Nothing was stored. Try again later' }
 
-/** Each by its status, or by one of `valuesOf400`. */
-const meanings: Record<number, Meaning> = {
+/** By the status, or by the `error` of a 400 response. A service may use any others. */
+const meanings: Readonly<Record<number, Meaning>> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
-  ...{ 401: ['unauthorized'], 403: ['forbidden'] },
-  ...{ 404: wrongAddress, 405: wrongAddress },
-  409: [
-    'conflict',
-    'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant',
-  ],
-  413: ['rejected', 'Shorten the name or tag'],
+  ...{ 401: { kind: 'unauthorized' }, 403: { kind: 'forbidden' } },
+  ...{ 404: notOffered, 405: notOffered },
+  409: {
+    kind: 'conflict',
+    hint: 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant',
+  },
+  413: { kind: 'rejected', hint: 'Shorten the name or tag' },
   ...{ 429: later, 503: later },
 }
 
-/** The values of `error` in a 400 response that mean something. A service may use any others. */
-const valuesOf400 = [401, 403, 409, 413]
+/** What the `error` of a 400 response may tell. */
+const errorsOf400 = [401, 403, 409, 413]
 
 function meaningOf(status: number, error: number, isError: boolean): Meaning {
   // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id exists.
-  if (status === 409 && !isError) return ['rejected', sourceHint]
-  const known = meanings[status === 400 && valuesOf400.includes(error) ? error : status]
-  return known ?? (status < 400 || status >= 500 ? ['unusable'] : ['rejected', sourceHint])
+  if (status === 409 && !isError) return { kind: 'rejected' }
+  const isTold = status === 400 && errorsOf400.includes(error)
+  const isRefusal = status >= 400 && status < 500
+  return meanings[isTold ? error : status] ?? { kind: isRefusal ? 'rejected' : 'unusable' }
 }
 
-function responseError(
+function failureOf(
   client: HttpClient,
   request: HttpRequest<unknown>,
   response: HttpResponse,
-): PlantsError {
+): Failure {
   const { name } = client.address
   const { status, headers } = response
   const { error = status, message } = errorIn(response) ?? {}
-  const id = String(headers['request-id'] ?? headers['x-request-id'] ?? '')
+  const id = String(headers['request-id'] ?? '')
   const details = { status, requestId: /^[\x21-\x7e]{1,200}$/.test(id) ? id : undefined }
+  const text = message ?? `${name} answered ${status}${contentOf(response, request)}`
   if (request.isOfOnePlant && status === 404 && error === 404 && message !== undefined)
-    return new PlantsError('notFound', message, details)
-  const [kind, hint] = meaningOf(status, error, message !== undefined)
-  const content =
-    message === undefined ? contentOf(response, request.expected.what) : `: ${message}`
-  const text =
-    message === undefined || kind === 'unusable' ? `${name} answered ${status}${content}` : message
-  if (status >= 500 && kind === 'unusable') return lostError(request, kind, text, details)
-  const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
-  const hintOf = () => {
-    if (kind === 'unauthorized' || kind === 'forbidden') return rightsHint(client, response)
-    // Another id, or a key, is for a create alone.
-    const known = kind === 'conflict' && request.method !== 'POST' ? sourceHint : hint
-    return typeof known === 'function' ? known(name) : known
+    return { effect: 'refused', error: new PlantsError('notFound', text, details) }
+  const { kind, hint } = meaningOf(status, error, message !== undefined)
+  if (kind === 'unusable') {
+    const told = message === undefined ? text : `${name} answered ${status}: ${message}`
+    const failure = new PlantsError(kind, told, details)
+    return status >= 500 ? lost(request, failure) : { effect: 'unusable', error: failure }
   }
-  return new PlantsError(kind, text, {
+  const isOfToken = kind === 'unauthorized' || kind === 'forbidden'
+  const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
+  const refusal = new PlantsError(kind, text, {
     ...details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: hintOf(),
+    hint: isOfToken ? tokenHint(client, response) : (hint ?? `This message is from ${name}`),
     retryAfterMs: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : undefined,
   })
+  return { effect: 'refused', error: refusal }
 }
 
-/** The outcome of a request that changes nothing is known even without a response. */
-function lostError(
-  { method }: HttpRequest<unknown>,
-  kind: ErrorKind,
-  message: string,
-  details: Details,
-): PlantsError {
-  if (method !== 'GET') return new PlantsError(kind, message, details)
-  return new PlantsError('unavailable', message, { ...details, hint: 'Try again later' })
+/** What changes nothing is not done twice. */
+function lost({ method }: HttpRequest<unknown>, error: PlantsError): Failure {
+  if (method !== 'GET') return { effect: 'maybe-done', error }
+  const { message, cause, status, requestId } = error
+  const details = { cause, status, requestId, hint: 'Try again later' }
+  return { effect: 'refused', error: new PlantsError('unavailable', message, details) }
 }
 
-function contentOf({ status, headers, body, maxBody }: HttpResponse, expected: string): string {
+function contentOf(
+  { status, headers, body, isCut }: HttpResponse,
+  { expected }: HttpRequest<unknown>,
+): string {
   if (status >= 300 && status < 400 && headers.location !== undefined)
     return `, and redirects to ${excerpt(headers.location)}`
   if (body.length === 0) return ' with nothing'
-  if (body.length > maxBody) return ` with more than ${maxBody / 1_048_576} MiB`
+  if (isCut) return ' with more than 16 MiB'
   if (headers['content-encoding'] !== undefined) return ' with a compressed body'
-  return `${status === 200 ? ` with no ${expected}` : ''}: ${excerpt(body.toString('utf8', 0, 1000))}`
+  const missing = status === 200 ? ` with no ${expected.what}` : ''
+  return `${missing}: ${excerpt(body.toString('utf8', 0, 1000))}`
 }
 
 /** Of RFC 6750, 3.1: the token is accepted, but has other rights. */
@@ -135,85 +135,99 @@ export function lacksRight({ headers }: HttpResponse): boolean {
   return /\binsufficient_scope\b/.test(headers['www-authenticate'] ?? '')
 }
 
-function rightsHint({ access, address, options }: HttpClient, response: HttpResponse): string {
+function tokenHint({ access, address }: HttpClient, response: HttpResponse): string {
   if (!lacksRight(response)) return access.tokenHint
-  const missing = rights.find((right) =>
-    response.headers['www-authenticate']?.includes(`scope="${right}"`),
-  )
-  if (missing === undefined) return sourceHint(address.name)
-  const wanted = [missing, ...defaultRights, ...(options.needs ?? [])]
-  const list = rights.filter((right) => wanted.includes(right)).join()
-  return `Ask the operator of the service for these rights: plants tokens create --allow ${list}`
+  const { headers } = response
+  const missing = rights.find((right) => headers['www-authenticate']?.includes(`scope="${right}"`))
+  return missing === undefined
+    ? `This message is from ${address.name}`
+    : `Ask the operator of the service for a token that may ${missing} plants`
 }
 
-type Reason = readonly [hint: string | ((port: string) => string), text?: string]
+interface Reason {
+  /** By default, that of Node. */
+  text?: string
+  hint?: string
+  /** Whether the same request may reach the service a moment later. */
+  isTransient?: boolean
+}
 
-const slow: Reason = [
-  'Check the address and the network, or wait longer with --timeout 2m',
-  'it timed out',
-]
-const closed = [
-  'Is this the right port? Try http:// instead of https://, or the other way round',
-  'the connection was closed',
-] as const
-const noTls = ['Try http:// for a service on this machine', 'the TLS handshake failed'] as const
-const untrusted: Reason = [
-  'If you trust its issuer, give the certificate of the issuer with --ca-cert FILE',
-]
+const slow: Reason = {
+  text: 'it timed out',
+  hint: 'Check the address and the network, or wait longer with --timeout 2m',
+  isTransient: true,
+}
+const closed: Reason = {
+  text: 'the connection was closed',
+  hint: 'Is this the right port? Try http:// instead of https://, or the other way round',
+  isTransient: true,
+}
+const noTls: Reason = {
+  text: 'the TLS handshake failed',
+  hint: 'Try http:// for a service on this machine',
+}
+const untrusted: Reason = {
+  hint: 'If you trust its issuer, give the certificate of the issuer with --ca-cert FILE',
+}
+const unreachable: Reason = { hint: 'Check the address and the network', isTransient: true }
 
-/** By the code of an error of the system, of Node or of OpenSSL. By default, the text is Node's own. */
-const reasons: Record<string, Reason> = {
-  ECONNREFUSED: [
-    (port) => `Is it running? Try: plants serve --port ${port}`,
-    'the connection was refused',
-  ],
-  ENOENT: ['Is it running? Try: plants serve --socket PATH', 'there is no such socket'],
-  EACCES: ['Ask its owner to add you to the group of the socket', 'permission denied'],
-  ENOTFOUND: ['Check the address for typing errors', 'the host is unknown'],
-  EAI_AGAIN: ['Check the network', 'the host could not be resolved'],
+/** By the code of an error of the system, of Node or of OpenSSL; that of a proxy has none. */
+const reasons: Readonly<Record<string, Reason>> = {
+  ECONNREFUSED: {
+    text: 'the connection was refused',
+    hint: 'Is it running? Try: plants serve',
+    isTransient: true,
+  },
+  ENOTFOUND: { text: 'the host is unknown', hint: 'Check the address for typing errors' },
+  EAI_AGAIN: {
+    text: 'the host could not be resolved',
+    hint: 'Check the network',
+    isTransient: true,
+  },
   ...{ ETIMEDOUT: slow, TIMEOUT: slow, ECONNRESET: closed, EPIPE: closed },
+  ...{ EHOSTUNREACH: unreachable, ENETUNREACH: unreachable, '': unreachable },
   ...{ EPROTO: noTls, ERR_SSL_WRONG_VERSION_NUMBER: noTls },
   ...{ DEPTH_ZERO_SELF_SIGNED_CERT: untrusted, SELF_SIGNED_CERT_IN_CHAIN: untrusted },
   ...{ UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted, UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted },
-  ERR_TLS_CERT_ALTNAME_INVALID: ['Check the address'],
+  ERR_TLS_CERT_ALTNAME_INVALID: { hint: 'Check the address' },
 }
-const ofNetwork = 'Check the address and the network'
-const ofTls = 'Check the address, the runtime, and the certificate of the service'
-const ofProxy = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
 
-function noResponseError(
-  { address, access }: HttpClient,
+function unanswered(
+  { address }: HttpClient,
   request: HttpRequest<unknown>,
-  { cause, isSent }: NoResponse,
-): PlantsError {
-  const { name, url } = address
+  cause: unknown,
+): Failure {
   const code = codeOf(cause)
-  const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
-  const isTransient = policy.codes.includes(code)
-  const [hint = isTransient ? ofNetwork : ofTls, reason = reasonOf(cause)] = reasons[code] ?? []
-  if (isSent) {
-    const isHttp = !code.startsWith('HPE_')
-    const what = isHttp
-      ? `received the request, but did not answer: ${reason}`
-      : 'did not answer with HTTP/1.1'
-    return lostError(request, isHttp ? 'unanswered' : 'unusable', `${name} ${what}`, { cause })
-  }
+  const isHttp = !code.startsWith('HPE_')
+  const text = reasons[code]?.text ?? reasonOf(cause)
+  const what = isHttp
+    ? `received the request, but did not answer: ${text}`
+    : 'did not answer with HTTP/1.1'
+  const kind = isHttp ? 'unanswered' : 'unusable'
+  return lost(request, new PlantsError(kind, `${address.name} ${what}`, { cause }))
+}
+
+function unreachableError({ address, access }: HttpClient, cause: unknown): PlantsError {
   if (cause instanceof PlantsError) return cause
-  const port = url.port || (url.protocol === 'https:' ? '443' : '80')
-  const message = `Could not reach ${name}${proxy ? ` through the proxy ${proxy.host}` : ''}: ${reason}`
-  const advice =
-    proxy && (isTransient || code === 'ENOTFOUND')
-      ? ofProxy
-      : typeof hint === 'function'
-        ? hint(port)
-        : hint
-  return new PlantsError(isTransient ? 'unavailable' : 'inaccessible', message, {
-    hint: advice,
-    cause,
-  })
+  const code = codeOf(cause)
+  const { text = reasonOf(cause), hint, isTransient = false } = reasons[code] ?? {}
+  const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
+  const isOfProxy = proxy !== undefined && (isTransient || code === 'ENOTFOUND')
+  const way = proxy === undefined ? '' : ` through the proxy ${proxy.host}`
+  return new PlantsError(
+    isTransient ? 'unavailable' : 'inaccessible',
+    `Could not reach ${address.name}${way}: ${text}`,
+    {
+      hint: isOfProxy
+        ? 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
+        : (hint ?? 'Check the address, the runtime, and the certificate of the service'),
+      cause,
+    },
+  )
 }
 
 function codeOf(cause: unknown): string {
-  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1)) // one error for each address of a host
+  // One error for each address of a host.
+  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1))
   return systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }

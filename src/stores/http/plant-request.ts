@@ -1,22 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-json.js'
 import { type NewPlant, type Plant, parsePlant, type StoredPlant } from '../../plant/plant.js'
-import { type PlantsError, usageError } from '../../platform/errors.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
 
 export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
   const headers = { 'idempotency-key': idempotencyKey }
-  return {
-    method: 'POST',
-    path: '/plants',
-    headers,
-    body: toWireJson(plant),
-    expected: expectedPlant,
-  }
+  const body = toWireJson(plant)
+  return { method: 'POST', path: '/plants', headers, body, expected: expectedPlant }
 }
-
-/** In bytes. By default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
-export const maxRead = 16_777_216
 
 /** May be sent again when the answer is lost. */
 export function requestForPlant(
@@ -25,7 +16,6 @@ export function requestForPlant(
 ): HttpRequest<StoredPlant> {
   const expected: Expected<StoredPlant> = {
     what: `StoredPlant with id ${id}`,
-    maxBody: maxRead,
     read(response) {
       const plant = storedPlantIn(readJson(response))
       return plant?.id === id ? plant : undefined
@@ -51,14 +41,11 @@ export function storedPlantIn(value: unknown): StoredPlant | undefined {
   return isObject(value) ? parsePlant({ ...plantIn(value), id: value['id'] }) : undefined
 }
 
-export function readJson({ headers, body, maxBody }: HttpResponse): unknown {
-  const isReadable =
-    body.length <= maxBody && headers['content-encoding'] === undefined && isUtf8(body)
-  const parsed =
-    isReadable &&
-    isJsonType(headers['content-type'] ?? '') &&
-    parseJson(body.toString(), { isList: true })
-  return parsed && 'value' in parsed ? parsed.value : undefined
+export function readJson({ headers, body, isCut }: HttpResponse): unknown {
+  if (isCut || headers['content-encoding'] !== undefined || !isUtf8(body)) return undefined
+  if (!isJsonType(headers['content-type'] ?? '')) return undefined
+  const parsed = parseJson(body.toString(), { isList: true })
+  return 'value' in parsed ? parsed.value : undefined
 }
 
 export function errorIn(response: HttpResponse): { error: number; message: string } | undefined {
@@ -76,67 +63,40 @@ export function excerpt(text: string): string {
   return characters.length > 200 ? `${characters.slice(0, 199).join('')}…` : characters.join('')
 }
 
-/** The answer is for `supportsKeys`, `listsWithToken` and `unsupportedError`. */
-export const requestToDescribe: HttpRequest<object> = {
+/** Whether the description of a service lists the header of idempotency keys for creates. */
+export const requestToDescribe: HttpRequest<boolean> = {
   method: 'GET',
   path: '/openapi.json',
   isPublic: true,
   expected: {
     what: 'OpenAPI description',
-    read({ body, maxBody }) {
-      const parsed = parseJson(body.length <= maxBody ? body.toString() : '')
+    read({ body, isCut }) {
+      const parsed = parseJson(isCut ? '' : body.toString())
       const document = 'value' in parsed ? parsed.value : undefined
-      return isObject(at(document, 'paths')) && isObject(document) ? document : undefined
+      return isObject(at(document, 'paths')) ? listsKeys(document) : undefined
     },
   },
 }
 
-/** If a service does not list an operation, whatever the names of its parameters are. */
-export function unsupportedError(
-  document: object,
-  { method, path }: HttpRequest<unknown>,
-): PlantsError | undefined {
-  const template = path.replace(/\?.*/s, '').replace(/\/-?\d+$/, '/{id}')
-  const items = Object.entries(at(document, 'paths') ?? {}).filter(
-    ([name]) => name.replace(/\{[^{}/]+\}/g, '{id}') === template,
-  )
-  if (items.some(([, item]) => isObject(item) && method.toLowerCase() in item)) return undefined
-  const message = `This service does not offer this: its openapi.json lists no ${method} ${template}`
-  return usageError(
-    message,
-    'Run the command on the host of the service, or select another store with --store',
-  )
-}
-
-/** Whether the description says that plants are listed only with a token. */
-export function listsWithToken(document: object | undefined): boolean {
-  const security = at(document, 'paths', '/plants', 'get', 'security') ?? at(document, 'security')
-  return Array.isArray(security) && security.length > 0
-}
-
-/** Whether a parameter of creates, or its target (`$ref`), is the header of idempotency keys. */
-export function supportsKeys(document: object | undefined): boolean {
-  const plants = at(document, 'paths', '/plants')
-  const parameters = [at(plants, 'parameters'), at(plants, 'post', 'parameters')]
-    .filter(Array.isArray)
-    .flat()
+function listsKeys(document: unknown): boolean {
+  const parameters = at(document, 'paths', '/plants', 'post', 'parameters')
+  if (!Array.isArray(parameters)) return false
   return parameters.some((parameter: unknown) => {
     const reference = at(parameter, '$ref')
-    const isLocal = typeof reference === 'string' && reference.startsWith('#/')
-    const target = isLocal ? reference.slice(2).split('/').reduce(memberOf, document) : parameter
+    const prefix = '#/components/parameters/'
+    const isReference = typeof reference === 'string' && reference.startsWith(prefix)
+    const target = isReference
+      ? at(document, 'components', 'parameters', reference.slice(prefix.length))
+      : parameter
     const name = at(target, 'name')
-    return (
-      at(target, 'in') === 'header' &&
-      typeof name === 'string' &&
-      name.toLowerCase() === 'idempotency-key'
-    )
+    if (at(target, 'in') !== 'header' || typeof name !== 'string') return false
+    return name.toLowerCase() === 'idempotency-key'
   })
 }
 
-function at(value: unknown, ...path: string[]): unknown {
-  return path.reduce(memberOf, value)
-}
-
-function memberOf(value: unknown, key: string): unknown {
-  return isObject(value) ? value[key] : undefined
+/** The member of nested objects. */
+function at(value: unknown, ...keys: string[]): unknown {
+  let member = value
+  for (const key of keys) member = isObject(member) ? member[key] : undefined
+  return member
 }

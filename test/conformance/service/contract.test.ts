@@ -69,12 +69,12 @@ describe('a service with --allow', () => {
   ]
 
   test.each([
-    ['', all, '200 200 200 200 200', '/plants post get', '/plants/{id} get patch delete'],
-    ['create', all, '200 405 404 404 404', '/plants post'],
-    ['read', all, '400 200 404 405 405', '/plants get', '/plants/{id} get'],
-    ['', '', '200 403 403 403 403', '/plants post get', '/plants/{id} get patch delete'],
-    [all, '', '200 200 200 200 200', '/plants post get', '/plants/{id} get patch delete'],
-  ])('"%s" gives a token with "%s" %s', async (allow, rights, ...offered) => {
+    ['', all, '200 200 200 200 200'],
+    ['create', all, '200 403 403 403 403'],
+    ['read', all, '400 200 404 403 403'],
+    ['', '', '200 403 403 403 403'],
+    [all, '', '200 200 200 200 200'],
+  ])('"%s" gives a token with "%s" %s', async (allow, rights, expected) => {
     const service = await serve(allow === '' ? [] : ['--allow', allow], { rights }) // or a token of the environment
     const statuses: number[] = []
     for (const line of requests) {
@@ -84,10 +84,7 @@ describe('a service with --allow', () => {
           .status,
       )
     }
-    const { body } = await exchange(service, { method: 'GET', target: '/openapi.json' })
-    const paths = Object.entries<object>(JSON.parse(body).paths)
-    const described = paths.map(([path, methods]) => [path, ...Object.keys(methods)].join(' '))
-    expect([statuses.join(' '), ...described]).toEqual(offered)
+    expect(statuses.join(' ')).toBe(expected)
   })
 
   test.each([
@@ -113,9 +110,9 @@ describe('a service with --allow', () => {
     expect(answer).toMatchObject({ text, headers })
   })
 
-  test('read allows GET and HEAD, and rejects a create without a token with 401', async () => {
+  test('read rejects a create without a token with 401', async () => {
     const reader = await serve(['--allow', 'read'])
-    expect((await exchange(reader, { method: 'PUT' })).headers['allow']).toBe('GET, HEAD')
+    expect((await exchange(reader, { method: 'PUT' })).headers['allow']).toBe('POST, GET')
     expect((await exchange(reader, { headers: { Authorization: undefined } })).text).toMatch(
       /^400 \(401\) No bearer/,
     )
@@ -125,29 +122,24 @@ describe('a service with --allow', () => {
 test.each([
   ['expired', ' --expires 1ms', 'list'],
   ['was revoked', '', 'revoke 2'],
-])(
-  'a token that %s is rejected with the day, by a service that runs',
-  async (what, flags, then) => {
-    const world = new World()
-    await world.run('tokens create') // without a valid one, no service starts
-    const token = (await world.run(`tokens create${flags}`)).out.trim()
-    const service = { ...(await serve([], { folder: world.home, env: {} })), token }
-    await exchange(service, { body: fern })
-    await world.run(`tokens ${then}`)
-    const message = `The token ${what} on \\d{4}-\\d\\d-\\d\\d`
-    const challenge = `^Bearer realm="plants", error="invalid_token", error_description="${message}"$`
-    await expect
-      .poll(() => exchange(service, { body: fern }))
-      .toMatchObject({
-        text: expect.stringMatching(`^400 \\(401\\) ${message}$`),
-        headers: { 'www-authenticate': expect.stringMatching(challenge) },
-      })
-    const { err } = await world.run(`get 3 --store ${service.address}`, {
-      env: { PLANTS_TOKEN: token },
+])('a token that %s is rejected by a service that runs', async (_, flags, then) => {
+  const world = new World()
+  await world.run('tokens create') // without a valid one, no service starts
+  const token = (await world.run(`tokens create${flags}`)).out.trim()
+  const service = { ...(await serve([], { folder: world.home, env: {} })), token }
+  await exchange(service, { body: fern })
+  await world.run(`tokens ${then}`)
+  await expect
+    .poll(() => exchange(service, { body: fern }))
+    .toMatchObject({
+      text: '400 (401) This token is not accepted',
+      headers: { 'www-authenticate': 'Bearer realm="plants", error="invalid_token"' },
     })
-    expect(err).toMatch(RegExp(`^plants: ${message} \\(status 401\\)\n`))
-  },
-)
+  const { err } = await world.run(`get 3 --store ${service.address}`, {
+    env: { PLANTS_TOKEN: token },
+  })
+  expect(err).toMatch(/^plants: This token is not accepted \(status 401\)\n/)
+})
 
 test.each(['/a/b.c~d/', '/v1/plants'])(
   'the base path %s stands before all paths',
@@ -163,7 +155,7 @@ test.each(['/a/b.c~d/', '/v1/plants'])(
     for (const target of ['/plantsx', '/openapi.json', base, `${base}/`, `${base}x/plants`])
       expect((await exchange(service, { target, body: fern })).text).toBe(nothing)
     const put = await exchange(service, { method: 'PUT', target: `${base}/plants` })
-    expect(put.headers['allow']).toBe('POST, GET, HEAD')
+    expect(put.headers['allow']).toBe('POST, GET')
   },
 )
 

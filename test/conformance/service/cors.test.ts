@@ -67,19 +67,6 @@ describe('--cors', () => {
     }
   })
 
-  test('lets the origin read a stream', async () => {
-    const { token, address } = service()
-    const headers = {
-      Accept: 'application/x-ndjson',
-      Authorization: `Bearer ${token}`,
-      Origin: garden,
-    }
-    const response = await fetch(`${address}/plants`, { headers })
-    expect([response.status, await response.text()]).toEqual([200, '{"id":1,"name":"Fern"}\n'])
-    expect([...response.headers]).toEqual(expect.arrayContaining(allowed(garden)))
-    expect(response.headers.get('vary')).toBe('Accept, Origin')
-  })
-
   test('lets the origin read why a body is no HTTP', async () => {
     const { place, token } = service()
     const headers = { Origin: garden, 'Transfer-Encoding': 'chunked', 'Content-Length': undefined }

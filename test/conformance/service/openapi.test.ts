@@ -1,42 +1,22 @@
-import { join } from 'node:path'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { describe, expect, test } from 'vitest'
 import { fromJSONSchema } from 'zod'
-import { DatabaseSync } from '../../helpers/database.js'
 import { exchange } from '../../helpers/raw-http.js'
 import { runPlants } from '../../helpers/run.js'
 import { serve } from '../../helpers/service.js'
 
 type Schema = Parameters<typeof fromJSONSchema>[0]
-type Content = Record<
-  'application/json',
-  { schema: Schema; examples?: Record<string, { value: unknown }> }
->
 
 interface Operation {
-  parameters: {
-    name: string
-    in: string
-    required: boolean
-    description: string
-    schema: Schema
-    example: string
-  }[]
-  requestBody: { content: Content }
-  responses: Record<string, { content: Content }>
-}
-
-interface Shape {
-  required: string[]
-  properties: Record<string, { type: string; format?: string }>
+  parameters: { name: string; in: string; description: string; schema: Schema }[]
+  responses: Record<string, { content: Record<string, { schema: Schema }> }>
 }
 
 const validator = new Validator()
 const validity = await validator.validate(JSON.parse((await runPlants(['openapi'])).out))
 const description = JSON.parse(JSON.stringify(validator.resolveRefs()))
-const { parameters, requestBody, responses }: Operation = description.paths['/plants'].post
-const { examples: requests = {} } = requestBody.content['application/json']
-const examplesOf = (status: string) => responses[status]?.content['application/json'].examples ?? {}
+const { parameters, responses }: Operation = description.paths['/plants'].post
+const { Plant, NewPlant, PlantPatch, Error: ErrorSchema } = description.components.schemas
 
 describe('the description of the interface', () => {
   test.each([
@@ -59,74 +39,42 @@ describe('the description of the interface', () => {
     expect(info).toMatchObject({ version: '1.0.0', license: { name: 'MIT', identifier: 'MIT' } })
     expect(security).toEqual([{ bearer: [] }])
     expect(components.securitySchemes).toEqual({ bearer: { type: 'http', scheme: 'bearer' } })
-    expect(parameters).toMatchObject([{ name: 'Idempotency-Key', in: 'header', required: false }])
-    expect(Object.keys(responses)).toEqual(['200', '400', '408', '431', '500', '503'])
+    expect(parameters).toMatchObject([{ name: 'Idempotency-Key', in: 'header' }])
+    expect(Object.keys(responses)).toEqual(['200', '400', 'default'])
   })
 
-  test('says that a page is an array, and nothing else, and what a limit is', () => {
+  test('says that a page is an array, and what a limit is', () => {
     const { parameters: ofList, responses: pages }: Operation = description.paths['/plants'].get
     const { content } = pages['200'] ?? {}
     expect(content).toMatchObject({ 'application/json': { schema: { type: 'array' } } })
-    expect(Object.keys(content ?? {})).toEqual(['application/json'])
     const limit = ofList.find(({ name }) => name === 'limit')
-    expect(limit?.description).toMatch(/\b100\b.*A stream takes any limit/)
+    expect(limit?.description).toMatch(/\b100\b/)
     expect(limit?.schema).toEqual({ type: 'integer', minimum: 1, maximum: 1000 })
   })
 
-  test('lists 409 for a change, which a constraint that somebody added can refuse', async () => {
-    const service = await serve([], { rights: 'create,update' })
-    for (const id of [1, 2]) await exchange(service, { body: `{"id":${id},"name":"Fern ${id}"}` })
-    const db = new DatabaseSync(join(service.folder, 'data/plants.db'))
-    db.exec('CREATE UNIQUE INDEX names ON plants (name)')
-    db.close()
-    const body = '{"name":"Fern 1"}'
-    const { status } = await exchange(service, { method: 'PATCH', target: '/plants/2', body })
-    const { patch, delete: remove } = description.paths['/plants/{id}']
-    const listed = [patch, remove].map((operation: Operation) =>
-      Object.keys(operation.responses).includes('409'),
-    )
-    expect({ status, listed }).toEqual({ status: 409, listed: [true, true] })
-  })
-
   test("has the specification's shapes", () => {
-    const shapes = Object.entries<Shape>(description.components.schemas).map(
-      ([name, { required = [], properties }]) => {
-        const fields = Object.entries(properties).map(
-          ([field, { type, format = '' }]) => `${field} ${type} ${format}`,
-        )
-        return [name, required.join(), ...fields.map((field) => field.trim())]
-      },
-    )
-    expect(shapes).toEqual([
-      ['Plant', 'name', 'name string', 'tag string'],
-      ['NewPlant', 'id,name', 'id integer int64', 'name string', 'tag string'],
-      ['StoredPlant', 'id,name', 'id integer int64', 'name string', 'tag string'],
-      ['PlantPatch', '', 'name string', 'tag string,null'],
-      ['Error', 'error,message', 'error integer int32', 'message string'],
+    const [plant, { required, properties }] = NewPlant.allOf
+    expect(plant).toEqual(Plant)
+    expect([Plant.required, required, ErrorSchema.required]).toEqual([
+      ['name'],
+      ['id'],
+      ['error', 'message'],
+    ])
+    const shapes = [Plant.properties, properties, PlantPatch.properties, ErrorSchema.properties]
+    expect(shapes).toMatchObject([
+      { name: { type: 'string' }, tag: { type: 'string' } },
+      { id: { type: 'integer', format: 'int64' } },
+      { name: { type: 'string' }, tag: { type: ['string', 'null'] } },
+      { error: { type: 'integer', format: 'int32' }, message: { type: 'string' } },
     ])
   })
-})
 
-describe('an example in the description', () => {
-  const bodies = [requestBody, ...Object.values(responses)].flatMap(({ content }) => {
-    const { schema, examples = {} } = content['application/json']
-    return Object.entries(examples).map(([name, { value }]) => ({ name, schema, value }))
-  })
-  const keys = parameters.map(({ name, schema, example }) => ({ name, schema, value: example }))
-
-  test.each([...bodies, ...keys])('fits its schema: $name, $value', ({ schema, value }) => {
-    expect(fromJSONSchema(schema).safeParse(value)).toMatchObject({ success: true })
+  test.each([Plant, NewPlant])('has examples that fit their schemas: $example', (schema) => {
+    expect(fromJSONSchema(schema).safeParse(schema.example)).toMatchObject({ success: true })
   })
 
-  test('of a response is what the service says', async () => {
-    const service = await serve()
-    const answerTo = async (plant: unknown, token = service.token) => {
-      const { body } = await exchange({ ...service, token }, { body: JSON.stringify(plant) })
-      return { value: JSON.parse(body) }
-    }
-    const [withTag, withoutTag] = [requests['withTag']?.value, requests['withoutTag']?.value]
-    const accepted = { withTag: await answerTo(withTag), withoutTag: await answerTo(withoutTag) }
-    const rejected = { exists: await answerTo(withTag), token: await answerTo(withTag, 'wrong') }
-    expect([accepted, rejected]).toEqual([examplesOf('200'), examplesOf('400')])
+  test('has the example of what the service says', async () => {
+    const { body } = await exchange(await serve(), { body: JSON.stringify(NewPlant.example) })
+    expect(JSON.parse(body)).toEqual(Plant.example)
   })
 })

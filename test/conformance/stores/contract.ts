@@ -356,33 +356,6 @@ function describeReads(open: Open<Store>): void {
     const counts = await Promise.all(queries.map((query) => store.count(query)))
     expect(counts).toEqual([4n, 1n, 1n, 1n, 0n])
   })
-
-  test('shows each reader the plants of one moment, while others read and write', async () => {
-    const { store } = await open()
-    const plants = plantsOf(1500, (index) => ({ name: `${index} `.repeat(100) })) // several pages
-    await store.write(plants.map((plant) => creation(plant)))
-    const read = async () => {
-      const reader = store.read()[Symbol.asyncIterator]()
-      const parts = [await reader.next()]
-      return async () => {
-        while (parts.at(-1)?.done === false) parts.push(await reader.next())
-        return parts.flatMap(({ value }): NewPlant[] => value ?? [])
-      }
-    }
-    const finish = await read()
-    const last = { id: 1500n, name: 'F' }
-    await createPlant(store, last)
-    const finishOther = await read()
-    await deletePlant(store, 1500n)
-    expect([await store.count(), await store.get([1500n])]).toEqual([1500n, new Map()])
-    const [all, others] = await Promise.all([
-      finish(),
-      finishOther(),
-      createPlant(store, { id: 6000n, name: 'F' }),
-    ])
-    expect(all).toStrictEqual(plants)
-    expect(others).toStrictEqual([...plants, last])
-  })
 }
 
 function describeChanges(open: Open<Store>): void {
@@ -788,6 +761,33 @@ function anySortedText(): fc.Arbitrary<string> {
 }
 
 function describeTransactions(open: Open<OwnStore>): void {
+  test('shows each reader the plants of one moment, while others read and write', async () => {
+    const { store } = await open()
+    const plants = plantsOf(1500, (index) => ({ name: `${index} `.repeat(100) })) // several pages
+    await store.write(plants.map((plant) => creation(plant)))
+    const read = async () => {
+      const reader = store.read()[Symbol.asyncIterator]()
+      const parts = [await reader.next()]
+      return async () => {
+        while (parts.at(-1)?.done === false) parts.push(await reader.next())
+        return parts.flatMap(({ value }): NewPlant[] => value ?? [])
+      }
+    }
+    const finish = await read()
+    const last = { id: 1500n, name: 'F' }
+    await createPlant(store, last)
+    const finishOther = await read()
+    await deletePlant(store, 1500n)
+    expect([await store.count(), await store.get([1500n])]).toEqual([1500n, new Map()])
+    const [all, others] = await Promise.all([
+      finish(),
+      finishOther(),
+      createPlant(store, { id: 6000n, name: 'F' }),
+    ])
+    expect(all).toStrictEqual(plants)
+    expect(others).toStrictEqual([...plants, last])
+  })
+
   test('keeps a checkpoint with its changes, and removes it with others', async () => {
     const { store } = await open()
     await createPlant(store, moss)

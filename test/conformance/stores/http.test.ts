@@ -1,20 +1,17 @@
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
-import type { ListenAddress } from '../../../src/server/service.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { createAt, openHttp, ownService, socketPath, token } from '../../helpers/http-store.js'
+import { createAt, openHttp, ownService, token } from '../../helpers/http-store.js'
 import { runPlants } from '../../helpers/run.js'
 import { query } from '../../helpers/sqlite-file.js'
 import { createPlant, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { describeCreates, describeStore } from './contract.js'
+import { describeStore } from './contract.js'
 
 const tcp = { host: '127.0.0.1', port: 0 }
-describeStore('the service store over TCP', () => openSubject({ basePath: '/v1' }))
-describe('the service store over a Unix socket creates: it', () =>
-  describeCreates(() => openSubject({ listen: { path: socketPath() } })))
+describeStore('the service store', openSubject)
 
 test('a plant that a constraint of the service forbids is not taken for one that exists', async () => {
   const path = join(temporaryFolder(), 'plants.db')
@@ -31,18 +28,13 @@ test('a plant that a constraint of the service forbids is not taken for one that
     /^The store does not accept plant 2: UNIQUE constraint failed: plants\.name$/,
   )
   expect(outcomes).toMatchObject(
-    Array(3).fill({ type: 'rejected', error: { kind: 'conflict', message } }),
+    Array(3).fill({ type: 'rejected', error: { kind: 'rejected', message } }),
   )
 })
 
-interface Subject {
-  listen?: ListenAddress
-  basePath?: string
-}
-
-async function openSubject({ listen = tcp, basePath }: Subject = {}) {
+async function openSubject() {
   const path = join(temporaryFolder(), 'plants.db')
-  const store = await openHttp(await ownService(listen, path, basePath))
+  const store = await openHttp(await ownService(tcp, path, '/v1'))
   const look = async (id: bigint) => {
     const file = await SqliteStore.open(fileAddress(path), openOptions())
     try {

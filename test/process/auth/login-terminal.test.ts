@@ -96,7 +96,7 @@ test('a terminal is not driven by an address, or by the path of the settings', a
   const env = { PLANTS_CONFIG_DIR: config }
   mkdirSync(config, { mode: 0o700 })
   const stores = {
-    team: { address: 'unix:/nonexistent/\u001b[31mRED\u001b]0;title\u0007\u202e.sock' },
+    team: { address: 'https://plants.example.com/\u001b[31mRED\u001b]0;title\u0007\u202e' },
   }
   user.write('config\u001b[31m\u202e/settings.json', JSON.stringify({ version: 1, stores }))
   const typing = user.terminal('auth login --store team --timeout 10ms', env)

@@ -41,7 +41,7 @@ test('the stderr of a token command comes as it is, before the error', async () 
 test('token commands that ask for the tokens of each other end at once', async () => {
   const team = new Team()
   const ask = (store: string) => ({ 'token-command': `${bin} auth token --store ${store}` })
-  const two = { address: 'unix:/run/two.sock:/v1', ...ask('team') }
+  const two = { address: 'https://two.example.com/v1', ...ask('team') }
   team.save({ stores: { team: { address: 'https://one.example.com', ...ask('two') }, two } })
   const { code, out, err } = await team.spawn(auth, { timeout: hang.wait })
   const circle = `plants: The token command of two gave no token: it was called by a token command\n`

@@ -14,9 +14,8 @@ import { printed, World } from '../../helpers/world.js'
 const env = { PLANTS_TOKEN: token }
 const fern = 'create --id 1 --name Fern --verbose --store'
 const done = [json(200, { name: 'Fern' })]
-const busy = (headers: Record<string, string>) =>
-  json(503, { error: 503, message: 'Busy' }, headers)
-const refusal = (headers = {}) => json(400, { error: 422, message: 'No ferns' }, headers)
+const busy = () => json(503, { error: 503, message: 'Busy' })
+const refusal = () => json(400, { error: 422, message: 'No ferns' })
 
 describe('with --verbose', () => {
   test.each<[string, string]>([
@@ -25,7 +24,7 @@ describe('with --verbose', () => {
     ['is closed', '2>&-'],
     ...(isLinux ? [['takes nothing', '2> /dev/full'] as [string, string]] : []),
   ])('a stderr that %s changes nothing', async (_, redirection) => {
-    const service = await Hostile.listen({ posts: [busy({ 'X-Long': 'x'.repeat(8000) }), ...done] })
+    const service = await Hostile.listen({ posts: [busy(), ...done] })
     const user = new World()
     const create = `"$plants" ${fern} ${service.url} ${redirection}`
     expect(await bash(user, create, env)).toEqual(printed('{"name":"Fern"}\n'))
@@ -55,9 +54,9 @@ describe('with --verbose', () => {
   test.runIf(isLinux)(
     'a slow reader gets every line whole and in order, and the error last (a full pipe)',
     async () => {
-      const long = { 'X-Long': 'x'.repeat(9000) }
-      const service = await Hostile.listen({ posts: [busy(long), refusal(long)] })
-      const { process: child, reader, read } = intoFullPipe(service)
+      const path = `/${'x'.repeat(9000)}`
+      const service = await Hostile.listen({ posts: [busy(), refusal()] })
+      const { process: child, reader, read } = intoFullPipe(service, { path })
       readSync(reader, Buffer.alloc(8192)) // room for some of the first answer
       await expect.poll(() => service.requests.length, { interval: 5 }).toBe(2)
       let said = ''
@@ -65,12 +64,11 @@ describe('with --verbose', () => {
       const lines = said.replace(/^\0+/, '').trimEnd().split('\n')
       expect((await child).exitCode).toBe(1)
       const kinds = lines.flatMap(
-        (line) => /^(> POST|< \d+$|< x-long: x{9000}$|plants: )/.exec(line)?.[0] ?? [],
+        (line) => /^(> POST .*\/x{9000}\/plants$|< \d+|plants: )/.exec(line)?.[0] ?? [],
       )
       const exchange = [
-        '> POST',
+        expect.stringMatching(/^> POST/),
         expect.stringMatching(/^< \d/),
-        `< x-long: ${long['X-Long']}`,
         'plants: ',
       ]
       expect(kinds).toEqual([...exchange, ...exchange])
@@ -80,7 +78,10 @@ describe('with --verbose', () => {
 
   describe.runIf(isLinux).each<[string, (service: Hostile) => Promise<{ process: ChildProcess }>]>([
     ['a pipe', async (service) => intoFullPipe(service)],
-    ['a non-blocking pipe', async (service) => intoFullPipe(service, unblock('stderr'))],
+    [
+      'a non-blocking pipe',
+      async (service) => intoFullPipe(service, { before: unblock('stderr') }),
+    ],
     ['a socket', intoFullSocket],
   ])('SIGINT ends a program whose stderr nobody reads, %s,', (_, begin) => {
     test('while it waits for an answer', async () => {
@@ -102,8 +103,8 @@ describe('with --verbose', () => {
 })
 
 /** Starts the program with a stderr that is full and that nobody reads. */
-function intoFullPipe(service: Hostile, before = '') {
-  return intoPipe(new World(), 2, `${fern} ${service.url} --output text`, {
+function intoFullPipe(service: Hostile, { path = '', before = '' } = {}) {
+  return intoPipe(new World(), 2, `${fern} ${service.url}${path} --output text`, {
     before,
     env,
     isFull: true,

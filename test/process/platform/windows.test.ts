@@ -143,11 +143,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
 
     test.each([
       ['list --store C:\\a@b\\plants.db', 4, 'There is no store at .*C:\\\\a@b\\\\plants\\.db'],
-      [
-        'list --store unix:C:\\plants.sock',
-        2,
-        'names a Unix socket, which does not work on Windows',
-      ],
       ['serve --socket plants.sock', 2, '--socket does not work on Windows'],
     ])('%s: exit code %i', async (command, code, message) => {
       expect(await plants(new World(), command)).toEqual({

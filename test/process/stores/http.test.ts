@@ -1,13 +1,9 @@
 import { once } from 'node:events'
-import { chmodSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
 import { howToRepeat, linesOf, token } from '../../helpers/http-store.js'
 import { resultOf } from '../../helpers/process.js'
-import { asStranger, canBecome } from '../../helpers/stranger.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, World } from '../../helpers/world.js'
 
 const create = 'create --id 1 --name Fern --output json --store'
@@ -23,20 +19,6 @@ async function endOf(program: Program, service: Hostile) {
   const { code, out, err } = await resultOf(program)
   return { code, out, said: linesOf(err, service), posts: service.posts.length }
 }
-
-test.runIf(canBecome)(
-  'a socket of others is given up at once (needs root and setpriv)',
-  async () => {
-    const path = join(temporaryFolder(), 's')
-    chmodSync(join(path, '..'), 0o755)
-    await Hostile.listen({ place: { path } })
-    const variables = { ...env, PLANTS_CONFIG_DIR: '/nonexistent' }
-    const { code, err } = await asStranger(new World(), `${create} unix:${path}`, variables)
-    const message = `Could not reach unix:${path}: permission denied`
-    const hint = 'Ask its owner to add you to the group of the socket'
-    expect([code, JSON.parse(err)]).toMatchObject([4, { message, hint }])
-  },
-)
 
 describe('a signal', () => {
   const unavailable = http(503, '', { 'Retry-After': 30 })

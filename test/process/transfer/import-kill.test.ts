@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { socketPath } from '../../helpers/http-store.js'
 import {
   allCreated,
   countOf,
@@ -50,9 +49,10 @@ async function database(): Promise<Target> {
 /** A service as a process, which is killed and started again in its place. */
 async function service(): Promise<Target> {
   const world = new World()
-  const args = ['--socket', socketPath(), '--allow', 'create,read,update']
-  let running = await serve(args, { folder: world.home })
+  const flags = ['--allow', 'create,read,update']
+  let running = await serve(flags, { folder: world.home })
   const { address: store } = running
+  const args = ['--port', new URL(store).port, ...flags]
   const kill = async () => {
     await running.stop('SIGKILL')
     running = await serve(args, { folder: world.home })

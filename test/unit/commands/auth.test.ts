@@ -70,10 +70,7 @@ describe('login saves a token', () => {
       expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
       expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
       const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
-      expect(service.requests).toEqual([
-        { line: 'GET /v1/plants?limit=1', headers, body: '' },
-        { line: 'POST /v1/plants', headers, body: '{}' },
-      ])
+      expect(service.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
     },
   )
 
@@ -103,26 +100,6 @@ describe('login saves a token', () => {
     expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
   })
 
-  const page = json(200, [{ id: 1, name: 'Fern' }])
-
-  test.each<[string, Answer, string[]]>([
-    ['reads', page, ['GET /plants?limit=1', 'GET /openapi.json']],
-    [
-      'may not read',
-      json(403, { error: 403, message: 'Not you' }, insufficientScope),
-      ['GET /plants?limit=1'],
-    ],
-  ])('that %s, with nothing but a read', async (_, answer, lines) => {
-    const described = json(200, { security: [{ bearer: [] }], paths: {} })
-    const service = await Hostile.listen({
-      others: { 'GET /plants': [answer], 'GET /openapi.json': [described] },
-    })
-    const { code, out, err } = read(await login(service.url), service.url)
-    expect({ code, out, err }).toMatchObject({ code: 0, out: [{ checked: true }], err: [] })
-    expect((await user.run(`doctor --store ${service.url} --quick`)).code).toBe(0)
-    expect(service.lines).toEqual([...lines, ...lines])
-  })
-
   const unchecked = 'The token is saved, but could not be checked'
 
   // More answers: conformance/stores/http.
@@ -130,7 +107,7 @@ describe('login saves a token', () => {
     [
       '404',
       json(404, { error: 404, message: 'Not here' }),
-      'Not here. Is the address right? It is the base URL: the part before /plants',
+      'Not here. This service does not offer this, or the address is wrong',
     ],
     ['a Plant', json(200, { name: 'Fern' }), 'URL answered 200 to an empty object'],
     ['nothing', () => undefined, 'URL received the request, but did not answer: it timed out'],
@@ -143,27 +120,11 @@ describe('login saves a token', () => {
     expect([code, out]).toEqual([0, [saved]])
     expect(err).toEqual([{ warning: expect.stringContaining(`${unchecked}: ${why}`) }])
     expect(user.saved).toMatchObject({ tokens: { [service.url]: { token } } })
-    expect(service.lines.at(-1)).toBe(
-      why.endsWith('timed out') ? 'GET /plants?limit=1' : 'POST /plants',
-    )
+    expect(service.lines).toEqual(['POST /plants'])
   })
 })
 
 describe('login saves nothing', () => {
-  test('when anybody may read, and the service does not accept the token for a create', async () => {
-    const described = json(200, {
-      security: [{ bearer: [] }],
-      paths: { '/plants': { get: { security: [] } } },
-    })
-    const others = { 'GET /plants': [json(200, [])], 'GET /openapi.json': [described] }
-    const service = await Hostile.listen({
-      posts: [json(400, { error: 401, message: 'No' })],
-      others,
-    })
-    expect(read(await login(service.url))).toMatchObject({ code: 3, out: [] })
-    expect(user.saved).toBeUndefined()
-  })
-
   test.each<[string, Answer, Record<string, unknown>]>([
     ['403', json(403, { error: 403, message: 'No' }), { error: 403, message: 'No', status: 403 }],
     [
@@ -187,12 +148,12 @@ describe('login saves nothing', () => {
     expect(user.has('config')).toBe(false)
   })
 
-  test('when the service refuses a read and a create with 403, and names no missing right', async () => {
+  test('when the service refuses a create with 403, and names no missing right', async () => {
     const refused = json(403, { error: 403, message: 'No' })
-    const service = await Hostile.listen({ posts: [refused], others: { 'GET /plants': [refused] } })
+    const service = await Hostile.listen({ posts: [refused] })
     expect(read(await login(service.url))).toMatchObject({ code: 3, out: [] })
     expect(user.saved).toBeUndefined()
-    expect(service.lines).toEqual(['GET /plants?limit=1', 'POST /plants'])
+    expect(service.lines).toEqual(['POST /plants'])
   })
 
   const notOne =

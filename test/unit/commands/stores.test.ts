@@ -4,7 +4,6 @@ import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import type { RunOptions } from '../../helpers/run.js'
-import { isWindows } from '../../helpers/windows.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 // What these commands print is in transcripts/stores.txt and config.txt.
@@ -24,18 +23,7 @@ describe('an address', () => {
     'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
   const noScheme =
     'The address of a service begins with http:// or https://, such as http://localhost:4010'
-  const longer = expect.stringContaining('has a socket path that is longer')
   const nul = expect.stringContaining('contains U+0000')
-
-  const sockets: [why: unknown, text: string, hint: string][] = [
-    ['does not name a socket', 'unix:', 'For example: unix:/run/plants.sock'],
-    [
-      'has a socket path that contains ":/", where a base path would begin',
-      'unix:sub/b.sock',
-      'Give it another path',
-    ],
-    [longer, `unix:/${'x'.repeat(200)}`, 'Sockets need shorter ones'],
-  ]
 
   test.each<[why: unknown, text: string, hint?: unknown]>([
     ['is empty', 'sqlite:'],
@@ -53,7 +41,6 @@ describe('an address', () => {
       'HTTPS://me:s3cret@plants.example.com',
       'Put the token into PLANTS_TOKEN, or save it with: plants auth login',
     ],
-    ...(isWindows ? [] : sockets),
     [nul, './\0', expect.any(String)],
   ])('that %s is rejected wherever it is given: %j', async (why, text, hint = addresses) => {
     const user = gardener()

@@ -45,11 +45,6 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
     },
   ],
   [
-    'a service at a socket',
-    'stdin: ',
-    (_, text) => [['auth', 'login', `--store=unix:./${text}`], `unix:./${text}`],
-  ],
-  [
     'the name of a store',
     'new one: ',
     (user, text) => {

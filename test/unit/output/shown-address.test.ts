@@ -124,8 +124,7 @@ test.skipIf(isWindows)('any other address is shown as it is (needs paths with /)
     /srv/plants@1/a:b@c.db
     a:b.db
     ./key=1/what?.db
-    https://key:4010/v1
-    unix:data@1.sock:/v1`))
+    https://key:4010/v1`))
     expect(await user.run('config get store', { env: { PLANTS_STORE: address } })).toEqual(
       printed(`${address}\n`),
     )

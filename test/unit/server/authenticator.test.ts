@@ -1,5 +1,3 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
 import { HttpError } from '../../../src/server/answer.js'
 import { authenticate, digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
@@ -8,12 +6,8 @@ import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.j
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 const hour = 3_600_000
+const refused = 'This token is not accepted'
 
-function responseTo(token: string): ServerResponse {
-  const request = new IncomingMessage(new Socket())
-  request.headers.authorization = `Bearer ${token}`
-  return new ServerResponse(request)
-}
 const evening = Date.UTC(2026, 0, 1, 22)
 
 /** A store with these tokens, which expire so many milliseconds after the evening, and a runtime that starts then. */
@@ -30,7 +24,7 @@ async function storeWith(tokens: Record<string, number | undefined>) {
     })
   }
   const runtime = { passed: 0, now: () => runtime.passed, time: () => evening + runtime.passed }
-  return { store, runtime, find: tokensOfStore(store, runtime.now, runtime.time, hour) }
+  return { store, runtime, find: tokensOfStore(store, runtime.now, runtime.time) }
 }
 
 /** What requests with a token get at a time: its name, or why it is not accepted. */
@@ -39,7 +33,7 @@ async function tokenInUse(expires?: number) {
   const at = async (milliseconds: number) => {
     runtime.passed = milliseconds
     try {
-      return (await authenticate(responseTo('token'), find)).name
+      return (await authenticate('Bearer token', find)).name
     } catch (error) {
       if (error instanceof HttpError && error.error === 401) return error.message
       throw error
@@ -49,15 +43,14 @@ async function tokenInUse(expires?: number) {
 }
 
 test('a token is accepted until exactly its expiry', async () => {
-  const expired = 'The token expired on 2026-01-02'
   const { at } = await tokenInUse(2 * hour)
   expect(await at(2 * hour - 1)).toBe('1')
-  expect([await at(2 * hour), await at(2 * hour + 1)]).toEqual([expired, expired])
+  expect([await at(2 * hour), await at(2 * hour + 1)]).toEqual([refused, refused])
 })
 
 test('a revoked token is rejected within half a second', async () => {
   const { at, revoke } = await tokenInUse()
   expect(await at(0)).toBe('1')
   await revoke()
-  expect([await at(499), await at(500)]).toEqual(['1', 'The token was revoked on 2026-01-01'])
+  expect([await at(499), await at(500)]).toEqual(['1', refused])
 })

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
-import { createAt, created, createIn, socketPath } from '../../../helpers/http-store.js'
+import { createAt, created, createIn } from '../../../helpers/http-store.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
@@ -36,17 +36,6 @@ describe('a base url', () => {
     expect(await createAt(service, ['--store', `HTTP://${host}:${service.port}`])).toEqual(created)
     expect(service.posts[0]?.headers['host']).toBe(`localhost:${service.port}`)
   })
-
-  test.each([
-    ['UNIX:PATH', '/plants'],
-    ['unix:PATH:/v1/', '/v1/plants'],
-  ])('with the socket %s', async (address, target) => {
-    const path = socketPath()
-    const service = await Hostile.listen({ posts, place: { path } })
-    const outcome = await createAt(service, ['--store', address.replace('PATH', path)])
-    expect(outcome).toEqual({ ...created, requests: [`POST ${target}`] })
-    expect(service.posts[0]?.headers['host']).toBe('localhost')
-  })
 })
 
 describe('an error tells why a service could not be reached:', () => {
@@ -55,8 +44,7 @@ describe('an error tells why a service could not be reached:', () => {
 
   test.each([
     [`https://${noName}`, 'the host is unknown', 'Check the address for typing errors', false],
-    [`http://127.0.0.1:${closedPort}`, 'the connection was refused', `${running} --port 9`, true],
-    ['unix:/nonexistent/p.sock', 'there is no such socket', `${running} --socket PATH`, true],
+    [`http://127.0.0.1:${closedPort}`, 'the connection was refused', running, true],
   ])('%s', async (store, why, hint, isRetried) => {
     const { code, said } = await saidAt(store, ['--timeout', '1s'], countingClock(100))
     const message = `Could not reach ${store}: ${why}`
@@ -87,17 +75,6 @@ describe('an error tells why a service could not be reached:', () => {
     const { code, said, requests } = await createAt(service, ['--store', store], {}, time.now)
     const error = { error: 503, message: `Could not reach ${store}: ${why}`, hint, ...rest }
     expect({ code, requests, error: said.at(-1) }).toEqual({ code: 4, requests: [], error })
-  })
-})
-
-test('a socket with a path that the system would cut gets nothing', async () => {
-  const path = `${temporaryFolder()}/`.padEnd(108, 'x')
-  const other = await Hostile.listen({ posts, place: { path } })
-  const { code, out } = await createAt(other, ['--store', `unix:${path}yz`])
-  expect({ code, out, connections: other.connections }).toEqual({
-    code: 2,
-    out: '',
-    connections: 0,
   })
 })
 

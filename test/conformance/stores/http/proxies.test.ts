@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
-import { createAt, created, createIn, socketPath, token } from '../../../helpers/http-store.js'
+import { createAt, created, createIn, token } from '../../../helpers/http-store.js'
 import { forwardProxy } from '../../../helpers/proxy.js'
 import { runPlants } from '../../../helpers/run.js'
 import { countingClock } from '../../../helpers/time.js'
@@ -130,20 +130,6 @@ test.each(['localhost', '127.1', '[::1]'])(
     expect(await isProxied(`http://${host}:1`, {})).toBe(false)
   },
 )
-
-test('a Unix socket is reached without a proxy', async () => {
-  const { url, passed } = await forwardProxy()
-  const path = socketPath()
-  const service = await Hostile.listen({ posts, place: { path } })
-  expect(
-    await createAt(service, ['--store', `unix:${path}`], {
-      HTTP_PROXY: url,
-      HTTPS_PROXY: url,
-      ALL_PROXY: url,
-    }),
-  ).toEqual(created)
-  expect(passed).toEqual([])
-})
 
 /** Whether a proxy would be asked about an address. No network is asked. */
 async function isProxied(store: string, variables: Record<string, string>): Promise<boolean> {

@@ -130,7 +130,7 @@ test('a service whose database loses its store answers 503, and logs one sentenc
   const { address } = await serveHere({
     openStore: () => PostgresStore.open(addressOf(database), databaseOptions(database)),
     openTokenSource: async (tokens) =>
-      tokensOfStore(tokens, performance.now.bind(performance), Date.now, 1000),
+      tokensOfStore(tokens, performance.now.bind(performance), Date.now),
     log: logInto(async (lines) => {
       log += lines
     }),
