@@ -1,5 +1,4 @@
 import { grouped } from '../plant/plant.js'
-import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 
 interface ProgressState {
