@@ -19,8 +19,7 @@ const withoutReplaced = {
 }
 
 export default {
-  // A thread is started from a file of its own.
-  input: { main: 'src/main.ts', 'workbook-worker': 'src/transfer/formats/workbook-worker.js' },
+  input: { main: 'src/main.ts' },
   platform: 'node',
   external: ['@photostructure/sqlite', 'pg-native'],
   plugins: [withoutReplaced, thirdPartyNotices],

@@ -71,8 +71,7 @@ async function compile(target) {
   const targetBun = target === host ? hostBun : await fetchBun(target)
   const file = join(release, executableName(`plants-${target}`, target))
   const options = [...settings, `--target=bun-${target}`, `--compile-executable-path=${targetBun}`]
-  const sources = ['plants.js', 'workbook-worker.js']
-  await execa(hostBun, ['build', ...options, ...sources, '--outfile', file], { cwd: work })
+  await execa(hostBun, ['build', ...options, 'plants.js', '--outfile', file], { cwd: work })
   process.stdout.write(`${file}\n`)
 }
 

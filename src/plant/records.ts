@@ -74,8 +74,15 @@ function rowOf(fields: readonly Column[], delimiter: string): WriteRecord {
 
 const special = /["\r\n]|^\p{White_Space}|\p{White_Space}$/u
 
-/** In quotes also if it is empty, which other programs tell from no value, or if an import would trim it. */
+/** What a spreadsheet shows in place of the value of a formula. */
+export const spreadsheetError = /^#(?:N\/A|REF!|VALUE!|DIV\/0!|NAME\?|NUM!|NULL!)$/
+
+/**
+ * In quotes also if it is empty, which other programs tell from no value, and if an import would trim it or take it for
+ * the error of a formula.
+ */
 export function tableCell(text: string, delimiter: string): string {
   const isSpecial = text === '' || special.test(text) || text.includes(delimiter)
-  return isSpecial ? `"${text.replaceAll('"', '""')}"` : text
+  const isQuoted = isSpecial || spreadsheetError.test(text)
+  return isQuoted ? `"${text.replaceAll('"', '""')}"` : text
 }

@@ -1,16 +1,7 @@
 import { createHash } from 'node:crypto'
-import {
-  createWriteStream,
-  existsSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { pipeIn } from './bash.js'
 import { DatabaseSync } from './database.js'
 import type { World } from './world.js'
 
@@ -54,22 +45,6 @@ export function writeLines(
   return path
 }
 
-/**
- * Writes these lines into plants.ndjson, a pipe that has no end: who imports it cannot be done before it is stopped.
- *
- * @returns what removes it
- */
-export function endlessLines({ home }: World, lines: readonly string[]): () => void {
-  const pipe = join(home, 'plants.ndjson')
-  renameSync(pipeIn(home), pipe)
-  const writer = createWriteStream(pipe)
-  writer.on('error', () => undefined).write(`${lines.join('\n')}\n`)
-  return () => {
-    writer.destroy()
-    rmSync(pipe)
-  }
-}
-
 export function countsOf(out: string): Counts {
   const { created, skipped, rejected, reasons, unknown } = JSON.parse(out) as Counts
   return { created, skipped, rejected, reasons, unknown }
@@ -79,19 +54,18 @@ export function allCreated(created: number): Counts {
   return { created, skipped: 0, rejected: 0, reasons: {}, unknown: 0 }
 }
 
-/** What imports into services keep while they are not done. */
+/** The ids of imports into services that are not done. */
 export function journalsOf({ state }: World): string[] {
-  const folder = join(state, 'imports')
-  const entries = existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : []
-  const names = entries
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.db'))
-    .map(({ name }) => name)
-  return names.filter((name) => {
-    const db = new DatabaseSync(join(folder, name), { readOnly: true })
-    const rows = db.prepare('SELECT id FROM imports WHERE state NOT LIKE \'{"done":%\'').all()
+  const path = join(state, 'imports.db')
+  if (!existsSync(path)) return []
+  try {
+    const db = new DatabaseSync(path, { readOnly: true })
+    const rows = db.prepare('SELECT id FROM imports WHERE state NOT LIKE \'%"complete":%\'').all()
     db.close()
-    return rows.length > 0
-  })
+    return rows.map((row) => String(row['id']))
+  } catch {
+    return [] // it is just being made
+  }
 }
 
 interface Rejected {

@@ -7,7 +7,7 @@ interface Read {
   records: ReadRecord[]
   otherFields: Map<string, number>
   format: string
-  skipped: number
+  headerLine: number | undefined
 }
 
 interface ReadRecord {
@@ -58,18 +58,15 @@ export async function readRecords(
   }
   const file = {
     name,
-    head: bytes.subarray(0, Math.max(16, Math.min(places[0] ?? bytes.length, 65_536))),
+    head: bytes.subarray(0, 65_536),
     blocks: blocks(),
     signal: new AbortController().signal,
   }
   const reader = await openFormat(file, given)
   const otherFields = new Map<string, number>()
-  const mapper = new Mapper(
-    { rules, ifExists: isPartial ? 'update' : 'error' },
-    reader.header,
-    {},
+  const mapper = new Mapper({ rules, ifExists: isPartial ? 'update' : 'error' }, reader.header, {
     otherFields,
-  )
+  })
   const records: ReadRecord[] = []
   for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {
@@ -79,7 +76,7 @@ export async function readRecords(
         records.push({ problem: `${mapped.error}: ${mapped.message}`, line, raw })
       else if (mapped.type === 'create') records.push({ plant: mapped.plant, line, raw })
     }
-  return { records, otherFields, format: reader.format, skipped: reader.skipped?.rows ?? 0 }
+  return { records, otherFields, format: reader.format, headerLine: reader.headerLine }
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */

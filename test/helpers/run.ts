@@ -52,6 +52,9 @@ export function withUsual(usual: Record<string, string>, argv: string[]): string
 
 const runtime = () => performance.now()
 
+/** Of what a pipe gives at once. */
+const pieceLength = 65_536
+
 /** What a program sees of a world. */
 export function ioOf(
   {
@@ -69,7 +72,9 @@ export function ioOf(
     isTerminal: terminals.includes('stdin'),
     isPiped: stdin !== undefined,
     async *chunks() {
-      if (stdin !== undefined) yield Buffer.from(stdin)
+      const bytes = Buffer.from(stdin ?? '')
+      for (let at = 0; at < bytes.length; at += pieceLength)
+        yield bytes.subarray(at, at + pieceLength)
     },
     stream: () => new PassThrough(),
   }

@@ -1,6 +1,5 @@
 import type { Options } from 'execa'
 import { countsOf, journalsOf, writeLines } from './import.js'
-import { startUnder } from './process.js'
 import type { RunOptions } from './run.js'
 import { World } from './world.js'
 
@@ -10,7 +9,7 @@ interface Imported {
   code: number | string | undefined
   counts: object | undefined
   err: string
-  /** how many are left */
+  /** how many are not done */
   journals: number
 }
 
@@ -35,16 +34,6 @@ export class ServiceImport extends World {
     return this.start(`${this.#command}${flags && ` ${flags}`}`, {
       env: { PLANTS_TOKEN: token },
       ...options,
-    })
-  }
-
-  /** Does it in a namespace of process ids, as a container has it. */
-  startContained() {
-    const env = { ...this.env, PLANTS_TOKEN: token }
-    const unshare = ['-rpf', '--kill-child', '--mount-proc']
-    return startUnder('unshare', unshare, this.#command.split(' '), this.home, {
-      cwd: this.home,
-      env,
     })
   }
 

@@ -1,12 +1,13 @@
+import { statSync } from 'node:fs'
 import { outputFormats, parseOutput, parseText } from '../../config/option-values.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { Progress, withProgress } from '../../output/progress.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
-import { type FileFormat, type FormatName, formatNames } from '../../plant/records.js'
-import { PlantsError, usageError } from '../../platform/errors.js'
+import { formatNames } from '../../plant/records.js'
+import { assertOwnFile } from '../../platform/atomic-file.js'
+import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import type { OutFile } from '../../transfer/export/out-file.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -42,93 +43,61 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
   const context = await CommandContext.from(options, io, outputFormats)
   const { reporter } = context
   assertOrder(options, context.address)
-  const target = /^(-|\/dev\/stdout)$/.test(name)
-    ? undefined
-    : await targetNamed(name, options, context)
+  const output = context.output === 'text' ? 'ndjson' : context.output
+  const { exportFile, fileFormat } = await import('../../transfer/export-file.js')
+  const path = /^(?:-|\/dev\/stdout)$/.test(name) ? undefined : io.resolvePath(name)
+  const isChosen = options.output !== undefined || (path !== undefined && isDevice(path))
+  if (path !== undefined) await assertNoStore(path, context)
+  const format = path === undefined ? output : fileFormat(name, isChosen ? output : undefined)
+  if (path !== undefined) await confirmReplacement(path, quoteIfNeeded(name), options, context)
   const store = await context.openStore()
+  // Where HOME is not set, as by cron, an empty default store would replace a good file.
+  if (!store && path !== undefined) throw context.noStore()
+  if (!store) await reporter.warn(context.noStoreYet())
   try {
-    if (!store) await warnOfMissing(context, target)
-    const progress = new Progress(
-      io,
-      reporter.showsProgress && (target !== undefined || !io.stdout.isTerminal),
-    )
     const { limit, after, tag, search, sort, desc } = options
-    const query = { limit, after, tag, search, sort, desc }
-    const pages = withProgress(store?.read(query) ?? noPages(), progress)
-    if (target) await save(pages, target, context)
-    else await new Printer<StoredPlant>(io, outputOf(context)).all(pages)
+    const read = store?.read({ limit, after, tag, search, sort, desc }) ?? noPages()
+    const isShown = reporter.showsProgress && (path !== undefined || !io.stdout.isTerminal)
+    const pages = withProgress(read, new Progress(io, isShown))
+    if (path === undefined) {
+      await new Printer<StoredPlant>(io, output).all(pages)
+      return
+    }
+    const { plants, bytes } = await exportFile(path, format, pages, io.handleSignals())
+    const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(name)}`
+    const isForTables = context.output === 'csv' || context.output === 'tsv'
+    const ofTables = io.stdout.isTerminal ? 'text' : 'json'
+    const answer = isForTables ? ofTables : context.output
+    await context.print({ file: path, plants, bytes }, sentence, undefined, answer)
   } finally {
     await store?.close()
   }
 }
 
-async function* noPages(): AsyncGenerator<StoredPlant[]> {}
-
-interface Target extends OutFile {
-  /** As the user typed it. */
-  name: string
-  format: FileFormat
-  encode(pages: AsyncIterable<StoredPlant[]>): AsyncIterable<Uint8Array>
-  mayReplace: boolean
+/** A device or a pipe, which is written to as it is. */
+function isDevice(path: string): boolean {
+  const stats = statSync(path, { throwIfNoEntry: false })
+  return stats !== undefined && !stats.isFile() && !stats.isDirectory()
 }
 
-/** Asks before an existing file is replaced, and throws without the consent. */
-async function targetNamed(
-  name: string,
-  { output, yes }: ExportOptions,
-  context: CommandContext,
-): Promise<Target> {
-  const path = context.io.resolvePath(name)
+async function assertNoStore(path: string, context: CommandContext): Promise<void> {
   if (await context.isStoreFile(path))
     throw usageError(`${path} is the store itself`, 'Choose another file')
-  const { encoderFor, formatOf, outFileAt } = await import('../../transfer/export/out-file.js')
-  const file = outFileAt(path)
-  const format = output === undefined ? formatOf(file, outputOf(context)) : outputOf(context)
-  const encode = encoderFor(path, format)
-  if (file.exists && !yes)
-    await confirmReplacement(`${quoteIfNeeded(name)} already exists`, context)
-  return { ...file, name, format, encode, mayReplace: file.exists || yes === true }
 }
 
-async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
-  if (!context.mayAsk) throw usageError(message, 'To replace it, add --yes')
-  await context.confirm(`${message}. Replace it?`, 'Nothing was exported')
-}
-
-function outputOf({ output }: CommandContext): FormatName {
-  return output === 'text' ? 'ndjson' : output
-}
-
-/** A missing default store exports nothing. Throws `unavailable` if that would replace a file. */
-async function warnOfMissing(context: CommandContext, target: Target | undefined): Promise<void> {
-  const { address, reporter } = context
-  if (!target?.exists) return reporter.warn(context.noStoreYet())
-  const what = `an empty export would replace ${quoteIfNeeded(target.name)}`
-  const message = `There is no store at ${address.name} yet, and ${what}`
-  throw new PlantsError('unavailable', message, {
-    hint: 'List the stores with: plants stores list',
-  })
-}
-
-async function save(
-  pages: AsyncIterable<StoredPlant[]>,
-  target: Target,
+/** Asks before a file is replaced, and throws without the consent. */
+async function confirmReplacement(
+  path: string,
+  name: string,
+  { yes }: ExportOptions,
   context: CommandContext,
 ): Promise<void> {
-  const { io } = context
-  const { writeOut } = await import('../../transfer/export/out-file.js')
-  const { path, name, encode, mayReplace } = target
-  let plants = 0
-  async function* counted(): AsyncGenerator<StoredPlant[]> {
-    for await (const page of pages) {
-      io.handleSignals().throwIfAborted()
-      yield page
-      plants += page.length
-    }
-  }
-  const bytes = await writeOut(path, { mayReplace, signal: io.handleSignals() }, encode(counted()))
-  const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(name)}`
-  const isTable = context.output === 'csv' || context.output === 'tsv'
-  const format = isTable ? (io.stdout.isTerminal ? 'text' : 'json') : context.output
-  await context.print({ file: path, plants, bytes }, sentence, undefined, format)
+  const old = statSync(path, { throwIfNoEntry: false })
+  if (!old?.isFile()) return
+  assertOwnFile(path, old, 'Choose another file')
+  if (yes) return
+  if (!context.mayAsk) throw usageError(`${name} already exists`, 'To replace it, add --yes')
+  await context.confirm(`${name} already exists. Replace it?`, 'Nothing was exported')
 }
+
+async function* noPages(): AsyncGenerator<StoredPlant[]> {}

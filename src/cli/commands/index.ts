@@ -23,7 +23,7 @@ const groups: Readonly<Record<string, Readonly<Record<string, ListedCommand>>>> 
     ],
   },
   Files: {
-    import: ['create many plants', async () => (await import('./import.js')).defineImport],
+    import: ['create many plants', async () => (await import('./import/import.js')).defineImport],
     export: ['write plants to a file', async () => (await import('./export.js')).defineExport],
     backup: ['copy the store to a file', async () => (await import('./backup.js')).defineBackup],
     restore: ['restore a backup', async () => (await import('./restore.js')).defineRestore],

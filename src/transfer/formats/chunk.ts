@@ -1,6 +1,6 @@
 import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
-import { inputError, must, type PlantsError } from '../../platform/errors.js'
+import { must } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import { type Problem, problem } from '../../stores/common/change.js'
 
@@ -24,7 +24,7 @@ export interface Header {
   /** Unknown fields. */
   others: readonly number[]
   /** The columns that a rejects file repeats. */
-  kept: readonly number[]
+  repeated: readonly number[]
 }
 
 export interface InputOptions {
@@ -38,12 +38,9 @@ export interface InputOptions {
   rules: FieldRules
 }
 
-/** The error of an input with a line that is not of its encoding. */
-export type Misencoded = (line: number) => PlantsError
-
-/** `blocks` begins with `head`, which has at least 16 bytes, or all. */
 export interface FormatInput {
   name: string
+  /** The first of the blocks. */
   head: Buffer
   blocks: AsyncIterable<Buffer>
   signal: AbortSignal
@@ -53,35 +50,30 @@ export interface FormatReader {
   format: FormatName | 'xlsx'
   header?: Header
   delimiter?: string
-  /** Rows above the header. */
-  skipped?: { rows: number; header: number } | undefined
+  /** The line of a header that has other rows above it. */
+  headerLine?: number | undefined
   chunks: AsyncIterable<Chunk>
-  /** Ends what reads the chunks. */
-  close?(): void
+  /** Rows without an id, a name and a tag that were read so far, which are no records. */
+  emptyRows?(): number
 }
 
 /** A record as it is in the input: the text of a JSON value, or the cells of a row. */
 export type RawRecord = string | Cells
 
-/** The cells of a row, without empty ones at its end. An empty cell is undefined. */
+/** The cells of a row. An empty cell is undefined. */
 export type Cells = readonly Cell[]
 
 export type Cell = string | undefined | BadCell
 
-/** A cell of a workbook that cannot be the value of a field. */
+/** A cell that cannot be the value of a field. */
 export interface BadCell {
   /** What a rejects file repeats. */
   text: string
   /** Follows the name of the field. */
   reason: string
-  /** Of a number that is no id: what it is as a name or a tag. */
-  digits?: string
 }
 
-/**
- * Some thousand records, as arrays: a generator that yields single ones costs three quarters of the speed of an import,
- * an object for each of them half of it.
- */
+/** Some thousand records, as arrays: an object for each record takes half the speed of an import. */
 export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[] = []
   /** The line where each record begins. */
@@ -95,13 +87,7 @@ export class Chunk<R extends RawRecord = RawRecord> {
     this.lines.push(line)
   }
 
-  clear(): void {
-    this.records.length = 0
-    this.lines.length = 0
-    this.problems.clear()
-  }
-
-  slice(from: number, to: number): Chunk<R> {
+  slice(from: number, to = Infinity): Chunk<R> {
     if (from === 0 && to >= this.records.length) return this
     const part = new Chunk<R>()
     for (const [index, record] of this.records.slice(from, to).entries())
@@ -118,7 +104,7 @@ export async function* skipRecords(
   for await (const chunk of chunks) {
     const skipped = Math.min(left, chunk.records.length)
     left -= skipped
-    if (skipped < chunk.records.length) yield chunk.slice(skipped, Infinity)
+    yield chunk.slice(skipped)
   }
 }
 
@@ -127,23 +113,17 @@ export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): 
   yield* rest
 }
 
-/** Undefined if there is more. */
-export async function readWhole(
-  blocks: AsyncIterable<Buffer>,
-  maxBytes: number,
-): Promise<Buffer | undefined> {
-  const parts: Buffer[] = []
-  let length = 0
-  for await (const block of blocks) {
-    length += block.length
-    if (length > maxBytes) return undefined
-    parts.push(block)
+/** Says of each text whether it is the last one, whose end ends a record, too. */
+export async function* untilLast(
+  texts: AsyncIterable<string>,
+): AsyncGenerator<{ text: string; isLast: boolean }> {
+  let before: string | undefined
+  for await (const text of texts) {
+    if (before !== undefined) yield { text: before, isLast: false }
+    before = text
   }
-  return Buffer.concat(parts)
+  yield { text: before ?? '', isLast: true }
 }
-
-/** Limits the memory of a chunk: an invalid record of one byte takes hundreds. */
-export const maxChunkRecords = 24_000
 
 export const maxRecordBytes = maxDocumentBytes
 
@@ -155,9 +135,3 @@ export const recordTooLarge = problem(
   'tooLarge',
   `The record is larger than 1 MiB (${maxRecordBytes} bytes)`,
 )
-
-/** @param orElse what to do where it is whole nowhere else */
-export function incomplete(source: string, orElse: string, cause?: unknown): PlantsError {
-  const message = `${source} is incomplete: its end is missing, as after a download or a copy that did not finish`
-  return inputError(message, `Fetch or copy it again, or ${orElse}`, cause)
-}

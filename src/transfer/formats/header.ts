@@ -1,8 +1,8 @@
 import { type FieldName, fieldNames } from '../../plant/plant.js'
-import { inputError, must, type PlantsError } from '../../platform/errors.js'
+import { inputError, must } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import type { Cells, Chunk, FieldRules, FormatReader, Header } from './chunk.js'
-import { collapseWhiteSpace } from './text.js'
+import { foldText } from '../../stores/common/search.js'
+import type { Cells, Chunk, FieldRules, Header } from './chunk.js'
 
 /** The first columns or keys of a rejects file, which an import ignores. */
 export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason', 'rejected_text']
@@ -10,22 +10,10 @@ export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason
 export const maxHeaderRows = 20
 
 /** The index of the first row that has the columns; -1 with `columns`, and undefined if there is none. */
-export function findHeader(
-  { records, problems }: Chunk<Cells>,
-  rules: FieldRules,
-): number | undefined {
+export function findHeader({ records }: Chunk<Cells>, rules: FieldRules): number | undefined {
   if (rules.columns) return records.length > 0 ? -1 : undefined
-  const rows = records.slice(0, maxHeaderRows)
-  const found = rows.findIndex(
-    (row, index) => !problems.has(index) && missingIn(namesIn(row), rules).length === 0,
-  )
+  const found = records.findIndex((row) => missingIn(namesIn(row), rules).length === 0)
   return found === -1 ? undefined : found
-}
-
-/** The index of the row that is probably the header, if none has the columns. */
-export function likelyHeader(rows: readonly Cells[]): number {
-  const likely = rows.findIndex((row) => namesIn(row).filter(Boolean).length > 1)
-  return Math.max(0, likely)
 }
 
 /**
@@ -34,103 +22,92 @@ export function likelyHeader(rows: readonly Cells[]): number {
  */
 export function headerAt(
   index: number | undefined,
-  { records, lines, problems }: Chunk<Cells>,
+  rows: Chunk<Cells>,
   rules: FieldRules,
   source: string,
-): { header: Header; skipped: FormatReader['skipped'] } {
-  const row = index ?? likelyHeader(records)
-  const line = lines[Math.max(0, row)]
-  const why = index === undefined && problems.get(row)
-  if (why) throw inputError(`The header of ${source} cannot be read: ${why.message}`, chooseColumns)
-  const names = namesIn(index === -1 ? must(rules.columns) : must(records[row]))
+): Header {
+  const row = index ?? likelyHeader(rows)
+  const names = row === -1 ? must(rules.columns) : namesIn(must(rows.records[row]))
   const missing = missingIn(names, rules)
   if (missing.length > 0) {
     const { map } = rules
-    const wanted = missing
-      .map((field) => (map[field] ? `${field} (${listOf([map[field]])})` : field))
-      .join(' and ')
-    const within = records.length < maxHeaderRows ? '' : ` in its first ${maxHeaderRows} rows`
-    const what = `no column${missing.length > 1 ? 's' : ''} for ${wanted}`
-    const only = listOf(asMapped(names))
+    const wanted = missing.map((field) =>
+      map[field] ? `${field} (${listOf([map[field]])})` : field,
+    )
+    const place = row === -1 ? 'it' : `line ${rows.lines[row]}`
     throw inputError(
-      index === -1
-        ? `${source} has ${what}: its columns are named ${only}`
-        : `${source} has ${what}${within}: line ${line} has only ${only}`,
-      hintFor(missing, rules),
+      `${source} has no column for ${wanted.join(' and ')}: ${place} has only ${listOf(names)}`,
+      chooseColumns,
     )
   }
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
     const found = columnsOf(field, names, rules)
     if (found[0] !== undefined) columns.set(field, found[0])
-    const called = found.map((column) => must(names[column]))
-    if (called.length > 1) throw severalColumns(field, called, source)
+    if (found.length > 1)
+      throw inputError(
+        `Several columns of ${source} may be the ${field}: ${listOf(found.map((at) => must(names[at])))}`,
+        `Choose one with --map ${field}=COLUMN, or give each a different name`,
+      )
   }
   const read = [...columns.values()]
-  const kept = [...names.keys()].filter((column) => !rejectNames.includes(must(names[column])))
-  const isIgnored = (name: string) =>
-    plain(name) === '' || fieldNames.some((one) => one === plain(name) && rules.map[one] === '')
-  const others = kept.filter((column) => !read.includes(column) && !isIgnored(must(names[column])))
-  const header = { names, columns, others, kept }
-  return { header, skipped: row > 0 ? { rows: row, header: must(line) } : undefined }
+  const repeated = [...names.keys()].filter((column) => !rejectNames.includes(must(names[column])))
+  const others = repeated.filter((column) => {
+    const name = plain(must(names[column]))
+    const isIgnored = fieldNames.some((field) => field === name && rules.map[field] === '')
+    return name !== '' && !isIgnored && !read.includes(column)
+  })
+  return { names, columns, others, repeated }
 }
 
-function severalColumns(field: FieldName, names: readonly string[], source: string): PlantsError {
-  const areDifferent = new Set(names).size === names.length
-  return inputError(
-    `Several columns of ${source} may be the ${field}: ${listOf(names)}`,
-    areDifferent
-      ? `Choose one with --map ${field}=COLUMN, or give each a different name`
-      : 'Give each a different name',
+const chooseColumns =
+  'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next'
+
+function likelyHeader({ records }: Chunk<Cells>): number {
+  return Math.max(
+    0,
+    records.findIndex((cells) => namesIn(cells).filter(Boolean).length > 1),
   )
 }
 
-function hintFor(missing: readonly FieldName[], { map }: FieldRules): string {
-  if (missing.some((field) => map[field]))
-    return 'Correct --map: it names a column that is not there'
-  return missing.join() === 'id' ? chooseIdColumn : chooseColumns
-}
-
-const chooseIdColumn =
-  'Choose its column with --map id=COLUMN, or number the plants with --id-from next, and add --match name if some are stored'
-const chooseColumns =
-  'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name'
-
 function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   const has = (field: FieldName) => columnsOf(field, names, rules).length > 0
-  const isPatch = rules.isPartial && (has('name') || has('tag'))
-  return fieldNames.filter((name) => {
-    const mayLack =
-      name === 'id' ? (rules.idFrom ?? rules.match) !== undefined : isPatch || name === 'tag'
-    return !has(name) && !(mayLack && !rules.map[name])
-  })
+  const mayLack = {
+    id: (rules.idFrom ?? rules.match) !== undefined,
+    name: rules.isPartial && has('tag'),
+    tag: true,
+  }
+  return fieldNames.filter((field) => !has(field) && (rules.map[field] || !mayLack[field]))
 }
 
-/** Without regard to case and white space, unless `map` names one exactly. */
+/** As a search compares texts, unless `map` names one exactly. */
 function columnsOf(field: FieldName, names: readonly string[], { map }: FieldRules): number[] {
   const wanted = map[field] ?? field
   if (wanted === '') return []
   const isExact = map[field] !== undefined && names.includes(wanted)
-  const isWanted = (name: string) => (isExact ? name === wanted : plain(name) === plain(wanted))
+  const folded = plain(wanted)
+  const isWanted = (name: string) => (isExact ? name === wanted : plain(name) === folded)
   return names.flatMap((name, column) => (isWanted(name) ? column : []))
 }
 
+/** Without soft hyphens and spaces without a width, which nobody sees. */
 function plain(name: string): string {
-  return collapseWhiteSpace(name).toLowerCase()
+  return foldText(
+    name
+      .replace(/[\u00ad\u200b]/g, '')
+      .trim()
+      .replace(/\s+/g, ' '),
+  )
 }
 
 function namesIn(row: Cells): string[] {
   return row.map((cell) => (typeof cell === 'string' ? cell : (cell?.text ?? '')))
 }
 
-/** As an option can name them: a line break is a space. */
-function asMapped(names: readonly string[]): string[] {
-  return names.map(collapseWhiteSpace)
-}
-
 export function listOf(names: readonly string[]): string {
   const some = names.filter(Boolean)
   if (some.length === 0) return 'empty cells'
   const shown = some.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
-  return `${shown.join(', ')}${some.length > shown.length ? ` and ${some.length - shown.length} more` : ''}`
+  const others = some.length - shown.length
+  return `${shown.join(', ')}${others > 0 ? ` and ${others} more` : ''}`
 }

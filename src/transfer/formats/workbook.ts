@@ -1,233 +1,193 @@
-import { inputError, must, PlantsError, usageError } from '../../platform/errors.js'
-import { checkArchive, damaged, tooLarge } from './archive.js'
-import { cellOf, type Shown, shownIn } from './cells.js'
+import type { CellValue } from 'hucre/xlsx'
+import { inputError, must, PlantsError, reasonOf } from '../../platform/errors.js'
+import { checkSignal } from '../../platform/runtime.js'
 import {
+  type Cell,
   type Cells,
   Chunk,
-  type FieldRules,
   type FormatInput,
   type FormatReader,
-  type Header,
   type InputOptions,
   isTooLarge,
   maxRecordBytes,
-  readWhole,
   recordTooLarge,
+  skipRecords,
 } from './chunk.js'
 import { findHeader, headerAt, listOf, maxHeaderRows, rejectNames } from './header.js'
-import {
-  DamageError,
-  LimitError,
-  type PostedRow,
-  type RowsRequest,
-  type WantedFormats,
-  WorkbookThread,
-} from './workbook-thread.js'
+import { plainCell } from './table.js'
 
-/** Throws `input` for a damaged archive, and if the sheet is not clear. */
+/** Throws `input` for a damaged workbook, and if no sheet has the columns. */
 export async function openWorkbook(
-  input: FormatInput,
+  { name, blocks, signal }: FormatInput,
   options: InputOptions,
 ): Promise<FormatReader> {
-  const { name, signal } = input
-  const bytes = await readWhole(input.blocks, maxPacked)
-  if (!bytes) throw inputError(`${name} is larger than ${maxPacked} bytes`, 'Save the sheet as CSV')
-  const shown = shownIn(checkArchive(bytes, name))
-  const thread = new WorkbookThread(
-    bytes,
-    { maxRecordLength: maxRecordBytes, maxLength: maxText },
-    signal,
-  )
-  try {
-    const book = new Book(thread, name, await askFor(name, () => thread.ask('sheets', undefined)))
-    return { ...(await openSheet(book, shown, options)), close: () => thread.close() }
-  } catch (error) {
-    thread.close()
-    throw error
-  }
-}
-
-async function openSheet(
-  book: Book,
-  shown: Set<Shown>,
-  options: InputOptions,
-): Promise<FormatReader> {
-  const { source, names } = book
-  const isOnly = names.length === 1
-  const isRejects = isOnly && (await book.firstRows(0)).records[0]?.[0] === rejectNames[0]
-  if (!isRejects) refuseUnused(options, source)
-  const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
-  const wanted = isRejects ? undefined : options.sheet
-  const index = wanted === undefined ? await sheetOfPlants(book, rules) : namedSheet(book, wanted)
-  const rows = await book.firstRows(index)
-  if (rows.records.length === 0)
-    return { format: 'xlsx', chunks: book.chunksOf(index, 0, Infinity) }
-  const found = findHeader(rows, rules)
-  const { header, skipped } = headerAt(found, rows, rules, source)
-  const first = found === -1 ? 0 : must(rows.lines[must(found)])
-  await book.readFormats(index, wantedFormats(header, shown))
-  return {
-    format: 'xlsx',
-    header,
-    skipped,
-    chunks: book.chunksOf(index, first, header.names.length),
-  }
-}
-
-/** The formats that say more than the values, of the cells of fields. */
-function wantedFormats({ columns }: Header, shown: Set<Shown>): WantedFormats[] {
-  return Array.from(columns, ([field, column]) => {
-    const types = [
-      ...(shown.has('exponent') && field === 'id' ? ['number' as const] : []),
-      ...(shown.has('elapsed') ? ['date' as const] : []),
-      ...(shown.has('elapsed') || shown.has('date') ? ['time' as const] : []),
-    ]
-    return { column, types }
+  const bytes = await readWhole(blocks, name)
+  assertUnpackable(bytes, name)
+  const { readXlsx, streamXlsxRows } = await import('hucre/xlsx')
+  const sheets: string[] = []
+  const list = ({ name: sheet }: { name: string }) => sheets.push(sheet) < 0 // reads none
+  await readXlsx(bytes, { sheets: list }).catch((error: unknown) => {
+    throw damaged(name, error)
   })
-}
 
-class Book {
-  readonly #thread: WorkbookThread
-  readonly source: string
-  /** The names of its sheets. */
-  readonly names: readonly string[]
-  readonly #isFrom1904: boolean
-
-  constructor(
-    thread: WorkbookThread,
-    source: string,
-    { names, isFrom1904 }: { names: string[]; isFrom1904: boolean },
-  ) {
-    if (names.length === 0)
-      throw inputError(
-        `${source} is a ZIP archive without a sheet of Excel`,
-        'Save it as .xlsx, or as CSV',
-      )
-    this.#thread = thread
-    this.source = source
-    this.names = names
-    this.#isFrom1904 = isFrom1904
-  }
-
-  /** In which a header is searched. */
-  async firstRows(index: number, maxRows?: number): Promise<Chunk<Cells>> {
-    for (let from = 0; ; ) {
-      const { rows, isLast } = await this.#read({
-        index,
-        from,
-        to: from + rowsAtOnce,
-        width: Infinity,
-        maxRows,
-      })
-      const chunk = this.#chunkOf(rows, from)
-      if (chunk.records.length > 0 || isLast) return chunk.slice(0, maxHeaderRows)
-      from += rows.length
+  /** @param width of the table: what is beside it is left out */
+  async function* rowsOf(sheet: number, width: number, atOnce: number) {
+    let chunk = new Chunk<Cells>()
+    let [rows, length] = [0, 0]
+    try {
+      for await (const { index, values } of streamXlsxRows(bytes, { sheet })) {
+        const cells = values.slice(0, width).map(cellOf)
+        length += lengthOf(cells, name, index + 1)
+        if (cells.some((cell) => cell !== undefined)) chunk.add(cells, index + 1)
+        rows += 1
+        if (rows % atOnce !== 0 && length < maxChunkLength) continue
+        await checkSignal(signal)
+        yield chunk
+        chunk = new Chunk()
+        length = 0
+      }
+    } catch (error) {
+      throw damaged(`Sheet ${listOf([must(sheets[sheet])])} of ${name}`, error)
     }
+    yield chunk
+  }
+  const firstRows = async (sheet: number) => {
+    for await (const rows of rowsOf(sheet, Infinity, maxHeaderRows))
+      if (rows.records.length > 0) return rows
+    return new Chunk<Cells>()
   }
 
-  async readFormats(index: number, wanted: WantedFormats[]): Promise<void> {
-    await this.#ask(index, () => this.#thread.ask('readFormats', { index, wanted }))
-  }
-
-  async *chunksOf(index: number, after: number, width: number): AsyncGenerator<Chunk> {
-    let from = after
-    let isLast = false
-    while (!isLast) {
-      const read = await this.#read({
-        index,
-        from,
-        to: from + rowsAtOnce,
-        width,
-        maxRows: undefined,
-      })
-      const chunk = this.#chunkOf(read.rows, from)
-      if (chunk.records.length > 0) yield chunk
-      from += read.rows.length
-      isLast = read.isLast
-    }
-  }
-
-  #read(request: RowsRequest): Promise<{ rows: PostedRow[]; isLast: boolean }> {
-    return this.#ask(request.index, () => this.#thread.ask('rows', request))
-  }
-
-  #ask<T>(index: number, action: () => Promise<T>): Promise<T> {
-    return askFor(
-      this.source,
-      action,
-      `Sheet ${listOf([must(this.names[index])])} of ${this.source}`,
-    )
-  }
-
-  /** Leaves out blank rows. */
-  #chunkOf(rows: readonly PostedRow[], from: number): Chunk<Cells> {
-    const chunk = new Chunk<Cells>()
-    for (const [index, row] of rows.entries()) {
-      const line = from + index + 1
-      const record = row?.map((cell) => cellOf(cell, this.#isFrom1904)) ?? []
-      while (record.length > 0 && record.at(-1) === undefined) record.pop()
-      if (record.length === 0 && row) continue
-      const texts = record.map((cell) => (typeof cell === 'object' ? cell.text : cell))
-      if (!row || isTooLarge(texts.join(''))) chunk.add([], line, recordTooLarge)
-      else chunk.add(record, line)
-    }
-    return chunk
-  }
+  if (sheets.length === 0) throw damaged(name, new Error('it has no sheet'))
+  const isOnly = sheets.length === 1
+  const isRejects = isOnly && (await firstRows(0)).records[0]?.[0] === rejectNames[0]
+  const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
+  const named = isRejects ? 0 : sheetNamed(options.sheet, sheets)
+  const hasColumns = async (index: number) =>
+    findHeader(await firstRows(index).catch(ofChart), rules) !== undefined
+  const sheet = named ?? (isOnly ? 0 : await firstWith(hasColumns, sheets))
+  const rows = await firstRows(sheet)
+  if (rows.records.length === 0) return { format: 'xlsx', chunks: rowsOf(sheet, 0, rowsAtOnce) }
+  const found = findHeader(rows, rules)
+  const header = headerAt(found, rows, rules, name)
+  const chunks = rowsOf(sheet, header.names.length, rowsAtOnce)
+  const headerLine = rows.lines[must(found)]
+  return { format: 'xlsx', header, headerLine, chunks: skipRecords(chunks, must(found) + 1) }
 }
 
-async function askFor<T>(source: string, action: () => Promise<T>, what = source): Promise<T> {
-  try {
-    return await action()
-  } catch (error) {
-    if (error instanceof LimitError) throw tooLarge(source)
-    throw error instanceof DamageError ? damaged(what, error) : error
-  }
+/** Else the first one, whose header then says what is missing. */
+async function firstWith(
+  hasColumns: (sheet: number) => Promise<boolean>,
+  sheets: readonly string[],
+): Promise<number> {
+  for (const sheet of sheets.keys()) if (await hasColumns(sheet)) return sheet
+  return 0
 }
 
-function refuseUnused(options: InputOptions, source: string): void {
-  const unused = (['format', 'encoding', 'delimiter'] as const).find(
-    (name) => options[name] !== undefined,
-  )
-  if (unused !== undefined)
-    throw usageError(
-      `${source} is a workbook, which has no ${unused} to choose`,
-      `Leave out --${unused}`,
-    )
+/** A sheet that is a chart has no rows. */
+function ofChart(error: unknown): Chunk<Cells> {
+  if (error instanceof PlantsError && error.kind === 'input') return new Chunk<Cells>()
+  throw error
 }
 
-function namedSheet({ names, source }: Book, wanted: string): number {
+function sheetNamed(wanted: string | undefined, sheets: readonly string[]): number | undefined {
+  if (wanted === undefined) return undefined
   const plain = (name: string) => name.trim().toLowerCase()
-  const exact = names.indexOf(wanted)
-  const found = exact === -1 ? names.findIndex((name) => plain(name) === plain(wanted)) : exact
-  const index = found === -1 ? Number(wanted) - 1 : found
-  if (names[index] !== undefined) return index
-  throw inputError(`${source} has no sheet ${listOf([wanted])}`, `Its sheets are ${listOf(names)}`)
+  const index = sheets.findIndex((name) => plain(name) === plain(wanted))
+  const found = index === -1 ? Number(wanted) - 1 : index
+  if (sheets[found] !== undefined) return found
+  throw inputError(`There is no sheet ${listOf([wanted])}`, `The sheets are ${listOf(sheets)}`)
 }
 
-/** The only sheet, or the only one with the columns of plants. A chart cannot be read as one. */
-async function sheetOfPlants(book: Book, rules: FieldRules): Promise<number> {
-  const { names, source } = book
-  if (names.length === 1) return 0
-  const found: number[] = []
-  for (const index of names.slice(0, maxSearched).keys()) {
-    const rows = await book.firstRows(index, rowsAtOnce).catch(ignoreDamage)
-    if (rows && findHeader(rows, rules) !== undefined) found.push(index)
+/** A text without white space around it, a number in plain digits, a date in ISO 8601. */
+function cellOf(value: CellValue): Cell {
+  if (value === null) return undefined
+  if (value instanceof Date) return dateOf(value)
+  if (typeof value === 'number') return numberOf(value)
+  return plainCell(typeof value === 'boolean' ? String(value).toUpperCase() : value)
+}
+
+/** To the second. */
+function dateOf(date: Date): Cell {
+  const time = new Date(Math.round(date.getTime() / 1000) * 1000)
+  if (Number.isNaN(time.getTime())) return { text: '', reason: 'is a date that there is not' }
+  return time.toISOString().replace(/(?:T00:00:00)?\.000Z$/, '')
+}
+
+function numberOf(value: number): Cell {
+  const text = String(value)
+  if (Math.abs(value) > Number.MAX_SAFE_INTEGER)
+    return { text, reason: 'is a number above 2^53, which has lost digits. Format it as text' }
+  const { sign, first, others = '', exponent } = exponential.exec(text)?.groups ?? {}
+  if (exponent === undefined) return text
+  return `${sign}0.${'0'.repeat(Number(exponent) - 1)}${first}${others}`
+}
+
+/** As JavaScript writes what is nearer to 0 than 0.000001. */
+const exponential = /^(?<sign>-?)(?<first>\d)(?:\.(?<others>\d+))?e-(?<exponent>\d+)$/
+
+/** Throws `input` for a row above 1 MiB. */
+function lengthOf(cells: Cells, name: string, line: number): number {
+  let length = 0
+  for (const cell of cells) if (typeof cell === 'string') length += cell.length
+  if (length > maxRecordBytes / 3 && isTooLarge(cells.join('')))
+    throw inputError(`${name}:${line}: ${recordTooLarge.message}`, 'Shorten it, or leave it out')
+  return length
+}
+
+async function readWhole(blocks: AsyncIterable<Buffer>, name: string): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let length = 0
+  for await (const block of blocks) {
+    length += block.length
+    if (length > maxPacked) throw inputError(`${name} is larger than 64 MiB`, saveAsCsv)
+    parts.push(block)
   }
-  if (found.length === 1) return must(found[0])
-  const which = found.length > 0 ? found.map((index) => must(names[index])) : names
-  throw inputError(
-    `${found.length > 0 ? 'Several' : 'None'} of the sheets of ${source} have the columns of plants: ${listOf(which)}`,
-    'Choose one with --sheet NAME, and its columns with --map',
+  return Buffer.concat(parts)
+}
+
+/**
+ * Throws `input` where the central directory of the archive (PKWARE's APPNOTE, 4.3.12) announces too much: hucre unpacks
+ * no more than that, but takes a part of size 0 for one of any size.
+ */
+function assertUnpackable(bytes: Buffer, name: string): void {
+  const end = bytes.lastIndexOf('PK\x05\x06', undefined, 'latin1')
+  const isWhole = end !== -1 && end + endSize <= bytes.length
+  let at = isWhole ? bytes.readUInt32LE(end + 16) : bytes.length
+  let unpacked = 0
+  while (at + entrySize <= bytes.length && bytes.toString('latin1', at, at + 4) === 'PK\x01\x02') {
+    const packed = bytes.readUInt32LE(at + 20)
+    const size = bytes.readUInt32LE(at + 24)
+    const variable = [28, 30, 32].map((offset) => bytes.readUInt16LE(at + offset))
+    const part = bytes.toString('latin1', at + entrySize, at + entrySize + must(variable[0]))
+    const isTree = !/(?:^|\/)(?:worksheets|media)\/|pivotCacheRecords/.test(part)
+    unpacked += size
+    const isTooMuch = unpacked > maxUnpacked || (isTree && size > maxTree)
+    if (isTooMuch) throw inputError(`${name} unpacks to too much data`, saveAsCsv)
+    if (size === 0 && packed > emptyDeflated)
+      throw damaged(name, new Error(`the archive says that ${part} is empty`))
+    at += entrySize + variable.reduce((sum, length) => sum + length, 0)
+  }
+  if (unpacked === 0) throw damaged(name, new Error('its end is missing'))
+}
+
+const endSize = 22
+const entrySize = 46
+/** Bytes of nothing. */
+const emptyDeflated = 2
+const maxPacked = 67_108_864
+const maxUnpacked = 268_435_456
+/** Of a part that hucre keeps as a tree, such as shared strings and styles. */
+const maxTree = 50_331_648
+
+function damaged(what: string, error: unknown): unknown {
+  if (error instanceof PlantsError) return error
+  return inputError(
+    `${what} is damaged: ${reasonOf(error)}`,
+    'Save it again as .xlsx, or as CSV',
+    error,
   )
 }
 
-/** Rethrows the reason of the signal, and that a workbook is too large. */
-function ignoreDamage(error: unknown): undefined {
-  if (!(error instanceof PlantsError && error.cause instanceof DamageError)) throw error
-}
-
+const saveAsCsv = 'Save the sheet as CSV, and import that'
 const rowsAtOnce = 2000
-/** Sheets. */
-const maxSearched = 100
-const maxPacked = 67_108_864
-const maxText = 1_073_741_824
+const maxChunkLength = 524_288

@@ -2,386 +2,296 @@ import { equalFields } from '../../plant/plant.js'
 import { must, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { idOf, type Outcome, type Problem, rejected } from '../../stores/common/change.js'
-import { donePrefix } from '../../stores/common/checkpoint-state.js'
-import type { OwnStore, Transaction } from '../../stores/common/store.js'
+import { type Outcome, type Problem, rejected } from '../../stores/common/change.js'
+import type { OwnStore, Store, Transaction } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
-import { type Counts, type Position, type SavedImport, settledIn } from './checkpoint.js'
+import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
-import { type MappedChange, Mapper, twin } from './map.js'
+import { type MappedChange, Mapper } from './map.js'
 import type { PlantNames } from './names.js'
-import { assertSameLayout, type RejectedRecord } from './rejected-records.js'
-import type { Rejects } from './rejects.js'
+import {
+  assertSameLayout,
+  type RejectedRecord,
+  type Rejects,
+  rejectsHeader,
+  rejectsRow,
+} from './rejects.js'
+
+/*
+ * An import is a loop over chunks of records. A chunk is one transaction, and has its checkpoint in it: what is on disk
+ * is always whole chunks and the position after them, from which the same command goes on. The order in a transaction is
+ * what makes that true.
+ *
+ * 1. The changes are written, and have outcomes.
+ * 2. The checkpoint is compared with what this process saved last, and replaced. Another process that runs the same
+ *    import has then gone on: the transaction fails, and nothing of it is stored.
+ * 3. The rejected records are written at the position that the checkpoint has for them. They are in the file before the
+ *    commit. If that does not come, the next run writes the same bytes at the same place.
+ * 4. The commit.
+ *
+ * A service has no transactions. Its changes are sent before that of the journal, which has only the checkpoint, and each
+ * create carries a key made of the import and the record: to send a chunk again creates nothing twice.
+ */
 
 export interface ImportTarget {
-  /** Plants are sent with idempotency keys, and are not rolled back. */
-  isService: boolean
-  /** The id of the checkpoint. Undefined if the import cannot be resumed. */
-  id: string | undefined
-  /** The transaction of the store; for a service, that of the journal, which keeps the checkpoint. */
+  /** Of a service. */
+  send?: Store['write'] | undefined
+  /** Of the store, or of the journal of a service. */
   transaction: OwnStore['transaction']
+}
+
+/** An import as this run begins it, or finds it. */
+export interface ImportStart {
+  /** Undefined for an import that is not resumed. */
+  checkpointId: string | undefined
+  /** The text of the checkpoint that was found. */
+  saved: string | undefined
+  checkpoint: Checkpoint
+  /** If records are matched by their names. */
+  names: PlantNames | undefined
+  rejects: Rejects | undefined
 }
 
 export interface ImportObserver {
   onOpened(reader: FormatReader, input: string): Promise<void>
-  onRejected(rejected: readonly RejectedRecord[], input: string): Promise<void>
-  onProgress(importing: Importer): void
+  /** What became of the records of a chunk. */
+  onChunk(
+    outcomes: readonly Outcome[],
+    rejected: readonly RejectedRecord[],
+    importer: Importer,
+  ): Promise<void>
 }
 
-type Mapped = MappedChange | Problem
-
-/** What is written at once. */
-interface Part {
-  chunk: Chunk
-  mapped: Mapped[]
-  /** The next number after each record; that of the record before it unless it is numbered. */
-  nextIds: (string | undefined)[]
-}
-
-type PartStart = Pick<Position, 'records' | 'nextId'>
-
-/** A store that writes meanwhile goes on after so many records, about 0.3 ms. */
-const mappedAtOnce = 250
-
-/** Reads, maps, and writes. A part of a chunk is one transaction with its checkpoint. */
 export class Importer {
   readonly #plan: ImportPlan
-  /** The import as this run finds or begins it. */
-  readonly #saved: SavedImport
+  readonly #start: ImportStart
   readonly #target: ImportTarget
-  readonly #rejects: Rejects | undefined
   readonly #observer: ImportObserver
   readonly #io: Io
-  /** If records are matched by their names. */
-  readonly #names: PlantNames | undefined
-  readonly #checkpointBefore: string | undefined
-  /** As this process has saved it last, or found it. */
-  #checkpoint: string | undefined
-  /** The first number, if that is above all ids. */
-  readonly firstId: bigint | undefined
-  /** The end of what is settled. */
+  /** The text of the checkpoint as this process has found it, or saved it last. */
+  #saved: string | undefined
+  #reader: OpenInput | undefined
+  #emptyRows = 0
+  /** The end of what is done. */
   position: Position
-  isDone = false
-  mayHaveStored: boolean
-  /** Records of this run, including those whose outcome is unknown. */
+  /** Records of this run. */
   rejected = 0
-  /** Those of them whose id or name is in the input twice. */
-  twins = 0
+  /** Whether a service may have stored something. */
+  hasSent = false
+  /** Whether the inputs were read to their end. */
+  isComplete = false
   /** Numbers of records of this run by unknown field. */
   readonly otherFields = new Map<string, number>()
 
   constructor(
     plan: ImportPlan,
-    {
-      saved,
-      checkpoint,
-      names,
-    }: { saved: SavedImport; checkpoint: string | undefined; names: PlantNames | undefined },
+    start: ImportStart,
     target: ImportTarget,
-    rejects: Rejects | undefined,
     observer: ImportObserver,
     io: Io,
   ) {
     this.#plan = plan
-    this.#saved = saved
-    this.#checkpointBefore = checkpoint
-    this.#checkpoint = checkpoint
+    this.#start = start
     this.#target = target
-    this.#rejects = rejects
     this.#observer = observer
     this.#io = io
-    this.#names = names
-    this.firstId = saved.firstId === undefined ? undefined : BigInt(saved.firstId)
-    const { idFrom } = plan.rules
-    const nextId = idFrom === 'next' ? saved.firstId : idFrom?.toString()
-    this.position = { nextId, ...saved.position }
-    this.mayHaveStored = this.settledBefore > 0
+    this.#saved = start.saved
+    this.position = start.checkpoint.position
   }
 
-  get settledBefore(): number {
-    return settledIn(this.#saved.position.counts)
+  /** Whether it has given numbers to records, now or before it was interrupted. */
+  get hasNumbered(): boolean {
+    return this.position.nextId !== this.#start.checkpoint.firstId
   }
 
-  /** Whether this run has rejected a record because no plant has its name. */
-  get hasUnknownNames(): boolean {
-    return this.#names?.hasUnknown ?? false
+  /** Rows without an id, a name and a tag. */
+  get emptyRows(): number {
+    return this.#emptyRows + (this.#reader?.emptyRows?.() ?? 0)
   }
 
-  /** Saves the checkpoint before a service or a rejects file has what a killed run would leave there. */
-  async begin(): Promise<void> {
-    if (!this.#rejects && !this.#target.isService) return
-    await this.#save(JSON.stringify(this.#saved), () => this.#rejects?.removeReplaced())
+  /** What is read of the inputs, from 0 to 1. */
+  get progress(): number | undefined {
+    const part = this.#reader?.progress()
+    return part === undefined ? undefined : (this.position.input + part) / this.#plan.inputs.length
   }
 
   async run(first: OpenInput, transaction = this.#target.transaction): Promise<void> {
-    const { inputs, maxErrors, readsAhead } = this.#plan
-    for (const [index, input] of inputs.entries()) {
+    // What a killed run has sent to a service is known by the keys that begin with the id of the import.
+    if (this.#target.send && this.#saved === undefined) await this.#saveCheckpoint()
+    for (const [index, input] of this.#plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, this.#plan, this.#io)
       try {
-        if (this.#rejects) assertSameLayout(reader, first, input.name)
+        if (this.#start.rejects) assertSameLayout(reader, first, input.name)
         await this.#observer.onOpened(reader, input.name)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
-        const parts = this.#parts(reader)
-        for await (const part of readsAhead && maxErrors === Infinity ? ahead(parts) : parts) {
-          if (this.rejected >= maxErrors) return
-          await this.#importPart(part, reader, transaction)
-        }
-        this.position = { ...this.position, files: this.#filesUntil(reader) } // also of one without records
+        this.#reader = reader
+        const isStopped = await this.#importInput(reader, transaction)
+        if (isStopped) return
+        this.#emptyRows = this.emptyRows
+        this.#reader = undefined
       } finally {
-        if (index > 0) reader.close()
+        reader.close()
       }
     }
-    this.isDone = true
+    this.isComplete = true
   }
 
-  /** Marks an import that has chosen ids as complete: the same command would create its plants again. */
-  async remember(now: Date): Promise<void> {
-    const done = now.toISOString()
-    if (this.#choseIds)
-      await this.#save(JSON.stringify({ done, ...this.#saved, position: this.position }))
-  }
-
-  /**
-   * Removes the checkpoint of any other. Call it after the summary: until then, the same command prints it again. That of
-   * a complete import before it stays, if this one has matched by name.
-   */
-  async forget(): Promise<void> {
-    if (this.#choseIds) return
-    await this.#save(this.#names && this.#isDoneBefore ? this.#checkpointBefore : undefined)
-  }
-
-  /** Whether it has numbered records, and the same command would number them again. */
-  get #choseIds(): boolean {
-    return this.firstId !== undefined && this.position.numbered !== undefined && !this.#names
-  }
-
-  get #isDoneBefore(): boolean {
-    return this.#checkpointBefore?.startsWith(donePrefix) ?? false
-  }
-
-  /** Closes the rejects file. A new import that has done nothing leaves the checkpoint as it was before. */
-  async end(): Promise<void> {
-    this.#rejects?.close(this.position.rejects ?? 0)
-    const isNew = this.#checkpointBefore === undefined || this.#isDoneBefore
-    const hasDoneNothing = !this.isDone && !this.mayHaveStored && !this.#rejects?.hasFile
-    if (!isNew || !hasDoneNothing) return
-    await this.#save(this.#checkpointBefore).catch((error: unknown) => {
-      if (!(error instanceof PlantsError)) throw error // one that stays is resumed
-    })
-  }
-
-  /** @param onSaved is called before it is committed */
-  async #save(to: string | undefined, onSaved?: () => void): Promise<void> {
-    const { id, transaction } = this.#target
-    const from = this.#checkpoint
-    if (id === undefined || from === to) return
-    const work = async ({ saveCheckpoint }: Transaction) => {
-      await saveCheckpoint({ id, from, to })
-      onSaved?.()
-    }
-    await transaction(work, { isRepeatable: true })
-    this.#checkpoint = to
-  }
-
-  /** The records of an input, mapped. With a limit of errors, a part begins where the one before it is settled. */
-  async *#parts(reader: OpenInput): AsyncGenerator<Part> {
-    const { maxErrors, maxRecords } = this.#plan
-    let start: PartStart = this.position
-    for await (const chunk of skipRecords(reader.chunks, start.records)) {
-      const first = start.records
-      for (let from = 0; from < chunk.records.length; from = start.records - first) {
-        const part = await this.#map(chunk.slice(from, from + maxRecords), reader, start)
-        const next = {
-          records: start.records + part.mapped.length,
-          nextId: part.nextIds.at(-1) ?? start.nextId,
-        }
-        yield part
-        start = maxErrors < Infinity ? this.position : next
+  /** Returns whether it has stopped before the end, because too many records were rejected. */
+  async #importInput(reader: OpenInput, transaction: OwnStore['transaction']): Promise<boolean> {
+    const { maxRecords, maxErrors } = this.#plan
+    for await (const chunk of skipRecords(reader.chunks, this.position.records))
+      for (let from = 0; from < chunk.records.length; from += maxRecords) {
+        if (this.rejected >= maxErrors) return true
+        await this.#importChunk(chunk.slice(from, from + maxRecords), reader, transaction)
+        await checkSignal(this.#io.handleSignals())
       }
-    }
+    return false
   }
 
-  async #importPart(
-    part: Part,
+  async #importChunk(
+    chunk: Chunk,
     reader: OpenInput,
     transaction: OwnStore['transaction'],
   ): Promise<void> {
-    const { id, isService } = this.#target
-    const options = {
-      signal: this.#io.handleSignals(),
-      maxRejected: this.#plan.maxErrors - this.rejected,
-    }
-    const changes = part.mapped.filter((one): one is MappedChange => !('error' in one))
+    const { checkpointId: id, checkpoint, rejects } = this.#start
+    const { position: before } = this
+    const options = { signal: this.#io.handleSignals() }
+    const { mapped, nextId } = this.#map(chunk, reader)
+    const changes = mapped.filter((one): one is MappedChange => !('error' in one))
+    const sent = await this.#target.send?.(changes, options)
+    if (sent?.some(({ type }) => type !== 'unsent')) this.hasSent = true
 
     const work = async ({ write, saveCheckpoint }: Transaction) => {
-      const outcomes = await write(changes, options)
-      // What a service was sent may be stored even if the rest of this fails.
-      if (isService && outcomes.some(({ type }) => type !== 'unsent')) this.mayHaveStored = true
-      const settled = this.#settle(part, outcomes, reader)
-      const checkpoint = JSON.stringify({ ...this.#saved, position: settled.position })
-      if (id !== undefined) await saveCheckpoint({ id, from: this.#checkpoint, to: checkpoint })
-      // The file belongs to the process that has won the checkpoint.
-      if (settled.bytes) this.#rejects?.append(this.position.rejects ?? 0, settled.bytes)
-      return { ...settled, checkpoint }
+      const outcomes = outcomesOf(mapped, sent ?? (await write(changes, options)))
+      const firstElement = reader.format === 'json' ? before.records : undefined
+      const rejections = rejectedRecords(chunk, outcomes, firstElement)
+      const rows = rejects ? rejectsRows(rejections, reader, before) : Buffer.alloc(0)
+      const position: Position = {
+        input: before.input,
+        records: before.records + mapped.length,
+        counts: withOutcomes(before.counts, outcomes),
+        nextId: nextId?.toString(),
+        rejects: rejects ? rejects.positionAfter(before.rejects, rows) : before.rejects,
+      }
+      const saved = JSON.stringify({ ...checkpoint, position })
+      if (id !== undefined) await saveCheckpoint({ id, from: this.#saved, to: saved })
+      rejects?.write(before.rejects, rows)
+      return { outcomes, rejections, position, saved }
     }
 
-    const { position, rejected, failure, checkpoint } = await transaction(work, {
-      isRepeatable: true,
+    const done = await transaction(work, { isRepeatable: true })
+    this.#saved = done.saved
+    this.position = done.position
+    this.rejected += done.rejections.length
+    await this.#observer.onChunk(done.outcomes, done.rejections, this)
+  }
+
+  #map(chunk: Chunk, { header }: OpenInput) {
+    const { checkpoint, names } = this.#start
+    const { input, records, nextId } = this.position
+    const isAboveAll = this.#plan.rules.idFrom === 'next'
+    const mapper = new Mapper(this.#plan, header, {
+      firstId:
+        isAboveAll && checkpoint.firstId !== undefined ? BigInt(checkpoint.firstId) : undefined,
+      nextId: nextId === undefined ? undefined : BigInt(nextId),
+      names,
+      otherFields: this.otherFields,
     })
-    this.#checkpoint = checkpoint
-    const settled = position.records - this.position.records
-    if (settled > 0) this.mayHaveStored = true
-    if (settled === part.mapped.length) empty(part)
-    this.position = position
-    this.rejected += rejected.length
-    this.twins += rejected.filter(({ isTwin }) => isTwin).length
-    this.#observer.onProgress(this)
-    await this.#observer.onRejected(rejected, must(this.#plan.inputs[position.input]).name)
-    if (failure) throw new PlantsError(failure.kind, failure.message, { ...failure })
+    const mapped = chunk.records.map((raw, index) => chunk.problems.get(index) ?? mapper.map(raw))
+    if (this.#target.send)
+      for (const [index, one] of mapped.entries())
+        if (!('error' in one) && (one.type === 'create' || !one.isMatched))
+          one.key = `${checkpoint.importId}-${input}-${records + index}`
+    return { mapped, nextId: mapper.nextId }
   }
 
-  /** The inputs up to the one that is being read. */
-  #filesUntil(reader: OpenInput): Position['files'] {
-    const { files, input } = this.position
-    return [...files.slice(0, input), reader.fingerprint()]
+  async #saveCheckpoint(): Promise<void> {
+    const { checkpointId: id, checkpoint } = this.#start
+    const from = this.#saved
+    const to = JSON.stringify(checkpoint)
+    if (id === undefined) return
+    await this.#target.transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from, to }))
+    this.#saved = to
   }
 
-  /** If the limit may be reached in this part, up to its first invalid record. */
-  async #map(
-    chunk: Chunk,
-    { header }: OpenInput,
-    { records: done, nextId }: PartStart,
-  ): Promise<Part> {
-    const { records, problems } = chunk
-    const { isService } = this.#target
-    const { input } = this.position
-    const limit = this.#plan.maxErrors - this.rejected
-    const next = nextId === undefined ? undefined : BigInt(nextId)
-    const ids = { firstId: this.firstId, nextId: next, names: this.#names }
-    const mapper = new Mapper(this.#plan, header, ids, this.otherFields)
-    const mapped: Mapped[] = []
-    const nextIds: (string | undefined)[] = []
-    for (const raw of records) {
-      const index = mapped.length
-      const { nextId: number } = mapper
-      const one = problems.get(index) ?? mapper.map(raw)
-      // A run that was killed may have created what has the number of a record, and is matched to it.
-      const mayCreate = !('error' in one) && (one.type === 'create' || mapper.nextId !== number)
-      if (isService && mayCreate) one.key = `${this.#saved.id}-${input}-${done + index}`
-      mapped.push(one)
-      nextIds.push(mapper.nextId?.toString())
-      if ('error' in one && records.length >= limit) break
-      if (this.#plan.readsAhead && mapped.length % mappedAtOnce === 0)
-        await checkSignal(this.#io.handleSignals())
-    }
-    await checkSignal(this.#io.handleSignals())
-    return { chunk: chunk.slice(0, mapped.length), mapped, nextIds }
+  /** What has stored nothing, such as at a service that was not reached, is not resumed. */
+  async forgetUnlessStored(): Promise<void> {
+    const isNew = this.#start.saved === undefined
+    if (!isNew || this.hasSent || this.position.records > 0) return
+    await this.finish().catch((error: unknown) => {
+      if (!(error instanceof PlantsError)) throw error // a checkpoint that stays is resumed
+    })
   }
 
   /**
-   * Counts outcomes up to the first record that is not settled, with the `failure` that is why. Changes nothing: it is
-   * called again when a transaction is repeated.
+   * Call it after the summary: until then, the same command prints it again.
+   *
+   * @param complete the checkpoint of a complete import that would number its plants again
    */
-  #settle({ chunk, mapped, nextIds }: Part, outcomes: readonly Outcome[], reader: OpenInput) {
-    const { input, records, counts: old } = this.position
-    const limit = this.#plan.maxErrors - this.rejected
-    const failure = failureIn(outcomes, limit)
-    const counts: Counts = { ...old, rejected: { ...old.rejected } }
-    const rejections: RejectedRecord[] = []
-    const createdLines = outcomes.some(isConflict) ? new Map<bigint, number>() : undefined
-    let { nextId, numbered } = this.position
-    let settled = 0
-    let written = 0
-    for (const one of mapped) {
-      const index = settled
-      const outcome = 'error' in one ? rejected(one) : must(outcomes[written])
-      const isOpen = outcome.type === 'unsent' || (failure && outcome.type === 'unknown')
-      if (isOpen || rejections.length === limit) break
-      settled += 1
-      written += Number(!('error' in one))
-      countOutcome(counts, outcome)
-      const line = must(chunk.lines[index])
-      const isNumbered = nextIds[index] !== nextId
-      nextId = nextIds[index]
-      if (outcome.type === 'created') {
-        createdLines?.set(outcome.plant.id, line)
-        if (isNumbered) numbered = withId(numbered, outcome.plant.id)
-      }
-      if (!('error' in outcome)) continue
-      const change = !('error' in one) && isConflict(outcome) ? one : undefined
-      const createdLine = change && createdLines?.get(idOf(change))
-      rejections.push({
-        line,
-        element: reader.format === 'json' ? records + index : undefined,
-        raw: must(chunk.records[index]),
-        error: outcome.error.error,
-        message: createdLine
-          ? `${twin(change)} is in the input twice, also in line ${createdLine}`
-          : outcome.error.message,
-        isTwin: createdLine !== undefined || outcome.error.isTwin === true,
-      })
-    }
-    const files = this.#filesUntil(reader)
-    const prepared = this.#rejects?.prepare(this.position, rejections, reader)
-    const position = {
-      input,
-      records: records + settled,
-      counts,
-      nextId,
-      numbered,
-      files,
-      ...prepared?.end,
-    }
-    return { position, rejected: rejections, bytes: prepared?.bytes, failure }
+  async finish(complete?: { id: string; from: string | undefined; to: string }): Promise<void> {
+    const { checkpointId: id } = this.#start
+    const from = this.#saved
+    const isSaved = id !== undefined && from !== undefined
+    if (!isSaved && !complete) return
+    await this.#target.transaction(async ({ saveCheckpoint }) => {
+      if (isSaved) await saveCheckpoint({ id, from, to: undefined })
+      if (complete) await saveCheckpoint(complete)
+    })
   }
 }
 
-/** The generators that it came through hold it until they have the next one: the garbage collector would copy both. */
-function empty({ chunk, mapped }: Part): void {
-  chunk.clear()
-  mapped.length = 0
+/** Of all records. Throws why a service was not asked for one, or if what answered is no Plant Store. */
+function outcomesOf(
+  mapped: readonly (MappedChange | Problem)[],
+  written: readonly Outcome[],
+): Outcome[] {
+  const rest = written.values()
+  return mapped.map((one) => {
+    if ('error' in one) return rejected(one)
+    const outcome = must(rest.next().value)
+    const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
+    if (outcome.type === 'unsent' || isUnusable)
+      throw new PlantsError(outcome.error.kind, outcome.error.message, { ...outcome.error })
+    return outcome
+  })
 }
 
-function withId(range: Position['numbered'], id: bigint): Position['numbered'] {
-  return { first: range?.first ?? String(id), last: String(id), count: (range?.count ?? 0) + 1 }
+function rejectedRecords(
+  chunk: Chunk,
+  outcomes: readonly Outcome[],
+  firstElement: number | undefined,
+): RejectedRecord[] {
+  return outcomes.flatMap((outcome, index): RejectedRecord[] => {
+    if (!('error' in outcome)) return []
+    const { error, message } = outcome.error
+    const element = firstElement === undefined ? undefined : firstElement + index
+    const [line, raw] = [must(chunk.lines[index]), must(chunk.records[index])]
+    return [{ line, element, raw, error, message }]
+  })
 }
 
-/** Why a service settled no more: it was not asked, or what answered is no Plant Store. */
-function failureIn(outcomes: readonly Outcome[], limit: number): Problem | undefined {
-  const isEnough = outcomes.filter(({ type }) => type === 'rejected').length >= limit
-  for (const outcome of outcomes)
-    if (
-      outcome.type === 'unsent'
-        ? !isEnough
-        : outcome.type === 'unknown' && outcome.error.kind === 'unusable'
-    )
-      return 'error' in outcome ? outcome.error : undefined
-  return undefined
+/** With the header, if they are the first ones. */
+function rejectsRows(
+  rejections: readonly RejectedRecord[],
+  reader: FormatReader,
+  { rejects }: Position,
+): Buffer {
+  const rows = rejections.map((record) => rejectsRow(record, reader)).join('')
+  return Buffer.from(rows !== '' && !rejects ? rejectsHeader(reader) + rows : rows)
 }
 
-function countOutcome(counts: Counts, outcome: Outcome): void {
-  if (outcome.type === 'updated') {
-    const isSame = outcome.before !== undefined && equalFields(outcome.plant, outcome.before)
-    counts[isSame ? 'skipped' : 'updated'] += 1
-  } else if (outcome.type === 'rejected')
-    counts.rejected[outcome.error.error] = (counts.rejected[outcome.error.error] ?? 0) + 1
-  else if (outcome.type !== 'unsent' && outcome.type !== 'deleted') counts[outcome.type] += 1
-}
-
-/** Whether the id exists. A constraint that somebody added is another conflict. */
-function isConflict(outcome: Outcome): boolean {
-  return outcome.type === 'rejected' && outcome.error.kind === 'conflict'
-}
-
-/** Requests the next item while the caller uses the last one. */
-async function* ahead<T>(source: AsyncGenerator<T, void>): AsyncGenerator<T> {
-  for (let next = source.next(); ; ) {
-    const { value, done } = await next
-    if (done) return
-    next = source.next()
-    next.catch(() => undefined) // it is thrown when it is awaited
-    yield value
+function withOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {
+  const counts = { ...before, rejected: { ...before.rejected } }
+  for (const outcome of outcomes) {
+    if (outcome.type === 'rejected') {
+      const { error } = outcome.error
+      counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
+    } else if (outcome.type === 'updated') {
+      const { plant, before } = outcome
+      counts[before && equalFields(plant, before) ? 'skipped' : 'updated'] += 1
+    } else if (outcome.type !== 'unsent' && outcome.type !== 'deleted') counts[outcome.type] += 1
   }
+  return counts
 }

@@ -1,56 +1,30 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
-import {
-  accessSync,
-  constants,
-  createReadStream,
-  fstatSync,
-  lstatSync,
-  openSync,
-  statSync,
-} from 'node:fs'
-import { dirname } from 'node:path'
-import { pipeline, Readable } from 'node:stream'
-import type { ReadableStream } from 'node:stream/web'
+import { createReadStream, type Stats, statSync } from 'node:fs'
+import { addAbortSignal, pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { smallestId } from '../../plant/plant.js'
-import { unwritable } from '../../platform/atomic-file.js'
-import {
-  inputError,
-  isWindows,
-  must,
-  PlantsError,
-  systemCode,
-  usageError,
-} from '../../platform/errors.js'
-import { isSameFile } from '../../platform/files.js'
+import { inputError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { checkSignal, maxTimer, within } from '../../platform/runtime.js'
+import { checkSignal } from '../../platform/runtime.js'
 import { explainRead } from '../../platform/text-files.js'
 import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
-import type { Store } from '../../stores/common/store.js'
 import {
   type FormatInput,
   type FormatReader,
   type InputOptions,
-  incomplete,
   prepend,
 } from '../formats/chunk.js'
-import { assertEncoding, isMisencoded, openFormat } from '../formats/formats.js'
-import type { Position } from './checkpoint.js'
+import { assertEncoding, openFormat } from '../formats/formats.js'
 import { Mapper } from './map.js'
-import { PlantNames } from './names.js'
-import { assertSameLayout } from './rejected-records.js'
+import { assertSameLayout } from './rejects.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
   ifExists: ExistsPolicy
-  /** The import stops after so many rejected records. */
-  maxErrors: number
-  /** Records that are written at once. */
+  /** Of a transaction; at a service, that are sent before the checkpoint. */
   maxRecords: number
-  /** Whether the next ones are read and mapped meanwhile: while SQLite writes, nothing else runs. */
-  readsAhead: boolean
+  /** The import ends after the chunk in which so many records were rejected. */
+  maxErrors: number
 }
 
 export interface ImportInput {
@@ -60,234 +34,140 @@ export interface ImportInput {
 }
 
 export interface OpenInput extends FormatReader {
-  /** The hash of the bytes that were read. */
-  fingerprint(): Position['files'][number]
+  /** What is read of it, from 0 to 1. Undefined for a pipe. */
+  progress(): number | undefined
   close(): void
-}
-
-/** Throws `input` for an unreadable input, or one that is the rejects file. */
-export function assertReadable({ inputs }: ImportPlan, rejects: string | undefined): void {
-  const target = rejects !== undefined && isThere(rejects) ? rejects : undefined
-  for (const { path, name } of inputs) {
-    if (path === '-') continue
-    try {
-      if (isWindows)
-        statSync(path) // its access knows no permissions, and not NUL
-      else accessSync(path, constants.R_OK)
-    } catch (error) {
-      throw explainInput(name, error)
-    }
-    if (target !== undefined && isSameFile(path, target))
-      throw usageError(
-        `The rejects file is the input ${name}`,
-        'Choose another file with --rejects',
-      )
-  }
-}
-
-function isThere(rejects: string): boolean {
-  try {
-    lstatSync(rejects, { throwIfNoEntry: false }) // from Node 22 on, statSync ignores ENOTDIR
-    const stats = statSync(rejects, { throwIfNoEntry: false })
-    // Windows opens a directory, and is content with a file as one.
-    if (stats?.isDirectory()) throw Object.assign(new Error('is a directory'), { code: 'EISDIR' })
-    if (stats === undefined) accessSync(dirname(rejects), constants.W_OK)
-    return stats !== undefined
-  } catch (error) {
-    throw unwritable(
-      `The rejects file ${rejects}`,
-      rejects,
-      error,
-      'Choose another file with --rejects',
-    )
-  }
 }
 
 /** Throws `input` for an unreadable input and an unusable header. */
 export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<OpenInput> {
-  const hash = createHash('sha256')
-  let bytes = 0
-  const onBlock = (block: Buffer) => {
-    hash.update(block)
-    bytes += block.length
-  }
-  const { result, size, close } = await openWith(
-    input,
-    io,
-    (content) => openFormat(content, plan),
-    onBlock,
-  )
-  const fingerprint = () => ({ size, bytes, hash: hash.copy().digest('base64url') })
-  const closeAll = () => {
-    result.close?.()
-    close()
-  }
-  return { ...result, fingerprint, close: closeAll }
-}
-
-async function openWith<Result>(
-  { path, name }: ImportInput,
-  io: Io,
-  open: (content: FormatInput) => Promise<Result>,
-  onBlock: (block: Buffer) => void = () => undefined,
-): Promise<{ result: Result; size: number | undefined; close(): void }> {
-  const { blocks, size, close } = await openBlocks({ path, name }, io)
-  async function* counted(): AsyncGenerator<Buffer> {
-    try {
-      for await (const block of blocks) {
-        await checkSignal(io.handleSignals())
-        onBlock(block)
-        yield block
-      }
-    } catch (error) {
-      throw explainInput(name, error)
-    }
-  }
+  const { content, progress, close } = await openContent(input, io)
   try {
-    const unpacked = unpack(counted(), name, io.handleSignals())
-    let head = Buffer.alloc(0)
-    while (head.length < headSize) {
-      const { value, done } = await unpacked.next()
-      if (done) break
-      head = Buffer.concat([head, value])
-    }
-    const all = prepend(head.length > 0 ? [head] : [], unpacked)
-    const result = await open({ head, blocks: all, name, signal: io.handleSignals() })
-    return { result, size, close }
+    return { ...(await openFormat(content, plan)), progress, close }
   } catch (error) {
     close()
     throw error
   }
 }
 
-const headSize = 16
-const blockSize = 524_288
-/** For a pipe: its pieces and the block are in memory at once. */
-const gatheredSize = 262_144
-
-interface Opened {
-  blocks: AsyncIterable<Buffer>
-  /** Undefined for a pipe. */
-  size?: number
-  close(): void
-}
-
-async function openBlocks({ path, name }: ImportInput, io: Io): Promise<Opened> {
-  const { stdin } = io
+/** @param onBytes gets the bytes as they are in the file */
+async function openContent(
+  { path, name }: ImportInput,
+  io: Io,
+  onBytes: (bytes: Uint8Array) => void = () => undefined,
+) {
   const signal = io.handleSignals()
-  if (path === '-') {
-    let isOver = false
-    async function* pieces(): AsyncGenerator<Uint8Array> {
-      yield* stdin.chunks()
-      isOver = true
+  const { pieces, progress, close } = path === '-' ? openStdin(io) : openFile(path, name, signal)
+  async function* bytes(): AsyncGenerator<Uint8Array> {
+    try {
+      for await (const piece of pieces) {
+        onBytes(piece)
+        yield piece
+      }
+    } catch (error) {
+      signal.throwIfAborted()
+      throw explainInput(name, error)
     }
-    const close = () => {
-      // A pending read would keep the process running.
-      if (!isOver) Readable.prototype.destroy.call(stdin.stream().on('error', () => undefined))
-    }
-    return { blocks: gather(pieces(), signal), close }
   }
-  try {
-    // Without O_NONBLOCK, opening a FIFO waits for a writer, and cannot be interrupted.
-    const fd = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-    const stats = fstatSync(fd)
-    const stream = stats.isFIFO()
-      ? await pipeOf(fd)
-      : createReadStream(path, { fd, highWaterMark: blockSize })
-    const close = () => void stream.on('error', () => undefined).destroy()
-    return stats.isFile()
-      ? { blocks: stream, size: stats.size, close }
-      : { blocks: gather(stream, signal), close }
-  } catch (error) {
-    throw explainInput(name, error)
-  }
-}
-
-/** Does not block a thread, which could not be interrupted. */
-async function pipeOf(fd: number): Promise<Readable> {
-  // Bun ignores the file descriptor of a Socket, without an error. Bun.file does not exist in Node.
-  const { Bun } = globalThis as { Bun?: { file(fd: number): Blob } }
-  if (Bun) return Readable.fromWeb(Bun.file(fd).stream() as ReadableStream)
-  const { Socket } = await import('node:net')
-  return new Socket({ fd, readable: true, writable: false })
-}
-
-export function explainInput(name: string, error: unknown): unknown {
-  const isUrl = /^https?:\/\//i.test(name)
-  const hint =
-    inputHints[systemCode(error) ?? ''] ?? 'Use files that contain plants, or "-" for stdin'
-  return explainRead(name, error, isUrl ? 'Download it first' : hint)
-}
-
-const inputHints: Readonly<Record<string, string>> = {
-  ENOENT: 'Check its name, and the directory that this command is run in',
-  EACCES: 'Let this user read it, or choose another file',
-}
-
-/** What arrives within a moment becomes one block. Throws the reason of the signal, also while nothing arrives. */
-async function* gather(
-  pieces: AsyncIterable<Uint8Array>,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer> {
-  const iterator = pieces[Symbol.asyncIterator]()
-  const read = () => {
-    const next = iterator.next()
-    next.catch(() => undefined) // it is awaited later
-    return next
-  }
-  let next = read()
-  let parts: Uint8Array[] = []
-  let length = 0
-  for (;;) {
-    signal.throwIfAborted()
-    const arrived = await within(length < 2 ? maxTimer : maxDelay, [signal], (over) =>
-      Promise.race([next, once(over, 'abort').then(() => undefined)]),
-    )
-    signal.throwIfAborted()
-    if (arrived?.done === false) {
-      parts.push(arrived.value)
-      length += arrived.value.length
-      next = read()
-      if (length < gatheredSize) continue
-    }
-    if (length > 0) yield Buffer.concat(parts)
-    if (arrived?.done) return
-    parts = []
-    length = 0
-  }
-}
-
-/** In milliseconds. Two bytes, which show how all is compressed, are awaited for longer. */
-const maxDelay = 100
-
-async function* unpack(
-  blocks: AsyncGenerator<Buffer>,
-  name: string,
-  signal: AbortSignal,
-): AsyncGenerator<Buffer> {
-  const { value: first, done } = await blocks.next()
-  if (done) return
-  const all = prepend([first], blocks)
-  if (first[0] !== 0x1f || first[1] !== 0x8b) return yield* all // RFC 1952
-  const stream = createGunzip({ chunkSize: blockSize })
-  pipeline(all, stream, () => undefined) // the stream emits the same errors
-  try {
-    // A stream of bytes consists of buffers. One packed block can be a thousand unpacked ones.
-    for await (const block of stream as AsyncIterable<Buffer>) {
+  async function* blocks(): AsyncGenerator<Buffer> {
+    // A block of a packed file can be a thousand unpacked ones.
+    for await (const block of gunzipped(gathered(bytes()), name)) {
       await checkSignal(signal)
       yield block
     }
-  } catch (error) {
-    const code = systemCode(error)
-    if (!code?.startsWith('Z')) throw error
-    if (code === 'Z_BUF_ERROR') throw incomplete(name, 'compress the original again', error)
-    const what = error instanceof Error ? error.message : ''
-    throw inputError(
-      `${name} is damaged: gzip reports "${what}"`,
-      'Compress the original again',
-      error,
-    )
   }
+  const all = blocks()
+  try {
+    const { value: head = Buffer.alloc(0) } = await all.next()
+    const content: FormatInput = { name, head, blocks: prepend([head], all), signal }
+    return { content, progress, close }
+  } catch (error) {
+    close()
+    throw error
+  }
+}
+
+interface Source {
+  pieces: AsyncIterable<Uint8Array>
+  progress(): number | undefined
+  close(): void
+}
+
+function openFile(path: string, name: string, signal: AbortSignal): Source {
+  const { size } = statsOf({ path, name })
+  const stream = createReadStream(path, { highWaterMark: blockBytes })
+  addAbortSignal(signal, stream)
+  return {
+    pieces: stream,
+    progress: () => (size === 0 ? undefined : Math.min(1, stream.bytesRead / size)),
+    close: () => void stream.on('error', () => undefined).destroy(),
+  }
+}
+
+function openStdin(io: Io): Source {
+  const { stdin } = io
+  let isOver = false
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    yield* stdin.chunks()
+    isOver = true
+  }
+  const close = () => {
+    // A pending read would keep the process running.
+    if (!isOver) Readable.prototype.destroy.call(stdin.stream().on('error', () => undefined))
+  }
+  io.handleSignals().addEventListener('abort', close, { once: true })
+  return { pieces: pieces(), progress: () => undefined, close }
+}
+
+function explainInput(name: string, error: unknown): unknown {
+  return explainRead(name, error, 'Use files that contain plants, or "-" for stdin')
+}
+
+/** Each block is a chunk, and so a transaction; a pipe gives smaller pieces. */
+const blockBytes = 524_288
+
+async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  let parts: Uint8Array[] = []
+  let length = 0
+  for await (const piece of pieces) {
+    parts.push(piece)
+    length += piece.length
+    if (length < blockBytes) continue
+    yield Buffer.concat(parts)
+    parts = []
+    length = 0
+  }
+  if (length > 0) yield Buffer.concat(parts)
+}
+
+async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
+  const { value: first = Buffer.alloc(0) } = await blocks.next()
+  const all = prepend([first], blocks)
+  if (first[0] !== 0x1f || first[1] !== 0x8b) return yield* all // RFC 1952
+  const stream = createGunzip({ chunkSize: blockBytes })
+  pipeline(all, stream, () => undefined) // the stream emits the same errors
+  try {
+    yield* stream as AsyncIterable<Buffer> // bytes, without an encoding
+  } catch (error) {
+    if (!systemCode(error)?.startsWith('Z')) throw error
+    throw inputError(`${name} is damaged or incomplete`, 'Fetch or compress it again', error)
+  }
+}
+
+/**
+ * Reads all files before anything is stored, and checks their encoding.
+ *
+ * @returns the SHA-256 of each. Undefined if an input can be read only once, so that its import cannot be resumed
+ */
+export async function hashInputs(plan: ImportPlan, io: Io): Promise<string[] | undefined> {
+  const hashes: string[] = []
+  for (const input of plan.inputs.filter(isFile)) {
+    const hash = createHash('sha256')
+    const { content, close } = await openContent(input, io, (bytes) => hash.update(bytes))
+    await assertEncoding(content, plan).finally(close)
+    hashes.push(hash.digest('hex'))
+  }
+  return hashes.length === plan.inputs.length ? hashes : undefined
 }
 
 /** Before anything is stored. Pipes can be read only once. */
@@ -299,96 +179,35 @@ export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: 
   }
 }
 
-/** Reads tables and JSON documents that can be read twice, before anything is stored. */
-export async function assertEncodings(plan: ImportPlan, io: Io): Promise<void> {
-  for (const input of plan.inputs.filter(isFile)) {
-    const read = async <Result>(
-      check: (content: FormatInput, plan: ImportPlan) => Promise<Result>,
-    ) => {
-      const { result, close } = await openWith(input, io, (content) => check(content, plan))
-      close()
-      return result
-    }
-    if (await read(isMisencoded)) await read(assertEncoding)
-  }
-}
-
-/** To match records by their names. Of inputs that can be read twice, only the names of records without ids are kept. */
-export async function readNames(
-  plan: ImportPlan,
-  store: Pick<Store, 'read'> | undefined,
-  io: Io,
-): Promise<PlantNames> {
-  const names = new PlantNames(plan.inputs.every(isFile))
-  names.greatestId = await greatestIdIn(plan, io, names)
-  try {
-    await names.read(store?.read({ signal: io.handleSignals() }) ?? [])
-  } catch (error) {
-    if (!(error instanceof PlantsError) || error.status === undefined) throw error
-    const message = `The names of all plants could not be read: ${error.message}`
-    throw new PlantsError(error.kind, message, { ...error, cause: error })
-  }
-  return names
-}
-
-/**
- * The greatest id of the records that have one. Undefined if an input cannot be read twice.
- *
- * @param names looks up those of the records that have no id
- */
-export async function greatestIdIn(
-  plan: ImportPlan,
-  io: Io,
-  names?: PlantNames,
-): Promise<bigint | undefined> {
+/** The greatest id of the records that have one. Undefined if an input cannot be read twice. */
+export async function greatestIdIn(plan: ImportPlan, io: Io): Promise<bigint | undefined> {
   let greatest: bigint | undefined
   for (const input of plan.inputs.every(isFile) ? plan.inputs : []) {
-    const reader = await openInput(input, plan, io)
-    const mapper = new Mapper(plan, reader.header, { nextId: smallestId, names }, new Map())
+    const { header, chunks, close } = await openInput(input, plan, io)
+    const mapper = new Mapper(plan, header, { nextId: smallestId })
     try {
-      for await (const { records } of reader.chunks) {
+      for await (const { records } of chunks)
         for (const raw of records) {
           const { nextId } = mapper
           const change = mapper.map(raw)
-          if ('error' in change || mapper.nextId !== nextId) continue // it has no id of its own
-          if (greatest === undefined || idOf(change) > greatest) greatest = idOf(change)
+          const hasId = !('error' in change) && mapper.nextId === nextId
+          if (hasId && idOf(change) > (greatest ?? smallestId - 1n)) greatest = idOf(change)
         }
-        await checkSignal(io.handleSignals())
-      }
     } finally {
-      reader.close()
+      close()
     }
   }
   return greatest
 }
 
-function isFile({ path }: ImportInput): boolean {
-  return path !== '-' && statSync(path).isFile()
+function isFile(input: ImportInput): boolean {
+  return input.path !== '-' && statsOf(input).isFile()
 }
 
-/** The first input that is not what an earlier run has read. */
-export async function changedInput(
-  { inputs }: ImportPlan,
-  { files }: Position,
-  io: Io,
-): Promise<ImportInput | undefined> {
-  const signal = io.handleSignals()
-  for (const [index, { size, bytes, hash }] of files.entries()) {
-    const input = must(inputs[index])
-    const stats = statSync(input.path)
-    const isSame = stats.isFile() && (size === undefined || size === stats.size)
-    if (!isSame || (await hashOf(input.path, bytes, signal)) !== hash) return input
+function statsOf({ path, name }: ImportInput): Stats {
+  try {
+    return statSync(path)
+  } catch (error) {
+    throw explainInput(name, error)
   }
-  return undefined
-}
-
-async function hashOf(path: string, bytes: number, signal: AbortSignal): Promise<string> {
-  const hash = createHash('sha256')
-  for await (const block of bytes > 0
-    ? createReadStream(path, { end: bytes - 1, highWaterMark: blockSize })
-    : []) {
-    hash.update(block)
-    signal.throwIfAborted()
-  }
-  return hash.digest('base64url')
 }

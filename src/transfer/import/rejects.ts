@@ -1,232 +1,181 @@
-import { createHash } from 'node:crypto'
 import * as fs from 'node:fs'
-import { dirname, join } from 'node:path'
-import {
-  assertOwnFile,
-  createFile,
-  descriptorOf,
-  isWrittenInPlace,
-  unwritable,
-} from '../../platform/atomic-file.js'
-import { systemCode, usageError } from '../../platform/errors.js'
-import { syncFolder, targetOf } from '../../platform/files.js'
-import type { FormatReader } from '../formats/chunk.js'
-import type { Position } from './checkpoint.js'
-import { type RejectedRecord, rejectsHeader, rejectsRow } from './rejected-records.js'
+import { dirname } from 'node:path'
+import { tableCell } from '../../plant/records.js'
+import { unwritable } from '../../platform/atomic-file.js'
+import { errorValue, systemCode, usageError } from '../../platform/errors.js'
+import { syncFolder } from '../../platform/files.js'
+import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
+import { rejectNames } from '../formats/header.js'
+import type { RejectsPosition } from './checkpoint.js'
 
-/** Of a checkpoint: where the rejects file ends, which is longer if a killed run has appended what it did not commit. */
-interface SavedRejects {
-  id: string
-  position: Pick<Position, 'rejects' | 'rejectsTail'>
-}
-
-interface Owners {
-  /** Undefined if the import cannot be resumed. */
-  saved: SavedRejects | undefined
-  /** The import that this one replaces. */
-  replaced: SavedRejects | undefined
-}
-
-function tailOf(bytes: Buffer): NonNullable<Position['rejectsTail']> {
-  return { bytes: bytes.length, hash: createHash('sha256').update(bytes).digest('base64url') }
+/** In a rejects file, each has its line and the reason: a table or NDJSON, which an import takes back. */
+export interface RejectedRecord {
+  line: number
+  /** Index in a JSON array. */
+  element: number | undefined
+  raw: RawRecord
+  error: number
+  message: string
 }
 
 /**
- * The file of the rejected records. It is created with the first of them, and never shared by two imports. Until the
- * checkpoint has its length, it has a second name, the draft, which is that of the import: so the file of a killed run
- * is known.
+ * The file of the rejected records, which is created with the first of them. Rows are written at the position that the
+ * checkpoint gives them: a run that was killed before its commit has written the same ones there. Whatever else is there
+ * is somebody's work, such as corrections, and stays.
  */
 export class Rejects {
   readonly #path: string
-  /** What `path` resolves to. */
-  readonly #target: string
-  readonly #draft: string | undefined
-  /** The rejects of the import that is replaced, whose file this is until `removeReplaced`. */
-  readonly #oldDraft: string | undefined
+  /** Where an interrupted import has left the file; undefined for a new file. */
+  readonly left: RejectsPosition | undefined
   #fd: number | undefined
-  /** Neither a pipe nor a device: see `isWrittenInPlace`. */
-  readonly #isFile: boolean
-  /** Whether the shell has opened it, and closes it. */
-  readonly #isGiven: boolean
-  /** Its length after the last `append` of this run. Undefined before that, when its end may not be committed. */
-  #end: number | undefined
+  /** Why it could not be created. */
+  #failure: unknown
 
-  /** @throws {PlantsError} `usage` for a file of another owner, `unwritable` for one that cannot be created */
-  constructor(path: string, { saved, replaced }: Owners) {
-    const stats = fs.statSync(path, { throwIfNoEntry: false })
+  /** Throws `unwritable` if no file can be created in the directory. */
+  static assertCreatable(path: string): void {
+    attempt(path, () => {
+      fs.lstatSync(path, { throwIfNoEntry: false }) // for a name that is too long
+      fs.accessSync(`${dirname(path)}/.`, fs.constants.W_OK) // with the dot, for what is no directory
+    })
+  }
+
+  /** Throws `usage` for a file that exists, and is not as it was left. */
+  constructor(path: string, left: RejectsPosition | undefined) {
     this.#path = path
-    const given = descriptorOf(path, stats)
-    this.#isGiven = given !== undefined
-    this.#isFile = !isWrittenInPlace(path, stats)
-    this.#target = this.#isFile ? targetOf(path) : path
-    this.#draft = saved && this.#draftOf(saved)
-    this.#oldDraft = replaced && this.#draftOf(replaced)
-    if (!this.#isFile) this.#fd = given ?? this.#attempt(() => fs.openSync(path, 'a'))
-    else if (stats || (!replaced && saved?.position.rejects))
-      this.#fd = this.#openExisting(stats, { saved, replaced })
-    else this.#attempt(() => fs.accessSync(dirname(this.#target), fs.constants.W_OK))
-  }
-
-  #openExisting(stats: fs.Stats | undefined, { saved, replaced }: Owners): number {
-    const { rejects: length = 0, rejectsTail: tail } = (replaced ?? saved)?.position ?? {}
-    const exists = usageError(
-      `${this.#path} already exists, and would be overwritten`,
-      'Choose another file with --rejects, or remove it',
-    )
-    const isNew = length === 0 && stats?.isFile() === true && !this.#isDraft(stats)
-    if (stats?.isFile()) assertOwnFile(this.#path, stats, 'Choose another file with --rejects')
-    if (isNew) throw exists
-    const isShorter = (stats?.size ?? 0) < length
-    const fd = isShorter ? undefined : this.#attempt(() => fs.openSync(this.#target, 'r+'))
-    const end = tail && fd !== undefined ? readAt(fd, length - tail.bytes, tail.bytes) : undefined
-    if (fd !== undefined && (!tail || (end && tailOf(end).hash === tail.hash))) return fd
-    if (fd !== undefined) fs.closeSync(fd)
-    if (replaced) throw exists
-    const what = isShorter
-      ? 'is shorter than it was when the import was interrupted'
-      : 'is not the file that the interrupted import has written'
-    throw usageError(
-      `${this.#path} ${what}`,
-      'Restore the file, or add --restart, and --if-exists same for what is stored',
-    )
-  }
-
-  /** Whether a killed run of this import, or of the one that it replaces, has created the file. */
-  #isDraft(stats: fs.Stats): boolean {
-    const path = this.#oldDraft ?? this.#draft
-    return path !== undefined && isNamed(path, stats)
-  }
-
-  #draftOf({ id }: SavedRejects): string {
-    return join(dirname(this.#target), `.plants-${id}.tmp`)
-  }
-
-  /** Call it when the checkpoint is saved: no other process can then resume the import that is replaced. */
-  removeReplaced(): void {
-    if (this.#oldDraft === undefined || !this.#isFile) return
-    if (this.#fd !== undefined) fs.closeSync(this.#fd)
-    this.#fd = undefined
-    for (const path of [this.#target, this.#oldDraft])
-      this.#attempt(() => fs.rmSync(path, { force: true }))
-  }
-
-  get hasFile(): boolean {
-    return this.#isFile && this.#fd !== undefined
-  }
-
-  /** What `append` writes for these records, and the position after it. */
-  prepare(
-    position: SavedRejects['position'],
-    rejected: readonly RejectedRecord[],
-    reader: FormatReader,
-  ) {
-    const { rejects: length = 0, rejectsTail } = position
-    if (rejected.length === 0)
-      return { bytes: Buffer.alloc(0), end: { rejects: length, rejectsTail } }
-    const isFirst = length === 0 || (!this.#isFile && this.#end === undefined) // a pipe has no header of an earlier run
-    const header = isFirst ? rejectsHeader(reader) : ''
-    const bytes = Buffer.from(
-      header + rejected.map((record) => `${rejectsRow(record, reader)}\n`).join(''),
-    )
-    return { bytes, end: { rejects: length + bytes.length, rejectsTail: tailOf(bytes) } }
+    const stats = attempt(path, () => fs.lstatSync(path, { throwIfNoEntry: false }))
+    this.left = stats && left
+    if (!stats) return
+    if (!left) throw alreadyExists(path)
+    if (!stats.isFile()) throw changed(path)
+    const fd = attempt(path, () => fs.openSync(path, fs.constants.O_RDWR | noFollow))
+    this.#fd = fd
+    if (identityOf(fd) === left.file && fs.fstatSync(fd).size >= left.length) return
+    this.close()
+    throw changed(path)
   }
 
   /**
-   * Cuts off what was not committed, and appends. Call it when the checkpoint is saved, and commit afterwards: all is on
-   * disk when it returns.
-   *
-   * @throws {PlantsError} `usage` when another process has created or changed the file
+   * The position after these bytes, for which a missing file is created. What keeps it from that is thrown by `write`,
+   * when the checkpoint has said whether another process goes on with the same file.
    */
-  append(length: number, bytes: Buffer): void {
-    if (this.#fd !== undefined) this.#write(this.#fd, length, bytes)
-    else if (bytes.length > 0) this.#fd = this.#create(bytes)
-    else return
-    this.#end = length + bytes.length
+  positionAfter(before: RejectsPosition | undefined, bytes: Buffer): RejectsPosition | undefined {
+    if (bytes.length === 0) return before
+    try {
+      this.#fd ??= create(this.#path)
+    } catch (error) {
+      this.#failure = error
+      return before
+    }
+    return { file: identityOf(this.#fd), length: (before?.length ?? 0) + bytes.length }
   }
 
-  #write(fd: number, length: number, bytes: Buffer): void {
-    if (this.#isFile) this.#cut(fd, length)
-    if (bytes.length === 0) return
-    this.#attempt(() => {
-      if (!this.#isFile) return fs.writeFileSync(fd, bytes)
-      // At its place: one that is late, when another process has gone on, writes what is there.
-      for (let written = 0; written < bytes.length; )
-        written += fs.writeSync(fd, bytes, written, bytes.length - written, length + written)
+  /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
+  write(before: RejectsPosition | undefined, bytes: Buffer): void {
+    if (this.#failure !== undefined) throw this.#failure
+    const fd = this.#fd
+    if (fd === undefined || bytes.length === 0) return
+    const start = before?.length ?? 0
+    attempt(this.#path, () => {
+      const there = Buffer.alloc(bytes.length)
+      const length = fs.readSync(fd, there, 0, bytes.length, start)
+      const isSame = there.subarray(0, length).equals(bytes.subarray(0, length))
+      if (!isSame || fs.fstatSync(fd).size < start) throw changed(this.#path)
+      for (let at = 0; at < bytes.length; )
+        at += fs.writeSync(fd, bytes, at, bytes.length - at, start + at)
       fs.fdatasyncSync(fd)
     })
   }
 
-  #cut(fd: number, length: number): void {
-    const stats = fs.fstatSync(fd)
-    const isChanged = stats.size < length || (this.#end !== undefined && stats.size !== this.#end)
-    if (isChanged || !isNamed(this.#target, stats))
-      throw usageError(
-        `Another process has changed ${this.#path}`,
-        'Restore the file, and run the same command again',
-      )
-    if (stats.size > length) this.#attempt(() => fs.ftruncateSync(fd, length))
+  close(): void {
+    if (this.#fd !== undefined) fs.closeSync(this.#fd)
+    this.#fd = undefined
   }
+}
 
-  /** Gives the file its name when all is on disk: of two imports, one gets it, and nobody reads a part of it. */
-  #create(bytes: Buffer): number {
-    const path = this.#draft ?? this.#target
-    let fd: number | undefined
+function create(path: string): number {
+  return attempt(path, () => {
     try {
-      if (this.#draft !== undefined) fs.rmSync(this.#draft, { force: true }) // a killed run may have left it
-      fd = fs.openSync(path, 'wx', 0o600)
-      fs.writeFileSync(fd, bytes)
-      fs.fdatasyncSync(fd)
-      if (this.#draft !== undefined) createFile(path, this.#target)
-      syncFolder(dirname(this.#target))
+      const fd = fs.openSync(path, 'wx+', 0o600) // a link is a file that exists
+      syncFolder(dirname(path))
       return fd
     } catch (error) {
-      const stats = fd === undefined ? undefined : fs.fstatSync(fd)
-      if (fd !== undefined) fs.closeSync(fd)
-      for (const name of [path, this.#target]) if (stats && isNamed(name, stats)) fs.rmSync(name)
-      if (systemCode(error) !== 'EEXIST') throw this.#unwritable(error)
-      const hint = 'Wait for its end, move the file away, and run the same command again'
-      throw usageError(
-        `${this.#path} was created by another process, and would be overwritten`,
-        hint,
-      )
+      throw systemCode(error) === 'EEXIST' ? alreadyExists(path) : error
     }
-  }
+  })
+}
 
-  /** Removes the file if it is empty, and the draft if the checkpoint has its length. */
-  close(length: number): void {
-    if (this.#fd === undefined) return
-    const stats = fs.fstatSync(this.#fd)
-    const isEmpty = this.#isFile && stats.size === 0
-    if (!this.#isGiven) fs.closeSync(this.#fd)
-    if (isEmpty && isNamed(this.#target, stats)) fs.rmSync(this.#target)
-    if (this.#draft !== undefined && (isEmpty || length > 0))
-      fs.rmSync(this.#draft, { force: true })
-  }
+function identityOf(fd: number): string {
+  const { dev, ino } = fs.fstatSync(fd, { bigint: true })
+  return `${dev}:${ino}`
+}
 
-  #attempt<T>(action: () => T): T {
-    try {
-      return action()
-    } catch (error) {
-      throw this.#unwritable(error)
-    }
-  }
+/** Windows has no such flag. */
+const noFollow = fs.constants.O_NOFOLLOW ?? 0
 
-  #unwritable(error: unknown): unknown {
-    return unwritable(
-      `The rejects file ${this.#path}`,
-      this.#target,
-      error,
-      'Choose another file with --rejects, or free some space',
-    )
+const anotherFile = 'Choose another file with --rejects'
+
+function alreadyExists(path: string): Error {
+  return usageError(`${path} already exists, and would be overwritten`, anotherFile)
+}
+
+function changed(path: string): Error {
+  return usageError(
+    `${path} is not as the interrupted import has left it, and would be overwritten`,
+    anotherFile,
+  )
+}
+
+function attempt<T>(path: string, action: () => T): T {
+  try {
+    return action()
+  } catch (error) {
+    throw unwritable(`The rejects file ${path}`, path, error, anotherFile)
   }
 }
 
-function readAt(fd: number, position: number, length: number): Buffer {
-  const bytes = Buffer.alloc(length)
-  return bytes.subarray(0, fs.readSync(fd, bytes, 0, length, position))
+/** Throws `usage` if the rejected records of both inputs cannot be in one file. */
+export function assertSameLayout(reader: FormatReader, first: FormatReader, name: string): void {
+  if (rejectsHeader(reader) === rejectsHeader(first)) return
+  const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
+  throw usageError(what, 'Import it alone, with another --rejects')
 }
 
-function isNamed(path: string, { ino, dev }: fs.Stats): boolean {
-  const stats = fs.statSync(path, { throwIfNoEntry: false })
-  return stats?.ino === ino && stats.dev === dev
+/** With a byte order mark, for spreadsheets. */
+export function rejectsHeader({ header, delimiter = ',' }: FormatReader): string {
+  if (!header) return ''
+  const names = header.repeated.map((column) => header.names[column] || undefined)
+  return `\ufeff${rowOf([...rejectNames.slice(0, 2), ...names], delimiter)}\n`
 }
+
+export function rejectsRow(
+  { line, raw, error, message }: RejectedRecord,
+  { header, delimiter = ',' }: FormatReader,
+): string {
+  if (typeof raw === 'string') return lineOf(line, message, raw, error === errorValue('input'))
+  const repeated = header?.repeated.filter((column) => column < raw.length) ?? []
+  const cells = repeated.map((column) => raw[column])
+  const surplus = raw.slice(header?.names.length)
+  return `${rowOf([String(line), message, ...cells, ...surplus], delimiter)}\n`
+}
+
+/** A bad cell has no quotes, so that it is rejected again unless it is corrected. */
+function rowOf(cells: readonly Cell[], delimiter: string): string {
+  const texts = cells.map((cell) => {
+    if (cell === undefined) return ''
+    return typeof cell === 'object' ? cell.text : tableCell(cell, delimiter)
+  })
+  return texts.join(delimiter)
+}
+
+/** The members of the object stay as they are, except those that an earlier import has added. */
+function lineOf(line: number, message: string, raw: string, isBroken: boolean): string {
+  const start = `{"rejected_line":${line},"rejected_reason":${JSON.stringify(message)}`
+  const text = raw.replace(/[\r\n]/g, ' ').trim()
+  if (isBroken || !text.startsWith('{'))
+    return `${start}${text && `,"rejected_text":${JSON.stringify(text)}`}}\n`
+  const members = text.slice(1, -1).replace(addedMembers, '').trim()
+  return `${start}${members && `,${members}`}}\n`
+}
+
+const addedMembers =
+  /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_text":"(?:[^"\\]|\\.){0,2000}",?)?/

@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Importer, plant } from '../../../helpers/imports.js'
+import { Importer, nextChunk, plant } from '../../../helpers/imports.js'
 
 let user: Importer
 
@@ -40,34 +40,25 @@ describe('damaged gzip', () => {
   const packed = zlib.gzipSync(three)
   const wrongSum = Buffer.from(packed)
   wrongSum.writeUInt8(0x55, packed.length - 8)
-  const cutOff = [
-    'incomplete: its end is missing, as after a download or a copy that did not finish',
-    'Fetch or copy it again, or compress the original again',
-  ] as const
 
   test.each([
-    ['cut to its first bytes', packed.subarray(0, 2), ...cutOff],
-    [
-      'with a wrong checksum',
-      wrongSum,
-      'damaged: gzip reports "incorrect data check"',
-      'Compress the original again',
-    ],
-  ])('%s is rejected', async (_, content, why, hint) => {
+    ['cut to its first bytes', packed.subarray(0, 2)],
+    ['with a wrong checksum', wrongSum],
+  ])('%s is rejected', async (_, content) => {
     user.write('plants.gz', content)
     for (const name of ['plants.gz', 'stdin']) {
-      const err = `plants: ${name} is ${why}\n  ${hint}\n`
+      const err = `plants: ${name} is damaged or incomplete\n  Fetch or compress it again\n`
       expect(await user.import(name.replace('stdin', '-'), content)).toEqual({ code: 2, err })
     }
     expect([user.has('data'), user.journals]).toEqual([false, []])
   })
 
-  test('ends the import in the middle, which says what is stored', async () => {
+  test('ends the import of a pipe in the middle, which says what is stored', async () => {
     const all = Array.from({ length: 100_000 }, (_, id) => plant(id, `Plant ${id * 7919}`)).join('')
     const whole = zlib.gzipSync(all)
-    user.write('plants.gz', whole.subarray(0, whole.length * 0.9))
-    const { code, out, err } = await user.run('import plants.gz')
-    expect([code, err]).toEqual([2, expect.stringContaining('plants.gz is incomplete')])
+    const stdin = whole.subarray(0, whole.length * 0.9)
+    const { code, out, err } = await user.run('import', { stdin })
+    expect([code, err]).toEqual([2, expect.stringContaining('stdin is damaged or incomplete')])
     expect(JSON.parse(out).created).toBe((await user.list()).split('\n').length - 1)
   })
 })
@@ -91,17 +82,9 @@ test('the summary is text on a terminal, and groups digits', async () => {
     (_, id) => `{"id":${id},"name":"x","f${id % 150}":1}\n`,
   ).join('')
   const { out, err } = await user.run('import', { stdin, terminals: ['stdout'] })
-  expect(out).toMatch(/^Read 12,345 plants in \d+(\.\d)? s(?: \([\d,]+\/s\))?: 12,345 created\n$/)
+  expect(out).toMatch(/^Read 12,345 plants in \d+\.\d s: 12,345 created\n$/)
   const names = Array.from({ length: 20 }, (_, index) => `"f${index}"`).join(', ')
   expect(err).toBe(`plants: warning: ignored unknown fields ${names} and 130 more\n`)
-})
-
-test('of more unknown fields than are counted, the last number is the least', async () => {
-  const record = Object.fromEntries(Array.from({ length: 1200 }, (_, index) => [`f${index}`, 1]))
-  const { err } = await user.import('--dry-run', JSON.stringify({ id: 1, name: 'A', ...record }))
-  expect(err).toMatch(
-    /^plants: warning: ignored unknown fields "f0", .*, "f19" and 980 more, at least\n$/,
-  )
 })
 
 test('the first twenty rejected records are shown, and the first twenty changes of a dry run', async () => {
@@ -169,7 +152,7 @@ describe('--id-from next', () => {
       const stdin = '{"name":"A"}\n{"id":3,"name":"B"}\n{"name":"C"}\n'
       await user.run('create --id 7 --name Z')
       const isDry = flag === '--dry-run'
-      const err = `plants: Plants without an id ${isDry ? 'would get' : 'got'} 8 to 9\n`
+      const err = 'plants: The last number is 9\n'
       expect(await user.import(`--id-from next ${flag}`, stdin)).toMatchObject({
         code: 0,
         created: 3,
@@ -191,21 +174,19 @@ describe('--id-from next', () => {
     )
   })
 
-  test('stays the same when the import is resumed or restarted', async () => {
-    user.write('plants', '{"name":"A"}\nx\n{"name":"B"}\n')
+  test('stays the same when the import is resumed', async () => {
+    user.write('plants', `{"name":"A"}\nx\n${nextChunk}{"name":"B"}\n`)
     const args = 'plants --id-from next --max-errors 1'
-    await user.import(args)
+    expect(await user.import(args)).toMatchObject({ created: 1, rejected: { 400: 1 } })
     await user.run('create --id 9 --name Z')
-    await user.import(`${args} --restart --if-exists same`)
-    expect(await user.list()).toBe(plant(1, 'A') + plant(9, 'Z'))
-    expect(await user.import(`${args} --if-exists same`)).toMatchObject({ created: 1, skipped: 1 })
+    expect(await user.import(args)).toMatchObject({ created: 2, rejected: { 400: 1 } })
     expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'B') + plant(9, 'Z'))
   })
 
   test('is above all ids of the files, which keep theirs', async () => {
     user.write('plants.csv', 'id,name\n,A\n0007,B\n,C\n2,D\n')
     const { code, err } = await user.import('plants.csv --id-from next --if-exists skip')
-    expect({ code, err }).toEqual({ code: 0, err: 'plants: Plants without an id got 8 to 9\n' })
+    expect({ code, err }).toEqual({ code: 0, err: 'plants: The last number is 9\n' })
     expect(await user.list()).toBe(plant(2, 'D') + plant(7, 'B') + plant(8, 'A') + plant(9, 'C'))
   })
 

@@ -1,0 +1,160 @@
+import { Option } from 'commander'
+import { invalidValue, parseCount, parseText, wholeNumber } from '../../../config/option-values.js'
+import { type FieldName, fieldNames } from '../../../plant/plant.js'
+import { formatNames } from '../../../plant/records.js'
+import { usageError } from '../../../platform/errors.js'
+import { shorten } from '../../../platform/escape.js'
+import type { Io } from '../../../platform/io.js'
+import { existsPolicies } from '../../../stores/common/change.js'
+import { defaultConcurrency } from '../../../stores/http/http-options.js'
+import type { FieldRules } from '../../../transfer/formats/chunk.js'
+import { commonEncodings, encodingOf } from '../../../transfer/formats/text.js'
+import type { ImportInput, ImportPlan } from '../../../transfer/import/input.js'
+import type { PlantsCommand } from '../../command.js'
+import { CommandContext } from '../../command-context.js'
+import { addRetry, parseId } from '../../options.js'
+import type { ImportOptions } from './import-options.js'
+
+export function defineImport(command: PlantsCommand, io: Io): void {
+  command
+    .description(
+      'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. If an import is interrupted, the same command resumes it.',
+    )
+    .argument('[files...]', 'files to read, also .gz; "-" for stdin')
+    .choice('--if-exists <what>', 'when the id exists', existsPolicies, 'same')
+    .value('--rejects <path>', 'write rejected records and reasons to this file', parseText)
+    .addOption(
+      new Option('--dry-run', 'only report what would be done').conflicts(['atomic', 'restart']),
+    )
+    .addOption(
+      new Option('--atomic', 'all plants or none; other writers wait').conflicts('restart'),
+    )
+    .optionsGroup('Reading:')
+    .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
+    .value('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
+    .value('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
+    .choice('--match <field>', 'a record without an id is the plant with its name', ['name'])
+    .option('--columns <names>', 'those of a table without a header: id,name,tag', parseColumns)
+    .value('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
+    .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseEncoding)
+    .value('--sheet <name>', 'of a workbook: its name or number', parseText)
+    .optionsGroup('Running:')
+    .value('--max-errors <count>', 'stop after so many rejected plants', parseCount)
+    .option('--restart', 'begin again instead of resuming')
+    .value(
+      '--concurrency <count>',
+      `requests in flight to a service; by default ${defaultConcurrency}`,
+      wholeNumber('a whole number', 1, 1024, '64'),
+    )
+  addRetry(command)
+    .addExamples(
+      'plants import plants.ndjson',
+      'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
+      'plants import list.csv --match name --id-from next --if-exists update --dry-run',
+    )
+    .handler((options: ImportOptions, files: string[]) => importPlants(files, options, io))
+}
+
+export async function importPlants(files: string[], given: ImportOptions, io: Io): Promise<void> {
+  const context = await CommandContext.from(given, io)
+  const { rejects } = given
+  if (given.atomic && context.address.scheme === 'http')
+    throw usageError(
+      `--atomic is not supported at ${context.address.name}: a service cannot roll back what was created`,
+      'Leave it out: an interrupted import can be resumed',
+    )
+  if (rejects === '-') throw usageError('Rejected records go to a file', 'Name a file')
+  if (rejects !== undefined && /\.xlsx$/i.test(rejects))
+    throw usageError(
+      'Rejected rows of a workbook are written as CSV',
+      'For example: --rejects rejected.csv',
+    )
+  const inputs = inputsOf(files, io)
+  const path = rejects === undefined ? {} : { rejects: io.resolvePath(rejects) }
+  const options = { ...given, ...path }
+  const { runImport } = await import('./run-import.js')
+  await runImport(planOf(inputs, options, context), options, context)
+}
+
+function inputsOf(files: string[], io: Io): ImportInput[] {
+  if (files.length === 0 && !io.stdin.isPiped)
+    throw usageError(
+      'import needs a file, or plants on stdin',
+      'For example: plants import plants.ndjson',
+    )
+  const names = files.length === 0 ? ['-'] : files
+  if (names.filter((name) => name === '-').length > 1)
+    throw usageError('Stdin can be read only once', 'Use "-" only once')
+  return names.map((name) =>
+    name === '-'
+      ? { path: '-', name: 'stdin' }
+      : { path: io.resolvePath(parseText('file', name)), name },
+  )
+}
+
+function planOf(
+  inputs: ImportInput[],
+  options: ImportOptions,
+  { address }: CommandContext,
+): ImportPlan {
+  const { format, sheet, encoding, delimiter, columns, map = {}, idFrom, match } = options
+  const { dryRun, ifExists, maxErrors = Infinity } = options
+  const isService = address.scheme === 'http'
+  // A dry run does not ask a service for its names: a record without an id is a new plant.
+  const isNew = match !== undefined && isService && dryRun === true
+  const rules = {
+    map,
+    columns,
+    idFrom: isNew ? (idFrom ?? 'next') : idFrom,
+    match,
+    isPartial: ifExists === 'update',
+  }
+  const maxRecords = isService ? recordsPerRequests : recordsPerTransaction
+  return { inputs, format, sheet, encoding, delimiter, rules, ifExists, maxErrors, maxRecords }
+}
+
+/** Less than a second of requests. */
+const recordsPerRequests = 500
+/** Limits the memory of a chunk: an invalid record of one byte takes hundreds. */
+const recordsPerTransaction = 24_000
+
+/** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
+function parseEncoding(flag: string, text: string): string {
+  const encoding = encodingOf(text)
+  if (encoding !== undefined) return encoding
+  const message = `${flag} must be an encoding such as ${commonEncodings.join(', ')}, but was ${JSON.stringify(shorten(text))}`
+  throw usageError(message, 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels')
+}
+
+/** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
+function parseDelimiter(flag: string, text: string): string {
+  const character = text === 'tab' || text === '\\t' ? '\t' : text
+  if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character))
+    throw invalidValue(flag, 'one character such as ; or |, or the word tab', text, "';'")
+  return character
+}
+
+function parseIdFrom(flag: string, text: string): bigint | 'next' {
+  return text === 'next' ? text : parseId(flag, text)
+}
+
+function parseColumns(text: string): string[] {
+  return text.split(',').map((name) => name.trim())
+}
+
+/** `name=CommonName,tag=Family`; a field without a source is not read. */
+function parseMap(flag: string, text: string): FieldRules['map'] {
+  const map: Partial<Record<FieldName, string>> = {}
+  for (const pair of text.split(',')) {
+    const [name, source] = pair.split('=').map((word) => word.trim())
+    const field = fieldNames.find((one) => one === name)
+    const isNameless = field === 'name' && source === ''
+    if (!field || source === undefined || map[field] !== undefined || isNameless)
+      throw usageError(
+        `${flag} must map a field of the input to id, name or tag, but was ${JSON.stringify(shorten(text))}`,
+        `For example: ${flag} name=CommonName,tag=Family`,
+      )
+    map[field] = source
+  }
+  return map
+}

@@ -1,0 +1,113 @@
+import { createWriteStream, statSync } from 'node:fs'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { createGzip } from 'node:zlib'
+import { fieldNames, type StoredPlant } from '../plant/plant.js'
+import { documentIn, type FileFormat, type FormatName, formatNames } from '../plant/records.js'
+import { AtomicFile, unwritable } from '../platform/atomic-file.js'
+import { PlantsError, systemCode, usageError } from '../platform/errors.js'
+import { shorten } from '../platform/escape.js'
+import { targetOf } from '../platform/files.js'
+
+type Pages = AsyncIterable<StoredPlant[]>
+
+/** Throws `usage` for a name that gives no format, unless one was chosen. */
+export function fileFormat(name: string, chosen: FormatName | undefined): FileFormat {
+  if (chosen !== undefined) return chosen
+  const { extension, packed } = /\.(?<extension>\w+)(?<packed>\.gz)?$/i.exec(name)?.groups ?? {}
+  const word = extension?.toLowerCase()
+  if (word === 'jsonl') return 'ndjson'
+  const format = [...formatNames, 'xlsx' as const].find((each) => each === word)
+  if (format !== undefined && !(format === 'xlsx' && packed)) return format
+  throw usageError(
+    `The file name ${JSON.stringify(shorten(name))} gives no format`,
+    `Choose a name that ends with .${formatNames.join(', .')} or .xlsx, or a format, such as: --output csv`,
+  )
+}
+
+/**
+ * Writes a file as a whole or not at all, after all data is on disk, and follows symbolic links. Writes to devices and
+ * pipes as they are.
+ *
+ * @throws {PlantsError} `unwritable` for what cannot be written
+ */
+export async function exportFile(
+  path: string,
+  format: FileFormat,
+  pages: Pages,
+  signal: AbortSignal,
+): Promise<{ plants: number; bytes: number }> {
+  let file: AtomicFile | undefined
+  let target = path
+  let plants = 0
+  async function* counted(): AsyncGenerator<StoredPlant[]> {
+    for await (const page of pages) {
+      yield page
+      plants += page.length
+    }
+  }
+  const encoded = format === 'xlsx' ? workbookOf(counted()) : textOf(counted(), format)
+  const isPacked = /\.gz$/i.test(path) && format !== 'xlsx'
+  try {
+    const old = statSync(path, { throwIfNoEntry: false })
+    if (old?.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
+    target = targetOf(path)
+    if (!old || old.isFile()) file = new AtomicFile(target, { followsUmask: !old })
+    const out = createWriteStream(path, { ...(file && { fd: file.fd, autoClose: false }) })
+    const readable = Readable.from(encoded)
+    if (isPacked) await pipeline(readable, createGzip(), out, { signal })
+    else await pipeline(readable, out, { signal })
+    await file?.flush()
+    signal.throwIfAborted()
+    file?.commit(old)
+    return { plants, bytes: out.bytesWritten }
+  } catch (error) {
+    if (signal.aborted && signal.reason instanceof PlantsError)
+      throw interrupted(path, signal.reason, file !== undefined)
+    if (systemCode(error) === 'EPIPE') throw error
+    throw unwritable(path, target, error, `${anotherFile}, or free some space`)
+  } finally {
+    file?.discard()
+  }
+}
+
+const anotherFile = 'Choose another file'
+
+function interrupted(path: string, { kind, message }: PlantsError, isWhole: boolean): PlantsError {
+  return new PlantsError(kind, isWhole ? `${message}, ${path} was not changed` : message)
+}
+
+async function* textOf(pages: Pages, format: FormatName): AsyncGenerator<string> {
+  const { add, end } = documentIn(format)
+  for await (const page of pages) yield add(page)
+  yield end()
+}
+
+/** Texts are texts, also those that begin with `=`, and so are ids of more than 15 digits, which spreadsheets round. */
+async function* workbookOf(pages: Pages): AsyncGenerator<Uint8Array> {
+  const { writeXlsxStream } = await import('hucre/xlsx')
+  const columns = fieldNames.map((header) => ({ header, width: 24 }))
+  yield* writeXlsxStream(rowsOf(pages), { name: 'Plants', columns, freezePane: { rows: 1 } })
+}
+
+async function* rowsOf(pages: Pages) {
+  for await (const page of pages)
+    for (const { id, name, tag = null } of page) {
+      assertCellText(id, 'name', name)
+      assertCellText(id, 'tag', tag ?? '')
+      const isExact = id > -maxNumber && id < maxNumber
+      yield [isExact ? parseInt(String(id), 10) : String(id), name, tag]
+    }
+}
+
+function assertCellText(id: bigint, field: string, text: string): void {
+  if (text.length > maxText)
+    throw usageError(
+      `The ${field} of the plant with id ${id} has ${text.length} characters, but a cell has at most ${maxText}`,
+      'Use a .csv file',
+    )
+}
+
+const maxNumber = 10n ** 15n
+/** In UTF-16 code units, as Excel counts. */
+const maxText = 32_767
