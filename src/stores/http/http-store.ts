@@ -62,11 +62,12 @@ export class HttpStore implements Store {
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       const type = outcomeOf(error)
-      if (type !== 'unknown') return { type, error }
-      const hint = await this.#unknownHint(change, key)
+      const hint = type === 'unknown' ? await this.#unknownHint(change, key) : error.hint
       const { reason } = signal
       if (reason instanceof PlantsError) {
-        const message = `${reason.message} before ${this.#client.address.name} answered`
+        const unsent = ', nothing was stored'
+        const end = type === 'unknown' ? ` before ${this.#client.address.name} answered` : unsent
+        const message = reason.message + end
         return { type, error: new PlantsError(reason.kind, message, { hint, cause: error }) }
       }
       const { kind, message, cause } = error

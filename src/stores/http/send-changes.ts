@@ -136,20 +136,25 @@ export async function sendChanges(
     if (outcomes[index]?.type === 'rejected') rejections += 1
   }
 
+  // Even if all that are in flight are rejected, no change is sent after the last one that may be.
+  let workers = Math.min(concurrency, maxRejected)
   let next = 0
   const work = async () => {
-    while (next < changes.length && !stop.aborted && rejections < maxRejected) {
+    while (next < changes.length && !stop.aborted) {
       const index = next
       next += 1
       const id = idOf(must(changes[index]))
       const done = Promise.resolve(latest.get(id)).then(() => sendOne(index))
       latest.set(id, done)
       await done
+      if (maxRejected - rejections >= workers) continue
+      workers -= 1
+      return
     }
   }
 
   try {
-    await Promise.all(Array.from({ length: concurrency }, work))
+    await Promise.all(Array.from({ length: workers }, work))
   } finally {
     failed.abort()
   }
