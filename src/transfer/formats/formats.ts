@@ -15,7 +15,7 @@ import {
 import { findHeader, headerAt, maxHeaderRows } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { readTable, TableParser } from './table.js'
-import { decoded, markedEncoding } from './text.js'
+import { assertDecodable, decoded, markedEncoding } from './text.js'
 
 /** Throws `input` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
@@ -38,10 +38,9 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
 
 /** Reads all. Throws `input` if it is not of its encoding. */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
-  const texts = isArchive(input)
-    ? input.blocks
-    : decoded(input.blocks, detectFormat(input, options).encoding, input.name)
-  for await (const _ of texts);
+  const { blocks, name } = input
+  if (!isArchive(input)) return assertDecodable(blocks, detectFormat(input, options).encoding, name)
+  for await (const _ of blocks);
 }
 
 function isArchive({ head }: FormatInput): boolean {

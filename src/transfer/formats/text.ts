@@ -29,57 +29,40 @@ export async function* decoded(
   encoding: string,
   name: string,
 ): AsyncGenerator<string> {
-  const decode = encoding === 'utf-8' ? utf8Decoder() : decoderOf(encoding)
+  if (encoding === 'utf-8')
+    for await (const bytes of validUtf8(blocks, name)) yield bytes.toString()
+  else yield* decodedBy(new TextDecoder(encoding, { fatal: true }), blocks, name)
+}
+
+/** Reads all blocks, and throws as `decoded` does. */
+export async function assertDecodable(
+  blocks: AsyncIterable<Buffer>,
+  encoding: string,
+  name: string,
+): Promise<void> {
+  // To make texts takes most of the time.
+  const parts = encoding === 'utf-8' ? validUtf8(blocks, name) : decoded(blocks, encoding, name)
+  for await (const _ of parts);
+}
+
+/** Whole characters. Takes a third of the time of a `TextDecoder` that is given a stream. */
+async function* validUtf8(blocks: AsyncIterable<Buffer>, name: string): AsyncGenerator<Buffer> {
   let line = 1
-  const textOf = (block?: Buffer) => {
-    try {
-      return decode(block)
-    } catch (error) {
-      if (!(error instanceof MisencodedError)) throw error
-      const isUtf8Wanted = encoding === 'utf-8'
-      throw inputError(
-        `${name} is not ${isUtf8Wanted ? 'UTF-8' : encoding} in line ${line + error.lineFeeds}`,
-        isUtf8Wanted
-          ? 'If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run'
-          : 'Correct that line, or save the file as UTF-8',
-        error,
-      )
-    }
+  let rest: Buffer | undefined
+  const valid = (bytes: Buffer) => {
+    if (isUtf8(bytes)) return bytes
+    throw misencoded(name, 'utf-8', line + lineFeedsIn(bytes, startOfInvalid(bytes)))
   }
   for await (const block of blocks) {
-    const text = textOf(block)
-    yield text
-    line += lineFeedsIn(text)
-  }
-  const end = textOf()
-  if (end !== '') yield end
-}
-
-/** Decodes a block; without one, what is left of the block before. Throws `MisencodedError`. */
-type Decode = (block?: Buffer) => string
-
-class MisencodedError extends Error {
-  /** Line feeds of the block before the bytes that are wrong. */
-  readonly lineFeeds: number
-
-  constructor(lineFeeds: number) {
-    super()
-    this.lineFeeds = lineFeeds
-  }
-}
-
-/** Takes a third of the time of a `TextDecoder` that is given a stream. */
-function utf8Decoder(): Decode {
-  let rest: Buffer | undefined
-  return (block) => {
-    const marked = rest === undefined && block !== undefined && markedEncoding(block) === 'utf-8'
-    const added = marked ? block.subarray(3) : (block ?? Buffer.alloc(0))
-    const bytes = rest && rest.length > 0 ? Buffer.concat([rest, added]) : added
-    const end = block ? startOfLastCharacter(bytes) : bytes.length
-    if (!isUtf8(bytes.subarray(0, end))) throw new MisencodedError(lineOfInvalid(bytes))
+    const isMarked = rest === undefined && markedEncoding(block) === 'utf-8'
+    const bytes = rest?.length ? Buffer.concat([rest, block]) : block
+    const end = startOfLastCharacter(bytes)
+    const part = valid(bytes.subarray(isMarked ? 3 : 0, end))
     rest = bytes.subarray(end)
-    return bytes.toString('utf8', 0, end)
+    yield part
+    line += lineFeedsIn(part)
   }
+  if (rest?.length) yield valid(rest)
 }
 
 /** Of one that may go on in the next block; else the length. */
@@ -92,32 +75,54 @@ function startOfLastCharacter(bytes: Buffer): number {
   return bytes.length
 }
 
-function lineOfInvalid(bytes: Buffer): number {
-  let line = 0
-  for (let start = 0; ; line += 1) {
+/** Of the line with the first bytes that are not UTF-8. */
+function startOfInvalid(bytes: Buffer): number {
+  for (let start = 0; ; ) {
     const feed = bytes.indexOf('\n', start)
-    if (feed === -1 || !isUtf8(bytes.subarray(start, feed))) return line
+    if (feed === -1 || !isUtf8(bytes.subarray(start, feed))) return start
     start = feed + 1
   }
 }
 
-function decoderOf(encoding: string): Decode {
-  const decoder = new TextDecoder(encoding, { fatal: true })
-  return (block) => {
+async function* decodedBy(
+  decoder: InstanceType<typeof TextDecoder>,
+  blocks: AsyncIterable<Buffer>,
+  name: string,
+): AsyncGenerator<string> {
+  let line = 1
+  const decode = (block?: Buffer) => {
     try {
       // Only as a stream, Node reads 0x80 to 0x9f of windows-1252 (https://github.com/nodejs/node/issues/60888).
       if (block) return decoder.decode(block, { stream: true })
       return decoder.decode(new Uint8Array(), { stream: true }) + decoder.decode()
     } catch (error) {
       if (!(error instanceof TypeError)) throw error
-      const text = new TextDecoder(encoding).decode(block)
-      throw new MisencodedError(lineFeedsIn(text.slice(0, Math.max(0, text.indexOf('\ufffd')))))
+      const text = new TextDecoder(decoder.encoding).decode(block)
+      throw misencoded(name, decoder.encoding, line + lineFeedsIn(text, text.indexOf('\ufffd')))
     }
   }
+  for await (const block of blocks) {
+    const text = decode(block)
+    yield text
+    line += lineFeedsIn(text)
+  }
+  const end = decode()
+  if (end !== '') yield end
 }
 
-function lineFeedsIn(text: string): number {
+function lineFeedsIn(text: string | Buffer, end = text.length): number {
   let count = 0
-  for (let at = text.indexOf('\n'); at !== -1; at = text.indexOf('\n', at + 1)) count += 1
+  for (let at = text.indexOf('\n'); at !== -1 && at < end; at = text.indexOf('\n', at + 1))
+    count += 1
   return count
+}
+
+function misencoded(name: string, encoding: string, line: number): Error {
+  const isUtf8Wanted = encoding === 'utf-8'
+  return inputError(
+    `${name} is not ${isUtf8Wanted ? 'UTF-8' : encoding} in line ${line}`,
+    isUtf8Wanted
+      ? 'If it is of an old spreadsheet, look at it with: --encoding windows-1252 --dry-run'
+      : 'Correct that line, or save the file as UTF-8',
+  )
 }

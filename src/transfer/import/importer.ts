@@ -199,11 +199,14 @@ export class Importer {
       names,
       otherFields: this.otherFields,
     })
-    const mapped = chunk.records.map((raw, index) => chunk.problems.get(index) ?? mapper.map(raw))
-    if (this.#target.send)
-      for (const [index, one] of mapped.entries())
-        if (!('error' in one) && (one.type === 'create' || !one.isMatched))
-          one.key = `${checkpoint.importId}-${input}-${records + index}`
+    const mapped = chunk.records.map((raw, index) => {
+      const { nextId: number } = mapper
+      const one = chunk.problems.get(index) ?? mapper.map(raw)
+      // What is matched may be what a run that was killed has created with this number.
+      const isNew = !('error' in one) && (!one.isMatched || mapper.nextId !== number)
+      if (this.#target.send && isNew) one.key = `${checkpoint.importId}-${input}-${records + index}`
+      return one
+    })
     return { mapped, nextId: mapper.nextId }
   }
 
