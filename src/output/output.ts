@@ -9,18 +9,14 @@ export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
   try {
     await io.stdout.write(text)
-  } catch (error) {
-    if (error instanceof PlantsError)
-      throw new PlantsError(error.kind, `${error.message} before the output was written`, {
-        hint,
-        cause: error,
-      })
-    const reason = systemReason(error)
-    if (reason === undefined || systemCode(error) === 'EPIPE') throw error
-    throw new PlantsError('unwritable', `Could not write to stdout: ${reason}`, {
-      hint,
-      cause: error,
-    })
+  } catch (cause) {
+    if (cause instanceof PlantsError) {
+      const message = `${cause.message} before the output was written`
+      throw new PlantsError(cause.kind, message, { hint, cause })
+    }
+    const reason = systemReason(cause)
+    if (reason === undefined || systemCode(cause) === 'EPIPE') throw cause
+    throw new PlantsError('unwritable', `Could not write to stdout: ${reason}`, { hint, cause })
   }
 }
 
@@ -40,7 +36,7 @@ export function mayColor(
   return env['TERM'] !== 'dumb' && stream.isTerminal
 }
 
-/** @param of ` of 2 plants`, or nothing */
+/** @param of such as ` of 2 plants` */
 export function unknownFields(names: readonly string[], of = ''): string {
   const shown = names.slice(0, maxFields).map((name) => JSON.stringify(name))
   const others = names.length > maxFields ? ` and ${names.length - maxFields} more` : ''
@@ -50,13 +46,13 @@ export function unknownFields(names: readonly string[], of = ''): string {
 
 const maxFields = 20
 
-/** Such as `Fern (id 1, tag shade)`. */
+/** `Fern (id 1, tag shade)` */
 export function describePlant({ id, name, tag }: StoredPlant, { strong, faint }: Style): string {
   const tagged = tag === undefined ? '' : `, tag ${quoteIfNeeded(tag)}`
   return `${strong(quoteIfNeeded(name))} ${faint(`(id ${id}${tagged})`)}`
 }
 
-/** Such as `Updated Fern (id 1): tag "shade" → none`, with the verb, or `Fern (id 1) is unchanged`. */
+/** `Updated Fern (id 1): tag "shade" → none`, or `Fern (id 1) is unchanged` */
 export function describeChange(
   verb: string,
   before: StoredPlant,
@@ -72,7 +68,6 @@ export function describeChange(
   return changes.length > 0 ? `${verb} ${plant}: ${changes.join(', ')}` : `${plant} is unchanged`
 }
 
-/** Escapes the text for a terminal, too. */
 export function quoteIfNeeded(text: string): string {
   const escaped = escapeControlChars(text)
   return text === '' || text !== text.trim() ? `"${escaped}"` : escaped

@@ -6,9 +6,9 @@ import { writeAnswer } from './output.js'
 export interface Layout<Row> {
   /** By default all. */
   fields?: readonly Column[] | undefined
-  /** The layout as text; NDJSON by default. */
+  /** By default NDJSON. */
   text?: (rows: Row[]) => string
-  /** So many rows, or all, are laid out as text at first: they set the widths of a table. */
+  /** So many rows are laid out as text at first, or all: they set the widths of a table. */
   first?: number
 }
 
@@ -17,9 +17,9 @@ export class Printer<Row extends object> {
   readonly #io: Io
   readonly #text: ((rows: Row[]) => string) | undefined
   readonly #document: ReturnType<typeof documentIn>
-  readonly #first: number
-  /** The first rows, until they are enough. */
-  #waiting: Row[] | undefined = []
+  /** 0 after the first print */
+  #first: number
+  #waiting: Row[] = []
 
   constructor(io: Io, format: 'text' | FormatName, { fields, text, first = 0 }: Layout<Row> = {}) {
     this.#io = io
@@ -29,20 +29,19 @@ export class Printer<Row extends object> {
   }
 
   async rows(page: Row[], hint?: string): Promise<void> {
-    const rows = this.#waiting ? [...this.#waiting, ...page] : page
-    this.#waiting = this.#waiting && rows.length < this.#first ? rows : undefined
-    if (!this.#waiting) await this.#print(rows, hint)
+    const rows = [...this.#waiting, ...page]
+    const isEnough = rows.length >= this.#first
+    this.#waiting = isEnough ? [] : rows
+    if (isEnough) await this.#print(rows, hint)
   }
 
   /** Completes the document. */
   async end(hint?: string): Promise<void> {
-    const rows = this.#waiting ?? []
-    this.#waiting = undefined
-    if (rows.length > 0) await this.#print(rows, hint)
+    if (this.#waiting.length > 0) await this.#print(this.#waiting, hint)
     if (!this.#text) await this.#write(this.#document.end(), hint)
   }
 
-  /** Prints the rows of all pages, and completes the document. Returns the number of rows. */
+  /** Returns the number of rows. */
   async all(pages: Iterable<Row[]> | AsyncIterable<Row[]>): Promise<number> {
     let count = 0
     for await (const page of pages) {
@@ -53,8 +52,9 @@ export class Printer<Row extends object> {
     return count
   }
 
-  #print(rows: Row[], hint?: string): Promise<void> {
-    return this.#write(this.#text ? this.#text(rows) : this.#document.add(rows), hint)
+  async #print(rows: Row[], hint?: string): Promise<void> {
+    this.#first = 0
+    await this.#write(this.#text ? this.#text(rows) : this.#document.add(rows), hint)
   }
 
   async #write(text: string, hint?: string): Promise<void> {

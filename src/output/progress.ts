@@ -2,18 +2,16 @@ import { grouped } from '../plant/plant.js'
 import type { Io, Output } from '../platform/io.js'
 
 interface ProgressState {
-  /** How many plants. */
   done: number
-  /** Of the work, from 0 to 1. Undefined if the end is not known. */
+  /** Of the work, from 0 to 1; undefined if its end is not known. */
   part?: number | undefined
   rejected?: number
 }
 
-/** The progress of long work: one line of a terminal, which is drawn ten times a second. */
 export class Progress {
   readonly #io: Pick<Io, 'now' | 'stderr'>
   readonly #isShown: boolean
-  /** Of the first line: the rate is that of this run, also where an earlier one has done a part. */
+  /** The rate is that of this run, also where an earlier one has done a part. */
   #first: { time: number; state: ProgressState } | undefined
   #nextTime: number
   #isDrawn = false
@@ -27,7 +25,7 @@ export class Progress {
   show(state: ProgressState): void {
     const time = this.#io.now()
     if (!this.#isShown || time < this.#nextTime) return
-    this.#nextTime = time + intervalMs
+    this.#nextTime = time + 100 // milliseconds
     this.#isDrawn = true
     this.#first ??= { time, state }
     const text = describe(state, this.#first.state, (time - this.#first.time) / 1000)
@@ -41,8 +39,6 @@ export class Progress {
     await this.#io.stderr.write(lineOf('', this.#io.stderr))
   }
 }
-
-const intervalMs = 100
 
 /** Replaces the line of the cursor. */
 function lineOf(text: string, { columns }: Output): string {
@@ -74,7 +70,6 @@ export function clockOf(seconds: number): string {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
 }
 
-/** Yields the pages, and shows how many plants were read. */
 export async function* withProgress<Plant>(
   pages: AsyncIterable<Plant[]>,
   progress: Progress,

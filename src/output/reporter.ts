@@ -10,20 +10,18 @@ interface ReportOptions {
   color?: ColorChoice | false
 }
 
-/** The `element` is the index in a JSON array. */
-type Rejection = {
+interface Rejection {
   error: number
   message: string
   file: string
   line: number
+  /** The index in a JSON array. */
   element: number | undefined
 }
 
-/** Writes to stderr: warnings, errors and, with --verbose, a log. */
 export class Reporter {
   readonly isQuiet: boolean
   readonly isVerbose: boolean
-  /** Whether JSON was requested. */
   readonly isJson: boolean
   readonly #io: Io
   readonly #options: ReportOptions
@@ -40,21 +38,21 @@ export class Reporter {
     return this.#io.stderr.isTerminal && !this.isJson && !this.isVerbose && !this.isQuiet
   }
 
-  /** The label marks something that the user may have to correct. */
+  /** @param label for what the user may have to correct */
   async warn(text: string, label?: 'warning'): Promise<void> {
     if (!this.isQuiet) await this.#write(await this.#warning(text, label))
   }
 
-  /** Does not wait for the write, so that an action in progress continues and can be interrupted. */
+  /** Does not wait for the write, so that the action in progress continues. */
   async warnMeanwhile(text: string): Promise<void> {
     if (!this.isQuiet) void this.#io.stderr.log(await this.#warning(text))
   }
 
-  /** Does not wait for the write, so that a slow reader of stderr delays nothing and signals still work. */
+  /** Does not wait for the write: a slow reader of stderr delays nothing. */
   log(...lines: string[]): void {
     if (!this.isVerbose) return
     const texts = lines.map((line) =>
-      this.isJson ? this.#jsonLine({ verbose: line }) : `${this.#printable(line)}\n`,
+      this.isJson ? this.#jsonLine({ verbose: line }) : `${printable(line, this.#io)}\n`,
     )
     void this.#io.stderr.log(texts.join(''))
   }
@@ -66,12 +64,11 @@ export class Reporter {
       const { file, line, element, message } = record
       // In an array of several lines, the line is enough.
       const position = line === 1 && element !== undefined ? `[${element}]` : `:${line}`
-      return `${bad('plants:')} ${this.#printable(`${file}${position}: ${message}`)}\n`
+      return `${bad('plants:')} ${printable(`${file}${position}: ${message}`, this.#io)}\n`
     })
     await this.#write(lines.join(''))
   }
 
-  /** Throws the reason of a signal that arrives meanwhile. */
   async reportError(failure: PlantsError): Promise<void> {
     const { error, kind, cause, message, hint, isRetryable, status, requestId } = failure
     if (this.isJson) {
@@ -82,33 +79,28 @@ export class Reporter {
     const { bad, faint } = await this.#style()
     // 400 is the specification's status for every error.
     const isShown = status !== undefined && status !== 400 && !message.includes(`${status}`)
-    const text = this.#printable(message) + (isShown ? ` (status ${status})` : '')
+    const text = printable(message, this.#io) + (isShown ? ` (status ${status})` : '')
     const stack = kind === 'defect' && cause instanceof Error ? (cause.stack ?? '').split('\n') : []
     const below = hint === undefined ? stack : [...stack, hint]
-    const lines = below.map((line) => `  ${faint(this.#printable(line))}\n`)
+    const lines = below.map((line) => `  ${faint(printable(line, this.#io))}\n`)
     await this.#write(`${bad('plants:')} ${text}\n${lines.join('')}`)
   }
 
   async #warning(text: string, label?: 'warning'): Promise<string> {
     if (this.isJson) return this.#jsonLine({ warning: text })
     const { strong } = await this.#style()
-    const name = label === undefined ? '' : ` ${label}:`
-    return `plants:${strong(name)} ${this.#printable(text)}\n`
+    return `plants:${strong(label ? ` ${label}:` : '')} ${printable(text, this.#io)}\n`
   }
 
   #style(): Promise<Style> {
     return styleFor(mayColor(this.#io.stderr, this.#options, this.#io))
   }
 
-  #printable(text: string): string {
-    return printable(text, this.#io)
-  }
-
   #jsonLine(fields: object): string {
     return `${redactJson(toJson(fields), this.#io)}\n`
   }
 
-  /** Ignores a failed write: it cannot be reported, and the exit code still shows how the command ended. */
+  /** Ignores a failed write: the exit code still shows how the command ended. */
   async #write(text: string): Promise<void> {
     try {
       await this.#io.stderr.write(text)

@@ -1,14 +1,15 @@
 import truncatedWidth from 'fast-string-truncated-width'
 import type { Output } from '../platform/io.js'
+import type { Style } from './output.js'
 
 /**
  * Lays out rows that come in pages. The first page sets the widths of the columns, and later ones can only widen them.
- * On a terminal, a text that is too wide for its column is truncated; elsewhere, it moves the rest of its line.
+ * On a terminal, a text that is too wide is truncated; elsewhere, it moves the rest of its line.
  */
 export function tableOf<Row>(
   titles: string[],
   cellsOf: (row: Row) => string[],
-  { faint }: { faint(text: string): string },
+  { faint }: Pick<Style, 'faint'>,
   { isTerminal, columns }: Pick<Output, 'isTerminal' | 'columns'>,
 ): (page: Row[]) => string {
   const heading = titles.map(measured)
@@ -37,10 +38,9 @@ export function tableOf<Row>(
 
 const gap = '  '
 
-/** A text is measured once, because that takes most of the time of a table. */
+/** Measured once: that takes most of the time of a table. The width is in columns of a terminal. */
 interface MeasuredText {
   text: string
-  /** In columns of a terminal. */
   width: number
 }
 
@@ -48,7 +48,9 @@ interface MeasuredText {
 const maxWidth = 1000
 
 function measured(text: string): MeasuredText {
-  return { text, width: Math.min(displayWidth(beginningOf(text)), maxWidth) }
+  const beginning = beginningOf(text)
+  const width = onlyNarrow.test(beginning) ? beginning.length : truncatedWidth(beginning).width
+  return { text, width: Math.min(width, maxWidth) }
 }
 
 /** The library is slow on long texts. */
@@ -56,26 +58,19 @@ function beginningOf(text: string): string {
   return text.slice(0, 2 * maxWidth)
 }
 
-/** Cyrillic would take the library three times as long as English. */
-function displayWidth(text: string): number {
-  return onlyNarrow.test(text) ? text.length : truncatedWidth(text).width
-}
-
-/** Latin, Greek and Cyrillic letters, and the signs between them: one column each. */
+/** Latin, Greek, Cyrillic: one column a letter. Cyrillic would take the library three times as long as English. */
 const onlyNarrow =
   /^[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u1e00-\u1fff\u2010-\u2027\u20a0-\u20bf]*$/
 
 function truncated(cell: MeasuredText, limit: number): MeasuredText {
   if (cell.width <= limit) return cell
   const text = beginningOf(cell.text)
-  const { index } = onlyNarrow.test(text)
-    ? { index: limit - 1 }
-    : truncatedWidth(text, { limit, ellipsis: '…', ellipsisWidth: 1 })
+  const { index } = truncatedWidth(text, { limit, ellipsis: '…', ellipsisWidth: 1 })
   // The library counts a rare ideograph as one code unit, and so may cut it in two.
   return measured(`${text.slice(0, index).replace(/[\ud800-\udbff]$/, '')}…`)
 }
 
-/** Whether a column with this title is aligned to the right, and never truncated. */
+/** Such columns are aligned to the right, and never truncated. */
 function isNumber(title: string | undefined): boolean {
   return title === 'ID' || title === 'COUNT'
 }

@@ -4,7 +4,7 @@ import { inputError, systemCode } from './errors.js'
 import { whyOthersCanWrite } from './files.js'
 import { readTextFile } from './text-files.js'
 
-/** Throws `input` for a file that does not begin with a PEM certificate. */
+/** Throws `input` for a file without a PEM certificate. */
 export function readCertificates(path: string): string {
   const hint = 'Give a file of PEM certificates'
   const text = readTextFile(path, hint)
@@ -17,7 +17,7 @@ export function readCertificates(path: string): string {
   }
 }
 
-/** Throws `input` if others can write the key, or the files do not belong together. `names` are their options. */
+/** Throws `input` if others can write the key, or the files are no pair. @param names of their options */
 export async function readKeyPair(certPath: string, keyPath: string, names: string) {
   const { createSecureContext } = await import('node:tls')
   const hint = `Use PEM files for ${names}, the key without a passphrase`

@@ -3,24 +3,21 @@ import { getSystemErrorMap } from 'node:util'
 export const isWindows = process.platform === 'win32'
 
 interface KindOfError {
-  /** The specification's `error`. */
+  /** The specification's */
   error: number
   exitCode: number
-  /** Whether the same call can succeed later, unchanged. */
   isRetryable?: true
-  /** Whether the change may have been made, so that a repetition may make it twice. */
   isOutcomeUnknown?: true
 }
 
-/** What follows from the kind of an error, as the contract has it. */
 export const errorKinds = {
   usage: { error: 400, exitCode: 2 }, // the command line, a variable or a setting is wrong
-  input: { error: 400, exitCode: 2 }, // a file, stdin or a body is wrong
+  input: { error: 400, exitCode: 2 }, // a file, stdin or the body of a request is wrong
   tooLarge: { error: 413, exitCode: 2 },
   invalid: { error: 422, exitCode: 2 }, // JSON or options, but not a NewPlant
   unauthorized: { error: 401, exitCode: 3 },
   forbidden: { error: 403, exitCode: 3 }, // the token is accepted, but has no right to this
-  rejected: { error: 400, exitCode: 1 }, // a service rejected the request
+  rejected: { error: 400, exitCode: 1 }, // by a service
   notFound: { error: 404, exitCode: 1 },
   conflict: { error: 409, exitCode: 1 }, // the id or the idempotency key exists
   constraint: { error: 422, exitCode: 1 }, // that somebody added to the store
@@ -56,17 +53,14 @@ type Details = Partial<
  */
 export class PlantsError extends Error {
   readonly kind: ErrorKind
-  /** The specification's `error`: that of a service where it gave one, otherwise that of the kind. */
+  /** That of a service where it gave one, otherwise that of the kind. */
   readonly error: number
-  /** For the person at the command line: it may name commands and options, and no service sends it. */
+  /** It may name commands and options: no service sends it. */
   declare readonly hint?: string | undefined
-  /** Of a response. */
   declare readonly status?: number | undefined
-  /** The id of the request in the log of a service. */
   declare readonly requestId?: string | undefined
-  /** A service wants to be asked again after so long. */
   declare readonly retryAfterMs?: number | undefined
-  /** Whether the person knows of it, such as of Ctrl-C in a pager. */
+  /** The person knows of it, such as of Ctrl-C in a pager. */
   declare readonly isReported?: boolean
 
   constructor(
@@ -86,10 +80,12 @@ export class PlantsError extends Error {
     return errorKinds[this.kind].exitCode
   }
 
+  /** The same call can succeed later, unchanged. */
   get isRetryable(): boolean {
     return 'isRetryable' in errorKinds[this.kind]
   }
 
+  /** The change may have been made, so that a repetition may make it twice. */
   get isOutcomeUnknown(): boolean {
     return 'isOutcomeUnknown' in errorKinds[this.kind]
   }
@@ -99,17 +95,15 @@ export class PlantsError extends Error {
   }
 }
 
-/** A command line, a variable or a setting is wrong. */
 export function usageError(message: string, hint?: string, cause?: unknown): PlantsError {
   return new PlantsError('usage', message, { hint, cause })
 }
 
-/** A file, stdin or the body of a request is wrong. */
 export function inputError(message: string, hint?: string, cause?: unknown): PlantsError {
   return new PlantsError('input', message, { hint, cause })
 }
 
-/** Such as `ENOENT`; undefined for what is not a failed system call. */
+/** Such as `ENOENT`, or `ERR_DLOPEN_FAILED` of Node. */
 export function systemCode(error: unknown): string | undefined {
   return error instanceof Error && 'code' in error && typeof error.code === 'string'
     ? error.code
@@ -131,19 +125,17 @@ export function unlessSystemError<T>(call: () => T): T | undefined {
   }
 }
 
-/** In the words of the system, such as `permission denied`. Undefined for what is not a failed system call. */
+/** Such as `permission denied`. Undefined for an error without a code. */
 export function systemReason(error: unknown): string | undefined {
   const code = systemCode(error)
   return code === undefined ? undefined : (reasonOfCode(code) ?? `system error ${code}`)
 }
 
-/** Undefined for a code that is not the system's. */
 export function reasonOfCode(code: string): string | undefined {
   for (const [name, reason] of getSystemErrorMap().values()) if (name === code) return reason
   return undefined
 }
 
-/** What an index finds that is in range. Anything else is a defect. */
 export function must<T>(value: T | undefined): T {
   if (value === undefined) throw new RangeError('An index is out of range')
   return value

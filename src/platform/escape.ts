@@ -1,6 +1,6 @@
 import type { Io } from './io.js'
 
-/** Escapes, as `\u{…}`, every character that would move, colour or reorder the output of a terminal, or is not seen. */
+/** Writes as `\u{…}` what would move, colour or reorder the output of a terminal, or is not seen. */
 export function escapeControlChars(text: string): string {
   return text.replace(unsafe, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
@@ -10,8 +10,8 @@ export function escapeControlCharsInLines(text: string): string {
 }
 
 /**
- * The properties Cc, Zl, Zp and Bidi_Control of Unicode, and what is not seen, such as the tags, in which a text can be
- * hidden. Joiners, which some scripts need, are left. V8 is slow to parse `\p{…}`.
+ * Unicode's Cc, Zl, Zp and Bidi_Control, and what is not seen, such as tags, but the joiners that some scripts need. V8
+ * is slow to parse `\p{…}`.
  */
 const unsafe =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069\u3164\ufeff\ufff9-\ufffb]|\u034f|\ud834[\udd73-\udd7a]|\udb40[\udc00-\udc7f]/g
@@ -25,23 +25,8 @@ export function printable(text: string, io: Io): string {
   return escapeControlChars(redact(text, io))
 }
 
-type Secrets = Pick<Io, 'secrets'>
-
 /** Replaces the secrets that the program has read: as they are, in JSON, percent-encoded, and cut short. */
-export function redact(text: string, { secrets }: Secrets): string {
-  return replaceForms(text, secrets, formsOf)
-}
-
-/** For texts that are in JSON, which stays JSON: a secret with a quote, as it is, would match the syntax. */
-export function redactJson(lines: string, { secrets }: Secrets): string {
-  return replaceForms(lines, secrets, (secret) => formsOf(secret).map(inJson))
-}
-
-function replaceForms(
-  text: string,
-  secrets: ReadonlySet<string>,
-  forms: (secret: string) => string[],
-): string {
+export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = formsOf): string {
   let redacted = text
   // The longest one first: another may be its beginning.
   for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
@@ -56,7 +41,12 @@ function replaceForms(
   return redacted
 }
 
-/** A message may cut a secret: so many of its first characters are redacted, too. */
+/** For texts that are in JSON, which stays JSON: a secret with a quote, as it is, would match the syntax. */
+export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
+  return redact(lines, io, (secret) => formsOf(secret).map(inJson))
+}
+
+/** A message may cut a secret: its beginning is redacted, too. */
 const startLength = 10
 
 function formsOf(secret: string): string[] {

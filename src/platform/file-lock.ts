@@ -5,10 +5,7 @@ import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf } 
 
 /**
  * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process ends, however it ends.
- *
- * @returns what releases it
- * @throws {PlantsError} `unavailable` when another process keeps it until the timeout, `unwritable` if SQLite cannot
- *   lock the file
+ * Returns what releases it. Throws `unavailable` after the timeout, and `unwritable` if SQLite cannot lock the file.
  */
 export async function acquireLock(
   path: string,

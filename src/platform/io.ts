@@ -2,11 +2,11 @@ import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
 import { isWindows, unlessSystemError, usageError } from './errors.js'
 import type { Runtime } from './runtime.js'
-import { type Input, type Output, ProcessInput, ProcessOutput, Signals } from './streams.js'
+import { type Input, type Output, processInput, processOutput, Signals } from './streams.js'
 
 export type { Input, Output }
 
-/** Everything outside the program's memory, except the stores. */
+/** What is outside of the program, except the stores. */
 export interface Io extends Runtime {
   readonly stdin: Input
   readonly stdout: Output
@@ -18,28 +18,25 @@ export interface Io extends Runtime {
   dataFolder(): Promise<string>
   configFolder(): Promise<string>
   stateFolder(): Promise<string>
-  /** According to the proxy variables of the environment, with NO_PROXY. */
+  /** According to the proxy variables and NO_PROXY. */
   isProxied(url: URL): Promise<boolean>
   userName(): string | undefined
   /** They are redacted on stderr. */
   readonly secrets: Set<string>
-  /** The time of day, in milliseconds since 1970 (UTC). */
+  /** Milliseconds since 1970 (UTC). */
   time(): number
 }
 
-/** `end` sets the exit code. Streams are opened on first use. */
+/** `end` sets the exit code: without it, a crash or a hanging promise is a defect. */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const env = environmentOf(process.env)
-  // PostgreSQL's variables are removed from the process: a driver would read them for every database, but a password is
-  // for one.
+  // A driver would use PostgreSQL's variables for every database, but a password is for one.
   for (const name of Object.keys(env)) if (name.startsWith('PG')) delete process.env[name]
   const signals = new Signals()
-  const stdout = new ProcessOutput(1, signals)
-  const stderr = new ProcessOutput(2, signals)
   const io: Io = {
-    stdin: new ProcessInput(signals),
-    stdout,
-    stderr,
+    stdin: processInput(signals),
+    stdout: processOutput(1, signals),
+    stderr: processOutput(2, signals),
     env,
     resolvePath,
     dataFolder: () => folderOf('data'),
@@ -54,7 +51,7 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
     time: Date.now,
     random: Math.random,
   }
-  let code = 70 // without `end`: a crash, or a promise that never settles, is a defect
+  let code = 70
   process.once('exit', () => {
     process.exitCode = code
   })
@@ -67,21 +64,15 @@ export function processIo(): { argv: string[]; io: Io; end(exitCode: number): vo
 }
 
 /** Windows ignores the case of a name; a copy of its environment does not. */
-export function environmentOf(
-  env: Io['env'],
-  system: { isWindows: boolean } = { isWindows },
-): Io['env'] {
-  const named = (name: string) => (system.isWindows ? name.toUpperCase() : name)
-  return Object.fromEntries(Object.entries(env).map(([name, value]) => [named(name), value]))
+export function environmentOf(env: Io['env'], system = { isWindows }): Io['env'] {
+  if (!system.isWindows) return { ...env }
+  return Object.fromEntries(Object.entries(env).map(([name, text]) => [name.toUpperCase(), text]))
 }
 
 function resolvePath(path: string): string {
-  const place = path.replace(/^~(?=$|[\\/])/, homeFolder)
+  const home = () => unlessSystemError(homedir) || withoutHome()
+  const place = path.replace(/^~(?=$|[\\/])/, home)
   return isAbsolute(place) ? place : resolve(place)
-}
-
-function homeFolder(): string {
-  return unlessSystemError(homedir) || withoutHome()
 }
 
 async function folderOf(name: 'data' | 'config' | 'log'): Promise<string> {

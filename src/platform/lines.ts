@@ -5,11 +5,11 @@ interface LineOptions {
   max: number
   /** Returns the error of a longer one, of which otherwise the first bytes are kept. */
   tooLong?: (() => Error) | undefined
-  /** Returns where the last complete line ends; 0 if none does. By default, a line feed ends a line. */
+  /** Returns where the last complete line ends, or 0. By default, a line feed ends it. */
   endOf?(block: Buffer): number
 }
 
-/** Yields blocks of complete lines, and last what follows them, if anything does. Takes time in proportion to the bytes. */
+/** Yields blocks of complete lines, and last what follows them. The time is proportional to the bytes. */
 export async function* wholeLines(
   blocks: AsyncIterable<Uint8Array>,
   { max, tooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,

@@ -3,9 +3,8 @@ import { once } from 'node:events'
 /** Time, randomness and cancellation. */
 export interface Runtime {
   /**
-   * Handles the signals of the system from the first call on: before it, they end the process at once. Returns the one
-   * that aborts when the program must stop: on SIGINT and SIGTERM, with a `PlantsError` as the reason, and for what a
-   * pager shows, with EPIPE when that has ended.
+   * Until the first call, the signals of the system end the process; from then on, they abort this one, with a
+   * `PlantsError`. So does the end of a pager, with EPIPE.
    */
   handleSignals(): AbortSignal
   /** Milliseconds, monotonic. */
@@ -14,7 +13,7 @@ export interface Runtime {
   random(): number
 }
 
-/** Throws the reason of the first signal that aborts. */
+/** Throws the reason of a signal that aborts. */
 export async function wait(milliseconds: number, signals: AbortSignal[]): Promise<void> {
   for (const signal of signals) signal.throwIfAborted()
   await within(milliseconds, signals, (signal) => once(signal, 'abort'))
@@ -27,13 +26,13 @@ export async function checkSignal(signal: AbortSignal): Promise<void> {
   signal.throwIfAborted()
 }
 
-/** The first pause and the longest one, in milliseconds: they grow exponentially, with jitter. */
+/** Milliseconds. The pauses grow exponentially, with jitter. */
 export interface RetryPolicy {
   base: number
   max: number
 }
 
-/** In milliseconds. @param tries so far */
+/** Milliseconds. @param tries so far */
 export function backoff(
   { base, max }: RetryPolicy,
   tries: number,
@@ -43,9 +42,8 @@ export function backoff(
 }
 
 /**
- * Repeats an action until it succeeds, or `pauseAfter` returns undefined for its error. Throws the reason of a signal.
- *
- * @param signals asked for before a pause: a program whose signal was read does not end by the signals of the system
+ * Gives up when `pauseAfter` returns undefined. Throws the reason of a signal. `signals` is not called before a pause:
+ * it may be `handleSignals`.
  */
 export async function retrying<T>(
   action: () => T | Promise<T>,
@@ -64,8 +62,8 @@ export async function retrying<T>(
 }
 
 /**
- * The signal of the action aborts with the reason of the first of `signals` that does, or on timeout with a
- * `TimeoutError`.
+ * The signal of the action aborts with the reason of the first of `signals`, or with a `TimeoutError`. `AbortSignal.any`
+ * would do it, but in Node 20 it leaks 2 kB a call.
  */
 export async function within<T>(
   milliseconds: number,
@@ -94,5 +92,5 @@ export function isTimeout(reason: unknown): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
 }
 
-/** The longest delay of a timer in milliseconds, 24.8 days: a longer one fires at once. */
+/** Milliseconds, 24.8 days: a timer with a longer delay fires at once. */
 export const maxTimer = 2 ** 31 - 1

@@ -8,22 +8,17 @@ import { backoff, type RetryPolicy, type Runtime, retrying } from './runtime.js'
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
 
-/**
- * Connects to an existing SQLite file by its `file:` URI, or to `:memory:`. A file is not trusted
- * (https://sqlite.org/security.html).
- */
+/** @param uri of an existing file, which is not trusted (https://sqlite.org/security.html), or `:memory:` */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
-  // Bytes. They also limit the SQL in the schema of a file, and what the expression of an index in it makes of a row.
-  // A limit of the heap has no effect: Node's SQLite does not count its memory (SQLITE_DEFAULT_MEMSTATUS=0).
-  const limits = { sqlLength: 100_000, length: 67_108_864 }
   const db = new DatabaseSync(uri, {
     readOnly,
     readBigInts: true,
     timeout: 0,
     enableForeignKeyConstraints: false,
     defensive: true,
-    limits,
+    // Bytes, also of the SQL in the schema of a file, and of what the expression of an index in it makes of a row.
+    limits: { sqlLength: 100_000, length: 67_108_864 },
   })
   db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1') // neither statement reads the file
   return db
@@ -39,13 +34,9 @@ export function describeDriver(): { version: string; driver: string } {
 
 type Driver = Pick<typeof import('@photostructure/sqlite'), 'DatabaseSync'>
 
-/**
- * Loads `node:sqlite` where it is stable and has the fix for the WAL-reset bug (SQLite 3.51.3), otherwise the package
- * with the same API. Before Node 24.15, `node:sqlite` prints an ExperimentalWarning.
- */
 function loadDriver(): Driver {
   driver ??=
-    (isBuiltIn() ? (process.getBuiltinModule('node:sqlite') as Driver | undefined) : undefined) ??
+    (isBuiltIn() && (process.getBuiltinModule('node:sqlite') as Driver | undefined)) ||
     loadPackage()
   return driver
 }
@@ -53,8 +44,9 @@ function loadDriver(): Driver {
 /** `process.dlopen`, unlike `require`, makes new classes each time, which are never freed. */
 let driver: Driver | undefined
 
+/** Whether `node:sqlite` is stable and has the fix for the WAL-reset bug (SQLite 3.51.3). */
 function isBuiltIn(): boolean {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map((part) => parseInt(part, 10))
+  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
   return (
     major > 25 ||
     (major === 25 && minor >= 7) ||
@@ -63,10 +55,7 @@ function isBuiltIn(): boolean {
   )
 }
 
-/**
- * Loads the native file of the package by its path, in the folders that Node searches: the JavaScript of the package,
- * which is the fallback, takes 4 ms to load.
- */
+/** Its native file alone where that can be loaded: its JavaScript takes 4 ms. `require.resolve` is slower than this. */
 function loadPackage(): Driver {
   const machine = `${process.platform}-${process.arch}`
   const native = `node_modules/@photostructure/sqlite/prebuilds/${machine}/@photostructure+sqlite.glibc.node`
@@ -91,7 +80,7 @@ function loadPackage(): Driver {
   }
 }
 
-/** The URI of an absolute path, with a query (https://sqlite.org/uri.html). */
+/** Of an absolute path (https://sqlite.org/uri.html). */
 export function uriOf(path: string, query: string): string {
   return `${pathToFileURL(path)}?${query}`
 }
@@ -104,7 +93,7 @@ export function isBusy(error: unknown): boolean {
   return [5, 6, 15].includes(primaryCode(error) ?? 0) // BUSY, LOCKED, PROTOCOL
 }
 
-/** SQLite's primary result code (https://sqlite.org/rescode.html); undefined for any other error. */
+/** See https://sqlite.org/rescode.html. */
 export function primaryCode(error: unknown): number | undefined {
   if (!isSqliteError(error)) return undefined
   return 'errcode' in error && typeof error.errcode === 'number'
@@ -112,7 +101,7 @@ export function primaryCode(error: unknown): number | undefined {
     : codesByText[error.message]
 }
 
-/** The `all` and `iterate` of the packaged driver throw only SQLite's text (`sqlite3_errstr`), without a code. */
+/** The `all` and `iterate` of the package throw SQLite's text (`sqlite3_errstr`) without a code. */
 const codesByText: Record<string, number> = {
   'database is locked': 5,
   'database table is locked': 6,
@@ -125,7 +114,6 @@ const codesByText: Record<string, number> = {
   'file is not a database': 26,
 }
 
-/** Calls again while another process has locked the file, until the timeout. Throws the error of the last call. */
 export function retryWhileBusy<T>(
   call: () => T,
   policy: RetryPolicy,

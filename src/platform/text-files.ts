@@ -4,13 +4,12 @@ import type { Io } from './io.js'
 
 export const maxDocumentBytes = 1_048_576
 
-interface TextHints {
-  wanted: string
-  tooLarge: string
-}
-
 /** UTF-8, at most 1 MiB, of a file or `-` for stdin. Removes a byte order mark. */
-export async function readText(path: string, io: Io, hints: TextHints): Promise<string> {
+export async function readText(
+  path: string,
+  io: Io,
+  hints: { wanted: string; tooLarge: string },
+): Promise<string> {
   const isStdin = path === '-'
   const source = isStdin ? 'Stdin' : path
   const parts: Uint8Array[] = []
@@ -32,7 +31,6 @@ export async function readText(path: string, io: Io, hints: TextHints): Promise<
   return decoderOf(source)(Buffer.concat(parts))
 }
 
-/** Throws `input` with the hint. */
 export function readTextFile(path: string, hint: string): string {
   try {
     return readFileSync(path, 'utf8')
@@ -41,7 +39,7 @@ export function readTextFile(path: string, hint: string): string {
   }
 }
 
-/** Turns a system error of reading a file, or stdin for `-`, into `input` with the hint. */
+/** Turns a system error into `input`. The path of stdin is `-`. */
 export function explainRead(path: string, error: unknown, hint: string): unknown {
   const code = systemCode(error)
   if (code === undefined || code.startsWith('ERR_')) return error
@@ -49,7 +47,7 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
   return inputError(`Could not read ${source}: ${systemReason(error)}`, hint, error)
 }
 
-/** Returns a function that decodes UTF-8, without a byte order mark at the start. Throws `input`. */
+/** For UTF-8, without a byte order mark at the start. What is returned throws `input`. */
 export function decoderOf(source: string): (bytes: Uint8Array, isLast?: boolean) => string {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   return (bytes, isLast = true) => {

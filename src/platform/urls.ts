@@ -1,7 +1,7 @@
 import { unlessSystemError, usageError } from './errors.js'
 import type { Io } from './io.js'
 
-/** Whether this is `localhost` or a loopback address. Looks up no names. */
+/** Looks up no names. */
 export function isLoopback(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(hostname)
 }
@@ -13,11 +13,12 @@ export function urlOf(text: string, base?: string): URL | undefined {
 
 /** Undefined for this machine: the loopback of a proxy is a different one. Throws `usage`. */
 export async function proxyFor({ url }: { url: URL }, io: Io): Promise<string | undefined> {
-  const isThisMachine = isLoopback(url.hostname)
-  if (isThisMachine || !(await io.isProxied(url))) return undefined
-  const names = [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY']
-  const name = names.find((each) => variable(each, io))
-  return name && parseProxy(name, variable(name, io))
+  if (isLoopback(url.hostname) || !(await io.isProxied(url))) return undefined
+  for (const name of [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY']) {
+    const text = io.env[name.toLowerCase()] || io.env[name]
+    if (text) return parseProxy(name, text)
+  }
+  return undefined
 }
 
 function parseProxy(name: string, text: string): string {
@@ -32,8 +33,4 @@ function parseProxy(name: string, text: string): string {
   }
   const hint = `For example: ${name}=http://proxy.example.com:3128`
   throw usageError(`${name} is not the address of an http or https proxy`, hint)
-}
-
-function variable(name: string, { env }: Io): string {
-  return env[name.toLowerCase()] || env[name] || ''
 }
