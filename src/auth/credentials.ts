@@ -5,7 +5,7 @@ import type { HttpAddress } from '../stores/common/address.js'
 import { parseToken } from './token.js'
 
 export interface CredentialContext {
-  /** The saved name of the store, if it was named by it. */
+  /** If it was named by it. */
   storeName: string | undefined
   tokenCommand: string | undefined
   /** Of the token command. */
@@ -14,24 +14,19 @@ export interface CredentialContext {
 }
 
 interface SavedTokens {
-  tokens?: Record<string, SavedToken>
-}
-
-/** `savedAt` is in ISO 8601. */
-interface SavedToken {
-  token: string
-  savedAt: string
+  /** By the address of the store. */
+  tokens?: Record<string, { token: string; savedAt: string }>
 }
 
 export interface Credential {
   token: string
   source: 'variable' | 'command' | 'file'
   place: string
-  /** Set for a token from the settings file. ISO 8601. */
+  /** Of a token from the settings file. ISO 8601. */
   savedAt?: string | undefined
 }
 
-/** Takes PLANTS_TOKEN, else what the token command of the store prints, else the token saved for its exact address. */
+/** PLANTS_TOKEN, else what the token command of the store prints, else the token saved for its exact address. */
 export async function findToken(
   { name }: HttpAddress,
   { storeName = name, tokenCommand: command, timeoutMs, file }: CredentialContext,
@@ -41,14 +36,14 @@ export async function findToken(
   if (variable !== undefined) return { token: variable, source: 'variable', place: 'PLANTS_TOKEN' }
   if (command !== undefined) {
     const { runTokenCommand } = await import('./token-command.js')
-    const token = await runTokenCommand({ command, address: name, storeName, timeoutMs }, io)
+    const token = await runTokenCommand(command, { address: name, storeName, timeoutMs }, io)
     io.secrets.add(token)
     return { token, source: 'command', place: `the token command of ${storeName}` }
   }
-  const saved = savedToken(file.saved, name)
-  if (!saved) return undefined
-  const token = parseToken(saved.token, 'The saved token')
-  return { token, source: 'file', place: file.path, savedAt: saved.savedAt }
+  const { token, savedAt } = savedToken(file.saved, name) ?? {}
+  if (token === undefined) return undefined
+  parseToken(token, 'The saved token')
+  return { token, source: 'file', place: file.path, savedAt }
 }
 
 /** Whether there is a token, or a command that prints one, which is not run. */
@@ -57,11 +52,10 @@ export function hasToken(
   { tokenCommand, file }: CredentialContext,
   io: Io,
 ): boolean {
-  const isGiven = tokenVariable(io) !== undefined || tokenCommand !== undefined
-  return isGiven || savedToken(file.saved, name) !== undefined
+  return (tokenVariable(io) ?? tokenCommand ?? savedToken(file.saved, name)) !== undefined
 }
 
-/** @throws {PlantsError} `usage` for what is no token; empty, it would be replaced by another token */
+/** An empty one is an error: another token would take its place. */
 function tokenVariable({ env, secrets }: Io): string | undefined {
   const given = env['PLANTS_TOKEN']?.trim()
   if (given === undefined) return undefined
@@ -73,7 +67,7 @@ export function isTokenVariableSet({ env }: Io): boolean {
   return env['PLANTS_TOKEN'] !== undefined
 }
 
-export function savedToken({ tokens = {} }: SavedTokens, address: string): SavedToken | undefined {
+export function savedToken({ tokens = {} }: SavedTokens, address: string) {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 
@@ -82,15 +76,14 @@ export function noToken({ name }: HttpAddress, storeFlag: string): PlantsError {
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
 }
 
-/** Throws `usage` when the token could be read in transit. */
+/** Throws `usage` if the token could be read in transit. */
 export function assertNotExposed(
   address: HttpAddress,
   storeName: string | undefined,
   allowHttp: boolean,
 ): void {
   if (allowHttp || !isOpenToAll(address)) return
-  const always =
-    storeName === undefined ? '' : `, or for good: plants stores set ${storeName} --allow-http`
+  const always = storeName ? `, or for good: plants stores set ${storeName} --allow-http` : ''
   throw usageError(
     `The token is not sent to ${address.name}: without TLS others could read it`,
     `Use https://, or on a network that only you use, add --allow-http${always}`,

@@ -8,17 +8,15 @@ import { isLoopback } from '../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
 import type { Login } from '../stores/postgres/options.js'
 
-export interface FoundPassword {
+interface FoundPassword {
   place: string
   /** A password file may have one for each host. */
   of(host: PostgresHost): string | undefined
 }
 
 /**
- * As libpq, takes the password of the address, else PGPASSWORD, else the password file. The package pgpass ignores the file
- * while the process has PGPASSWORD, and reads `./.pgpass` without a home directory.
- *
- * @param log says why a password file is ignored
+ * As libpq, takes the password of the address, else PGPASSWORD, else the password file. The package pgpass ignores the
+ * file while the process has PGPASSWORD, and reads `./.pgpass` without a home directory. `log` says why one is ignored.
  */
 export function findPassword(
   address: PostgresAddress,
@@ -42,71 +40,52 @@ function givenPassword({ password }: PostgresAddress, { env }: Io): FoundPasswor
 
 function filedPassword(
   address: PostgresAddress,
-  io: Io,
+  { env: { PGPASSFILE, APPDATA }, resolvePath }: Io,
   log: (line: string) => void,
 ): FoundPassword | undefined {
-  const path = passwordFilePath(io)
-  const stats = unlessSystemError(() => statSync(path))
+  const usual =
+    isWindows && APPDATA ? join(APPDATA, 'postgresql', 'pgpass.conf') : resolvePath('~/.pgpass')
+  const place = PGPASSFILE ? resolvePath(PGPASSFILE) : usual
+  const stats = unlessSystemError(() => statSync(place))
   if (!stats?.isFile()) return undefined
   if (!isWindows && (stats.mode & 0o077) !== 0) {
-    const fix = `Fix it with: chmod 600 ${shellWord(path)}`
-    log(`* password file ${path} ignored: it is open to others ${octal(stats.mode)}. ${fix}`)
+    const why = `it is open to others ${octal(stats.mode)}`
+    log(`* password file ${place} ignored: ${why}. Fix it with: chmod 600 ${shellWord(place)}`)
     return undefined
   }
-  const text = unlessSystemError(() => readFileSync(path, 'utf8')) ?? ''
+  const text = unlessSystemError(() => readFileSync(place, 'utf8')) ?? ''
   const of = (host: PostgresHost) => passwordIn(text, address, host)
-  return address.hosts.some((host) => of(host)) ? { place: path, of } : undefined
+  return address.hosts.some(of) ? { place, of } : undefined
 }
 
-function passwordFilePath({ env, resolvePath }: Io): string {
-  const { PGPASSFILE, APPDATA } = env
-  if (PGPASSFILE) return resolvePath(PGPASSFILE)
-  return isWindows && APPDATA
-    ? join(APPDATA, 'postgresql', 'pgpass.conf')
-    : resolvePath('~/.pgpass')
-}
-
-/** A text in which a backslash stands before each `:` and `\\`. */
-const field = String.raw`(?:\\.|[^\\:])*`
-const entry = RegExp(
-  `^(?<host>${field}):(?<port>${field}):(?<database>${field}):(?<user>${field}):(?<password>.*)$`,
-  's',
-)
-
-/** The first password for a user at a host in the text of a file (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
+/** https://www.postgresql.org/docs/current/libpq-pgpass.html */
 export function passwordIn(
   text: string,
   { user, database }: Pick<PostgresAddress, 'user' | 'database'>,
   { host, port }: PostgresHost,
 ): string | undefined {
-  const isUsualSocket = host === '/var/run/postgresql'
-  const wanted = { host: isUsualSocket ? 'localhost' : host, port: String(port), database, user }
-  const unescaped = (part = '') => part.replace(/\\(?<character>.)/gs, '$<character>')
+  const name = host === '/var/run/postgresql' ? 'localhost' : host // the usual socket
+  const wanted = [name, String(port), database, user]
+  const unescaped = (field = '') => field.replace(/\\(.)/gs, '$1')
   for (const line of text.split(/\r?\n/)) {
-    const found = line.startsWith('#') ? undefined : entry.exec(line)?.groups
-    const isFor = Object.entries(wanted).every(
-      ([name, value]) => found?.[name] === '*' || unescaped(found?.[name]) === value,
-    )
-    if (found && isFor) return unescaped(found['password']) || undefined
+    const fields = line.split(unescapedColon)
+    const isFor = wanted.every((value, at) => fields[at] === '*' || unescaped(fields[at]) === value)
+    if (!isFor || fields.length < 5 || line.startsWith('#')) continue
+    return unescaped(fields.slice(4).join(':')) || undefined
   }
   return undefined
 }
 
-type Certificates = Pick<Login, 'ca' | 'cert' | 'key'>
+const unescapedColon = /(?<=(?<!\\)(?:\\\\)*):/
 
-/**
- * Reads the certificates for a database (https://www.postgresql.org/docs/current/libpq-ssl.html). Throws `usage` for
- * `verify-ca` without a root certificate, and `input` for unusable files.
- */
+/** Throws `usage` for `verify-ca` without a root certificate, and `input` for unusable files. */
 export async function readLoginCertificates(
   { hosts, name, sslmode, sslrootcert, sslcert, sslkey }: PostgresAddress,
-  caCert: { path: string; source: string } | undefined,
-): Promise<Certificates> {
-  const none: Certificates = { ca: undefined, cert: undefined, key: undefined }
+  caCert: { path: string } | undefined,
+): Promise<Pick<Login, 'ca' | 'cert' | 'key'>> {
+  const none = { ca: undefined, cert: undefined, key: undefined }
   if (sslmode === 'disable' || hosts.every(isSocket)) return none
-  const ofSetting = sslmode === 'prefer' ? undefined : caCert
-  const root =
-    sslrootcert === undefined ? ofSetting : { path: sslrootcert, source: `sslrootcert of ${name}` }
+  const root = sslrootcert ?? (sslmode === 'prefer' ? undefined : caCert?.path)
   if (root === undefined && sslmode === 'verify-ca')
     throw usageError(
       `${name} has no root certificate to verify the server with`,
@@ -115,15 +94,14 @@ export async function readLoginCertificates(
   if ((sslcert === undefined) !== (sslkey === undefined))
     throw usageError(`${name} has only one of sslcert and sslkey`, 'Give both')
   const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
-  const isFile = root !== undefined && root.path !== 'system'
-  const ca = isFile ? readCertificates(root.path) : undefined
+  const ca = root === undefined || root === 'system' ? undefined : readCertificates(root)
   if (sslcert === undefined || sslkey === undefined) return { ...none, ca }
   return { ca, ...(await readKeyPair(sslcert, sslkey, 'sslcert and sslkey')) }
 }
 
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
-  if (sslmode === 'verify-full' || hosts.every((host) => isSocket(host) || isLoopback(host.host)))
-    return undefined
+  const isHere = hosts.every((host) => isSocket(host) || isLoopback(host.host))
+  if (isHere || sslmode === 'verify-full') return undefined
   return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. Set sslmode=verify-full in its address`
 }
 

@@ -3,23 +3,16 @@ import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { failureOf } from './token.js'
 
-interface TokenCommand {
-  command: string
-  address: string
-  storeName: string
-  timeoutMs: number
-}
-
-/** The address of the store, for the command. Where it is set, a command has called this program. */
+/** The address, for the command. Where it is set, a token command has called this program. */
 const loopVariable = 'PLANTS_TOKEN_FOR'
 
 /**
- * Runs a command that prints a token, through a shell. Its stdin is empty, since ours may contain a plant. At a time-out
- * only the shell is ended, or what replaced it by `exec`: a process group of its own could not ask on the terminal. Throws
- * `unauthorized`, without the output, and the reason of a signal.
+ * Its stdin is empty, since ours may contain a plant. At a time-out only the shell is ended: a process group of its own
+ * could not ask on the terminal. Throws `unauthorized`, without the output, and the reason of a signal.
  */
 export async function runTokenCommand(
-  { command, address, storeName, timeoutMs }: TokenCommand,
+  command: string,
+  { address, storeName, timeoutMs }: { address: string; storeName: string; timeoutMs: number },
   io: Io,
 ): Promise<string> {
   const fail = (why: string, cause?: unknown) =>
@@ -57,10 +50,8 @@ export async function runTokenCommand(
 
 /** Keeps the secrets that other programs need, such as the password of a proxy. */
 function withoutSecrets(env: Io['env']): Io['env'] {
-  const isSecret = (name: string, text = '') =>
-    ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) ||
-    (name === 'PLANTS_STORE' && /[@=]/.test(text)) // such as a database with its password
-  return Object.fromEntries(
-    Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)),
-  )
+  const isSecret = ([name, text = '']: [string, string | undefined]) =>
+    /^(PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)$/i.test(name) ||
+    (/^PLANTS_STORE$/i.test(name) && /[@=]/.test(text)) // such as a database with its password
+  return Object.fromEntries(Object.entries(env).filter((variable) => !isSecret(variable)))
 }

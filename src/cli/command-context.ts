@@ -57,7 +57,7 @@ export class SettingsContext {
   readonly io: Io
   /** The format of results. */
   readonly output: OutputFormat
-  /** How long to wait for a store, and for another process that changes the settings, in milliseconds. */
+  /** How long to wait for another process that changes the settings, in milliseconds. */
   readonly timeout: number
   readonly reporter: Reporter
   /** For the command of a hint, such as " --store ./garden.db"; empty if it needs no option. */
@@ -69,7 +69,7 @@ export class SettingsContext {
     this.settings = settings
     this.io = io
     this.output = printedFormat(chosen, options, io, formats)
-    this.timeout = settings.value('timeout') ?? 0
+    this.timeout = settings.changeTimeoutMs
     this.reporter = new Reporter(io, isJson(chosen), options)
     this.storeFlag = shellOption('store', options.store)
     this.options = options
@@ -191,6 +191,8 @@ export class SettingsContext {
 /** What a command works with: its store, its settings, and the terminal. */
 export class CommandContext extends SettingsContext {
   readonly address: Address
+  /** How long to wait for the store, in milliseconds. */
+  override readonly timeout: number
   readonly sqliteOptions: SqliteOptions
   /** A token command runs once, and a warning about a password is printed once. */
   #access: Promise<Access> | undefined
@@ -200,6 +202,7 @@ export class CommandContext extends SettingsContext {
   constructor(parts: ContextParts, address: Address) {
     super(parts)
     this.address = address
+    this.timeout = this.settings.value('timeout') ?? 0
     const { timeout, io, reporter } = this
     this.sqliteOptions = {
       ...{ timeout, runtime: io },

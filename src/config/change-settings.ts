@@ -1,9 +1,8 @@
 /*
- * A change of the settings file, which holds tokens: it must never lose one. So each change reads, changes and writes the
- * whole file under a lock, and the file is replaced by a new one at once, when that is on the disk. conf writes the new
- * file, but into a directory of its own: conf alone replaces the settings also by what did not fit on a full disk, which
- * was seen to lose tokens, and in a snap it writes over them. A lock that is a file with a name needs a clock and somebody
- * to remove it; the lock of SQLite ends with its process.
+ * A change of the settings file must never lose a token. So it reads, changes and writes the whole file under a lock, and
+ * replaces it when the new one is on the disk. conf writes that into a directory of its own: by itself it replaces the
+ * settings also by what fitted on a full disk, and in a snap it writes over them. A lock that is a file would need a clock
+ * and somebody to remove it; the lock of SQLite ends with its process.
  */
 import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -23,22 +22,13 @@ import {
   settingsPath,
 } from './settings-file.js'
 
-interface Changed {
-  before: SavedSettings
-  after: SavedSettings
-  isChanged: boolean
-}
-
-/**
- * Throws `unwritable`, `input` for an invalid file, `unavailable` when the lock is not free before the timeout, and the
- * errors of `change`, which is called under the lock.
- */
+/** Throws `unwritable`, `input` for an invalid file, and `unavailable` when the lock is not free before the timeout. */
 export async function changeSettings(
   io: Io,
   timeoutMs: number,
   change: (saved: SavedSettings) => SavedSettings | Promise<SavedSettings>,
-): Promise<Changed> {
-  const { default: Conf } = await import('conf') // slow, so loaded before the lock is acquired
+) {
+  const { default: Conf } = await import('conf') // slow, so before the lock is acquired
   const path = await settingsPath(io)
   try {
     makeFolder(dirname(path))
@@ -59,7 +49,7 @@ export async function changeSettings(
   }
 }
 
-/** The directory of the new file has one name, so that what a killed process has left in it, such as tokens, goes. */
+/** The directory of the new file has one name, so that the tokens that a killed process has left in it go. */
 function replaceSettings(
   target: string,
   settings: SavedSettings,
@@ -69,15 +59,11 @@ function replaceSettings(
   try {
     rmSync(folder, { recursive: true, force: true })
     makeFolder(folder)
-    const conf = new Conf({
-      cwd: folder,
-      configFileMode: 0o600,
-      accessPropertiesByDotNotation: false,
-    })
+    const conf = new Conf({ cwd: folder, configFileMode: 0o600 })
     conf.store = { ...settings }
     const wholeBytes = Buffer.byteLength(JSON.stringify(settings, undefined, '\t'))
     if (statSync(conf.path).size < wholeBytes)
-      throw Object.assign(new Error('The file is incomplete'), { code: 'ENOSPC' })
+      throw Object.assign(new Error('The disk is full'), { code: 'ENOSPC' })
     replaceFile(conf.path, target)
   } finally {
     unlessSystemError(() => rmSync(folder, { recursive: true, force: true }))
@@ -86,9 +72,11 @@ function replaceSettings(
 
 export function assertStoreName(name: string): void {
   if (isStoreName(name)) return
-  const rule =
-    'A name has letters, digits, "-" and "_", begins with a letter or digit, is up to 64 long'
-  throw usageError('A store cannot be called this', `${rule}, and is not "local"`) // not repeated: it may be an address with its password
+  // The name is not repeated: it may be an address with its password.
+  throw usageError(
+    'A store cannot be called this',
+    'A name has letters, digits, "-" and "_", begins with a letter or digit, is up to 64 long, and is not "local"',
+  )
 }
 
 /** Throws `usage` for a setting that has no effect at the address. */
@@ -101,7 +89,6 @@ export function assertSettingsFor({ scheme, name: store }: Address, saved: Saved
   }
 }
 
-/** @returns `fields` with the value, or without it */
 export function withField<Fields extends object>(
   fields: Fields,
   name: string,
@@ -112,7 +99,7 @@ export function withField<Fields extends object>(
   return changed
 }
 
-/** True or false, the absolute path of a file, otherwise the text unchanged. Throws `usage`. */
+/** True or false, the absolute path of a file, or the text unchanged. Throws `usage`. */
 export async function savedValue(
   name: SettingName,
   source: string,

@@ -1,4 +1,4 @@
-import { type PlantsError, usageError } from '../platform/errors.js'
+import { usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 
 export function wholeNumber(what: string, min: number, max: number, example: string) {
@@ -11,16 +11,10 @@ export function wholeNumber(what: string, min: number, max: number, example: str
 
 export const parseCount = wholeNumber('a whole number', 1, Number.MAX_SAFE_INTEGER, '10')
 
-/** Parses texts such as `30s`, `90d` or `1.5` (seconds) to milliseconds, from `min` to `max`. */
-export function duration(
-  rule: string,
-  min: number,
-  max: number,
-  example: string,
-  defaultUnit = 's',
-) {
+/** Parses texts such as `30s`, `90d` or `1.5` to milliseconds, from `min` to `max`. */
+export function duration(rule: string, min: number, max: number, example: string, usual = 's') {
   return (flag: string, text: string): number => {
-    const { amount = '', unit = defaultUnit } = amountAndUnit.exec(text)?.groups ?? {}
+    const { amount = '', unit = usual } = amountAndUnit.exec(text)?.groups ?? {}
     const milliseconds = Math.round(parseFloat(amount) * (units[unit] ?? Number.NaN))
     if (milliseconds >= min && milliseconds <= max) return milliseconds
     throw invalidValue(flag, rule, text, example)
@@ -29,23 +23,12 @@ export function duration(
 
 const amountAndUnit = /^(?<amount>\d{1,9}(?:\.\d{1,3})?)(?<unit>ms|s|m|h|d)?$/
 
-const units: Readonly<Record<string, number>> = {
-  ms: 1,
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-}
+const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /** A timer cannot wait for longer than 24.8 days. */
 const longestTimeoutMs = 24 * 86_400_000
-
-export const parseTimeout = duration(
-  'a duration such as 500ms, 30s or 2m, up to 24d',
-  0,
-  longestTimeoutMs,
-  '30s',
-)
+const timeoutRule = 'a duration such as 500ms, 30s or 2m, up to 24d'
+export const parseTimeout = duration(timeoutRule, 0, longestTimeoutMs, '30s')
 
 export const outputFormats = ['text', 'json', 'ndjson', 'csv', 'tsv'] as const
 export type OutputFormat = (typeof outputFormats)[number]
@@ -73,7 +56,7 @@ export function parseSwitch(name: string, text: string): boolean {
 }
 
 export function parseText(flag: string, text: string): string {
-  if (text === '') throw usageError(`${flag} is empty`, `Give it a value, or leave it out`)
+  if (text === '') throw usageError(`${flag} is empty`, 'Give it a value, or leave it out')
   if (text.includes('\0')) throw usageError(`${flag} contains U+0000`, 'Remove that character')
   return text
 }
@@ -106,14 +89,9 @@ export function choiceIn<W extends string>(
   return words.find((word) => word === typed)
 }
 
-/** @param example needed unless the rule lists all values. */
-export function invalidValue(
-  name: string,
-  rule: string,
-  text: string,
-  example?: string,
-): PlantsError {
+/** The example is needed unless the rule lists all values. */
+export function invalidValue(name: string, rule: string, text: string, example?: string) {
   const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
-  if (example === undefined) return usageError(message, undefined)
-  return usageError(message, `For example: ${name.startsWith('-') ? `${name} ` : ''}${example}`)
+  const option = name.startsWith('-') ? `${name} ` : ''
+  return usageError(message, example && `For example: ${option}${example}`)
 }

@@ -2,11 +2,13 @@ import { PlantsError, usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { parseAddress } from '../stores/registry.js'
+import { parseTimeout } from './option-values.js'
 import {
   optionValue,
   type SettingName,
   type SettingValue,
   settingOf,
+  settingsTable,
   textOf,
 } from './setting-table.js'
 import {
@@ -20,29 +22,19 @@ import {
 export interface SettingSource {
   value: string | undefined
   source: 'flag' | 'variable' | 'store' | 'saved' | 'default'
-  /** As messages name it: `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json`. */
+  /** Such as `--timeout`, `PLANTS_TIMEOUT`, `timeout in /home/…/settings.json`. */
   place: string
 }
 
-interface Sources {
-  options: object
-  io: Io
-  file: SettingsFile
-}
-
-/**
- * The settings of a run, and where they are from: option > environment > store > user > default. A run has one store, so
- * that its tokens and passwords are for no other.
- */
+/** Option > environment > store > user > default. A run has one store, so that its secrets are for no other. */
 export class EffectiveSettings {
   readonly file: SettingsFile
-  /** The saved name of the store, if it is named by it. */
+  /** The saved name of the store, if it is used. */
   readonly storeName: string | undefined
   readonly #options: object
   readonly #io: Io
 
-  /** @throws {PlantsError} `usage` for an empty store */
-  constructor({ options, io, file }: Sources) {
+  constructor({ options, io, file }: { options: object; io: Io; file: SettingsFile }) {
     this.file = file
     this.#options = options
     this.#io = io
@@ -59,34 +51,38 @@ export class EffectiveSettings {
     const store = storeName === undefined ? undefined : savedStore(saved, storeName)
     const ofStore = scopes.includes('store') ? store?.[name] : undefined
     const ofUser = scopes.includes('user') ? saved[name] : undefined
-    const byDefault: SettingSource = {
-      value: typeof preset === 'string' ? preset : undefined,
-      source: 'default',
-      place: 'default',
-    }
     const sources: SettingSource[] = [
       { value: textOf(option), source: 'flag', place: `--${name}` },
-      // An empty name of a store is an error: the run would change another store.
+      // An empty one is an error for the store: the run would change another store.
       { value: name === 'store' ? given : given || undefined, source: 'variable', place: variable },
       { value: textOf(ofStore), source: 'store', place: `stores.${storeName}.${name} in ${path}` },
       { value: textOf(ofUser), source: 'saved', place: `${name} in ${path}` },
     ]
-    return sources.find(({ value }) => value !== undefined) ?? byDefault
+    const value = typeof preset === 'string' ? preset : undefined
+    const found = sources.find((each) => each.value !== undefined)
+    return found ?? { value, source: 'default', place: 'default' }
   }
 
-  /** @throws {PlantsError} `usage` for an invalid value */
+  /** Throws `usage` for an invalid value. */
   value<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
     const { value, place } = this.source(name)
     if (value === undefined) return undefined
     return settingOf(name).parse(place, value) as SettingValue<Name> // as its entry of the table parses it
   }
 
-  /** @throws {PlantsError} `usage` for an unknown store */
+  /** Of a change of the settings: no saved value counts, so that an invalid one can be corrected. */
+  get changeTimeoutMs(): number {
+    const { value = '', source, place } = this.source('timeout')
+    const isSaved = source === 'store' || source === 'saved'
+    return parseTimeout(place, isSaved ? settingsTable.timeout.default : value)
+  }
+
+  /** Throws `usage` for an unknown store. */
   async address(): Promise<Address> {
     const { value = 'local', place, source } = this.source('store')
     const { saved, path } = this.file
-    if (!isStoreName(value))
-      return resolveAddress(value, place, this.#io, { isArgument: source === 'flag' })
+    const isArgument = source === 'flag'
+    if (!isStoreName(value)) return resolveAddress(value, place, this.#io, { isArgument })
     const { address } = knownStore(value, saved, place)
     return resolveAddress(address, `stores.${value}.address in ${path}`, this.#io)
   }
@@ -104,7 +100,7 @@ export function resolveAddress(
   return parseAddress(text, place, { resolvePath, dataFolder, env, userName, secrets, isArgument })
 }
 
-/** A saved name as it is, an address without its user and parameters, and `***` for what is neither. */
+/** A saved name as it is, an address without its secrets, and `***` for what is neither. */
 export async function shownStore(
   text: string,
   io: Io,
@@ -112,7 +108,7 @@ export async function shownStore(
 ): Promise<string> {
   if (text === 'local' || (isStoreName(text) && savedStore(saved, text))) return text
   try {
-    const address = await resolveAddress(text, '', io, { env: {} }) // what is wrong with the environment is not shown here
+    const address = await resolveAddress(text, '', io, { env: {} }) // which may be wrong itself
     return address.scheme === 'postgres' ? address.name : text
   } catch (error) {
     if (error instanceof PlantsError) return '***'
@@ -125,11 +121,7 @@ export function namedStores({ stores = {} }: SavedSettings): [name: string, stor
   return Object.entries(stores).filter(([name]) => isStoreName(name))
 }
 
-/**
- * Throws `usage` for an unknown store, without its name: a token may stand in its place.
- *
- * @param place where the name is from
- */
+/** Throws `usage` for an unknown store, without its name: a token may stand in its place. */
 export function knownStore(name: string, saved: SavedSettings, place = 'The argument'): SavedStore {
   const store = savedStore(saved, name)
   if (store) return store

@@ -1,7 +1,6 @@
 import type { Address } from '../stores/common/address.js'
 import { parseOutput, parseSwitch, parseText, parseTimeout } from './option-values.js'
 
-/** Options, help, the validation of the file, `plants config` and `plants stores set` are derived from it. */
 export const settingsTable = {
   store: {
     flags: '-s, --store <address>',
@@ -56,21 +55,20 @@ export const settingsTable = {
 } satisfies Record<string, Setting>
 
 interface Setting {
-  /** The option of every command. A setting without one is only saved. */
+  /** Of every command. A setting without them is only saved. */
   flags?: string
   variable?: string
-  /** Whether it is for all stores, for one of them, or for both. */
   scopes: Scope[]
   parse(source: string, text: string): unknown
-  /** A value, or a description of the behaviour without one. */
+  /** A value, or what happens without one. */
   default: string | { words: string }
   meaning: string
   /** Saved as true or false, not as a string. */
   isSwitch?: boolean
-  /** Undefined for all schemes. */
   onlyFor?: Address['scheme']
 }
 
+/** Saved for all stores, or for one of them. */
 export type Scope = 'user' | 'store'
 
 export type SettingName = keyof typeof settingsTable
@@ -87,14 +85,9 @@ export function settingsIn(scope: Scope): SettingName[] {
   return settingNames.filter((name) => settingOf(name).scopes.includes(scope))
 }
 
-/** The `typeof` of the saved value. */
-export function savedType(name: SettingName): 'boolean' | 'string' {
-  return settingOf(name).isSwitch ? 'boolean' : 'string'
-}
-
 export function defaultOf(name: SettingName): string {
-  const setting = settingOf(name)
-  return typeof setting.default === 'string' ? setting.default : setting.default.words
+  const { default: preset } = settingOf(name)
+  return typeof preset === 'string' ? preset : preset.words
 }
 
 /** The value of the option that commander calls `caCert` for `ca-cert`. */

@@ -1,17 +1,8 @@
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
-import { NumberText } from './exact-json.js'
-import {
-  type FieldName,
-  idRule,
-  largestId,
-  type PlantForm,
-  smallestId,
-  type TextName,
-  textRule,
-} from './plant.js'
+import { isInt64, NumberText } from './exact-json.js'
+import { type FieldName, idRule, isText, type PlantForm, textRule } from './plant.js'
 
-/** The one sentence about a wrong value: the rule, and what it was. */
 function sentence(subject: string, rule: string) {
   return ({ input }: { input?: unknown }) => `${subject} must be ${rule}, but ${describe(input)}`
 }
@@ -25,21 +16,11 @@ function describe(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
 }
 
-function text(name: TextName) {
-  const error = sentence(name, textRule)
-  const isStorable = (value: string) => value.isWellFormed() && !value.includes('\0')
-  return z.string({ error }).check(z.refine(isStorable, { error }))
-}
-
-const idError = sentence('id', idRule)
-const id = z
-  .bigint({ error: idError })
-  .check(z.minimum(smallestId, { error: idError }), z.maximum(largestId, { error: idError }))
-const name = text('name')
-const tag = text('tag')
+const id = z.custom<bigint>(isInt64, { error: sentence('id', idRule) })
+const name = z.custom<string>(isText, { error: sentence('name', textRule) })
+const tag = z.custom<string>(isText, { error: sentence('tag', textRule) })
 const error = sentence('it', 'an object')
 
-/** The specification's NewPlant, with the contract's rules for ids and texts, and what an import reads instead. */
 export const schemas = {
   newPlant: z.object({ id, name, tag: z.optional(tag) }, { error }),
   record: z.object({ id, name, tag: z.nullish(tag) }, { error }),

@@ -1,4 +1,4 @@
-import { isObject, parseInt64 } from './exact-json.js'
+import { isInt64, isObject, parseInt64 } from './exact-json.js'
 
 export const fieldNames = ['id', 'name', 'tag'] as const
 export type FieldName = (typeof fieldNames)[number]
@@ -10,17 +10,16 @@ export interface Plant {
   tag?: string
 }
 
-/** The specification's NewPlant, the request to a service. `id` is an int64. */
+/** The specification's NewPlant, the request to a service. */
 export interface NewPlant extends Plant {
+  /** An int64. */
   id: bigint
 }
 
-/** What a store keeps of a NewPlant, and a service lists. `id` is an int64. */
-export interface StoredPlant extends Plant {
-  id: bigint
-}
+/** What a store keeps, and a service lists. */
+export type StoredPlant = NewPlant
 
-/** A record of an import, as a merge patch (RFC 7396): a missing text stays as it is stored, null removes it. */
+/** A record of an import, as a merge patch (RFC 7396): a missing text stays, null removes it. */
 export interface PlantPatch {
   id: bigint
   name?: string | null
@@ -33,7 +32,7 @@ export const largestId = 2n ** 63n - 1n
 export const idRule = `an integer from ${smallestId} to ${largestId}`
 export const textRule = 'a string of Unicode text without U+0000'
 
-/** The id in an option, an argument or a line: decimal digits, which an article code such as 1E3 is not. */
+/** From an option, an argument or a line: decimal digits, which an article code such as 1E3 is not. */
 export function idFromText(text: string): bigint | undefined {
   return /^-?\d+$/.test(text) ? parseInt64(text) : undefined
 }
@@ -42,17 +41,15 @@ export function idFromText(text: string): bigint | undefined {
 export type PlantForm = 'newPlant' | 'record' | 'patch'
 
 /**
- * Accepts the same values as the schemas in plant-schema.ts, without zod, which would be the longest step of a POST. A
- * property test compares the two. V8 keeps objects small that are literals with all their fields.
- *
- * @returns undefined for an invalid value, of which `problemsOf` has the reasons
+ * Accepts what the schemas in plant-schema.ts accept, without zod, which would be the longest step of a POST. V8 keeps
+ * objects small that are literals with all their fields. Undefined for an invalid value: `problemsOf` has the reasons.
  */
 export function parsePlant(value: unknown): NewPlant | undefined
 export function parsePlant(value: unknown, form: 'record' | 'patch'): PlantPatch | undefined
 export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantPatch | undefined {
   if (!isObject(value)) return undefined
   const { id, name, tag } = value
-  if (!isId(id)) return undefined
+  if (!isInt64(id)) return undefined
   const isTag = isText(tag) || (tag === null && form !== 'newPlant')
   if (form === 'patch' && !Object.hasOwn(value, 'name')) {
     if (tag === undefined) return { id }
@@ -63,15 +60,11 @@ export function parsePlant(value: unknown, form: PlantForm = 'newPlant'): PlantP
   return isTag ? { id, name, tag } : undefined
 }
 
-function isId(value: unknown): value is bigint {
-  return typeof value === 'bigint' && BigInt.asIntN(64, value) === value
-}
-
-function isText(value: unknown): value is string {
+export function isText(value: unknown): value is string {
   return typeof value === 'string' && value.isWellFormed() && !value.includes('\0')
 }
 
-/** Returns undefined if the name is missing in both. */
+/** Undefined if both lack a name. */
 export function patchedPlant(
   { id, ...patch }: PlantPatch,
   stored?: Plant,
@@ -92,7 +85,6 @@ export function invalidPlant(problems: readonly string[]): string {
   return `Invalid plant: ${problems.join('; ')}`
 }
 
-/** In order, without the id. */
 export function plantOf({ name, tag }: Plant): Plant {
   return tag === undefined ? { name } : { name, tag }
 }
@@ -101,7 +93,7 @@ export function valuesOf(plant: StoredPlant): (bigint | string | null)[] {
   return [plant.id, plant.name, plant.tag ?? null]
 }
 
-/** `toLocaleString` would load ICU, which takes 10 MB. */
+/** `toLocaleString` would load 10 MB of ICU. */
 export function grouped(number: number | bigint): string {
   return String(number).replace(/\B(?=(\d{3})+$)/g, ',')
 }

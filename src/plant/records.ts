@@ -8,15 +8,13 @@ export interface PlantRecord extends Partial<StoredPlant> {
 
 export type Column = keyof PlantRecord
 
-/** The formats of many plants, in a file or on stdout. */
+/** Of many plants, in a file or on stdout. */
 export const formatNames = ['ndjson', 'json', 'csv', 'tsv'] as const
 export type FormatName = (typeof formatNames)[number]
 export type FileFormat = FormatName | 'xlsx'
 
-const delimiters = { csv: ',', tsv: '\t' }
-
-/** The text of a document, as its records come. It is complete after `end`. */
-export interface RecordDocument {
+/** The text of a document, as its records come. */
+interface RecordDocument {
   add(records: readonly PlantRecord[]): string
   end(): string
 }
@@ -26,50 +24,35 @@ export function documentIn(
   format: FormatName,
   fields: readonly Column[] = fieldNames,
 ): RecordDocument {
-  const writeJson = fields === fieldNames ? toJson : jsonOf(fields)
-  if (format === 'json') return arrayOf(writeJson)
-  if (format === 'ndjson') return linesOf('', writeJson)
-  const delimiter = delimiters[format]
-  return linesOf(`${fields.join(delimiter)}\n`, rowOf(fields, delimiter))
-}
-
-type WriteRecord = (record: PlantRecord) => string
-
-/** Each record ends its own line. A header comes before the first one, or alone. */
-function linesOf(header: string, write: WriteRecord): RecordDocument {
-  let unwritten = header
-  return {
-    add: (records) => {
-      if (records.length === 0) return ''
-      const start = unwritten
-      unwritten = ''
-      return start + records.map((record) => `${write(record)}\n`).join('')
-    },
-    end: () => unwritten,
-  }
-}
-
-function arrayOf(write: WriteRecord): RecordDocument {
-  let isEmpty = true
-  return {
-    add: (records) => {
-      if (records.length === 0) return ''
-      const start = isEmpty ? '[\n' : ',\n'
-      isEmpty = false
-      return start + records.map(write).join(',\n')
-    },
-    end: () => (isEmpty ? '[\n]\n' : '\n]\n'),
-  }
-}
-
-function jsonOf(fields: readonly Column[]): WriteRecord {
-  return (record) => toJson(Object.fromEntries(fields.map((name) => [name, record[name]])))
-}
-
-function rowOf(fields: readonly Column[], delimiter: string): WriteRecord {
+  const pick = (record: PlantRecord) =>
+    toJson(Object.fromEntries(fields.map((name) => [name, record[name]])))
+  const writeJson = fields === fieldNames ? toJson : pick // which is slower
+  if (format === 'json') return documentOf(writeJson, ['[\n', ',\n', '\n]\n'], '[\n]\n')
+  if (format === 'ndjson') return documentOf((record) => `${writeJson(record)}\n`)
+  const delimiter = format === 'csv' ? ',' : '\t'
+  const header = `${fields.join(delimiter)}\n`
   const cellOf = (value: PlantRecord[Column]) =>
     typeof value === 'string' ? tableCell(value, delimiter) : String(value ?? '')
-  return (record) => fields.map((name) => cellOf(record[name])).join(delimiter)
+  const writeRow = (record: PlantRecord) =>
+    `${fields.map((name) => cellOf(record[name])).join(delimiter)}\n`
+  return documentOf(writeRow, [header, '', ''], header)
+}
+
+function documentOf(
+  write: (record: PlantRecord) => string,
+  [start, separator, end] = ['', '', ''],
+  empty = '',
+): RecordDocument {
+  let isEmpty = true
+  return {
+    add(records) {
+      if (records.length === 0) return ''
+      const before = isEmpty ? start : separator
+      isEmpty = false
+      return before + records.map(write).join(separator)
+    },
+    end: () => (isEmpty ? empty : end),
+  }
 }
 
 const special = /["\r\n]|^\p{White_Space}|\p{White_Space}$/u

@@ -1,6 +1,6 @@
 import { version } from '../../../package.json'
 import { EffectiveSettings } from '../../config/resolve.js'
-import { settingNames } from '../../config/setting-table.js'
+import { optionValue, settingNames, settingOf, textOf } from '../../config/setting-table.js'
 import { readSettings } from '../../config/settings-file.js'
 import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
@@ -36,6 +36,11 @@ export function defineDoctor(command: PlantsCommand, io: Io): void {
 }
 
 export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
+  // A wrong option is a mistake of this command line, and no finding.
+  for (const name of settingNames) {
+    const text = textOf(optionValue(name, options))
+    if (text !== undefined) settingOf(name).parse(`--${name}`, text)
+  }
   const format = printedFormat(await chosenFormat(options.output, io), options, io)
   const style = await styleFor(mayColor(io.stdout, options, io))
   const text = (findings: Finding[]) =>

@@ -80,6 +80,15 @@ test.skipIf(isWindows)(
   },
 )
 
+test.each(['--timeout soon', '--store=', '--ca-cert='])(
+  'a wrong option is a usage error, and no finding: %s',
+  async (option) => {
+    const { code, out, err } = await new Disk({}).run(`doctor ${option}`)
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain(option.split(/[ =]/, 1).join())
+  },
+)
+
 test('a variable that is wrong fails the check of the settings, also where no store of this run needs it', async () => {
   const { code, out } = await new Disk({}).run('doctor', { env: { PLANTS_ALLOW_HTTP: 'maybe' } })
   const message = 'PLANTS_ALLOW_HTTP must be true or false, but was "maybe"'
