@@ -3,6 +3,8 @@ import {
   fstatSync,
   lstatSync,
   openSync,
+  readdirSync,
+  readlinkSync,
   readSync,
   realpathSync,
   statSync,
@@ -56,16 +58,17 @@ export class Connection {
   readonly db: Database
   readonly path: string
   readonly #options: SqliteOptions
+  readonly #openBefore: string[]
   readonly #statements = new Map<string, Statement>()
-  /** The store and what SQLite keeps beside it, each as it was when it was opened. */
-  readonly #files = new Map<string, string>()
+  /** Ask, of the store and of what SQLite keeps beside it, whether the file that is open still has its name. */
+  #questions: (() => boolean)[] = []
 
   private constructor(name: string, mode: OpenMode, options: SqliteOptions) {
     this.path = realPathOf(name)
     if (!statSync(this.path).isFile()) throw unusableStore(this.path, 'is not a file')
     assertNoSuperJournal(this.path)
     this.#options = options
-    this.#note(this.path)
+    this.#openBefore = openDescriptors()
     this.db = connect(uriOf(this.path, mode), { readOnly: mode !== 'mode=rw' })
     this.db.function(foldFunction, { deterministic: true, directOnly: true }, (text: unknown) =>
       typeof text === 'string' ? foldText(text) : null,
@@ -108,8 +111,11 @@ export class Connection {
       return await this.retry(() => {
         this.db.exec(settings)
         const result = action(this.db, this.path)
-        // SQLite has opened them, unless the store has a rollback journal.
-        for (const suffix of ['-wal', '-shm']) this.#note(this.path + suffix)
+        const opened = openDescriptors().filter((link) => !this.#openBefore.includes(link))
+        // The last two are missing where the store has a rollback journal.
+        this.#questions = ['', '-wal', '-shm'].map((suffix) =>
+          questionOf(this.path + suffix, opened),
+        )
         return result
       })
     } catch (error) {
@@ -118,14 +124,9 @@ export class Connection {
     }
   }
 
-  #note(path: string): void {
-    const identity = identityOf(path)
-    if (identity !== undefined) this.#files.set(path, identity)
-  }
-
   /** Whether all files still have their names: what is written to others is lost. */
   isInPlace(): boolean {
-    return [...this.#files].every(([path, identity]) => identityOf(path) === identity)
+    return this.#questions.every((isInPlace) => isInPlace())
   }
 
   prepare(sql: string): Statement {
@@ -178,10 +179,29 @@ function isEmpty(path: string): boolean {
   return stats === undefined || (stats.isFile() && stats.size === 0)
 }
 
-/** Undefined for what cannot be looked up by its name. */
-function identityOf(path: string): string | undefined {
-  const stats = unlessSystemError(() => lstatSync(path, { bigint: true }))
-  return stats && `${stats.dev}:${stats.ino}`
+/** The links to what this process has open, where the system is Linux. */
+function openDescriptors(): string[] {
+  const folder = '/proc/self/fd'
+  return (unlessSystemError(() => readdirSync(folder)) ?? []).map((name) => join(folder, name))
+}
+
+/**
+ * Returns whether the file at a path is the one that SQLite has opened. On Linux, the link of the descriptor tells:
+ * after a deletion, a move or a replacement, it no longer has the path. To look up the file itself asks for its times,
+ * which makes the next fsync of the log write them, too, and lone commits a sixth slower.
+ *
+ * @param opened the links of what has been opened since, which is not all: connections of a process share descriptors
+ */
+function questionOf(path: string, opened: string[]): () => boolean {
+  const targetOf = (link: string) => unlessSystemError(() => readlinkSync(link))
+  const [link, ...others] = opened.filter((each) => targetOf(each) === path)
+  if (link !== undefined && others.length === 0) return () => targetOf(link) === path
+  const identityOf = () => {
+    const stats = unlessSystemError(() => lstatSync(path, { bigint: true }))
+    return stats && `${stats.dev}:${stats.ino}`
+  }
+  const identity = identityOf()
+  return () => identity === undefined || identityOf() === identity
 }
 
 /** SQLite keeps its files beside the target of a link. A missing file has the path that it is given. */

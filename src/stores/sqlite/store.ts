@@ -68,7 +68,9 @@ export class SqliteStore implements OwnStore {
     { maxRejected, signal }: WriteOptions = {},
   ): Promise<Outcome[]> {
     signal?.throwIfAborted()
-    return this.#writer.write(() => applyChanges(this.#connection, changes, maxRejected))
+    return this.#writer.write((isCareful) =>
+      applyChanges(this.#connection, changes, { maxRejected, isCareful }),
+    )
   }
 
   async transaction<T>(
@@ -79,7 +81,7 @@ export class SqliteStore implements OwnStore {
       write: async (changes, { maxRejected, signal } = {}) => {
         const stopped = signal ?? this.#options.runtime.handleSignals()
         stopped.throwIfAborted()
-        return applyChanges(this.#connection, changes, maxRejected)
+        return applyChanges(this.#connection, changes, { maxRejected })
       },
       saveCheckpoint: async (change) => saveCheckpoint(this.#connection, change),
     }

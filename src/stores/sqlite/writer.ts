@@ -12,10 +12,13 @@ import { explained } from './errors.js'
 import { assertVersion } from './schema.js'
 
 interface Job {
-  perform(): void
+  perform(isCareful: boolean): void
   resolve(): void
   reject(error: unknown): void
 }
+
+/** A change was refused, and the transaction is to be made again. */
+export class RefusalError extends Error {}
 
 export class Writer {
   readonly #connection: Connection
@@ -27,12 +30,15 @@ export class Writer {
     this.#connection = connection
   }
 
-  /** An error of `work` rolls back the transaction, and rejects all calls that share it. */
-  write<T>(work: () => T): Promise<T> {
+  /**
+   * An error of `work` rolls back the transaction, and rejects all calls that share it. After a `RefusalError` it is
+   * called again, and must undo what is refused itself: that needs a savepoint for each change, and is hardly ever so.
+   */
+  write<T>(work: (isCareful: boolean) => T): Promise<T> {
     return new Promise((resolve, reject) => {
       let result: T
-      const perform = () => {
-        result = work()
+      const perform = (isCareful: boolean) => {
+        result = work(isCareful)
       }
       this.#waiting.push({ perform, resolve: () => resolve(result), reject })
       if (this.#waiting.length === 1) void this.#inTurn(() => this.#commitWaiting())
@@ -61,13 +67,14 @@ export class Writer {
     await this.#commit(jobs)
   }
 
-  async #commit(jobs: Job[]): Promise<void> {
+  async #commit(jobs: Job[], isCareful = false): Promise<void> {
     try {
       await this.#transact(() => {
-        for (const job of jobs) job.perform()
+        for (const job of jobs) job.perform(isCareful)
       })
       for (const job of jobs) job.resolve()
     } catch (error) {
+      if (error instanceof RefusalError) return this.#commit(jobs, true)
       // RAISE(ROLLBACK) of a trigger has ended the transaction of all because of one.
       const isOfOne = error instanceof PlantsError && error.kind === 'constraint'
       if (isOfOne && jobs.length > 1) for (const job of jobs) await this.#commit([job])

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { foldText } from '../../../src/stores/common/search.js'
+import { foldText, latinMarks } from '../../../src/stores/common/search.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
 test.each([
@@ -21,6 +21,29 @@ test('a text that is folded stays as it is, whatever its case and its compositio
     const others = [folded, text.toUpperCase(), text.normalize('NFD'), text.normalize('NFC')]
     expect(others.map((other) => foldText(other))).toEqual(others.map(() => folded))
   })
+})
+
+test('a text is folded as if it were normalized, whether it needs that or not', () => {
+  const normalized = (text: string) =>
+    text
+      .toUpperCase()
+      .toLowerCase()
+      .replaceAll('ß', 'ss')
+      .replaceAll('ς', 'σ')
+      .normalize('NFD')
+      .replace(RegExp(latinMarks, 'g'), '')
+      .normalize('NFC')
+  const characters = Array.from({ length: 0x20000 }, (_, code) => String.fromCodePoint(code))
+  const texts = characters.flatMap((one) => [`a${one}`, `Σ${one}Σ가`])
+  expect(texts.filter((text) => foldText(text) !== normalized(text))).toEqual([])
+  const scripts = [
+    ...['aßÄøǿİıẚµª', 'ΣςάΐΪ', 'Йжи', '각가\u1100\u11a8', 'がハ\u3099', '蕨豈', 'آي\u0653'],
+    ...['🌿🏽\ufe0f\ud83c\udc00', '\u0301\u0316\u0308', '–“ Ａ'],
+  ]
+  const letters = Array.from(scripts.join(''))
+  return check(5000, [fc.string({ unit: fc.constantFrom(...letters), maxLength: 8 })], (text) =>
+    expect(foldText(text)).toBe(normalized(text)),
+  )
 })
 
 test('English texts are folded as SQLite folds them without JavaScript', () => {
