@@ -17,6 +17,8 @@ export class Connection {
   readonly #account: Account
   readonly #client: pg.ClientBase
   readonly #timeoutMs: number
+  /** What begins a transaction, until its first statement, with which it shares a message. */
+  #begin = ''
 
   constructor(client: pg.ClientBase, account: Account, timeoutMs: number) {
     this.name = account.address.name
@@ -31,8 +33,12 @@ export class Connection {
     return rows
   }
 
-  /** In a transaction. Returns the result of the last statement; one with parameters is alone. */
-  async query(text: string, values?: unknown[]): Promise<Result> {
+  /** In a transaction. Returns the result of the last statement; one with parameters is a message alone. */
+  async query(statement: string, values?: unknown[]): Promise<Result> {
+    const begin = this.#begin
+    this.#begin = ''
+    if (values && begin !== '') await this.query(begin)
+    const text = values ? statement : begin + statement
     const query = values ? { text, values } : { text }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>({
       ...query,
@@ -51,7 +57,7 @@ export class Connection {
     work: () => Promise<T>,
     commits: (result: T) => boolean = () => true,
   ): Promise<T> {
-    await this.query(`BEGIN; ${this.#settings()}; SAVEPOINT changes`)
+    this.#begin = `BEGIN; ${this.#settings()}; SAVEPOINT changes;`
     const result = await work().catch(async (error: unknown) => {
       await this.query('ROLLBACK').catch(() => undefined) // The pool drops the connection then.
       throw error
@@ -75,6 +81,7 @@ export class Connection {
 
   /** In a transaction: stores rows in the text format of COPY. Returns their number. */
   async copyIn(table: string, rows: Iterable<string>): Promise<number> {
+    await this.query('')
     const stream = this.#client.query(copyFrom(`COPY ${table} FROM STDIN`))
     await this.#inTime(pipeline(rows, stream))
     return stream.rowCount

@@ -114,32 +114,26 @@ export class PostgresDatabase {
       const index = this.#current
       try {
         const client = await connectTo(must(this.#servers[index]))
-        this.#noteConnected()
+        this.#wasConnected = true
+        this.#failure = undefined
+        if (this.#isReportedAway) this.options.onAway?.(undefined)
+        this.#isReportedAway = false
         return client
       } catch (reason) {
         const error = explained(reason, this.#account)
         if (isPoolFull(reason)) throw error
-        // At another server, a wrong password would look like a server that is away.
-        if (error.kind === 'unauthorized') throw this.#rejectedLogin(error)
+        // At another server, a wrong password would look like a server that is away. After a login
+        // was accepted, one that is rejected is not the fault of the caller's credentials.
+        if (error.kind === 'unauthorized') {
+          if (!this.#wasConnected) throw error
+          throw new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
+        }
         failures.push(error)
         if (this.#current === index) this.#current = (index + 1) % this.#servers.length
       }
     }
     this.#failure = failures.find(({ isRetryable }) => isRetryable) ?? failures[0]
     throw must(this.#failure)
-  }
-
-  #noteConnected(): void {
-    this.#wasConnected = true
-    this.#failure = undefined
-    if (this.#isReportedAway) this.options.onAway?.(undefined)
-    this.#isReportedAway = false
-  }
-
-  /** After a login was accepted, one that is rejected is not the fault of the caller's credentials. */
-  #rejectedLogin(error: PlantsError): PlantsError {
-    if (!this.#wasConnected) return error
-    return new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
   }
 
   async close(): Promise<void> {

@@ -4,7 +4,7 @@ import { type CountQuery, pagesOf, type ReadQuery } from '../common/query.js'
 import { foldText } from '../common/search.js'
 import { type Connection, literal, type Row } from './connection.js'
 import type { PostgresDatabase } from './database.js'
-import { findCollation, foldedSql } from './folding.js'
+import { containsSql, findCollation, foldedSql } from './folding.js'
 import { columns, plants, toPlant } from './schema.js'
 
 export async function getPlants(
@@ -100,10 +100,8 @@ async function clausesOf(connection: Connection, query: ReadQuery) {
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) conditions.push(`tag = ${literal(tag)}`)
   if (search !== undefined) {
-    const sought = literal(foldText(search))
-    const found = ['name', 'tag'].map(
-      (column) => `strpos(${foldedSql(column, collation)}, ${sought}) > 0`,
-    )
+    const sought = foldText(search)
+    const found = ['name', 'tag'].map((column) => containsSql(column, sought, collation))
     conditions.push(`(${found.join(' OR ')})`)
   }
   const byText = () =>

@@ -85,18 +85,14 @@ export class PostgresStore implements OwnStore {
 
   /** Creates that come before a connection is free share a transaction, and its commit. */
   async #create(create: Create): Promise<Outcome> {
-    this.#waiting ??= this.#beginBatch()
+    const creates: Create[] = []
+    this.#waiting ??= { creates, characters: 0, outcomes: this.#createAll(creates) }
     const batch = this.#waiting
     const index = batch.creates.push(create) - 1
     batch.characters += textLength(create.plant)
     if (batch.creates.length >= limits.plants || batch.characters > limits.characters)
       this.#waiting = undefined
     return must((await batch.outcomes)[index])
-  }
-
-  #beginBatch(): Batch {
-    const creates: Create[] = []
-    return { creates, characters: 0, outcomes: this.#createAll(creates) }
   }
 
   async #createAll(creates: Create[]): Promise<Outcome[]> {

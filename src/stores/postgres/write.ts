@@ -15,7 +15,7 @@ import {
   maxDone,
 } from '../common/checkpoint-state.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
-import type { Connection } from './connection.js'
+import { type Connection, literal } from './connection.js'
 import { isTaken, refusalIn } from './errors.js'
 import { columns, imports, plants, toPlant } from './schema.js'
 
@@ -104,7 +104,13 @@ async function save(
       throw missingRows(connection)
   }
   const ids = deleted.map(({ id }) => id)
-  const updates = columnsOf(replaced.map(({ after }) => after))
+  const after = replaced.map((each) => each.after)
+  const updates = [
+    after.map(({ plant }) => plant.id),
+    after.map(({ plant }) => plant.name),
+    after.map(({ plant }) => plant.tag),
+    after.map(({ key }) => key),
+  ]
   try {
     await change(ids.length, `DELETE FROM ${plants} WHERE id = ANY ($1::bigint[])`, [ids])
     await change(replaced.length, update, updates)
@@ -131,26 +137,20 @@ async function insert(
   const characters = sorted.reduce((sum, { plant }) => sum + textLength(plant), 0)
   if (sorted.length > limits.plants || characters > limits.characters)
     return connection.copyIn(`${plants} (${columns}, idempotency_key)`, copiedRows(sorted))
-  const text = `INSERT INTO ${plants} (${columns}, idempotency_key)
-    SELECT id, name, tag, key FROM ${newRows} ORDER BY id ${onConflict}`
-  const { rowCount } = await connection.query(text, columnsOf(sorted))
+  // Literals, as the message that begins the transaction has no parameters.
+  const value = (text: string | undefined) => (text === undefined ? 'NULL' : literal(text))
+  const rows = sorted.map(
+    ({ plant: { id, name, tag }, key }) => `('${id}', ${[name, tag, key].map(value)})`,
+  )
+  const { rowCount } = await connection.query(
+    `INSERT INTO ${plants} (${columns}, idempotency_key) VALUES ${rows} ${onConflict}`,
+  )
   return rowCount ?? 0
 }
 
-const newRows =
-  'unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (id, name, tag, key)'
-
 const update = `UPDATE ${plants} AS plant SET name = new.name, tag = new.tag, idempotency_key = new.key
-  FROM ${newRows} WHERE plant.id = new.id`
-
-function columnsOf(all: readonly KeyedPlant[]): unknown[][] {
-  return [
-    all.map(({ plant }) => plant.id),
-    all.map(({ plant }) => plant.name),
-    all.map(({ plant }) => plant.tag),
-    all.map(({ key }) => key),
-  ]
-}
+  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (id, name, tag, key)
+  WHERE plant.id = new.id`
 
 /** In the text format of COPY (https://www.postgresql.org/docs/current/sql-copy.html), in pieces of some 64 KiB. */
 export function* copiedRows(all: readonly KeyedPlant[]): Generator<string> {
@@ -168,9 +168,7 @@ const pieceLength = 65_536
 
 function cell(text: string | undefined): string {
   if (text === undefined) return '\\N'
-  return /[\\\t\n\r]/.test(text)
-    ? text.replace(/[\\\t\n\r]/g, (each) => `\\${letters[each]}`)
-    : text
+  return text.replace(/[\\\t\n\r]/g, (each) => `\\${letters[each]}`)
 }
 
 const letters: Readonly<Record<string, string>> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
@@ -185,19 +183,16 @@ export async function saveCheckpoint(
   connection: Connection,
   change: CheckpointChange,
 ): Promise<void> {
-  const { rowCount } = await replaceState(connection, change)
+  const { rowCount } = await connection.query(replaceState(change))
   if (rowCount === 0) throw new CheckpointMovedError()
   if (change.to?.startsWith(donePrefix)) await connection.query(forgetOldest)
 }
 
-function replaceState(connection: Connection, { id, from, to }: CheckpointChange) {
-  const isUnchanged = 'id = $1 AND state = $2'
-  if (to === undefined)
-    return connection.query(`DELETE FROM ${imports} WHERE ${isUnchanged}`, [id, from])
-  if (from !== undefined)
-    return connection.query(`UPDATE ${imports} SET state = $3 WHERE ${isUnchanged}`, [id, from, to])
-  const insert = `INSERT INTO ${imports} (id, state) VALUES ($1, $2) ON CONFLICT DO NOTHING`
-  return connection.query(insert, [id, to])
+function replaceState({ id, from = '', to }: CheckpointChange): string {
+  const isUnchanged = `id = ${literal(id)} AND state = ${literal(from)}`
+  if (to === undefined) return `DELETE FROM ${imports} WHERE ${isUnchanged}`
+  if (from !== '') return `UPDATE ${imports} SET state = ${literal(to)} WHERE ${isUnchanged}`
+  return `INSERT INTO ${imports} VALUES (${literal(id)}, ${literal(to)}) ON CONFLICT DO NOTHING`
 }
 
 const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${imports}

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { foldText } from '../../../../src/stores/common/search.js'
 import { literal } from '../../../../src/stores/postgres/connection.js'
-import { foldedSql } from '../../../../src/stores/postgres/folding.js'
+import { type Collation, containsSql, foldedSql } from '../../../../src/stores/postgres/folding.js'
 import { installations } from '../../../helpers/postgres/installation.js'
 import { reusedDatabase } from '../../../helpers/postgres.js'
 
@@ -10,7 +10,7 @@ const newest = /[\u1c89\u1c8a\ua7cb-\ua7d5\ua7da-\ua7dc\u{10d50}-\u{10d8f}\u{16e
 
 /** Every letter that has another case, alone, after others, and with marks in another order than the normal one. */
 const texts = Array.from({ length: 0x2_0000 }, (_, code) => String.fromCodePoint(code))
-  .filter((letter) => /\p{Changes_When_Casemapped}/u.test(letter) && !newest.test(letter))
+  .filter((letter) => /\p{Changes_When_Casemapped}/u.test(letter))
   .flatMap((letter) => [letter, `xΣ${letter}`, `${letter}Σ`, `${letter}\u0301\u0316\u{20dd}`])
   .concat([
     'й',
@@ -26,16 +26,30 @@ const texts = Array.from({ length: 0x2_0000 }, (_, code) => String.fromCodePoint
   ])
   .concat(['\u0301\u0316', '\u05b9\u05b0', '\u0f73'].map((marks) => `É${marks.repeat(31)}É`))
   .concat(['\u0301\u0316', '\u05b9\u05b0'].map((marks) => `É${marks.repeat(15)}É`))
+  .concat(Array.from({ length: 0x2fff }, (_, index) => String.fromCodePoint(index + 1)))
+  .filter((text) => !newest.test(text))
+
+const soughtTexts = Array.from('aeinsmkåéßæÖσςάийж銀ʼˣﬁ가1[.\\').concat(
+  'ss',
+  'as',
+  'é1',
+  '('.repeat(200),
+)
 
 describe.each(installations)('$name', (installation) => {
   const database = reusedDatabase(installation)
+  const collation = async (): Promise<Collation> => {
+    const newer = await (await database()).sql(
+      `SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`,
+    )
+    return newer.length > 0 ? 'pg_unicode_fast' : 'und-x-icu'
+  }
 
   test.each(['und-x-icu', 'tr-x-icu', 'C'])(
     'folds texts of the locale %s as JavaScript does',
     async (locale) => {
       const { sql } = await database()
-      const newer = await sql(`SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`)
-      const folded = foldedSql('text', newer.length > 0 ? 'pg_unicode_fast' : 'und-x-icu')
+      const folded = foldedSql('text', await collation())
       const rows = texts.map((text, id) => `(${id}, ${literal(text)} COLLATE "${locale}")`)
       const found = await sql(
         `SELECT ${folded} AS folded FROM (VALUES ${rows.join()}) AS texts (id, text) ORDER BY id`,
@@ -43,6 +57,21 @@ describe.each(installations)('$name', (installation) => {
       expect(texts.filter((text, index) => found[index]?.['folded'] !== foldText(text))).toEqual([])
     },
   )
+
+  test('finds texts as JavaScript does', async () => {
+    const { sql } = await database()
+    const rows = texts.map((text, id) => `(${id}, ${literal(text)})`)
+    const sought = soughtTexts.map(foldText)
+    const using = await collation()
+    const columns = sought.map((folded) => containsSql('text', folded, using)).join()
+    const found = await sql(
+      `SELECT ARRAY[${columns}] AS found FROM (VALUES ${rows.join()}) AS texts (id, text) ORDER BY id`,
+    )
+    const expected = texts.map((text) => sought.map((folded) => foldText(text).includes(folded)))
+    const isWrong = (_: string, index: number) =>
+      `${found[index]?.['found']}` !== `${expected[index]}`
+    expect(texts.filter(isWrong)).toEqual([])
+  })
 
   test.each([
     ['accents', '\u0301', '\u0316'],
@@ -52,8 +81,7 @@ describe.each(installations)('$name', (installation) => {
     'folds a long run of %s in a time that does not grow with its square',
     async (_, one, other) => {
       const { sql } = await database()
-      const newer = await sql(`SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`)
-      const folded = foldedSql('text', newer.length > 0 ? 'pg_unicode_fast' : 'und-x-icu')
+      const folded = foldedSql('text', await collation())
       const half = 100_000
       const text = `a${one.repeat(half)}${other.repeat(half)}`
       // It would take minutes, and no timeout of the server would end it.
