@@ -46,6 +46,8 @@ const lingerMs = 1000
 /** So many connections may be accepted while all others are paused. */
 const maxAccepted = 1000
 
+const resumedAtOnce = 512
+
 export class HttpServer {
   readonly server: Server
   isDraining = false
@@ -62,7 +64,8 @@ export class HttpServer {
   readonly #answeredEarly = new WeakSet<Socket>()
   /** The requests of this turn of the event loop, and the sockets that are paused for the rest of it. */
   #arrived: Pending[] = []
-  #paused: Socket[] = []
+  readonly #paused: Socket[] = []
+  #isPausing = false
   /** Set while a drain closes the port: what arrives waits. */
   #isHeld = false
 
@@ -142,7 +145,7 @@ export class HttpServer {
   #add(socket: Socket): void {
     this.#connections.set(socket, undefined)
     socket.once('close', () => this.#connections.delete(socket))
-    if (this.#paused.length > 0) this.#paused.push(socket.pause())
+    if (this.#isPausing) this.#paused.push(socket.pause())
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
@@ -197,23 +200,32 @@ export class HttpServer {
 
   /** Reads nothing more from any connection in this turn of the event loop. */
   #pauseForTurn(): void {
-    if (this.#paused.length > 0) return
+    if (this.#isPausing) return
+    this.#isPausing = true
     for (const socket of this.#connections.keys())
       if (!socket.isPaused()) this.#paused.push(socket.pause())
-    const { length } = this.#paused
-    setImmediate(() => this.#resumeAll(length))
+    setImmediate(() => this.#endPause(0))
   }
 
   /** A turn accepts one connection: those that wait come before what the others send. */
-  #resumeAll(known: number, turns = 0): void {
-    const paused = this.#paused
-    if (paused.length > known && turns < maxAccepted) {
-      setImmediate(() => this.#resumeAll(paused.length, turns + 1))
+  #endPause(known: number, turns = 0): void {
+    const { length } = this.#paused
+    if (length > known && turns < maxAccepted) {
+      setImmediate(() => this.#endPause(length, turns + 1))
       return
     }
-    this.#paused = []
-    // Those that have just been useful come first: the others may have waited to send too much.
-    for (const socket of paused.reverse()) socket.resume()
+    this.#isPausing = false
+    this.#resumeSome()
+  }
+
+  /**
+   * Those that have just been useful come first: the others may have waited to send too much. The system tells of 1024
+   * sockets at a time, and of what is left before of others; so the rest waits for a turn in which nobody did that.
+   */
+  #resumeSome(): void {
+    if (this.#isPausing) return
+    for (const socket of this.#paused.splice(-resumedAtOnce).reverse()) socket.resume()
+    if (this.#paused.length > 0) setImmediate(() => this.#resumeSome())
   }
 
   /** What is no HTTP, or is late: it fails the request whose body it is, or closes the connection. */
