@@ -2,6 +2,7 @@ import { parseJson } from '../../plant/exact-json.js'
 import { inputError, must } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { Chunk, isTooLarge, maxRecordBytes, recordTooLarge, untilLast } from './chunk.js'
+import { lineFeedsIn } from './text.js'
 
 /**
  * One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. A line above 1 MiB is a
@@ -103,7 +104,7 @@ class ValueReader {
   }
 
   *chunks(): Generator<Chunk<string>> {
-    const token = /[^\S\n]+|\n|"|[[\]{},]|[^\s"[\]{},]+/y
+    const token = /\s{1,65536}|"|[[\]{},]|[^\s"[\]{},]+/y
     let tokens = 0
     for (let found = token.exec(this.#text); found; found = token.exec(this.#text)) {
       this.#take(found[0], found.index)
@@ -126,8 +127,8 @@ class ValueReader {
     const isOuter = this.#depth === 0
     const isBetweenElements = this.#isInArray && this.#depth === 1
     if (word.trim() === '') {
-      if (word === '\n') this.#line += 1
       if (isOuter) this.#end(at)
+      this.#line += lineFeedsIn(word)
     } else if (word === '[' && isOuter && !this.#begun) {
       this.#isInArray = true
       this.#depth = 1
@@ -181,7 +182,7 @@ class ValueReader {
   }
 }
 
-const tokensAtOnce = 65_536
+const tokensAtOnce = 16_384
 const maxDepth = 100
 /** In UTF-16 code units. */
 const maxDocumentLength = 268_435_456

@@ -51,7 +51,7 @@ async function* validUtf8(blocks: AsyncIterable<Buffer>, name: string): AsyncGen
   let rest: Buffer | undefined
   const valid = (bytes: Buffer) => {
     if (isUtf8(bytes)) return bytes
-    throw misencoded(name, 'utf-8', line + lineFeedsIn(bytes, startOfInvalid(bytes)))
+    throw misencoded(name, 'utf-8', line + lineFeedBytesIn(validLinesOf(bytes)))
   }
   for await (const block of blocks) {
     const isMarked = rest === undefined && markedEncoding(block) === 'utf-8'
@@ -60,7 +60,7 @@ async function* validUtf8(blocks: AsyncIterable<Buffer>, name: string): AsyncGen
     const part = valid(bytes.subarray(isMarked ? 3 : 0, end))
     rest = bytes.subarray(end)
     yield part
-    line += lineFeedsIn(part)
+    line += lineFeedBytesIn(part)
   }
   if (rest?.length) yield valid(rest)
 }
@@ -75,11 +75,11 @@ function startOfLastCharacter(bytes: Buffer): number {
   return bytes.length
 }
 
-/** Of the line with the first bytes that are not UTF-8. */
-function startOfInvalid(bytes: Buffer): number {
+/** Those before the first line that is not UTF-8. */
+function validLinesOf(bytes: Buffer): Buffer {
   for (let start = 0; ; ) {
     const feed = bytes.indexOf('\n', start)
-    if (feed === -1 || !isUtf8(bytes.subarray(start, feed))) return start
+    if (feed === -1 || !isUtf8(bytes.subarray(start, feed))) return bytes.subarray(0, start)
     start = feed + 1
   }
 }
@@ -110,12 +110,21 @@ async function* decodedBy(
   if (end !== '') yield end
 }
 
-function lineFeedsIn(text: string | Buffer, end = text.length): number {
+export function lineFeedsIn(text: string, end = text.length): number {
   let count = 0
   for (let at = text.indexOf('\n'); at !== -1 && at < end; at = text.indexOf('\n', at + 1))
     count += 1
   return count
 }
+
+/** `indexOf` of a buffer takes as long as to look at a hundred bytes. */
+function lineFeedBytesIn(bytes: Buffer): number {
+  let count = 0
+  for (const byte of bytes) if (byte === lineFeed) count += 1
+  return count
+}
+
+const lineFeed = 0x0a
 
 function misencoded(name: string, encoding: string, line: number): Error {
   const isUtf8Wanted = encoding === 'utf-8'
