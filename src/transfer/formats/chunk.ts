@@ -113,16 +113,16 @@ export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): 
   yield* rest
 }
 
-/** Says of each text whether it is the last one, whose end ends a record, too. */
-export async function* untilLast(
-  texts: AsyncIterable<string>,
-): AsyncGenerator<{ text: string; isLast: boolean }> {
-  let before: string | undefined
-  for await (const text of texts) {
-    if (before !== undefined) yield { text: before, isLast: false }
-    before = text
+/** Says of each part whether it is the last one, whose end ends a record, too. */
+export async function* untilLast<T extends string | Buffer>(
+  parts: AsyncIterable<T>,
+): AsyncGenerator<{ part: T; isLast: boolean }> {
+  let before: T | undefined
+  for await (const part of parts) {
+    if (before !== undefined) yield { part: before, isLast: false }
+    before = part
   }
-  yield { text: before ?? '', isLast: true }
+  if (before !== undefined) yield { part: before, isLast: true }
 }
 
 export const maxRecordBytes = maxDocumentBytes

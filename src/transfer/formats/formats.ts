@@ -15,7 +15,7 @@ import {
 import { findHeader, headerAt, maxHeaderRows } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { readTable, TableParser } from './table.js'
-import { assertDecodable, decoded, markedEncoding } from './text.js'
+import { asUtf8, decoded, markedEncoding } from './text.js'
 
 /** Throws `input` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
@@ -27,9 +27,9 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { format, encoding, isRejects } = detectFormat(input, options)
   if (options.sheet !== undefined && !isRejects)
     throw usageError(`${name} is not a workbook, so it has no sheets`, 'Leave out --sheet')
+  if (format === 'ndjson') return { format, chunks: readNdjson(asUtf8(blocks, encoding, name)) }
   const texts = decoded(blocks, encoding, name)
   if (format === 'json') return { format, chunks: readDocument(texts, name, signal) }
-  if (format === 'ndjson') return { format, chunks: readNdjson(texts) }
   const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
   const delimiter = format === 'tsv' ? '\t' : options.delimiter
   const possible = delimiter === undefined ? delimiters : [delimiter]
@@ -39,8 +39,10 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
 /** Reads all. Throws `input` if it is not of its encoding. */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
   const { blocks, name } = input
-  if (!isArchive(input)) return assertDecodable(blocks, detectFormat(input, options).encoding, name)
-  for await (const _ of blocks);
+  const parts = isArchive(input)
+    ? blocks
+    : asUtf8(blocks, detectFormat(input, options).encoding, name)
+  for await (const _ of parts);
 }
 
 function isArchive({ head }: FormatInput): boolean {

@@ -1,5 +1,5 @@
 import { parseJson } from '../../plant/exact-json.js'
-import { inputError, must } from '../../platform/errors.js'
+import { inputError } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { Chunk, isTooLarge, maxRecordBytes, recordTooLarge, untilLast } from './chunk.js'
 import { lineFeedsIn } from './text.js'
@@ -7,28 +7,42 @@ import { lineFeedsIn } from './text.js'
 /**
  * One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. A line above 1 MiB is a
  * rejected record, and is not kept in memory.
+ *
+ * @param blocks whole characters of UTF-8: V8 parses a text of its own faster than a part of the text of a block
  */
-export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<Chunk> {
+export async function* readNdjson(blocks: AsyncIterable<Buffer>): AsyncGenerator<Chunk> {
   let line = 1
-  let rest = ''
+  let rest: Buffer = Buffer.alloc(0)
   let isRestTooLarge = false
-  const chunkOf = (lines: readonly string[]) => {
+  for await (const { part, isLast } of untilLast(blocks)) {
+    const bytes = rest.length > 0 ? Buffer.concat([rest, part]) : part
     const chunk = new Chunk()
-    for (const text of lines) {
-      if (isRestTooLarge || isTooLarge(text)) chunk.add('', line, recordTooLarge)
-      else if (text.trim() !== '') chunk.add(text, line)
+    let start = 0
+    for (;;) {
+      const feed = bytes.indexOf(lineFeed, start)
+      if (feed === -1 && !isLast) break
+      const end = feed === -1 ? bytes.length : feed
+      if (isRestTooLarge || end - start > maxRecordBytes) chunk.add('', line, recordTooLarge)
+      else if (!isBlank(bytes, start, end)) chunk.add(bytes.toString('utf8', start, end), line)
       isRestTooLarge = false
       line += 1
+      start = end + 1
+      if (feed === -1) break
     }
-    return chunk
-  }
-  for await (const { text, isLast } of untilLast(texts)) {
-    const lines = (rest + text).split('\n')
-    rest = isLast ? '' : must(lines.pop())
-    yield chunkOf(lines)
+    yield chunk
+    rest = bytes.subarray(start)
     if (rest.length > maxRecordBytes) isRestTooLarge = true
-    if (isRestTooLarge) rest = ''
+    if (isRestTooLarge) rest = Buffer.alloc(0)
   }
+}
+
+const lineFeed = 0x0a
+const space = 0x20
+
+function isBlank(bytes: Buffer, start: number, end: number): boolean {
+  let at = start
+  while (at < end && bytes.readUInt8(at) <= space) at += 1
+  return at === end
 }
 
 /**

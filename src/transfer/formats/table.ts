@@ -119,5 +119,5 @@ export async function* readTable(
   texts: AsyncIterable<string>,
   parser: TableParser,
 ): AsyncGenerator<Chunk<Cells>> {
-  for await (const { text, isLast } of untilLast(texts)) yield parser.parse(text, isLast)
+  for await (const { part, isLast } of untilLast(texts)) yield parser.parse(part, isLast)
 }

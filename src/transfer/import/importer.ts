@@ -116,8 +116,8 @@ export class Importer {
   }
 
   async run(first: OpenInput, transaction = this.#target.transaction): Promise<void> {
-    // What a killed run has sent to a service is known by the keys that begin with the id of the import.
-    if (this.#target.send && this.#saved === undefined) await this.#saveCheckpoint()
+    // What a killed run has left, plants at a service and a rejects file, is known by the checkpoint.
+    if (this.#target.send || this.#start.rejects) await this.#saveCheckpoint()
     for (const [index, input] of this.#plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, this.#plan, this.#io)
@@ -173,11 +173,14 @@ export class Importer {
         records: before.records + mapped.length,
         counts: withOutcomes(before.counts, outcomes),
         nextId: nextId?.toString(),
-        rejects: rejects ? rejects.positionAfter(before.rejects, rows) : before.rejects,
+        rejects: before.rejects && {
+          ...before.rejects,
+          length: before.rejects.length + rows.length,
+        },
       }
       const saved = JSON.stringify({ ...checkpoint, position })
       if (id !== undefined) await saveCheckpoint({ id, from: this.#saved, to: saved })
-      rejects?.write(before.rejects, rows)
+      rejects?.write(before.rejects?.length ?? 0, rows)
       return { outcomes, rejections, position, saved }
     }
 
@@ -214,7 +217,7 @@ export class Importer {
     const { checkpointId: id, checkpoint } = this.#start
     const from = this.#saved
     const to = JSON.stringify(checkpoint)
-    if (id === undefined) return
+    if (id === undefined || from === to) return
     await this.#target.transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from, to }))
     this.#saved = to
   }
@@ -282,7 +285,7 @@ function rejectsRows(
   { rejects }: Position,
 ): Buffer {
   const rows = rejections.map((record) => rejectsRow(record, reader)).join('')
-  return Buffer.from(rows !== '' && !rejects ? rejectsHeader(reader) + rows : rows)
+  return Buffer.from(rows !== '' && !rejects?.length ? rejectsHeader(reader) + rows : rows)
 }
 
 function withOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {

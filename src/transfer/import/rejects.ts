@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
-import { unwritable } from '../../platform/atomic-file.js'
+import { assertOwnFile, unwritable } from '../../platform/atomic-file.js'
 import { errorValue, systemCode, usageError } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
@@ -19,17 +19,15 @@ export interface RejectedRecord {
 }
 
 /**
- * The file of the rejected records, which is created with the first of them. Rows are written at the position that the
- * checkpoint gives them: a run that was killed before its commit has written the same ones there. Whatever else is there
- * is somebody's work, such as corrections, and stays.
+ * The file of the rejected records. It is there, and its identity in the checkpoint, before the first of them. Rows are
+ * written at the position that the checkpoint gives them: a run that was killed before its commit has written the same
+ * ones there. Whatever else is there is somebody's work, such as corrections, and stays.
  */
 export class Rejects {
   readonly #path: string
-  /** Where an interrupted import has left the file; undefined for a new file. */
-  readonly left: RejectsPosition | undefined
-  #fd: number | undefined
-  /** Why it could not be created. */
-  #failure: unknown
+  readonly #fd: number
+  /** Where an interrupted import has left it, or its beginning. */
+  readonly start: RejectsPosition
 
   /** Throws `unwritable` if no file can be created in the directory. */
   static assertCreatable(path: string): void {
@@ -39,42 +37,29 @@ export class Rejects {
     })
   }
 
-  /** Throws `usage` for a file that exists, and is not as it was left. */
+  /** Throws `usage` for a file that is neither empty nor as it was left. */
   constructor(path: string, left: RejectsPosition | undefined) {
     this.#path = path
     const stats = attempt(path, () => fs.lstatSync(path, { throwIfNoEntry: false }))
-    this.left = stats && left
-    if (!stats) return
-    if (!left) throw alreadyExists(path)
-    if (!stats.isFile()) throw changed(path)
-    const fd = attempt(path, () => fs.openSync(path, fs.constants.O_RDWR | noFollow))
-    this.#fd = fd
-    if (identityOf(fd) === left.file && fs.fstatSync(fd).size >= left.length) return
-    this.close()
+    const mayGoOn = !stats || (stats.isFile() && (stats.size === 0 || left !== undefined))
+    if (!mayGoOn) throw alreadyExists(path)
+    if (stats) assertOwnFile(path, stats, anotherFile)
+    this.#fd = stats
+      ? attempt(path, () => fs.openSync(path, fs.constants.O_RDWR | noFollow))
+      : create(path)
+    const { dev, ino, size } = fs.fstatSync(this.#fd, { bigint: true })
+    const file = `${dev}:${ino}`
+    const isLeft = left?.file === file && size >= left.length
+    this.start = isLeft ? left : { file, length: 0 }
+    if (isLeft || size === 0n) return
+    fs.closeSync(this.#fd)
     throw changed(path)
   }
 
-  /**
-   * The position after these bytes, for which a missing file is created. What keeps it from that is thrown by `write`,
-   * when the checkpoint has said whether another process goes on with the same file.
-   */
-  positionAfter(before: RejectsPosition | undefined, bytes: Buffer): RejectsPosition | undefined {
-    if (bytes.length === 0) return before
-    try {
-      this.#fd ??= create(this.#path)
-    } catch (error) {
-      this.#failure = error
-      return before
-    }
-    return { file: identityOf(this.#fd), length: (before?.length ?? 0) + bytes.length }
-  }
-
   /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
-  write(before: RejectsPosition | undefined, bytes: Buffer): void {
-    if (this.#failure !== undefined) throw this.#failure
+  write(start: number, bytes: Buffer): void {
+    if (bytes.length === 0) return
     const fd = this.#fd
-    if (fd === undefined || bytes.length === 0) return
-    const start = before?.length ?? 0
     attempt(this.#path, () => {
       const there = Buffer.alloc(bytes.length)
       const length = fs.readSync(fd, there, 0, bytes.length, start)
@@ -86,9 +71,11 @@ export class Rejects {
     })
   }
 
-  close(): void {
-    if (this.#fd !== undefined) fs.closeSync(this.#fd)
-    this.#fd = undefined
+  /** Removes a file without records. */
+  close(length: number): void {
+    const isEmpty = length === 0 && fs.fstatSync(this.#fd).size === 0
+    fs.closeSync(this.#fd)
+    if (isEmpty) fs.rmSync(this.#path, { force: true })
   }
 }
 
@@ -102,11 +89,6 @@ function create(path: string): number {
       throw systemCode(error) === 'EEXIST' ? alreadyExists(path) : error
     }
   })
-}
-
-function identityOf(fd: number): string {
-  const { dev, ino } = fs.fstatSync(fd, { bigint: true })
-  return `${dev}:${ino}`
 }
 
 /** Windows has no such flag. */

@@ -229,28 +229,6 @@ test('a short option takes its value after an equals sign, too', async () => {
   expect((await world.run('list -o =csv')).err).toContain('but was "=csv"\n')
 })
 
-test.each([
-  ['nr=id', 'id=nr'],
-  ['Nr=id,Art=name', 'id=Nr,name=Art'],
-  ['Art.-Nr.=id,Deutscher Name=name', shellWord('id=Art.-Nr.,name=Deutscher Name')],
-])('a map that names the fields last is turned round: %s', async (typed, proposed) => {
-  const world = new World()
-  world.write('a.csv', 'nr,Nr,Art,name,Art.-Nr.,Deutscher Name\n1,1,Fern,Fern,1,Fern\n')
-  expect((await world.run(['import', 'a.csv', '--map', typed])).err).toContain(
-    `\n  Use: --map ${proposed}\n`,
-  )
-  expect((await world.run(['import', 'a.csv', '--map', ...wordsOf(proposed)])).code).toBe(0)
-})
-
-test.each(['nr=Nr', 'nr=id,id=nr', 'a=id,b=id', 'a=b=id'])(
-  'a map that cannot be turned round: %s',
-  async (map) => {
-    expect((await new World().run(['import', 'a.csv', '--map', map])).err).toContain(
-      '\n  For example: --map name=',
-    )
-  },
-)
-
 describe('a suggestion', () => {
   test.each([
     ['search fern', 'Use: plants list --search fern'],

@@ -80,7 +80,7 @@ async function importInto(target: OpenTarget, first: OpenInput, all: Import): Pr
     if (error instanceof PlantsError) await importer.forgetUnlessStored()
     throw await report.failed(error, importer)
   } finally {
-    start.rejects?.close()
+    start.rejects?.close(importer.position.rejects?.length ?? 0)
   }
   await report.writeSummary(importer)
   if (importer.isComplete && !report.isRolledBack(importer))
@@ -143,7 +143,7 @@ async function findStart(
   const { position } = checkpoint
   const rejects =
     rejectsPath === undefined || dryRun ? undefined : new Rejects(rejectsPath, position.rejects)
-  if (rejects) position.rejects = rejects.left
+  if (rejects) position.rejects = rejects.start
   const pages = target.store?.read({ signal: io.handleSignals() }) ?? noPages()
   const names = match && (await PlantNames.of(pages))
   return { checkpointId: atomic ? undefined : id, saved, checkpoint, names, rejects }
