@@ -145,7 +145,8 @@ export class HttpServer {
   #add(socket: Socket): void {
     this.#connections.set(socket, undefined)
     socket.once('close', () => this.#connections.delete(socket))
-    if (this.#isPausing) this.#paused.push(socket.pause())
+    // With a listener, node:http reads through the stream, whose pause also holds what is there already.
+    if (this.#isPausing) this.#paused.push(socket.on('data', () => undefined).pause())
   }
 
   #receive(request: IncomingMessage, response: ServerResponse): void {
