@@ -55,7 +55,7 @@ function documentOf(
   }
 }
 
-const special = /["\r\n]|^\p{White_Space}|\p{White_Space}$/u
+const special = /["\r\n]/
 
 /** What a spreadsheet shows in place of the value of a formula. */
 export const spreadsheetError = /^#(?:N\/A|REF!|VALUE!|DIV\/0!|NAME\?|NUM!|NULL!)$/
@@ -65,7 +65,8 @@ export const spreadsheetError = /^#(?:N\/A|REF!|VALUE!|DIV\/0!|NAME\?|NUM!|NULL!
  * the error of a formula.
  */
 export function tableCell(text: string, delimiter: string): string {
-  const isSpecial = text === '' || special.test(text) || text.includes(delimiter)
-  const isQuoted = isSpecial || spreadsheetError.test(text)
+  const isSpecial = special.test(text) || text.includes(delimiter)
+  const isTrimmed = text === '' || text !== text.trim()
+  const isQuoted = isSpecial || isTrimmed || spreadsheetError.test(text)
   return isQuoted ? `"${text.replaceAll('"', '""')}"` : text
 }
