@@ -6,7 +6,7 @@ import { readRecords, shown } from '../../../helpers/records.js'
 
 const csv = { format: 'csv' } as const
 const noPlant = (message: string) => `422: Invalid plant: ${message}`
-const noName = noPlant('name must be a string, but is missing')
+const noName = noPlant('name must be a string of Unicode text without U+0000, but is missing')
 
 test.each<[string, string, string[]]>([
   ['nothing', '', []],
@@ -28,7 +28,7 @@ test.each<[string, string, string[]]>([
       '2: 7 007',
       '3: -8 b',
       '4: 0 c',
-      `5: ${noPlant('id must be an integer, in digits only, but was "\\"09\\""')}`,
+      `5: ${noPlant('id must be an integer from -9223372036854775808 to 9223372036854775807, but was "\\"09\\""')}`,
       '6: 2 g',
       '7: -9223372036854775808 h',
       '8: 9223372036854775807 i',
@@ -38,14 +38,14 @@ test.each<[string, string, string[]]>([
     'ids as spreadsheets and catalogues write them',
     'id,name\n1E3,a\n1.000.000,a\n2026-03-01,a\n1.3.2026,a\n,a\n"",a\n1.5,a\n+1,a\n9223372036854775808,a\n',
     [
-      '2: id must be an integer without an exponent, but was "1E3"',
-      '3: id must be an integer, in digits only, but was "1.000.000"',
-      '4: id must be an integer, in digits only, but was "2026-03-01"',
-      '5: id must be an integer, in digits only, but was "1.3.2026"',
-      '6: id must be an integer, but is missing',
-      '7: id must be an integer, but is missing',
-      '8: id must be an integer, but was "1.5"',
-      '9: id must be an integer, in digits only, but was "+1"',
+      '2: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "1E3"',
+      '3: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "1.000.000"',
+      '4: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "2026-03-01"',
+      '5: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "1.3.2026"',
+      '6: id must be an integer from -9223372036854775808 to 9223372036854775807, but is missing',
+      '7: id must be an integer from -9223372036854775808 to 9223372036854775807, but is missing',
+      '8: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "1.5"',
+      '9: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "+1"',
       '10: id must be an integer from -9223372036854775808 to 9223372036854775807, but was 9223372036854775808',
     ].map((line) => line.replace(': ', ': 422: Invalid plant: ')),
   ],

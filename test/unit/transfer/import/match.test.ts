@@ -160,8 +160,8 @@ test('an import goes on by name after it was stopped', async () => {
   expect(end).toMatchObject({ created: 3, skipped: 3, rejected: { 422: 2, 409: 1 } })
   expect(end.err).toContain('plants: The last number is 10\n')
   expect(user.rejected('bad.csv').map(({ reason }) => reason)).toEqual([
-    'Invalid plant: name must be a string, but is missing',
-    'Invalid plant: name must be a string, but is missing',
+    'Invalid plant: name must be a string of Unicode text without U+0000, but is missing',
+    'Invalid plant: name must be a string of Unicode text without U+0000, but is missing',
     'Plant 8 has this name, but its tag differs',
   ])
   const now = [
@@ -229,7 +229,7 @@ test('a record with a name that is stored is rejected for what is wrong with it'
   user.write('list', '{"name":"Weide","tag":5}\n')
   for (const input of ['list', '-'])
     expect((await user.import(`${input} --match name`, user.read('list'))).err).toContain(
-      'tag must be a string, but was a number\n',
+      'tag must be a string of Unicode text without U+0000, but was a number\n',
     )
 })
 

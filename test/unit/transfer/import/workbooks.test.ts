@@ -22,14 +22,14 @@ test('a workbook of LibreOffice', async () => {
   expect(result).toMatchObject({ code: 6, created: 9, rejected: { 422: 2 } })
   expect(err.split('\n').slice(0, 4)).toEqual([
     'plants: The header of stock.xlsx is in line 4',
-    'plants: stock.xlsx:14: Invalid plant: id must be an integer, in digits only, but was "2026-03-01"',
-    'plants: stock.xlsx:15: Invalid plant: id must be an integer, but was "1.5"',
+    'plants: stock.xlsx:14: Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "2026-03-01"',
+    'plants: stock.xlsx:15: Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "1.5"',
     'plants: warning: ignored unknown fields "Price", "Bought"',
   ])
   expect(user.read('rejected.csv')).toBe(
     '\ufeffrejected_line,rejected_reason,Id,Name,Tag,Price,Bought\n' +
-      '14,"Invalid plant: id must be an integer, in digits only, but was ""2026-03-01""",2026-03-01,a date as id,t\n' +
-      '15,"Invalid plant: id must be an integer, but was ""1.5""",1.5,half,t\n',
+      '14,"Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was ""2026-03-01""",2026-03-01,a date as id,t\n' +
+      '15,"Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was ""1.5""",1.5,half,t\n',
   )
   expect((await user.list()).split(/(?<=\n)/)).toEqual([
     plant(1, 'Fern', 'shade'),
@@ -63,7 +63,9 @@ test('an id with an exponent is a number in a cell of a number, and none in a te
   const rows = `${number('1.0E7')}${number('2E3')}${number('7.0')}<row>${inline('1E3')}${inline('b')}</row>`
   const { err, ...counts } = await user.import('', book(rows))
   expect(counts).toEqual({ code: 6, created: 3, rejected: { 422: 1 } })
-  expect(err).toContain('Invalid plant: id must be an integer without an exponent, but was "1E3"')
+  expect(err).toContain(
+    'Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "1E3"',
+  )
   expect(await user.list()).toBe(plant(7, 'a') + plant(2000, 'a') + plant(10_000_000, 'a'))
 })
 
@@ -122,7 +124,7 @@ test.each([
     'name is a number above 2^53, which has lost digits',
   ],
   ['a number that no date can be', '<c s="1"><v>1e300</v></c>', 'name is a date that there is not'],
-  ['a word for U+0000', inline('a_x0000_'), 'name must be text without U+0000'],
+  ['a word for U+0000', inline('a_x0000_'), 'name must be a string of Unicode text without U+0000'],
 ])('%s is rejected', async (_, cell, reason) => {
   const sheet = `<row><c><v>1</v></c>${cell}</row><row><c><v>2</v></c>${inline('Fern')}<c/></row>`
   const { err, ...result } = await user.import('', book(sheet, { styles }))
