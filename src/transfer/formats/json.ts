@@ -18,16 +18,12 @@ export async function* readNdjson(blocks: AsyncIterable<Buffer>): AsyncGenerator
     const bytes = rest.length > 0 ? Buffer.concat([rest, part]) : part
     const chunk = new Chunk()
     let start = 0
-    for (;;) {
-      const feed = bytes.indexOf(lineFeed, start)
-      if (feed === -1 && !isLast) break
-      const end = feed === -1 ? bytes.length : feed
+    for (const end of endsOfLines(bytes, isLast)) {
       if (isRestTooLarge || end - start > maxRecordBytes) chunk.add('', line, recordTooLarge)
       else if (!isBlank(bytes, start, end)) chunk.add(bytes.toString('utf8', start, end), line)
       isRestTooLarge = false
       line += 1
       start = end + 1
-      if (feed === -1) break
     }
     yield chunk
     rest = bytes.subarray(start)
@@ -38,6 +34,12 @@ export async function* readNdjson(blocks: AsyncIterable<Buffer>): AsyncGenerator
 
 const lineFeed = 0x0a
 const space = 0x20
+
+/** Where the line feeds are and, of the last bytes, their end. */
+function* endsOfLines(bytes: Buffer, isLast: boolean): Generator<number> {
+  for (let at = bytes.indexOf(lineFeed); at !== -1; at = bytes.indexOf(lineFeed, at + 1)) yield at
+  if (isLast) yield bytes.length
+}
 
 function isBlank(bytes: Buffer, start: number, end: number): boolean {
   let at = start

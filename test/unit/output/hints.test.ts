@@ -51,7 +51,7 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
       const name = text.replaceAll('.', '')
       const tokens = { [service]: { token: 's3cret-token', savedAt: '' } }
       user.save({ stores: { [name]: { address: service } }, tokens })
-      return [['stores', 'set', name, '--address=http://127.0.0.1:1'], name]
+      return [['stores', 'set', '--address=http://127.0.0.1:1', '--', name], name]
     },
   ],
 ]

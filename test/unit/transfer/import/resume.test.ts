@@ -120,7 +120,7 @@ test.each(['text', 'json'])(
     const isProgress = /\d %|done/
     expect(isProgress.test(err)).toBe(output === 'text')
     const lines = screen(err).trimEnd().split('\n')
-    expect(lines).toHaveLength(output === 'text' ? 8 : 6) // with the sentence at the end, and its hint
+    expect(lines).toHaveLength(output === 'text' ? 7 : 6) // with the sentence at the end, and its hint
     expect(lines.filter((line) => isProgress.test(line))).toEqual([])
   },
 )

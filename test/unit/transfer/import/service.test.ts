@@ -189,7 +189,7 @@ test('a lost response of a service without keys ends an import, which is then re
   expect(err).toContain(`${service.url} ${why}\n`)
   expect(err).toMatch(/\n {2}To resume, run the same command again\n$/)
   mend()
-  expect(await run.import()).toMatchObject({ code: 0, journals: 0 })
+  expect(await run.import()).toMatchObject({ code: 5, journals: 0 }) // of the first chunk
   expect(service.made).toEqual(once)
 })
 
