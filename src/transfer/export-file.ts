@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { fieldNames, type StoredPlant } from '../plant/plant.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../plant/records.js'
-import { AtomicFile, unwritable } from '../platform/atomic-file.js'
+import { AtomicFile, descriptorOf, isWrittenInPlace, unwritable } from '../platform/atomic-file.js'
 import { PlantsError, systemCode, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { targetOf } from '../platform/files.js'
@@ -52,8 +52,15 @@ export async function exportFile(
     const old = statSync(path, { throwIfNoEntry: false })
     if (old?.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
     target = targetOf(path)
-    if (!old || old.isFile()) file = new AtomicFile(target, { followsUmask: !old })
-    const out = createWriteStream(path, { ...(file && { fd: file.fd, autoClose: false }) })
+    if (!isWrittenInPlace(path, old)) file = new AtomicFile(target, { followsUmask: !old })
+    const given = descriptorOf(path, old)
+    // A stream closes what it has opened, also when a signal destroys it.
+    const out = file
+      ? createWriteStream(file.path, { flags: 'r+' })
+      : createWriteStream(
+          path,
+          given === undefined ? { flags: 'a' } : { fd: given, autoClose: false },
+        )
     const readable = Readable.from(encoded)
     if (isPacked) await pipeline(readable, createGzip(), out, { signal })
     else await pipeline(readable, out, { signal })

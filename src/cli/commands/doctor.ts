@@ -27,11 +27,7 @@ export function defineDoctor(command: PlantsCommand, io: Io): void {
       'Check the runtime, SQLite, the settings and the store of this run, and examine its contents. The exit code is 1 if a check fails.',
     )
     .option('--quick', 'do not read the contents: check only whether the store opens')
-    .addExamples(
-      'plants doctor',
-      'plants doctor --store team --output json',
-      'plants doctor --quick',
-    )
+    .addExamples('plants doctor', 'plants doctor --quick --output json')
     .handler((options: DoctorOptions) => doctor(options, io))
 }
 

@@ -5,7 +5,7 @@ import { Printer } from '../../output/printer.js'
 import { Progress, withProgress } from '../../output/progress.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import { formatNames } from '../../plant/records.js'
-import { assertOwnFile } from '../../platform/atomic-file.js'
+import { assertOwnFile, isWrittenInPlace } from '../../platform/atomic-file.js'
 import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
@@ -74,10 +74,9 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
   }
 }
 
-/** A device or a pipe, which is written to as it is. */
+/** A device, a pipe, or a file that the shell has opened, which is written to as it is. */
 function isDevice(path: string): boolean {
-  const stats = statSync(path, { throwIfNoEntry: false })
-  return stats !== undefined && !stats.isFile() && !stats.isDirectory()
+  return isWrittenInPlace(path, statSync(path, { throwIfNoEntry: false }))
 }
 
 async function assertNoStore(path: string, context: CommandContext): Promise<void> {
@@ -93,7 +92,7 @@ async function confirmReplacement(
   context: CommandContext,
 ): Promise<void> {
   const old = statSync(path, { throwIfNoEntry: false })
-  if (!old?.isFile()) return
+  if (!old?.isFile() || isDevice(path)) return
   assertOwnFile(path, old, 'Choose another file')
   if (yes) return
   if (!context.mayAsk) throw usageError(`${name} already exists`, 'To replace it, add --yes')

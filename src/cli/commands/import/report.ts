@@ -131,7 +131,7 @@ export class ImportReport implements ImportObserver {
 
   /** What the input had besides, and what was not printed. */
   async #warnOfRest(importer: Importer): Promise<void> {
-    const { idFrom, dryRun } = this.#options
+    const { dryRun } = this.#options
     const { reporter, output } = this.#context
     const { position, otherFields, emptyRows, rejected } = importer
     const { created, updated } = position.counts
@@ -147,8 +147,6 @@ export class ImportReport implements ImportObserver {
       )
     }
     if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields.keys()]), 'warning')
-    if (idFrom === 'next' && importer.hasNumbered && !this.isRolledBack(importer))
-      await reporter.warn(`The last number is ${BigInt(must(position.nextId)) - 1n}`)
     if (rejected > maxShown && !reporter.isJson)
       await reporter.warn(`Only the first ${maxShown} rejected records are shown`)
     if (dryRun && output === 'text' && created + updated > maxShown)
