@@ -95,7 +95,12 @@ export function createFile(file: string, target: string): void {
     closeSync(openSync(target, 'wx')) // the file system has no hard links
     replaceFile(file, target)
   }
-  syncFolder(dirname(target))
+  try {
+    syncFolder(dirname(target))
+  } catch (error) {
+    rmSync(target, { force: true }) // so that a failure leaves nothing
+    throw error
+  }
 }
 
 /** Returns an error that is not the system's unchanged. @param hint unless the directory is missing */

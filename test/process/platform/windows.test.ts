@@ -108,14 +108,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
 
     test('a hint names the commands of Windows', async () => {
       const user = new World()
-      user.write('config/settings.json', '{"version":1}', 0o444)
-      const { code, err } = await plants(user, 'config set timeout 1m', {
-        env: { PLANTS_CONFIG_DIR: user.config },
-      })
-      expect([code, err]).toEqual([
-        74,
-        expect.stringContaining(`Make the file writable: attrib -r ${user.file}`),
-      ])
       const created = await plants(user, [
         'create',
         '--id',
@@ -127,18 +119,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
       ])
       expect(created.err).toContain(`Make it with: mkdir "${join(user.home, 'two words')}"\n`)
       expect((await plants(user, 'import --rejects -', { input: '' })).err).not.toContain('/dev')
-    })
-
-    test('the password file of libpq is in APPDATA', async () => {
-      const user = new World()
-      const path = join(user.home, 'Roaming/postgresql/pgpass.conf')
-      mkdirSync(path, { recursive: true })
-      const { code, err } = await plants(
-        user,
-        'list --store postgres://ann@127.0.0.1:1/garden --timeout 10ms',
-      )
-      const warning = `plants: The password file ${path} is ignored, because it is not a regular file\n`
-      expect([code, err]).toEqual([4, expect.stringContaining(warning)])
     })
 
     test.each([
