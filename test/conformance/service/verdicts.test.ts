@@ -24,7 +24,11 @@ test('create, POST and an import say the same of any document', async () => {
       documents.map(bySchema),
     )
     expect(await create(world, documents)).toEqual(posted)
-    expect(await importAll(world, documents)).toEqual(posted.map(withNullTags))
+    // What is not UTF-8 ends an import from a pipe.
+    const isText = documents.map((document) => isUtf8(document))
+    const texts = documents.filter((_, index) => isText[index])
+    const ofTexts = posted.filter((_, index) => isText[index])
+    expect(await importAll(world, texts)).toEqual(ofTexts.map(withNullTags))
   }
   const batch = fc.array(anyDocument(), {
     minLength: documentsOfBatch,

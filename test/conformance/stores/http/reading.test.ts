@@ -43,25 +43,6 @@ const list = (answers: Answer | Answer[], line = 'list', world?: ServiceWorld) =
 describe('a service that can be read', () => {
   const dry = (id: number, rest: string) => `{"dryRun":true,"id":${id},${rest}}`
   const after = '"after":{"name":"Fern","tag":"wet"}'
-  test('is compared with the input of a dry run', async () => {
-    const change = dry(1, `"before":{"name":"Fern","tag":"dry"},${after}`)
-    const stored = {
-      'GET /plants/1': [json(200, '{"id":1,"name":"Fern","tag":"dry"}')],
-      'GET /plants/2': [missing],
-    }
-    const stdin = '{"id":1,"name":"Fern","tag":"wet"}\n{"id":2,"name":"Moss"}\n'
-    const line = 'import --if-exists update --dry-run'
-    const { code, out, lines, asked } = await runAt(
-      line,
-      { 'GET /plants/0': [missing], ...stored },
-      { stdin },
-    )
-    const [one, two, summary = ''] = out.split('\n')
-    expect([one, two]).toEqual([change, dry(2, '"after":{"name":"Moss"}')])
-    expect([code, JSON.parse(summary), lines]).toMatchObject([0, { updated: 1 }, []])
-    expect(asked.toSorted()).toEqual([...['0', '1', '2'].map((id) => `GET /plants/${id}`)])
-  })
-
   test('is not compared where its token may not read', async () => {
     const stdin = '{"id":1,"name":"Fern","tag":"wet"}\n'
     const { out, lines } = await runAt('import --dry-run', { 'GET /plants/0': [denied] }, { stdin })
