@@ -301,7 +301,7 @@ describe.runIf(canTrace)(
         expect([code, created + skipped, others]).toEqual([
           6,
           3,
-          { rejected: 1, unknown: 0, updated: 0, reasons: { 400: 1 } },
+          { rejected: 1, unknown: 0, reasons: { 400: 1 } },
         ])
         expect(rejectedIn(world, 'rejects.ndjson')).toHaveLength(1)
       })
