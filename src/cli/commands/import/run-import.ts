@@ -83,12 +83,14 @@ async function importInto(target: OpenTarget, first: OpenInput, all: Import): Pr
     start.rejects?.close(importer.position.rejects?.length ?? 0)
   }
   await report.writeSummary(importer)
-  if (importer.isComplete && !report.isRolledBack(importer))
-    await importer.finish(
-      remembered && importer.hasNumbered
-        ? { ...remembered, to: completeState(new Date(io.time())) }
-        : undefined,
-    )
+  if (importer.isComplete && !report.isRolledBack(importer)) {
+    const to = remembered && { ...remembered, to: completeState(new Date(io.time())) }
+    await importer.finish(importer.hasNumbered ? to : undefined).catch(async (error: unknown) => {
+      if (!(error instanceof PlantsError)) throw error
+      const what = 'The import is done, but its checkpoint may have been left'
+      await context.warn(`${what}: ${error.message}`) // the same command prints the summary again
+    })
+  }
   report.assertComplete(importer)
 }
 
