@@ -222,10 +222,11 @@ export class Importer {
     this.#saved = to
   }
 
-  /** What has stored nothing, such as at a service that was not reached, is not resumed. */
+  /** What has left nothing, such as at a service that was not reached, is not resumed. */
   async forgetUnlessStored(): Promise<void> {
-    const isNew = this.#start.saved === undefined
-    if (!isNew || this.hasSent || this.position.records > 0) return
+    const { saved, rejects } = this.#start
+    const hasLeft = this.hasSent || this.position.records > 0 || rejects?.isEmpty === false
+    if (saved !== undefined || hasLeft) return
     await this.finish().catch((error: unknown) => {
       if (!(error instanceof PlantsError)) throw error // a checkpoint that stays is resumed
     })

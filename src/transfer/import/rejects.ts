@@ -26,6 +26,8 @@ export interface RejectedRecord {
 export class Rejects {
   readonly #path: string
   readonly #fd: number
+  /** Whether an interrupted import has left the file. */
+  readonly #isLeft: boolean
   /** Where an interrupted import has left it, or its beginning. */
   readonly start: RejectsPosition
 
@@ -51,9 +53,10 @@ export class Rejects {
     const file = `${dev}:${ino}`
     const isLeft = left?.file === file && size >= left.length
     this.start = isLeft ? left : { file, length: 0 }
+    this.#isLeft = isLeft
     if (isLeft || size === 0n) return
     fs.closeSync(this.#fd)
-    throw changed(path)
+    throw left ? changed(path) : alreadyExists(path)
   }
 
   /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
@@ -64,16 +67,22 @@ export class Rejects {
       const there = Buffer.alloc(bytes.length)
       const length = fs.readSync(fd, there, 0, bytes.length, start)
       const isSame = there.subarray(0, length).equals(bytes.subarray(0, length))
-      if (!isSame || fs.fstatSync(fd).size < start) throw changed(this.#path)
+      const isIntact = isSame && fs.fstatSync(fd).size >= start
+      // Another import, which began with the same empty file, has written to it.
+      if (!isIntact) throw this.#isLeft ? changed(this.#path) : alreadyExists(this.#path)
       for (let at = 0; at < bytes.length; )
         at += fs.writeSync(fd, bytes, at, bytes.length - at, start + at)
       fs.fdatasyncSync(fd)
     })
   }
 
+  get isEmpty(): boolean {
+    return fs.fstatSync(this.#fd).size === 0
+  }
+
   /** Removes a file without records. */
-  close(length: number): void {
-    const isEmpty = length === 0 && fs.fstatSync(this.#fd).size === 0
+  close(): void {
+    const { isEmpty } = this
     fs.closeSync(this.#fd)
     if (isEmpty) fs.rmSync(this.#path, { force: true })
   }

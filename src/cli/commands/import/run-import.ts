@@ -80,7 +80,7 @@ async function importInto(target: OpenTarget, first: OpenInput, all: Import): Pr
     if (error instanceof PlantsError) await importer.forgetUnlessStored()
     throw await report.failed(error, importer)
   } finally {
-    start.rejects?.close(importer.position.rejects?.length ?? 0)
+    start.rejects?.close()
   }
   await report.writeSummary(importer)
   if (importer.isComplete && !report.isRolledBack(importer)) {
