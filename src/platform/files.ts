@@ -9,7 +9,7 @@ import {
   type Stats,
   statSync,
 } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname } from 'node:path'
 import { isWindows, systemCode, unlessSystemError } from './errors.js'
 import { shellWord } from './shell.js'
 
@@ -53,13 +53,6 @@ export function isSameFile(path: string, other: string): boolean {
 function identityOf(path: string): string | undefined {
   const stats = unlessSystemError(() => statSync(path, { bigint: true }))
   return stats?.ino ? `${stats.dev}:${stats.ino}` : undefined
-}
-
-/** Where the file system ignores case: shells of Windows begin a path with `c:` or `C:`. Links are kept. */
-export function inCaseOfDisk(path: string): string {
-  const known = existsSync(path) ? path : dirname(path)
-  const real = unlessSystemError(() => join(realpathSync.native(known), relative(known, path)))
-  return real?.toLowerCase() === path.toLowerCase() ? real : path
 }
 
 export function octal(mode: number): string {

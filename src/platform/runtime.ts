@@ -91,6 +91,3 @@ export function timeIsOver(): DOMException {
 export function isTimeout(reason: unknown): boolean {
   return reason instanceof DOMException && reason.name === 'TimeoutError'
 }
-
-/** Milliseconds, 24.8 days: a timer with a longer delay fires at once. */
-export const maxTimer = 2 ** 31 - 1

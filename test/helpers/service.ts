@@ -193,11 +193,7 @@ const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
   },
   ...{
     checkpoint: unused,
-    flush: unused,
     close: unused,
-    maxSnapshots: Infinity,
-    logSize: () => 0,
-    countBy: unused,
     tokens: noTokens,
   },
   check: async () => undefined,

@@ -4,6 +4,7 @@ import { optionValue, settingNames, settingOf, textOf } from '../../config/setti
 import { readSettings } from '../../config/settings-file.js'
 import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
+import { plantCount } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { printable, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
@@ -158,12 +159,12 @@ async function examineContents(context: CommandContext): Promise<CheckResult | u
   const { address } = context
   if (address.scheme !== 'sqlite') return undefined
   const read = async () => {
-    const { checkContents } = await import('../../stores/sqlite/backup.js')
-    return checkContents(address, context.sqliteOptions)
+    const { countChecked } = await import('../../stores/sqlite/backup.js')
+    return countChecked(address.name, context.sqliteOptions)
   }
-  const report = await attempt(read)
-  if (report instanceof PlantsError) return failed('contents', report)
-  return report && ok(report.message)
+  const plants = await attempt(read)
+  if (plants instanceof PlantsError) return failed('contents', plants)
+  return plants === undefined ? undefined : ok(`${plantCount(plants)} read, and no damage found`)
 }
 
 async function findingOf(check: string, action: () => Promise<CheckResult>): Promise<Finding> {

@@ -40,8 +40,6 @@ export interface PostgresAddress {
   name: string
   /** The complete address, without the password. */
   href: string
-  /** What a password is saved under: the user, the hosts and the database. */
-  login: string
   /** In the order in which they are tried. */
   hosts: PostgresHost[]
   user: string
@@ -66,11 +64,6 @@ export const wrongAddressHint = 'Is the address right? It is the base URL: the p
 /** Whether it may be the address of the plants instead of the base URL before them. */
 export function endsWithPlants(address: Address): boolean {
   return address.scheme === 'http' && /\/plants$/.test(address.url.pathname)
-}
-
-/** What a credential is saved under. */
-export function loginAddress(address: Address): string {
-  return address.scheme === 'postgres' ? address.login : address.name
 }
 
 /** The address that is saved: with the user and the parameters, but without the password. */

@@ -54,8 +54,6 @@ export type Outcome =
 /** An error without a stack, which would take a kilobyte for each of millions of records. */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message'> & {
   hint?: string | undefined
-  /** Of an import: whether the id or the name is in the input twice. */
-  isTwin?: boolean
 }
 
 export function problem(kind: ErrorKind, message: string, hint?: string): Problem {

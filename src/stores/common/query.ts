@@ -1,11 +1,6 @@
 import type { FieldName } from '../../plant/plant.js'
 
-export interface WaitOptions {
-  /** How many milliseconds the caller has waited: a database counts them, and all pages of a list, as one call. */
-  waited?: number | undefined
-}
-
-export interface ListQuery extends WaitOptions {
+export interface ListQuery {
   after?: bigint | undefined
   /** At least 1. */
   limit?: number | undefined
@@ -22,12 +17,6 @@ export interface ReadQuery extends ListQuery {
   desc?: boolean | undefined
   /** In the order of ids, each page at a moment of its own: the first one comes sooner, and a service needs no more. */
   inPages?: boolean | undefined
-}
-
-export interface TextCount {
-  /** Undefined for plants without one. */
-  text: string | undefined
-  count: bigint
 }
 
 /** In Unicode characters: the time to search a text that repeats one character grows with it. */

@@ -1,13 +1,13 @@
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Change, Outcome } from './change.js'
 import type { CheckpointChange } from './checkpoint-state.js'
-import type { CountQuery, ReadQuery, WaitOptions } from './query.js'
+import type { CountQuery, ReadQuery } from './query.js'
 import type { Right, TokenStore } from './token-store.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
 export interface Store {
   /** Leaves out the ids that do not exist. */
-  get(ids: readonly bigint[], options?: WaitOptions): Promise<Map<bigint, StoredPlant>>
+  get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>>
   /** Yields at most some hundred plants or a few MiB at once: one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
@@ -31,10 +31,6 @@ export interface Store {
   rights?(): Promise<readonly Right[]>
   /** Rejects if the store could not be used now. `needs` is by default the right to create plants. */
   check?(needs?: readonly Right[]): Promise<void>
-  /** The number of concurrent snapshots that do not delay other calls. */
-  readonly maxSnapshots?: number
-  /** The bytes of the log that snapshots keep from being emptied. */
-  logSize?(): number
   close(): Promise<void>
 }
 
@@ -58,12 +54,8 @@ export interface Transaction {
   saveCheckpoint(change: CheckpointChange): Promise<void>
 }
 
-export interface WriteOptions extends WaitOptions {
+export interface WriteOptions {
   /** After so many rejected changes, the later ones are not made. */
   maxRejected?: number | undefined
   signal?: AbortSignal | undefined
-}
-
-export interface CheckReport {
-  message: string
 }

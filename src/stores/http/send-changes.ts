@@ -82,7 +82,7 @@ export function fetchPlant(ask: Send, id: bigint): Promise<StoredPlant | undefin
 }
 
 /** Undefined also where the service does not let the token read. */
-export async function readablePlant(ask: Send, id: bigint): Promise<StoredPlant | undefined> {
+async function readablePlant(ask: Send, id: bigint): Promise<StoredPlant | undefined> {
   try {
     return await fetchPlant(ask, id)
   } catch (error) {

@@ -75,7 +75,7 @@ export function parsePostgres(
     scheme: 'postgres',
     name: `postgres://${place}`,
     href: options.length === 0 ? login : `${login}?${options.join('&')}`,
-    ...{ login, hosts, user, database, password, sslmode, sslrootcert, max },
+    ...{ hosts, user, database, password, sslmode, sslrootcert, max },
     sslcert: pathOf('sslcert'),
     sslkey: pathOf('sslkey'),
     applicationName: textOf('application_name') ?? 'plants',

@@ -10,8 +10,6 @@ export interface PostgresOptions {
   runtime: Runtime
   /** See `patienceOf`. */
   retry?: number | undefined
-  /** Called with the number of plants that single creates have stored in one commit. */
-  onCommit?: ((created: number) => void) | undefined
   /** The database is unavailable, and retried for `patience` milliseconds; with undefined, it is available again. */
   onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
 }

@@ -22,8 +22,6 @@ import { keepChanges, limits, makeChanges, saveCheckpoint } from './write.js'
 /** A store in a PostgreSQL database, shared by any number of processes. */
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
-  readonly maxSnapshots: number
-  readonly logSize = () => 0
   readonly #database: PostgresDatabase
   readonly #address: PostgresAddress
   /** The creates that wait for a connection, and will share a transaction. */
@@ -32,7 +30,6 @@ export class PostgresStore implements OwnStore {
   private constructor(database: PostgresDatabase, address: PostgresAddress) {
     this.#database = database
     this.#address = address
-    this.maxSnapshots = address.max - 1 // Each uses a connection until its reader is done.
     this.tokens = postgresTokens(database)
   }
 
@@ -109,8 +106,6 @@ export class PostgresStore implements OwnStore {
         () => creates.every(hasKey),
       )
       .finally(close)
-    const created = outcomes.filter(({ type }) => type === 'created').length
-    if (created > 0) this.#database.options.onCommit?.(created)
     return outcomes
   }
 
@@ -132,8 +127,6 @@ export class PostgresStore implements OwnStore {
     }
     return isRepeatable ? this.#database.run(transact) : this.#database.runOnce(transact)
   }
-
-  async flush(): Promise<void> {}
 
   /** Waits for a transaction that replaces it: the server may commit one of a process that was killed. */
   async checkpoint(id: string): Promise<string | undefined> {

@@ -11,7 +11,6 @@ import { targetOf } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { isSqliteError, primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
-import type { CheckReport } from '../common/store.js'
 import {
   Connection,
   immutable,
@@ -159,18 +158,8 @@ function checkIntegrity({ db }: Connection, database = 'main'): void {
   if (found !== 'ok') throw new StoreDamageError(found.split('\n').at(-1)) // after the database's name
 }
 
-/** Undefined if there is no store. */
-export async function checkContents(
-  { name }: SqliteAddress,
-  options: SqliteOptions,
-): Promise<CheckReport | undefined> {
-  const plants = await countChecked(name, options)
-  return plants === undefined
-    ? undefined
-    : { message: `${plantCount(plants)} read, and no damage found` }
-}
-
-async function countChecked(
+/** Reads all of a store. Returns the number of its plants; undefined if there is none. */
+export async function countChecked(
   path: string,
   options: SqliteOptions,
   mode?: typeof immutable,

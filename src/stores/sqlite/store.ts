@@ -3,7 +3,6 @@
  * `Writer` commits to it, `applyChanges` and `readPlants` are what is done there. This module must not know other kinds
  * of stores, or the command line.
  */
-import { statSync } from 'node:fs'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
@@ -25,7 +24,6 @@ import { Writer } from './writer.js'
 
 export class SqliteStore implements OwnStore {
   readonly tokens: TokenStore
-  readonly maxSnapshots = Infinity
   readonly #connection: Connection
   readonly #options: SqliteOptions
   readonly #writer: Writer
@@ -135,10 +133,6 @@ export class SqliteStore implements OwnStore {
 
   check(): Promise<void> {
     return this.#writer.write(() => undefined)
-  }
-
-  logSize(): number {
-    return statSync(`${this.#connection.path}-wal`, { throwIfNoEntry: false })?.size ?? 0
   }
 
   async close(): Promise<void> {
