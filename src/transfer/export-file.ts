@@ -1,4 +1,4 @@
-import { createWriteStream, statSync } from 'node:fs'
+import { accessSync, constants, createWriteStream, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
@@ -52,6 +52,7 @@ export async function exportFile(
     const old = statSync(path, { throwIfNoEntry: false })
     if (old?.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
     target = targetOf(path)
+    if (old?.isFile()) accessSync(path, constants.W_OK) // a rename would replace a file that is read-only
     if (!isWrittenInPlace(path, old)) file = new AtomicFile(target, { followsUmask: !old })
     const given = descriptorOf(path, old)
     // A stream closes what it has opened, also when a signal destroys it.
@@ -72,13 +73,17 @@ export async function exportFile(
     if (signal.aborted && signal.reason instanceof PlantsError)
       throw interrupted(path, signal.reason, file !== undefined)
     if (systemCode(error) === 'EPIPE') throw error
-    throw unwritable(path, target, error, `${anotherFile}, or free some space`)
+    const isFull = systemCode(error) === 'ENOSPC'
+    throw unwritable(
+      path,
+      target,
+      error,
+      `Choose another file${isFull ? ', or free some space' : ''}`,
+    )
   } finally {
     file?.discard()
   }
 }
-
-const anotherFile = 'Choose another file'
 
 function interrupted(path: string, { kind, message }: PlantsError, isWhole: boolean): PlantsError {
   return new PlantsError(kind, isWhole ? `${message}, ${path} was not changed` : message)

@@ -60,7 +60,7 @@ describe.skipIf(process.platform === 'win32')('an import of a pipe with a name',
     world.write('last', '{"id":3,"name":"Last"}')
     const script = `"$plants" import <(printf '{"id":1,"name":"A"}\\n') <(printf '{"id":2,"name":"B"}\\n{"id":2}') last`
     const err = expect.stringMatching(
-      /^plants: \/dev\/fd\/\d+:2: Invalid plant: name must be a string of Unicode text without U+0000, but is missing\n/,
+      /^plants: \/dev\/fd\/\d+:2: Invalid plant: name must be a string of Unicode text without U\+0000, but is missing\n/,
     )
     expect(counts(await bash(world, script))).toEqual({ code: 6, created: 3, skipped: 0, err })
   })
