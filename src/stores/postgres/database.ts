@@ -30,6 +30,7 @@ export class PostgresDatabase {
   readonly options: PostgresOptions
   readonly #account: Account
   readonly #servers: Server[]
+  readonly #inUse = new Set<pg.PoolClient>()
   /** The index of the server that is tried first. */
   #current = 0
   #wasConnected = false
@@ -67,7 +68,7 @@ export class PostgresDatabase {
     try {
       yield* items(connection)
     } finally {
-      release(client, connection)
+      this.#release(client, connection)
     }
   }
 
@@ -76,12 +77,19 @@ export class PostgresDatabase {
     try {
       return await action(connection)
     } finally {
-      release(client, connection)
+      this.#release(client, connection)
     }
   }
 
   #connectionOf(client: pg.PoolClient): Connection {
+    this.#inUse.add(client)
     return new Connection(client, this.#account, this.options.timeout)
+  }
+
+  /** The pool drops a connection that is lost, or is still in a transaction. */
+  #release(client: pg.PoolClient, { isLost }: Connection): void {
+    this.#inUse.delete(client)
+    client.release(isLost || client.getTransactionStatus() !== 'I')
   }
 
   #retry<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
@@ -136,7 +144,9 @@ export class PostgresDatabase {
     throw must(this.#failure)
   }
 
+  /** Calls that still run fail. */
   async close(): Promise<void> {
+    for (const client of this.#inUse) void client.end()
     const open = this.#servers.flatMap(({ pools }) => pools).filter(({ ending }) => !ending)
     await Promise.all(open.map((pool) => pool.end()))
   }
@@ -158,11 +168,6 @@ async function connectTo(server: Server): Promise<pg.PoolClient> {
     if (second && refusesTls(error)) return connect(second)
     throw error
   })
-}
-
-/** The pool drops a connection that is lost, or is still in a transaction. */
-function release(client: pg.PoolClient, { isLost }: Connection): void {
-  client.release(isLost || client.getTransactionStatus() !== 'I')
 }
 
 /** With sslmode=prefer, like libpq, first with TLS. */

@@ -26,8 +26,6 @@ export interface RejectedRecord {
 export class Rejects {
   readonly #path: string
   readonly #fd: number
-  /** Whether an interrupted import has left the file. */
-  readonly #isLeft: boolean
   /** Where an interrupted import has left it, or its beginning. */
   readonly start: RejectsPosition
 
@@ -39,12 +37,11 @@ export class Rejects {
     })
   }
 
-  /** Throws `usage` for a file that is neither empty nor as it was left. */
+  /** Throws `usage` for a file that no interrupted import has left: even if it is empty, another one may write to it. */
   constructor(path: string, left: RejectsPosition | undefined) {
     this.#path = path
     const stats = attempt(path, () => fs.lstatSync(path, { throwIfNoEntry: false }))
-    const mayGoOn = !stats || (stats.isFile() && (stats.size === 0 || left !== undefined))
-    if (!mayGoOn) throw alreadyExists(path)
+    if (stats && (!left || !stats.isFile())) throw alreadyExists(path)
     if (stats) assertOwnFile(path, stats, anotherFile)
     this.#fd = stats
       ? attempt(path, () => fs.openSync(path, fs.constants.O_RDWR | noFollow))
@@ -53,10 +50,9 @@ export class Rejects {
     const file = `${dev}:${ino}`
     const isLeft = left?.file === file && size >= left.length
     this.start = isLeft ? left : { file, length: 0 }
-    this.#isLeft = isLeft
-    if (isLeft || size === 0n) return
+    if (isLeft || !stats) return
     fs.closeSync(this.#fd)
-    throw left ? changed(path) : alreadyExists(path)
+    throw changed(path)
   }
 
   /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
@@ -68,8 +64,7 @@ export class Rejects {
       const length = fs.readSync(fd, there, 0, bytes.length, start)
       const isSame = there.subarray(0, length).equals(bytes.subarray(0, length))
       const isIntact = isSame && fs.fstatSync(fd).size >= start
-      // Another import, which began with the same empty file, has written to it.
-      if (!isIntact) throw this.#isLeft ? changed(this.#path) : alreadyExists(this.#path)
+      if (!isIntact) throw changed(this.#path)
       for (let at = 0; at < bytes.length; )
         at += fs.writeSync(fd, bytes, at, bytes.length - at, start + at)
       fs.fdatasyncSync(fd)
@@ -111,7 +106,7 @@ function alreadyExists(path: string): Error {
 
 function changed(path: string): Error {
   return usageError(
-    `${path} is not as the interrupted import has left it, and would be overwritten`,
+    `${path} is not as the import has left it, and would be overwritten`,
     anotherFile,
   )
 }

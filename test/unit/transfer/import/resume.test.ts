@@ -214,7 +214,7 @@ describe('the rejects file of an import that was stopped', () => {
   const isRefused = async (by: string) => {
     const content = readFileSync(path(), 'utf8')
     const err = expect.stringMatching(
-      /rejects is not as the interrupted import has left it.*\n {2}Choose another file/,
+      /rejects is not as the import has left it.*\n {2}Choose another file/,
     )
     expect(await user.run(`import ${command}`), by).toMatchObject({ code: 2, err })
     expect(readFileSync(path(), 'utf8')).toBe(content)
