@@ -1,3 +1,4 @@
+import { rawText } from './bin/build/raw-text.mjs'
 import { thirdPartyNotices } from './bin/build/third-party-notices.mjs'
 
 // Modules that packages import, and we do without.
@@ -22,7 +23,7 @@ export default {
   input: { main: 'src/main.ts' },
   platform: 'node',
   external: ['@photostructure/sqlite', 'pg-native'],
-  plugins: [withoutReplaced, thirdPartyNotices],
+  plugins: [withoutReplaced, rawText, thirdPartyNotices],
   // pg would create a Response to find out whether it runs at Cloudflare: in Node 20, that loads all of fetch (20 ms).
   transform: {
     define: {

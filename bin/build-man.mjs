@@ -3,8 +3,10 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { Help } from 'commander'
 import { rolldown } from 'rolldown'
 import packageJson from '../package.json' with { type: 'json' }
+import { rawText } from './build/raw-text.mjs'
 
 const root = join(import.meta.dirname, '..')
 const cache = join(root, 'node_modules/.cache/plants-man')
@@ -13,11 +15,11 @@ const folder = join(root, 'man')
 const bundle = await rolldown({
   input: {
     program: join(root, 'src/cli/program/program.ts'),
-    page: join(root, 'src/cli/commands/index.ts'),
     help: join(root, 'src/cli/commands/help.ts'),
   },
   platform: 'node',
   external: /^(node:|@?[a-z][\w./-]*$)/, // packages
+  plugins: [rawText],
   logLevel: 'warn',
 })
 await bundle.write({
@@ -27,13 +29,10 @@ await bundle.write({
   chunkFileNames: '[name]-[hash].mjs',
 })
 const from = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
-const [{ programOf }, { examples }, { topics }] = await Promise.all(
-  ['program', 'page', 'help'].map(from),
-)
+const [{ programOf }, { topics }] = await Promise.all(['program', 'help'].map(from))
 const io = { stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } }
-const program = programOf(io)
+const program = await programOf(io)
 const commands = program.commands.filter((command) => command.name() !== 'help')
-for (const command of commands) await command.load(io)
 const help = program.createHelp()
 help.prepareContext({ helpWidth: 72 })
 
@@ -56,18 +55,15 @@ function programPage() {
       'COMMANDS',
       terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()])),
     ),
-    optionSections(program),
-    section(
-      'EXIT STATUS',
-      verbatim(topics['exit-codes'].page(72, program).trimEnd().split('\n').slice(1)),
-    ),
-    section('EXAMPLES', verbatim(examples)),
+    section('OPTIONS', optionTerms(program.options)),
+    section('EXIT STATUS', verbatim(topics['exit-codes'](program).trimEnd().split('\n').slice(1))),
+    section('EXAMPLES', verbatim(program.examples)),
     section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
   ]
 }
 
 function commandPage(command) {
-  const { notes, examples } = command
+  const { examples } = command
   const below = command.commands
   return [
     head(`plants-${command.name()}`, command.summary()),
@@ -94,7 +90,6 @@ function commandPage(command) {
             [...optionGroups(each).values()].map(optionTerms),
           ]),
         ),
-    notes.map(({ title, lines }) => section(title.toUpperCase(), verbatim(lines))),
     examples.length === 0 ? [] : section('EXAMPLES', verbatim(examples)),
     section(
       'SEE ALSO',
@@ -113,7 +108,7 @@ function section(title, ...lines) {
 }
 
 function synopsis(command) {
-  const words = help
+  const words = new Help()
     .commandUsage(command)
     .replace(/\|[\w-]+/g, '')
     .split(' [options]')

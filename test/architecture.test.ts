@@ -142,7 +142,7 @@ test.each([
 })
 
 test('a message names no option, command or variable of the command line: a service sends it, too', () => {
-  const names = Object.entries(listed).flatMap(([name, [, , ...aliases]]) => [name, ...aliases])
+  const names = Object.entries(listed).flatMap(([name, { aliases = [] }]) => [name, ...aliases])
   const words = RegExp(
     `(?<![\\w-])--[a-z][\\w-]*|\\bplants (?:${names.join('|')})\\b|\\bPLANTS_[A-Z_]*`,
     'g',

@@ -76,17 +76,12 @@ export function noToken({ name }: HttpAddress, storeFlag: string): PlantsError {
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
 }
 
-/** Throws `usage` if the token could be read in transit. */
-export function assertNotExposed(
-  address: HttpAddress,
-  storeName: string | undefined,
-  allowHttp: boolean,
-): void {
+/** Throws `usage` when the token could be read in transit. */
+export function assertNotExposed(address: HttpAddress, allowHttp: boolean): void {
   if (allowHttp || !isOpenToAll(address)) return
-  const always = storeName ? `, or for good: plants stores set ${storeName} --allow-http` : ''
   throw usageError(
     `The token is not sent to ${address.name}: without TLS others could read it`,
-    `Use https://, or on a network that only you use, add --allow-http${always}`,
+    'Use https://, or on a network that only you use, add --allow-http, or save it with the store',
   )
 }
 

@@ -1,7 +1,7 @@
 import { execa } from 'execa'
 import { PlantsError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
-import { failureOf } from './token.js'
+import { failureOf, withoutSecrets } from './token.js'
 
 /** The address, for the command. Where it is set, a token command has called this program. */
 const loopVariable = 'PLANTS_TOKEN_FOR'
@@ -46,12 +46,4 @@ export async function runTokenCommand(
   const failure = failureOf(token)
   if (failure !== undefined) throw fail(`what it printed ${failure}`)
   return token
-}
-
-/** Keeps the secrets that other programs need, such as the password of a proxy. */
-function withoutSecrets(env: Io['env']): Io['env'] {
-  const isSecret = ([name, text = '']: [string, string | undefined]) =>
-    /^(PLANTS_TOKEN|PLANTS_SERVE_TOKEN|PGPASSWORD)$/i.test(name) ||
-    (/^PLANTS_STORE$/i.test(name) && /[@=]/.test(text)) // such as a database with its password
-  return Object.fromEntries(Object.entries(env).filter((variable) => !isSecret(variable)))
 }

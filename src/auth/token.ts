@@ -1,4 +1,5 @@
 import { usageError } from '../platform/errors.js'
+import type { Io } from '../platform/io.js'
 
 /** Throws `usage`, without the token. */
 export function parseToken(token: string, source: string): string {
@@ -12,4 +13,14 @@ export function failureOf(token: string): string | undefined {
   if (token.length > 4096) return 'is longer than 4096 characters'
   if (/^[\w.~+/-]+=*$/.test(token)) return undefined // RFC 6750, 2.1
   return 'contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
+}
+
+/** The environment for another program. It keeps the secrets that others need, such as the password of a proxy. */
+export function withoutSecrets(env: Io['env']): Io['env'] {
+  const isSecret = (name: string, text = '') =>
+    ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) ||
+    (name === 'PLANTS_STORE' && /[@=]/.test(text)) // such as a database with its password
+  return Object.fromEntries(
+    Object.entries(env).filter(([name, text]) => !isSecret(name.toUpperCase(), text)),
+  )
 }

@@ -2,7 +2,6 @@ import { largestId, type Plant, plantFrom, type StoredPlant } from '../plant/pla
 import { must, PlantsError } from '../platform/errors.js'
 import { changedBy } from '../stores/common/change.js'
 import type { Store } from '../stores/common/store.js'
-import type { StoreOpener } from '../stores/registry.js'
 
 /** @param flag for the hint of the error */
 export function idAfter(greatest: bigint | undefined, flag = '--id'): bigint {
@@ -19,30 +18,19 @@ export async function greatestId(store: Pick<Store, 'read'>): Promise<bigint | u
   return undefined
 }
 
-/** The greatest id plus 1, or 1 if there is no store. */
-export async function nextIdIn(opener: StoreOpener, flag?: string): Promise<bigint> {
-  const store = await opener.openExisting()
-  try {
-    return idAfter(store && (await greatestId(store)), flag)
-  } finally {
-    await store?.close()
-  }
-}
-
-/** Each failed try means that another process has created a plant. */
-const maxTries = 1000
-
-/** Creates the plant with the greatest id plus 1, or the next one if another process creates that id first. */
+/**
+ * Creates the plant with the greatest id plus 1. If another process creates that id first, the next one is tried; a store
+ * that rejects the same id twice has another reason.
+ */
 export async function createNext(
   store: Pick<Store, 'read' | 'write'>,
-  plant: Plant,
+  { name, tag }: Plant,
 ): Promise<StoredPlant> {
-  for (let tries = 0, tried: bigint | undefined; ; tries += 1) {
-    const next = plantFrom(idAfter(await greatestId(store)), plant.name, plant.tag)
-    const isLast = next.id === tried || tries === maxTries
-    const [outcome] = await store.write([{ type: 'create', plant: next }])
-    const isTaken = outcome?.type === 'rejected' && outcome.error.kind === 'conflict'
-    if (!isTaken || isLast) return changedBy(must(outcome)).plant
-    tried = next.id
+  for (let tried: bigint | undefined; ; ) {
+    const id = idAfter(await greatestId(store))
+    const [outcome] = await store.write([{ type: 'create', plant: plantFrom(id, name, tag) }])
+    const exists = outcome?.type === 'rejected' && outcome.error.kind === 'conflict'
+    if (!exists || id === tried) return changedBy(must(outcome)).plant
+    tried = id
   }
 }

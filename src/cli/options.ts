@@ -1,13 +1,13 @@
 import { choiceIn, duration, invalidValue, parseCount } from '../config/option-values.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idFromText, idRule } from '../plant/plant.js'
-import { must, usageError } from '../platform/errors.js'
-import { shorten } from '../platform/escape.js'
-import { shellWord } from '../platform/shell.js'
-import type { Address } from '../stores/common/address.js'
+import { usageError } from '../platform/errors.js'
 import { maxSearch } from '../stores/common/query.js'
 import { type Right, rights } from '../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
+
+/** The heading of options that few need, at the end of a help. */
+export const rareOptions = 'Rare options:'
 
 export interface FilterOptions extends GlobalOptions {
   /** False for plants without one. */
@@ -16,23 +16,17 @@ export interface FilterOptions extends GlobalOptions {
 }
 
 export function addFilters(command: PlantsCommand): PlantsCommand {
+  const search = 'only plants whose name or tag contains this text, in any case'
   return command
     .option('-t, --tag <text>', 'only plants with this tag')
     .option('--no-tag', 'only plants without a tag')
-    .value(
-      '--search <text>',
-      'only plants whose name or tag contains this text, in any case',
-      parseSearch,
-    )
+    .value('--search <text>', search, parseSearch)
 }
 
 function parseSearch(flag: string, text: string): string {
-  const { length } = Array.from(text)
-  if (length <= maxSearch) return text
-  throw usageError(
-    `${flag} must have at most ${maxSearch} characters, but has ${length}`,
-    'Search for a part of it',
-  )
+  if (Array.from(text).length <= maxSearch) return text
+  const message = `${flag} must have at most ${maxSearch} characters`
+  throw usageError(message, 'Search for a part of it')
 }
 
 export interface QueryOptions extends FilterOptions {
@@ -45,12 +39,9 @@ export interface QueryOptions extends FilterOptions {
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and marks; not at a service'
   command
-    .choice('--sort <field>', sort, fieldNames, 'id', (text) =>
-      text.startsWith('-') ? 'For descending order: --desc' : undefined,
-    )
+    .choice('--sort <field>', sort, fieldNames, 'id')
     .option('--desc', 'sort in descending order')
-    .value('-n, --limit <count>', 'at most this many plants', parseCount)
-    .alsoAs('-L', '--limit')
+    .value('--limit <count>', 'at most this many plants', parseCount)
     .value('--after <int64>', 'only ids greater than this one, or with --desc less', parseId)
   return addFilters(command)
 }
@@ -61,15 +52,6 @@ export function addRetry(command: PlantsCommand): PlantsCommand {
     'how long to try to reach a service or a database: 0 to 1h; by default 2s',
     duration('a duration from 0 to 1h', 0, 3_600_000, '10s'),
   )
-}
-
-export async function warnOfUselessRetry(
-  retry: number | undefined,
-  address: Address,
-  reporter: Reporter,
-): Promise<void> {
-  if (retry !== undefined && address.scheme === 'sqlite')
-    await reporter.warn('--retry applies to services and databases, and has no effect on a file')
 }
 
 /** An unset variable of a shell must not empty a text silently. */
@@ -88,53 +70,15 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   const words = text.split(',').map((word) => word.trim())
   const chosen = words.map((word) => choiceIn(rights, word))
   if (!chosen.includes(undefined)) return rights.filter((right) => chosen.includes(right))
-  throw invalidValue(
-    flag,
-    `one or more of ${rights.join(', ')}, separated by commas`,
-    text,
-    'create,read',
-  )
+  const rule = `one or more of ${rights.join(', ')}, separated by commas`
+  throw invalidValue(flag, rule, text, 'create,read')
 }
 
 /** @param name of the option, or `id` for an argument. Throws `usage`. */
 export function parseId(name: string, text: string): bigint {
   const id = idFromText(text)
   if (id !== undefined) return id
-  const failure = invalidValue(name, idRule, text, '1')
-  const ids = text.length > 100 ? [] : text.split(',')
-  if (ids.length > 1 && ids.every((each) => idFromText(each) !== undefined))
-    throw usageError(failure.message, `Separate ids by spaces: ${ids.join(' ')}`)
-  if (/^-?\d+(-|\.\.)-?\d+$/.test(text))
-    throw usageError(failure.message, 'A range is not supported: give each id, such as 1 2 3')
-  const isName = name === 'id' && /^\p{L}[^=]*$/u.test(text)
-  const typed = shorten(text) === text ? shellWord(text) : 'TEXT'
-  throw isName
-    ? usageError(failure.message, `To find plants by their texts: plants list --search ${typed}`)
-    : failure
-}
-
-export const idsArgument = [
-  '<id...>',
-  'ids of the plants; "-" for ids or plants on stdin, one on each line',
-] as const
-
-/** Undefined for several ids, and for `-`. */
-export function singleId([text = '-', ...others]: readonly string[]): bigint | undefined {
-  return text === '-' || others.length > 0 ? undefined : parseId('id', text)
-}
-
-/** Throws `usage` for a text among the ids that belongs to an option. */
-export async function assertNoStrays(
-  args: readonly string[],
-  command: PlantsCommand,
-): Promise<void> {
-  const strays = args.filter((text) => text !== '-' && idFromText(text) === undefined)
-  if (strays.length === 0) return
-  const { strayHint } = await import('./guesses.js')
-  const hint = strayHint(command, strays, command.line)
-  if (hint === undefined) return
-  throw usageError(
-    `${command.name()} takes ids, but got ${JSON.stringify(shorten(must(strays[0])))}`,
-    hint,
-  )
+  const { message, hint } = invalidValue(name, idRule, text, '1')
+  const forArgument = 'Separate ids by spaces: 1 2 3. For texts: plants list --search TEXT'
+  throw usageError(message, name === 'id' ? forArgument : hint)
 }

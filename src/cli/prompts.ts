@@ -4,96 +4,74 @@ import { problemOf } from '../plant/plant-schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { idExists } from '../stores/common/change.js'
 
-export interface GivenFields {
-  id: bigint | undefined
-  name: string | undefined
+interface AskedPlant {
+  id: bigint | 'next'
+  name: string
   tag?: string
 }
 
-interface Asking {
-  /** Enter at once accepts it as the id. */
-  proposal: bigint | undefined
-  /** Whether another plant has the id. */
-  isTaken(id: bigint): Promise<boolean>
-  isColored: boolean
-}
+/** What needs no question. */
+type KnownFields = { [Field in keyof AskedPlant]: AskedPlant[Field] | undefined }
 
 /**
- * Prompts on stderr for the missing fields. Throws `interrupted`
- * on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
+ * Prompts on stderr for the missing fields. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
+ *
+ * @param mayBeNext whether the store may choose the id
  */
 export async function askForPlant(
-  given: GivenFields,
-  { proposal, isTaken, isColored }: Asking,
+  given: KnownFields,
+  mayBeNext: boolean,
   io: Io,
-): Promise<GivenFields> {
-  const ask = (message: string, check: Check, preset?: bigint) => {
-    const options = { message, theme: themeFor(isColored), validate: validator(check) }
-    return prompt(io, (context) =>
-      input(preset === undefined ? options : { ...options, default: String(preset) }, context),
-    )
-  }
-  const checkId = async (text: string) => {
-    const id = idFromText(text)
-    if (id === undefined) return problemOf('id', text)
-    return (await isTaken(id)) ? idExists(id).message : undefined
-  }
+): Promise<AskedPlant> {
+  const idOf = (text: string) =>
+    mayBeNext && text.trim() === 'next' ? 'next' : idFromText(text.trim())
+  const checkId = (text: string) => (idOf(text) === undefined ? problemOf('id', text) : undefined)
   // An empty name is valid, but Enter at once is probably a mistake.
   const checkName = (text: string) =>
     text === '' ? 'Enter a name. For an empty one, use --name=' : problemOf('name', text)
-  const id = given.id ?? idFromText(await ask('id', checkId, proposal))
-  const name = given.name ?? (await ask('name', checkName))
-  const tag = given.tag ?? (await ask('tag (Enter for none)', (text) => problemOf('tag', text)))
+  const checkTag = (text: string) => problemOf('tag', text)
+
+  const idQuestion = mayBeNext ? { message: 'id, or next', default: 'next' } : { message: 'id' }
+  const id = given.id ?? idOf(await ask(idQuestion, checkId, io)) ?? 'next'
+  const name = given.name ?? (await ask({ message: 'name' }, checkName, io))
+  const tag = given.tag ?? (await ask({ message: 'tag (Enter for none)' }, checkTag, io))
   return tag === '' && given.tag === undefined ? { id, name } : { id, name, tag }
 }
 
 /** Asks on stderr, without echo. Throws as `askForPlant` does. */
-export function askForSecret(
-  message: string,
-  check: Check,
-  isColored: boolean,
-  io: Io,
-): Promise<string> {
-  return prompt(io, (context) =>
-    password(
-      { message, mask: false, theme: themeFor(isColored), validate: validator(check) },
-      context,
-    ),
-  )
+export function askForSecret(message: string, check: Check, io: Io): Promise<string> {
+  const question = { message, mask: false, validate: validator(check) }
+  return prompt(io, (context) => password(question, context))
 }
 
 /** The default is no. Throws `interrupted` without a confirmation, and as `askForPlant` does. */
-export async function askToConfirm(
-  message: string,
-  refusal: string,
-  isColored: boolean,
-  io: Io,
-): Promise<void> {
-  if (
-    await prompt(io, (context) =>
-      confirm({ message, default: false, theme: themeFor(isColored) }, context),
-    )
-  )
-    return
-  throw new PlantsError('interrupted', refusal)
+export async function askToConfirm(message: string, refusal: string, io: Io): Promise<void> {
+  const isConfirmed = await prompt(io, (context) => confirm({ message, default: false }, context))
+  if (!isConfirmed) throw new PlantsError('interrupted', refusal)
 }
 
-type Check = (text: string) => string | undefined | Promise<string | undefined>
+type Check = (text: string) => string | undefined
 
-function validator(check: Check): (text: string) => Promise<string | true> {
-  return async (text) => {
-    const failure = text.includes('\uFFFD')
-      ? 'This is not UTF-8. Use a UTF-8 terminal'
-      : await check(text)
-    return failure === undefined ? true : escapeControlChars(failure)
+function ask(
+  question: { message: string; default?: string },
+  check: Check,
+  io: Io,
+): Promise<string> {
+  return prompt(io, (context) => input({ ...question, validate: validator(check) }, context))
+}
+
+function validator(check: Check): (text: string) => string | true {
+  return (text) => {
+    const isUtf8 = !text.includes('\uFFFD')
+    const problem = isUtf8 ? check(text) : 'This is not UTF-8. Use a UTF-8 terminal'
+    return problem === undefined ? true : escapeControlChars(problem)
   }
 }
 
-type Ask<T> = (context: NonNullable<Parameters<typeof input>[1]>) => Promise<T>
+type PromptContext = NonNullable<Parameters<typeof input>[1]>
 
-async function prompt<T>(io: Io, ask: Ask<T>): Promise<T> {
+async function prompt<T>(io: Io, show: (context: PromptContext) => Promise<T>): Promise<T> {
   const stdin = io.stdin.stream()
   const ended = new AbortController()
   // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
@@ -101,24 +79,13 @@ async function prompt<T>(io: Io, ask: Ask<T>): Promise<T> {
   stdin.once('pause', close)
   try {
     const signal = AbortSignal.any([io.handleSignals(), ended.signal])
-    return await ask({ input: stdin, output: io.stderr.stream(), signal })
+    return await show({ input: stdin, output: io.stderr.stream(), signal })
   } catch (error) {
     io.handleSignals().throwIfAborted()
-    if (!(error instanceof Error) || !['ExitPromptError', 'AbortPromptError'].includes(error.name))
-      throw error
+    const names = ['ExitPromptError', 'AbortPromptError']
+    if (!(error instanceof Error) || !names.includes(error.name)) throw error
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {
     stdin.off('pause', close)
   }
-}
-
-function themeFor(isColored: boolean) {
-  if (isColored) return {}
-  const style = {
-    answer: String,
-    message: String,
-    error: (text: string) => `> ${text}`,
-    defaultAnswer: (text: string) => `(${text})`,
-  }
-  return { prefix: '?', style }
 }

@@ -4,7 +4,6 @@ import {
   type Credential,
   type CredentialContext,
   findToken,
-  hasToken,
   noToken,
 } from '../auth/credentials.js'
 import { exposureOf, findPassword, readLoginCertificates } from '../auth/database-login.js'
@@ -13,8 +12,12 @@ import type { EffectiveSettings } from '../config/resolve.js'
 import type { Reporter } from '../output/reporter.js'
 import type { Io } from '../platform/io.js'
 import { proxyFor } from '../platform/urls.js'
-import type { Address, HttpAddress, PostgresAddress } from '../stores/common/address.js'
-import { passwordFile } from '../stores/common/address.js'
+import {
+  type Address,
+  type HttpAddress,
+  type PostgresAddress,
+  passwordFile,
+} from '../stores/common/address.js'
 import type { Access } from '../stores/http/http-options.js'
 import type { Login } from '../stores/postgres/options.js'
 
@@ -35,7 +38,7 @@ export function credentialContext({ settings, timeout }: AccessContext): Credent
 
 /** Throws `usage` when others could read the token in transit. */
 export function assertSafe(address: HttpAddress, settings: EffectiveSettings): void {
-  assertNotExposed(address, settings.storeName, settings.value('allow-http') ?? false)
+  assertNotExposed(address, settings.value('allow-http') ?? false)
 }
 
 /**
@@ -56,42 +59,32 @@ export async function accessTo(
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await proxyFor(address, io) : undefined
   if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // without its password
-  let renewal: { token: Promise<string | undefined>; at: number } | undefined
-  const renew = () => {
-    if (!renewal || io.now() - renewal.at >= 60_000)
-      renewal = {
-        token: findToken(address, credentials, io).then((newer) => newer?.token),
-        at: io.now(),
-      }
-    return renewal.token
-  }
-  const isSaved = found.source === 'file'
+  const ca = certificatesOf(settings, io)
   return {
     token: found.token,
-    tokenHint: isSaved
-      ? `The token was saved. Save another with: plants auth login${storeFlag}`
-      : `The token is from ${found.place}: set another one there`,
-    renew: found.source === 'command' ? renew : undefined,
+    tokenHint:
+      found.source === 'file'
+        ? `The token was saved. Save another with: plants auth login${storeFlag}`
+        : `The token is from ${found.place}: set another one there`,
+    renew: found.source === 'command' ? renewalOf(address, credentials, io) : undefined,
     userAgent: `plants/${version}`,
-    ca: await authoritiesOf(settings, io),
+    ca: ca && (await import('../platform/certificates.js')).readCertificates(ca.path),
     proxy,
     notify: (text) => reporter.warnMeanwhile(text),
     trace: reporter.isVerbose ? (line) => reporter.log(line) : undefined,
   }
 }
 
-/** Throws what `accessTo` does, without running a token command. */
-export async function assertAccess(address: HttpAddress, context: AccessContext): Promise<void> {
-  const { settings, storeFlag, io } = context
-  if (!hasToken(address, credentialContext(context), io)) throw noToken(address, storeFlag)
-  assertSafe(address, settings)
-  await authoritiesOf(settings, io)
-}
-
-/** PEM certificates, if the setting `ca-cert` names them. */
-async function authoritiesOf(settings: EffectiveSettings, io: Io): Promise<string | undefined> {
-  const ca = certificatesOf(settings, io)
-  return ca && (await import('../platform/certificates.js')).readCertificates(ca.path)
+/** Runs the token command again, at most once a minute. */
+function renewalOf(address: HttpAddress, credentials: CredentialContext, io: Io): Access['renew'] {
+  let renewal: { token: Promise<string | undefined>; at: number } | undefined
+  return () => {
+    const isRecent = renewal !== undefined && io.now() - renewal.at < 60_000
+    if (renewal && isRecent) return renewal.token
+    const token = findToken(address, credentials, io).then((newer) => newer?.token)
+    renewal = { token, at: io.now() }
+    return token
+  }
 }
 
 /** The absolute path of the setting `ca-cert`, and the source of it. */
@@ -100,9 +93,8 @@ function certificatesOf(
   io: Io,
 ): { path: string; source: string } | undefined {
   const { value, place } = settings.source('ca-cert')
-  return value === undefined
-    ? undefined
-    : { path: io.resolvePath(parseText(place, value)), source: place }
+  if (value === undefined) return undefined
+  return { path: io.resolvePath(parseText(place, value)), source: place }
 }
 
 /** Throws `usage` for certificates that cannot be used. */
@@ -110,10 +102,11 @@ export async function loginTo(address: PostgresAddress, context: AccessContext):
   const { settings, reporter, io } = context
   const found = findPassword(address, io, (line) => reporter.log(line))
   reporter.log(`* password from ${found?.place ?? 'no source'}`)
-  const elsewhere = `The password is from ${found?.place}: set another one there`
   return {
     password: (host) => found?.of(host),
-    passwordHint: found ? elsewhere : `Set PGPASSWORD, or write the password to ${passwordFile}`,
+    passwordHint: found
+      ? `The password is from ${found.place}: set another one there`
+      : `Set PGPASSWORD, or write the password to ${passwordFile}`,
     ...(await readLoginCertificates(address, certificatesOf(settings, io))),
   }
 }

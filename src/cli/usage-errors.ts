@@ -1,79 +1,114 @@
-import { Command } from 'commander'
+/*
+ * What commander rejects, in our words. A hint is a fixed sentence: of the command, of a word of another program, or one
+ * suggestion, which is not executed. What was typed may be a token or a password that slipped, so nothing of it is repeated
+ * but a word of letters and dashes, and that is redacted when it is printed. To rebuild the line that was meant was tried:
+ * it took 33 functions, and a guard for each word that it repeated.
+ */
+import type { Command } from 'commander'
+import { idFromText } from '../plant/plant.js'
 import { type PlantsError, usageError } from '../platform/errors.js'
 import { passwordFile } from '../stores/common/address.js'
-import type { RejectedLine } from './command.js'
-import {
-  commandHint,
-  mayHaveSecret,
-  missingHint,
-  nameOf,
-  optionHint,
-  strayHint,
-} from './guesses.js'
+import { nameOf, type RejectedLine } from './command.js'
 
-/** With what may have been meant. Help, and the version, that were asked for in an unusual way are shown. */
-export function rejectedLineError({ command, code, message }: RejectedLine): PlantsError {
-  const { args } = command
-  const taken = command.registeredArguments.length
+/** By command, what an argument is that it does not take. */
+const instead: Readonly<Record<string, string>> = {
+  create:
+    'Use --id and --name, or --file for JSON. A text with spaces is in quotes: --name "Bleeding Heart"',
+  list: 'To search: --search TEXT, in quotes if it has spaces',
+  'list ID': 'For plants by their ids: plants get ID',
+  count: 'To count by a field: --by FIELD. To search: --search TEXT, in quotes if it has spaces',
+  serve: 'The store is --store PATH, and the port --port NUMBER',
+  doctor: 'The store is --store ADDRESS',
+  'tokens create': 'A note is --note TEXT, in quotes if it has spaces',
+  'auth login': 'The service is --store ADDRESS. The token is asked for, or read with --from-stdin',
+  'auth logout': 'The service is --store ADDRESS',
+  'auth status': 'The service is --store ADDRESS',
+  'auth token': 'The service is --store ADDRESS',
+}
+
+/** Words of other programs, twenty at most: a wrong hint is worse than none. */
+export const foreignWords: Readonly<Record<string, string>> = {
+  search: 'To search: plants list --search TEXT',
+  find: 'To search: plants list --search TEXT',
+  edit: 'To change a plant: plants update ID',
+  view: 'To show a plant: plants get ID',
+  remove: 'To delete plants: plants delete ID',
+  login: 'To save a token: plants auth login --store ADDRESS',
+  logout: 'To remove a token: plants auth logout --store ADDRESS',
+  status: 'To check the store: plants doctor. For the token: plants auth status',
+  start: 'To serve a store: plants serve',
+  '--json': 'For JSON: --output json, or ndjson for one value on each line',
+  '--csv': 'For CSV: --output csv',
+  '--format': 'The format is --output FORMAT',
+  '--filter': 'To filter plants: --tag TEXT, --no-tag or --search TEXT',
+  '--force': 'To go on without a question: --yes',
+  '--debug': 'For a log: --verbose',
+  '-L': 'The number of plants is --limit NUMBER',
+  '-n': 'The number of plants is --limit NUMBER',
+  '--offset': 'To go on after a plant: --after ID',
+  '--overwrite': 'For plants that exist: plants import --if-exists update',
+  '--out': 'For a file: plants export FILE',
+}
+
+/** Where secrets belong that others could see on a command line. */
+const secretOptions: Readonly<Record<string, string>> = {
+  '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login --store ADDRESS',
+  '--password': `Set PGPASSWORD, or write it to ${passwordFile}`,
+}
+
+/** Undefined after it has printed help, for `--help=yes`. */
+export function usageErrorOf({ command, code, message }: RejectedLine): PlantsError | undefined {
+  if (code === 'commander.unknownCommand')
+    return unknownCommandError(command, command.args[0] ?? '')
+  if (code === 'commander.excessArguments') return excessError(command)
   if (code === 'commander.unknownOption') {
-    const { option, value } = unknownOption(command)
-    if (command.parent && (option === '--version' || option === '-V'))
-      rootOf(command).parse(['--version'], { from: 'user' })
-    return option === '--help' ? command.help() : optionError(command, option, value)
-  }
-  if (code === 'commander.unknownCommand') {
-    const words = commandWords(args)
-    // Which may be a token, or have a password.
-    const isHidden = nameOf(command) === 'auth' || mayHaveSecret(words[0] ?? '')
-    const what = isHidden ? 'Unknown command' : `Unknown command '${words[0] ?? args[0]}'`
-    return usageError(what, commandHint(command, words) ?? helpOf(command))
-  }
-  if (code === 'commander.excessArguments') {
-    if (command.isHelpWord()) command.help()
-    const count = taken === 0 ? 'no arguments' : taken === 1 ? 'one argument' : `${taken} arguments`
-    const what = `${nameOf(command)} takes ${count}, but got ${args.length}`
-    return usageError(what, strayHint(command, args.slice(taken), command.line) ?? usageOf(command))
+    // Commander gives the word in its sentence alone, in quotes, with a value that is joined to it.
+    const quoted = message.slice(message.indexOf("'") + 1, -1)
+    const option = quoted.replace(/^(--[^=]*|-.).*/s, '$1')
+    if (option !== '--help') return unknownOptionError(command, option)
+    command.outputHelp()
+    return undefined
   }
   const sentence = message.replace('error: ', '')
-  const what = sentence.charAt(0).toUpperCase() + sentence.slice(1)
   const isMissing = code === 'commander.missingArgument'
-  return usageError(what, isMissing ? (missingHint(command) ?? usageOf(command)) : helpOf(command))
+  const hint = isMissing ? usageOf(command) : helpOf(command)
+  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
 }
 
-function rootOf(command: Command): Command {
-  return command.parent ? rootOf(command.parent) : command
+export function unknownCommandError(parent: Command, word: string): PlantsError {
+  const names = parent.commands.map((command) => command.name())
+  const foreign = parent.parent ? undefined : foreignWord(word)
+  const near = suggestion(word, names)
+  const hint = foreign ?? (near === undefined ? helpOf(parent) : `Did you mean ${near}?`)
+  return usageError(`Unknown command${isShown(word) ? ` '${word}'` : ''}`, hint)
 }
 
-/** The first one, and its value, which may be a secret. Commander leaves in `args` what it has not used. */
-function unknownOption({ args }: Command): { option: string; value: string | undefined } {
-  const [text = '', next] = new Command().parseOptions([...args]).unknown
-  const { option = '', joined = '' } =
-    /^(?<option>--[^=:\s]*|-.?)(?<joined>.*)$/su.exec(text)?.groups ?? {}
-  return { option, value: joined === '' ? next : joined.replace(/^[=:\s]/, '') }
-}
-
-function optionError(command: Command, option: string, value: string | undefined): PlantsError {
-  if (option === '--token' || option === '--password') {
+function unknownOptionError(command: Command, option: string): PlantsError {
+  if (Object.hasOwn(secretOptions, option)) {
     const what = `A ${option.slice(2)} is not accepted on the command line, where other users can see it`
-    return usageError(what, inPlaceOf[option])
+    return usageError(what, secretOptions[option])
   }
   if (command.options.some(({ long }) => long === option))
     return usageError(`${option} takes no value`, 'Leave it out')
-  return usageError(
-    `Unknown option ${option}`,
-    optionHint(command, option, value) ?? helpOf(command),
-  )
+  const names = [...command.options.flatMap(({ long }) => long ?? []), '--help']
+  const near = suggestion(option, names)
+  const hint = near === undefined ? foreignWord(option) : `Did you mean ${near}?`
+  return usageError(`Unknown option${isShown(option) ? ` ${option}` : ''}`, hint ?? helpOf(command))
 }
 
-/** Without the first one of `stores help add`. */
-function commandWords(args: readonly string[]): readonly string[] {
-  return argumentsOf(args[0] === 'help' ? args.slice(1) : args)
+function excessError(command: Command): PlantsError {
+  const name = nameOf(command)
+  const areIds = command.args.every((word) => idFromText(word) !== undefined)
+  const hint = (areIds ? instead[`${name} ID`] : undefined) ?? instead[name] ?? usageOf(command)
+  return usageError(`${name} got an argument that it does not take`, hint)
 }
 
-/** Up to the first option, because the value of an unknown one may be a secret. */
-function argumentsOf(args: readonly string[]): readonly string[] {
-  const end = args.findIndex((word) => word.startsWith('-'))
-  return end < 0 ? args : args.slice(0, end)
+function foreignWord(word: string): string | undefined {
+  return Object.hasOwn(foreignWords, word) ? foreignWords[word] : undefined
+}
+
+function isShown(word: string): boolean {
+  return /^[a-z-]{1,20}$/i.test(word)
 }
 
 function usageOf(command: Command): string {
@@ -84,7 +119,28 @@ function helpOf(command: Command): string {
   return `See: plants ${`${nameOf(command)} --help`.trim()}`
 }
 
-const inPlaceOf = {
-  '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login --store ADDRESS',
-  '--password': `Set PGPASSWORD, or write it to ${passwordFile}`,
+/** The one name that is nearest, at most one letter away, or two from six letters on: short words are near to too many. */
+export function suggestion(word: string, names: readonly string[]): string | undefined {
+  const typed = word.toLowerCase()
+  const { length } = typed.replace(/^--/, '')
+  if (length < 4) return undefined
+  for (const edits of length < 6 ? [0, 1] : [0, 1, 2]) {
+    const near = names.filter((name) => isNear(typed, name, edits))
+    if (near.length > 0) return near.length === 1 ? near[0] : undefined
+  }
+  return undefined
+}
+
+/** Whether so many letters were at most added, left out, changed, or exchanged with their neighbours. */
+function isNear(one: string, other: string, edits: number): boolean {
+  if (one === other) return true
+  if (edits === 0 || Math.abs(one.length - other.length) > edits) return false
+  if (one[0] === other[0]) return isNear(one.slice(1), other.slice(1), edits)
+  const isExchanged = one[0] === other[1] && one[1] === other[0]
+  return (
+    isNear(one.slice(1), other, edits - 1) ||
+    isNear(one, other.slice(1), edits - 1) ||
+    isNear(one.slice(1), other.slice(1), edits - 1) ||
+    (isExchanged && isNear(one.slice(2), other.slice(2), edits - 1))
+  )
 }

@@ -5,32 +5,30 @@ import type { Io, Output } from '../platform/io.js'
 
 export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
-/** Throws `unwritable` with the hint, the reason of a signal, or EPIPE if the reader has closed the pipe. */
-export async function writeAnswer(io: Io, text: string, hint = 'Run it again'): Promise<void> {
+/** Throws `unwritable`, the reason of a signal, or EPIPE if the reader has closed the pipe. */
+export async function writeAnswer(io: Io, text: string): Promise<void> {
+  const hint = 'The command was carried out; only its output is incomplete'
   try {
     await io.stdout.write(text)
-  } catch (cause) {
-    if (cause instanceof PlantsError) {
-      const message = `${cause.message} before the output was written`
-      throw new PlantsError(cause.kind, message, { hint, cause })
+  } catch (error) {
+    if (error instanceof PlantsError) {
+      const message = `${error.message} before the output was written`
+      throw new PlantsError(error.kind, message, { hint, cause: error })
     }
-    const reason = systemReason(cause)
-    if (reason === undefined || systemCode(cause) === 'EPIPE') throw cause
-    throw new PlantsError('unwritable', `Could not write to stdout: ${reason}`, { hint, cause })
+    const reason = systemReason(error)
+    if (reason === undefined || systemCode(error) === 'EPIPE') throw error
+    const message = `Could not write to stdout: ${reason}`
+    throw new PlantsError('unwritable', message, { hint, cause: error })
   }
 }
-
-export const colorChoices = ['auto', 'always', 'never'] as const
-export type ColorChoice = (typeof colorChoices)[number]
 
 /** See https://no-color.org and https://force-color.org. */
 export function mayColor(
   stream: Output,
-  { color }: { color?: ColorChoice | false },
+  { color }: { color?: boolean | undefined },
   { env }: Io,
 ): boolean {
-  if (color === false || color === 'never') return false
-  if (color === 'always') return true
+  if (color === false) return false
   if (env['FORCE_COLOR']) return !['0', 'false'].includes(env['FORCE_COLOR'])
   if (env['NO_COLOR']) return false
   return env['TERM'] !== 'dumb' && stream.isTerminal

@@ -28,17 +28,17 @@ export class Printer<Row extends object> {
     this.#first = this.#text ? first : 0
   }
 
-  async rows(page: Row[], hint?: string): Promise<void> {
+  async rows(page: Row[]): Promise<void> {
     const rows = [...this.#waiting, ...page]
     const isEnough = rows.length >= this.#first
     this.#waiting = isEnough ? [] : rows
-    if (isEnough) await this.#print(rows, hint)
+    if (isEnough) await this.#print(rows)
   }
 
   /** Completes the document. */
-  async end(hint?: string): Promise<void> {
-    if (this.#waiting.length > 0) await this.#print(this.#waiting, hint)
-    if (!this.#text) await this.#write(this.#document.end(), hint)
+  async end(): Promise<void> {
+    if (this.#waiting.length > 0) await this.#print(this.#waiting)
+    if (!this.#text) await this.#write(this.#document.end())
   }
 
   /** Returns the number of rows. */
@@ -52,14 +52,13 @@ export class Printer<Row extends object> {
     return count
   }
 
-  async #print(rows: Row[], hint?: string): Promise<void> {
+  async #print(rows: Row[]): Promise<void> {
     this.#first = 0
-    await this.#write(this.#text ? this.#text(rows) : this.#document.add(rows), hint)
+    await this.#write(this.#text ? this.#text(rows) : this.#document.add(rows))
   }
 
-  async #write(text: string, hint?: string): Promise<void> {
+  async #write(text: string): Promise<void> {
     const isRaw = !this.#text && this.#io.stdout.isTerminal
-    if (text !== '')
-      await writeAnswer(this.#io, isRaw ? escapeControlCharsInLines(text) : text, hint)
+    if (text !== '') await writeAnswer(this.#io, isRaw ? escapeControlCharsInLines(text) : text)
   }
 }

@@ -2,12 +2,12 @@ import { toJson } from '../plant/exact-json.js'
 import { type PlantsError, systemCode } from '../platform/errors.js'
 import { printable, redactJson } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import { type ColorChoice, mayColor, type Style, styleFor } from './output.js'
+import { mayColor, type Style, styleFor } from './output.js'
 
 interface ReportOptions {
   verbose?: boolean
   quiet?: boolean
-  color?: ColorChoice | false
+  color?: boolean
 }
 
 interface Rejection {

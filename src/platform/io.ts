@@ -27,6 +27,14 @@ export interface Io extends Runtime {
   time(): number
 }
 
+/** The same world with other streams, such as for what a pager shows, and with a signal of their own. */
+export function withOutput(
+  io: Io,
+  { stdout, stderr, handleSignals }: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>,
+): Io {
+  return { ...io, stdout, stderr, handleSignals }
+}
+
 /** `end` sets the exit code: without it, a crash or a hanging promise is a defect. */
 export function processIo(): { argv: string[]; io: Io; end(exitCode: number): void } {
   const env = environmentOf(process.env)

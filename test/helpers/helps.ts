@@ -1,13 +1,9 @@
 import type { Command } from 'commander'
-import { loadCommand } from '../../src/cli/command.js'
 import { programOf } from '../../src/cli/program/program.js'
 import { ioOf, runPlants } from './run.js'
 
-const io = ioOf({})
-
 /** The program with the options of all commands. */
-export const program = programOf(io)
-for (const command of program.commands) await loadCommand(command, io)
+export const program = await programOf(ioOf({}))
 
 /** The names of the commands that help lists, without `help`. */
 export const commandNames = program.commands

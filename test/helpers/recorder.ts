@@ -10,7 +10,7 @@ export const created = json(200, { name: 'Fern' })
 /** A user who sends tokens; both functions return the exit code. */
 export class Sender extends World {
   async login(store: string): Promise<number> {
-    return (await this.run(`auth login --with-token --store ${store}`, { stdin: token })).code
+    return (await this.run(`auth login --from-stdin --store ${store}`, { stdin: token })).code
   }
 
   async createAt(store: string, env: Record<string, string> = {}): Promise<number> {

@@ -1,4 +1,3 @@
-import { settingNames } from '../../src/config/setting-table.js'
 import { token } from './http-store.js'
 import { type Result, type RunOptions, runPlants } from './run.js'
 
@@ -15,13 +14,10 @@ export function create(
   })
 }
 
-/** What --verbose shows after the settings; times are N, and the address is URL. */
+/** What --verbose shows after the source of the token; times are N, and the address is URL. */
 export function wire(err: string, url: string): string[] {
   const general = err.replaceAll(url, 'URL').replaceAll(/\d+\.\d ms/g, 'N ms')
-  return general
-    .trimEnd()
-    .split('\n')
-    .slice(1 + settingNames.length + 1) // the file, the settings, where the token is from
+  return general.trimEnd().split('\n').slice(1)
 }
 
 /** What it shows of a create, and of its response. */

@@ -1,19 +1,18 @@
 import { type Credential, findToken, isTokenVariableSet, noToken } from '../../auth/credentials.js'
 import { failureOf } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change-settings.js'
-import { type EffectiveSettings, namedStores } from '../../config/resolve.js'
+import type { EffectiveSettings } from '../../config/resolve.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { type HttpAddress, isLoginAddress, passwordFile } from '../../stores/common/address.js'
-import { schemeOfText, schemes } from '../../stores/registry.js'
+import { schemes } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { accessTo, assertSafe, credentialContext } from '../store-access.js'
 
 export interface LoginOptions extends GlobalOptions {
-  /** Under the name of its second flag. */
   fromStdin?: true
 }
 
@@ -32,11 +31,10 @@ export function defineAuth(command: PlantsCommand, io: Io): void {
     .description(
       'Save the token of the store, from a prompt or from stdin. It is saved as plain text in the settings file, which only you can read.',
     )
-    .option('--with-token, --from-stdin', 'read the token from stdin')
+    .option('--from-stdin', 'read the token from stdin')
     .handler((options: LoginOptions) => login(options, io))
   command
     .command('logout')
-    .aliases(['rm', 'delete', 'remove'])
     .description('Remove the saved token of the store.')
     .handler((options: GlobalOptions) => logout(options, io))
   command
@@ -54,12 +52,12 @@ export function defineAuth(command: PlantsCommand, io: Io): void {
 async function login(options: LoginOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { settings, timeout } = context
-  const { storeName } = settings
   const store = serviceOf(context)
-  if (settings.value('token-command') !== undefined) {
-    const hint = `Renew the token where the command reads it, or remove the command: plants stores set ${storeName} --no-token-command`
-    throw usageError(`${storeName} gets its token from a command`, hint)
-  }
+  if (settings.value('token-command') !== undefined)
+    throw usageError(
+      `${settings.storeName} gets its token from a command`,
+      'Renew the token where the command reads it, or save the store without it: plants stores add --replace',
+    )
   assertSafe(store, settings)
   const token = await readToken(options.fromStdin === true, store, context)
   io.secrets.add(token)
@@ -74,10 +72,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const savedAt = new Date(io.time()).toISOString()
   const names = namesOf(store, settings)
   const saved = { [names.address]: { token, savedAt } }
-  await changeSettings(io, context.timeout, (file) => ({
-    ...file,
-    tokens: { ...file.tokens, ...saved },
-  }))
+  await changeSettings(io, timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
   const checked = check.state === 'accepted'
   if (!checked) {
     const { message, kind, hint } = check.error
@@ -107,30 +102,24 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { saved, path = '' } = context.settings.file
-  const store =
-    options.store !== undefined || context.address.scheme === 'http'
-      ? serviceOf(context)
-      : undefined
-  const found = store && (await findToken(store, credentialContext(context), io))
-  const { source, savedAt } = found ?? { source: 'none' }
-  const own: Status[] = store ? [{ ...namesOf(store, context.settings), source, savedAt }] : []
-  const others = Object.entries(options.store === undefined ? (saved.tokens ?? {}) : {})
-    .filter(([address]) => address !== own[0]?.address && isLoginAddress(address))
-    .map(
-      ([address, entry]): Status => ({
-        store: address,
-        address,
-        source: 'file',
-        savedAt: entry.savedAt,
-      }),
-    )
+  const { settings, address, storeFlag } = context
+  const isNamed = options.store !== undefined
+  const store = isNamed || address.scheme === 'http' ? serviceOf(context) : undefined
+  const rows: Status[] = []
+  if (store) {
+    const found = await findToken(store, credentialContext(context), io)
+    const { source, savedAt } = found ?? { source: 'none' as const }
+    rows.push({ ...namesOf(store, settings), source, savedAt })
+  }
+  const { saved, path } = settings.file
+  for (const [other, { savedAt }] of Object.entries(isNamed ? {} : (saved.tokens ?? {})))
+    if (other !== store?.name && isLoginAddress(other))
+      rows.push({ store: other, address: other, source: 'file', savedAt })
   const text = (lines: Status[]) => lines.map((line) => statusLine(line, path)).join('')
-  await context.printer({ text }).all([[...own, ...others]])
-  if (store && !found) throw noToken(store, context.storeFlag)
+  await context.printer({ text }).all([rows])
+  if (store && rows[0]?.source === 'none') throw noToken(store, storeFlag)
   const hint = 'Save one with: plants auth login --store https://plants.example.com'
-  if (!store && others.length === 0)
-    throw new PlantsError('unauthorized', 'No token is saved', { hint })
+  if (rows.length === 0) throw new PlantsError('unauthorized', 'No token is saved', { hint })
 }
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
@@ -143,15 +132,12 @@ async function printToken(options: GlobalOptions, io: Io): Promise<void> {
 }
 
 /** Throws `usage` for a store without tokens. */
-function serviceOf({ address: store, settings }: CommandContext): HttpAddress {
+function serviceOf({ address: store }: CommandContext): HttpAddress {
   if (store.scheme === 'http') return store
-  const [name] =
-    namedStores(settings.file.saved).find(([, { address }]) => schemeOfText(address) === 'http') ??
-    []
   const hint =
     store.scheme === 'postgres'
       ? `If it requires a password: set PGPASSWORD, or write it to ${passwordFile}`
-      : `Select a store: --store ${name ?? 'https://plants.example.com'}`
+      : 'Select a store: --store https://plants.example.com, or a saved name'
   throw usageError(`${store.name} is ${schemes[store.scheme].noun}, and uses no token`, hint)
 }
 
@@ -162,8 +148,8 @@ async function readToken(
 ): Promise<string> {
   const { storeFlag, io } = context
   if (fromStdin && !io.stdin.isTerminal) {
-    const [wanted, tooLarge] = ['Pipe the token to stdin', 'Pipe nothing but the token to stdin']
-    const text = (await readText('-', io, { wanted, tooLarge })).trim()
+    const hint = 'Pipe nothing but the token to stdin'
+    const text = (await readText('-', io, { wanted: hint, tooLarge: hint })).trim()
     const failure = failureOf(text)
     if (failure === undefined) return text
     throw usageError(
@@ -171,15 +157,17 @@ async function readToken(
       'Copy the token again, without any other text',
     )
   }
-  const hint = `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`
-  if (!context.mayAsk) throw usageError('Cannot prompt for the token', hint)
+  if (!context.mayAsk)
+    throw usageError(
+      'Cannot prompt for the token',
+      `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`,
+    )
   const { askForSecret } = await import('../prompts.js')
   const check = (text: string) => {
     const failure = failureOf(text.trim())
     return failure && `A token ${failure}`
   }
-  const isColored = context.isColored(io.stderr)
-  return (await askForSecret(`token for ${quoteIfNeeded(store.name)}`, check, isColored, io)).trim()
+  return (await askForSecret(`token for ${quoteIfNeeded(store.name)}`, check, io)).trim()
 }
 
 interface Status {

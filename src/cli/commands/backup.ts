@@ -18,7 +18,6 @@ export function defineBackup(command: PlantsCommand, io: Io): void {
     )
     .argument('<file>', 'file to write; an older backup is replaced', parseBackupPath)
     .option('-y, --yes', 'replace a backup with more than twice as many plants')
-    .alsoAs('-f, --force', '--yes')
     .addExamples(
       'plants backup plants.bak',
       'plants backup "plants-$(date +%F).bak" --store ./garden.db',

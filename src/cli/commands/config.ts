@@ -1,4 +1,4 @@
-import { isJson } from '../../config/option-values.js'
+import { parseChoice } from '../../config/option-values.js'
 import {
   type EffectiveSettings,
   knownStore,
@@ -15,35 +15,38 @@ import {
 import { isStoreName, settingsPath } from '../../config/settings-file.js'
 import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
 import { toJson } from '../../plant/exact-json.js'
-import { PlantsError, usageError } from '../../platform/errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { type Address, completeAddress } from '../../stores/common/address.js'
+import { completeAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { chosenFormat, SettingsContext } from '../command-context.js'
+import { SettingsContext } from '../command-context.js'
 
 const savedNames = settingsIn('user')
 
 export function defineConfig(command: PlantsCommand, io: Io): void {
   command
-    .description('Read and change the settings for all stores. For one store: plants stores set.')
+    .description(
+      'Read and change the settings for all stores. Those of one store: plants stores add --replace.',
+    )
     .addExamples('plants config set timeout 1m', 'plants config get timeout', 'plants config list')
   command
     .command('get')
     .description('Print the effective value of a setting.')
     .addArgument(settingArgument(command, settingNames))
-    .handler((options: GlobalOptions, name: string) => get(name, options, io))
+    .handler((options: GlobalOptions, name: SettingName) => get(name, options, io))
   command
     .command('set')
     .description('Save a setting.')
-    .addArgument(settingArgument(command))
+    .addArgument(settingArgument(command, savedNames))
     .argument('<value>', 'the new value')
-    .handler((options: GlobalOptions, name: string, value: string) => set(name, value, options, io))
+    .handler((options: GlobalOptions, name: SettingName, value: string) =>
+      saveSetting(name, value, options, io),
+    )
   command
     .command('unset')
-    .aliases(['rm', 'delete', 'remove'])
     .description('Remove a saved setting, so that its default applies.')
-    .addArgument(settingArgument(command))
-    .handler((options: GlobalOptions, name: string) => unset(name, options, io))
+    .addArgument(settingArgument(command, savedNames))
+    .handler((options: GlobalOptions, name: SettingName) => unset(name, options, io))
   command
     .command('list')
     .alias('ls')
@@ -55,34 +58,15 @@ export function defineConfig(command: PlantsCommand, io: Io): void {
     .handler((options: GlobalOptions) => path(options, io))
 }
 
-function settingArgument(command: PlantsCommand, names: readonly SettingName[] = savedNames) {
+function settingArgument(command: PlantsCommand, names: readonly SettingName[]) {
+  const hint = 'For one store: plants stores add --replace'
   return command
     .createArgument('<setting>', `one of ${names.join(', ')}`)
     .choices(names)
-    .argParser(String)
+    .argParser((text) => parseChoice('setting', text, names, hint))
 }
 
-/** Throws `usage` for an unknown setting. */
-function nameOf(text: string, names: readonly SettingName[] = savedNames): SettingName {
-  const found = names.find((name) => name === text)
-  if (found !== undefined) return found
-  const ofStore = settingNames.find((name) => name === text || text.endsWith(`.${name}`))
-  const option = ofStore
-    ? (settingOf(ofStore).flags ?? `--${ofStore} <command>`)
-    : '--address <address>'
-  const isOfStore = ofStore !== undefined || text.endsWith('.address')
-  const hint = isOfStore
-    ? `For one store: plants stores set NAME ${option}`
-    : `The settings are: ${names.join(', ')}`
-  const message =
-    ofStore === text
-      ? `The setting ${text} is not for all stores`
-      : `There is no setting ${JSON.stringify(text)}`
-  throw usageError(message, hint)
-}
-
-async function get(text: string, options: GlobalOptions, io: Io): Promise<void> {
-  const name = nameOf(text, settingNames)
+async function get(name: SettingName, options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const entry = await entryOf(name, context.settings, io)
   if (entry.value === undefined)
@@ -95,38 +79,43 @@ async function get(text: string, options: GlobalOptions, io: Io): Promise<void> 
 }
 
 /** Warns about what has precedence over it. */
-export async function set(
+export async function saveSetting(
+  name: SettingName,
   text: string,
-  value: string,
   options: GlobalOptions,
   io: Io,
 ): Promise<void> {
-  const name = nameOf(text)
   const context = await SettingsContext.read(options, io)
   const { changeSettings, savedValue } = await import('../../config/change-settings.js')
-  const checked: { shown: string; address?: Address } = { shown: value }
-  await changeSettings(io, context.timeout, async (before) => {
-    if (name !== 'store') {
-      const saved = await savedValue(name, name, value, io)
-      checked.shown = String(saved)
-      return { ...before, [name]: saved }
-    }
-    checked.address = isStoreName(value)
-      ? await resolveAddress(knownStore(value, before).address, `stores.${value}.address`, io)
-      : await resolveAddress(value, name, io, { isArgument: true })
-    const isName = value === 'local' || isStoreName(value)
-    checked.shown = isName ? value : checked.address.name
-    return { ...before, store: isName ? value : completeAddress(checked.address) }
-  })
+  const { saved, shown } =
+    name === 'store'
+      ? await savedStoreText(text, context)
+      : asShown(await savedValue(name, name, text, io))
+  await changeSettings(io, context.timeout, (before) => ({ ...before, [name]: saved }))
   const { source, place } = context.settings.source(name)
   if (source === 'variable') await context.warn(`${place} is still set, and takes precedence`)
-  const { shown, address } = checked
-  if (address) await (await import('../store-access.js')).warnOfExposure(address, context.reporter)
   await context.print({ name, value: shown }, `Set ${name} to ${quoteIfNeeded(shown)}`)
 }
 
-async function unset(text: string, options: GlobalOptions, io: Io): Promise<void> {
-  const name = nameOf(text)
+function asShown(saved: string | boolean) {
+  return { saved, shown: String(saved) }
+}
+
+/** A name stays a name; an address is saved as it is resolved here. */
+async function savedStoreText(
+  text: string,
+  { settings, reporter, io }: SettingsContext,
+): Promise<{ saved: string; shown: string }> {
+  const isName = text === 'local' || isStoreName(text)
+  const stored = isStoreName(text) ? knownStore(text, settings.file.saved).address : text
+  const address = await resolveAddress(stored, 'store', io, { isArgument: !isName })
+  const { warnOfExposure } = await import('../store-access.js')
+  await warnOfExposure(address, reporter)
+  if (isName) return { saved: text, shown: text }
+  return { saved: completeAddress(address), shown: address.name }
+}
+
+async function unset(name: SettingName, options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const { changeSettings, withField } = await import('../../config/change-settings.js')
   const { isChanged: removed } = await changeSettings(io, context.timeout, (all) =>
@@ -150,13 +139,11 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 }
 
 /** Works with an invalid file, whose path is needed to correct it. */
-async function path(options: GlobalOptions, io: Io): Promise<void> {
+async function path({ output }: GlobalOptions, io: Io): Promise<void> {
   const file = await settingsPath(io)
   const shown = io.stdout.isTerminal ? quoteIfNeeded(file) : file
-  await writeAnswer(
-    io,
-    `${isJson(await chosenFormat(options.output, io)) ? toJson({ path: file }) : shown}\n`,
-  )
+  const isJson = output === 'json' || output === 'ndjson'
+  await writeAnswer(io, `${isJson ? toJson({ path: file }) : shown}\n`)
 }
 
 type Entry = Awaited<ReturnType<typeof entryOf>>

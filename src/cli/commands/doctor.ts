@@ -1,4 +1,5 @@
 import { version } from '../../../package.json'
+import { commonFormats, parseOutput } from '../../config/option-values.js'
 import { EffectiveSettings } from '../../config/resolve.js'
 import { optionValue, settingNames, settingOf, textOf } from '../../config/setting-table.js'
 import { readSettings } from '../../config/settings-file.js'
@@ -15,8 +16,9 @@ import {
   type SqliteAddress,
 } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { CommandContext, chosenFormat, printedFormat } from '../command-context.js'
+import { CommandContext } from '../command-context.js'
 import { accessTo } from '../store-access.js'
+import { runtimeName } from './version.js'
 
 export interface DoctorOptions extends GlobalOptions {
   quick?: true
@@ -28,7 +30,7 @@ export function defineDoctor(command: PlantsCommand, io: Io): void {
       'Check the runtime, SQLite, the settings and the store of this run, and examine its contents. The exit code is 1 if a check fails.',
     )
     .option('--quick', 'do not read the contents: check only whether the store opens')
-    .addExamples('plants doctor', 'plants doctor --quick --output json')
+    .addExamples('plants doctor', 'plants doctor --output json', 'plants doctor --quick')
     .handler((options: DoctorOptions) => doctor(options, io))
 }
 
@@ -38,30 +40,36 @@ export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
     const text = textOf(optionValue(name, options))
     if (text !== undefined) settingOf(name).parse(`--${name}`, text)
   }
-  const format = printedFormat(await chosenFormat(options.output, io), options, io)
+  const { output } = options
+  const given = output === undefined ? undefined : parseOutput('--output', output, commonFormats)
+  const context = await contextOrError(options, io)
+  const saved = context instanceof PlantsError ? undefined : context.output
+  const format = given ?? saved ?? (io.stdout.isTerminal ? 'text' : 'ndjson')
   const style = await styleFor(mayColor(io.stdout, options, io))
-  const text = (findings: Finding[]) =>
-    findings.map((finding) => lineOf(finding, style, io)).join('')
-  const printer = new Printer(io, format, { text })
-  const failures: Finding[] = []
-  for await (const finding of examine(options, io)) {
-    if (finding.state === 'failed') failures.push(finding)
+  const text = (findings: Finding[]) => findings.map((each) => lineOf(each, style, io)).join('')
+  const printer = new Printer<Finding>(io, format, { text })
+  let failures = 0
+  for await (const finding of examine(context, options)) {
+    if (finding.state === 'failed') failures += 1
     await printer.rows([redacted(finding, io)])
   }
   await printer.end()
-  const message = failures.length === 1 ? 'One check failed' : `${failures.length} checks failed`
-  if (failures.length > 0) throw new PlantsError('unwell', message, { hint: 'See the hints above' })
+  if (failures === 0) return
+  const message = failures === 1 ? 'One check failed' : `${failures} checks failed`
+  throw new PlantsError('unwell', message, { hint: 'See the hints above' })
 }
 
-/** What is printed may be sent to somebody who is asked for help. */
 interface CheckResult {
   state: 'ok' | 'warning' | 'failed'
   message: string
   hint?: string | undefined
 }
 
-type Finding = CheckResult & { check: string }
+interface Finding extends CheckResult {
+  check: string
+}
 
+/** What stdout shows may be sent to somebody who is asked for help. */
 function redacted({ check, state, message, hint }: Finding, io: Io): Finding {
   const shown = { check: redact(check, io), state, message: redact(message, io) }
   return hint === undefined ? shown : { ...shown, hint: redact(hint, io) }
@@ -74,33 +82,54 @@ function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io):
   return hint === undefined ? finding : `${finding}         ${style.faint(printable(hint, io))}\n`
 }
 
+/** All settings are read, and their first error is a finding. */
+async function contextOrError(
+  options: DoctorOptions,
+  io: Io,
+): Promise<CommandContext | PlantsError> {
+  try {
+    const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
+    for (const name of settingNames) settings.value(name)
+    return new CommandContext(settings, await settings.address(), options, io)
+  } catch (error) {
+    if (error instanceof PlantsError) return error
+    throw error
+  }
+}
+
 /** Changes nothing, and yields each finding as soon as it is available. */
-async function* examine(options: DoctorOptions, io: Io): AsyncGenerator<Finding> {
-  const { bun, node } = process.versions
-  const runtime = `plants ${version} on ${bun === undefined ? `Node ${node}` : `Bun ${bun}`}, ${process.platform} ${process.arch}`
-  yield { check: 'runtime', ...ok(runtime) }
+async function* examine(
+  context: CommandContext | PlantsError,
+  { quick = false }: { quick?: boolean },
+): AsyncGenerator<Finding> {
+  const runtime = `plants ${version} on ${runtimeName()}, ${process.platform} ${process.arch}`
+  yield { check: 'runtime', state: 'ok', message: runtime }
   yield await findingOf('sqlite', async () => {
     const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
     return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
   })
-
-  const context = await attempt(async () => {
-    const settings = new EffectiveSettings({ options, io, file: await readSettings(io) })
-    for (const name of settingNames) settings.value(name)
-    return new CommandContext({ settings, options, io }, await settings.address())
+  yield await findingOf('settings', async () => {
+    if (context instanceof PlantsError) throw context
+    const { path, warning } = context.settings.file
+    return warning ? warned(warning.what, `Fix it with: ${warning.command}`) : ok(path)
   })
-  if (context instanceof PlantsError) return yield failed('settings', context)
-  const { settings, address } = context
-  const { path, warning } = settings.file
-  if (warning === undefined) yield { check: 'settings', ...ok(path) }
-  else yield { check: 'settings', ...warned(warning.what, `Fix it with: ${warning.command}`) }
-
+  if (context instanceof PlantsError) return
+  const { address, settings } = context
   const name = settings.storeName ?? (isDefaultStore(address) ? 'local' : address.name)
   const store = await findingOf(`store ${name}`, () => examineStore(context))
   yield store
-  const isRead = !options.quick && store.state !== 'failed'
-  const contents = isRead ? await examineContents(context) : undefined
-  if (contents) yield { check: 'contents', ...contents }
+  if (quick || store.state === 'failed') return
+  if (address.scheme === 'sqlite')
+    yield await findingOf('contents', () => examineContents(address, context))
+}
+
+async function findingOf(check: string, examine: () => Promise<CheckResult>): Promise<Finding> {
+  try {
+    return { check, ...(await examine()) }
+  } catch (error) {
+    if (!(error instanceof PlantsError) || error.isInterruption) throw error
+    return { check, state: 'failed', message: error.message, hint: error.hint }
+  }
 }
 
 /** Opens it. A file that does not exist yet is not a failure. */
@@ -111,7 +140,7 @@ function examineStore(context: CommandContext): Promise<CheckResult> {
   return examineService(address, context)
 }
 
-/** A file that cannot be written is opened to be read. */
+/** A file that cannot be written is opened to be read: a store that this user can only read may be meant so. */
 async function examineFile(
   address: SqliteAddress,
   { sqliteOptions }: CommandContext,
@@ -154,41 +183,21 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
   return { state: 'failed', message: rejection + message, hint }
 }
 
-/** Undefined for a service, a database, or a missing file. */
-async function examineContents(context: CommandContext): Promise<CheckResult | undefined> {
-  const { address } = context
-  if (address.scheme !== 'sqlite') return undefined
-  const read = async () => {
-    const { countChecked } = await import('../../stores/sqlite/backup.js')
-    return countChecked(address.name, context.sqliteOptions)
-  }
-  const plants = await attempt(read)
-  if (plants instanceof PlantsError) return failed('contents', plants)
-  return plants === undefined ? undefined : ok(`${plantCount(plants)} read, and no damage found`)
-}
-
-async function findingOf(check: string, action: () => Promise<CheckResult>): Promise<Finding> {
-  const result = await attempt(action)
-  return result instanceof PlantsError ? failed(check, result) : { check, ...result }
-}
-
-async function attempt<T>(action: () => Promise<T>): Promise<T | PlantsError> {
-  try {
-    return await action()
-  } catch (error) {
-    if (error instanceof PlantsError && !error.isInterruption) return error
-    throw error
-  }
+async function examineContents(
+  { name }: SqliteAddress,
+  { sqliteOptions }: CommandContext,
+): Promise<CheckResult> {
+  const { countChecked } = await import('../../stores/sqlite/backup.js')
+  const plants = await countChecked(name, sqliteOptions)
+  return ok(
+    plants === undefined ? 'there are none yet' : `${plantCount(plants)} read, and no damage found`,
+  )
 }
 
 function ok(message: string): CheckResult {
   return { state: 'ok', message }
 }
 
-function warned(message: string, hint: string): CheckResult {
+function warned(message: string, hint: string | undefined): CheckResult {
   return { state: 'warning', message, hint }
-}
-
-function failed(check: string, { message, hint }: PlantsError): Finding {
-  return { check, state: 'failed', message, hint }
 }

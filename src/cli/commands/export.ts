@@ -28,7 +28,6 @@ export function defineExport(command: PlantsCommand, io: Io): void {
       (text) => parseText('file', text),
     )
     .option('-y, --yes', 'replace a file that exists')
-    .alsoAs('--force', '--yes')
   addQuery(command)
     .addExamples(
       'plants export > plants.ndjson',
@@ -68,7 +67,7 @@ export async function exportPlants(name = '-', options: ExportOptions, io: Io): 
     const isForTables = context.output === 'csv' || context.output === 'tsv'
     const ofTables = io.stdout.isTerminal ? 'text' : 'json'
     const answer = isForTables ? ofTables : context.output
-    await context.print({ file: path, plants, bytes }, sentence, undefined, answer)
+    await context.print({ file: path, plants, bytes }, sentence, answer)
   } finally {
     await store?.close()
   }

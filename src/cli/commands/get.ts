@@ -2,10 +2,12 @@ import { outputFormats } from '../../config/option-values.js'
 import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
+import { notFound } from '../../stores/common/change.js'
+import type { Store } from '../../stores/common/store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { performAll, readIds } from '../many.js'
-import { idsArgument, singleId } from '../options.js'
+import { idsArgument, isSingle, readIds } from '../ids.js'
+import { inParts, printResults, type ReadResult } from '../outcomes.js'
 
 export function defineGet(command: PlantsCommand, io: Io): void {
   command
@@ -16,31 +18,40 @@ export function defineGet(command: PlantsCommand, io: Io): void {
 }
 
 export async function get(args: readonly string[], options: GlobalOptions, io: Io): Promise<void> {
-  const id = singleId(args)
   const context = await CommandContext.from(options, io, outputFormats)
-  const ids = id === undefined ? await readIds(args, io) : []
+  const ids = await readIds(args, io)
   const store = await context.openStore()
-  const perform = async (wanted: bigint) => {
-    const plant = (await store?.get([wanted]))?.get(wanted)
-    if (plant) return plant
-    throw context.notFound(wanted, store)
-  }
   try {
-    if (id === undefined) {
-      await performAll([ids], { perform, printer: await context.plantPrinter() }, context)
-    } else {
-      const plant = await perform(id)
-      await context.printResult(plant, layOut(plant, await context.style()))
-    }
+    const style = await context.style()
+    const text = (plants: StoredPlant[]) => plants.map((plant) => layOut(plant, style)).join('')
+    const printer = isSingle(args)
+      ? context.printer({ text }, true)
+      : await context.plantPrinter<StoredPlant>()
+    await printResults(resultsOf(ids, store, io), printer, {}, context)
   } finally {
     await store?.close()
   }
 }
 
+async function* resultsOf(
+  ids: readonly bigint[],
+  store: Store | undefined,
+  io: Io,
+): AsyncGenerator<ReadResult[]> {
+  for (const page of inParts(ids)) {
+    io.handleSignals().throwIfAborted()
+    const plants = (await store?.get(page)) ?? new Map<bigint, StoredPlant>()
+    yield page.map((id): ReadResult => {
+      const plant = plants.get(id)
+      return plant ? { plant } : { error: notFound(id) }
+    })
+  }
+}
+
 function layOut({ id, name, tag }: StoredPlant, { faint, strong }: Style): string {
   const line = (field: string, text: string) =>
-    `${faint(field)}${' '.repeat(4 - field.length)}  ${text}`
+    `${faint(field)}${' '.repeat(4 - field.length)}  ${text}\n`
   const lines = [line('id', String(id)), line('name', strong(quoteIfNeeded(name)))]
   if (tag !== undefined) lines.push(line('tag', quoteIfNeeded(tag)))
-  return lines.join('\n')
+  return lines.join('')
 }

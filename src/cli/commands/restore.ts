@@ -20,7 +20,6 @@ export function defineRestore(command: PlantsCommand, io: Io): void {
     .argument('<file>', 'file that plants backup created', parseBackupPath)
     .option('--dry-run', 'check the backup and count its plants, but restore nothing')
     .option('-y, --yes', 'replace the plants in the store')
-    .alsoAs('-f, --force', '--yes')
     .addExamples('plants restore plants.bak --store ./new.db', 'plants restore plants.bak --yes')
     .handler((options: RestoreOptions, file: string) => restore(file, options, io))
 }
@@ -37,7 +36,7 @@ export async function restore(path: string, options: RestoreOptions, io: Io): Pr
   const what = `${plantCount(plants)} from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
   if (options.dryRun) {
     const fields = { dryRun: true, file, store: address.name, plants }
-    return context.printResult(fields, `Would restore ${what}`, 'Nothing was restored')
+    return context.printResult(fields, `Would restore ${what}`)
   }
   if (!options.yes) {
     const store = await sqliteOpener(address, sqliteOptions).openExisting()

@@ -15,22 +15,26 @@ export function defineVersion(command: PlantsCommand, io: Io): void {
     .handler((options: GlobalOptions) => version(options, io))
 }
 
-export async function version({ output }: GlobalOptions, io: Io): Promise<void> {
+/** Works with invalid settings, which a report of a bug may be about. */
+async function version({ output }: GlobalOptions, io: Io): Promise<void> {
   if (output === undefined || parseOutput('--output', output, commonFormats) === 'text')
     return writeAnswer(io, `${ownVersion}\n`)
-  const { bun, node } = process.versions
   const driver = import('../../platform/sqlite.js').then(({ describeDriver }) => describeDriver())
   const sqlite = await driver.catch((error: unknown) => {
     if (!(error instanceof PlantsError)) throw error // the version is printed even if SQLite cannot be loaded
   })
-  const platform = `${process.platform}-${process.arch}`
-  const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
   const fields = {
     version: ownVersion,
-    runtime,
+    runtime: runtimeName(),
     sqlite: sqlite?.version,
     driver: sqlite?.driver,
-    platform,
+    platform: `${process.platform}-${process.arch}`,
   }
   await writeAnswer(io, `${toJson(fields)}\n`)
+}
+
+/** Such as `node 24.1.0`. */
+export function runtimeName(): string {
+  const { bun, node } = process.versions
+  return bun === undefined ? `node ${node}` : `bun ${bun}`
 }

@@ -2,55 +2,50 @@ import { CommanderError, Help } from 'commander'
 import { version } from '../../../package.json'
 import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { globalOptions, loadCommand, PlantsCommand, RejectedLine } from '../command.js'
-import { listed, programPage } from '../commands/index.js'
+import { globalOptions, PlantsCommand, RejectedLine } from '../command.js'
+import { listed } from '../commands/index.js'
 
-/** Runs a command line, and returns the help or the version that it asks for. Throws `usage` for an invalid one. */
+/** Runs a command line, and returns the help that it asks for. Throws `usage` for an invalid one. */
 export async function runCommand(argv: readonly string[], io: Io): Promise<string> {
   let page = ''
-  const write = (text: string) => {
+  const program = await programOf(io, argv, (text) => {
     page += text
-  }
-  const [first = ''] = argv
-  const program = programOf(io, write, argv)
-  const words = argv.filter((word) => !word.startsWith('-'))
-  // Before a command, it is for the help of that.
-  const isHelp = words.length > 0 && /^(-h|--help)$/.test(first)
+  })
   try {
-    await program
-      .parseAsync(isHelp ? ['help', ...words] : argv, { from: 'user' })
-      .catch(explainRejected)
+    await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
-    if (!(error instanceof CommanderError)) throw error // after the help or the version
-    // Commander's answer is the help, as an error.
-    if (error.exitCode !== 0 && program.args.length === 0)
+    if (error instanceof RejectedLine) {
+      const { usageErrorOf } = await import('../usage-errors.js')
+      const rejected = usageErrorOf(error)
+      if (rejected) throw rejected
+    } else if (!(error instanceof CommanderError))
+      throw error // which it throws after a help
+    else if (error.exitCode !== 0 && program.args.length === 0)
       throw usageError('No command was given', 'See: plants --help')
   }
   return page
 }
 
-async function explainRejected(error: unknown): Promise<never> {
-  throw error instanceof RejectedLine
-    ? (await import('../usage-errors.js')).rejectedLineError(error)
-    : error
-}
-
 /**
- * @param write receives help, and the version
- * @param line the whole command line
+ * The program with the commands that a line names: all of them would take a third of the time of a start.
+ *
+ * @param line without it, all commands are loaded
+ * @param write receives help
  */
-export function programOf(
+export async function programOf(
   io: Io,
-  write: (page: string) => void = () => undefined,
-  line: readonly string[] = [],
-) {
+  line?: readonly string[],
+  write: (text: string) => void = () => undefined,
+): Promise<PlantsCommand> {
   // One of the streams may be a pipe.
   const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
-  const program = new PlantsCommand('plants', line)
+  const program = new PlantsCommand('plants', line ?? [])
+    .usage('<command> [options]')
     .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
     .exitOverride()
     .showSuggestionAfterError(false)
     .helpOption('-h, --help', 'show this help')
+    .helpCommand(false)
     .version(version, '-V, --version', 'show the version')
     .configureOutput({
       writeOut: write,
@@ -58,34 +53,43 @@ export function programOf(
       getOutHelpWidth: width,
       getErrHelpWidth: width,
     })
-    .configureHelp({
-      minWidthToWrap: 20,
-      // Commands have some of its choices.
-      optionDescription: (option) =>
-        option.long === '--output' ? option.description : new Help().optionDescription(option),
-      optionTerm: ({ short, flags }) => (short === undefined ? `    ${flags}` : flags),
-      // Beside long terms, a narrow terminal has no room for the meanings.
-      formatItem: (term, termWidth, meaning, help) => {
-        const width = help.helpWidth ?? 80
-        if (width - termWidth >= 24)
-          return Help.prototype.formatItem.call(help, term, termWidth, meaning, help)
-        return `  ${term}\n        ${help.boxWrap(meaning, width - 8).replaceAll('\n', '\n        ')}`
-      },
-      subcommandTerm: (command) =>
-        `${command.name()} ${command.usage()}`.replace(/ ?\[options\]/, ''),
-    })
-    .hook('preSubcommand', (_, command) => loadCommand(command, io))
-  for (const option of globalOptions()) program.addOption(option)
-  for (const [name, [summary, load, ...aliases]] of commandsFor(line))
-    program.command(name).summary(summary).aliases(aliases).loadedBy(load)
-  // The commands exist by now, and do not inherit this page.
-  const formatHelp = (_: unknown, help: Help) => help.boxWrap(programPage(width()), width())
-  return program.configureHelp({ ...program.configureHelp(), formatHelp })
+    .configureHelp({ commandUsage, subcommandTerm })
+    .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
+    .addHelpText('after', '\nMore help: plants help COMMAND, options or exit-codes')
+  for (const option of globalOptions()) program.addOption(option.hideHelp())
+  for (const [name, { group, summary, aliases = [], load }] of commandsOf(line)) {
+    const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
+    const isNeeded = !line || line.some((word) => word === name || aliases.includes(word))
+    if (!isNeeded) continue
+    const define = await load()
+    define(command, io)
+    if (command.commands.length > 0)
+      command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
+    for (const each of [command, ...command.commands])
+      if (each instanceof PlantsCommand) each.addGlobalOptions()
+  }
+  return program
 }
 
-/** A line that begins with a command needs no other, unless it is `help`. All of them take a millisecond of a start. */
-function commandsFor([first = '']: readonly string[]) {
+/** A line that begins with a command needs no other, unless it is `help`. */
+function commandsOf(line: readonly string[] = []) {
+  const [first = ''] = line
   const all = Object.entries(listed)
-  const own = all.find(([name, [, , ...aliases]]) => [name, ...aliases].includes(first))
-  return own && first !== 'help' ? [own] : all
+  if (first === 'help') return all
+  const own = all.find(([name, { aliases = [] }]) => name === first || aliases.includes(first))
+  return own ? [own] : all
+}
+
+/** Examples are what people look for first. */
+function commandUsage(command: PlantsCommand): string {
+  const usage = new Help().commandUsage(command)
+  const { examples } = command
+  if (examples.length === 0) return usage
+  return [usage, '', 'Examples:', ...examples.map((line) => `  ${line}`)].join('\n')
+}
+
+/** Help of the program needs no usage of each command. */
+function subcommandTerm(command: PlantsCommand): string {
+  const usage = command.parent?.parent ? ` ${command.usage()}`.replace(/ ?\[options\]/, '') : ''
+  return `${command.name()}${usage}`
 }

@@ -1,11 +1,13 @@
+import { parseArgs } from 'node:util'
 import { version } from '../../../package.json'
-import { isJson } from '../../config/option-values.js'
+import { choiceIn, isJson, type OutputFormat, outputFormats } from '../../config/option-values.js'
+import { EffectiveSettings } from '../../config/resolve.js'
+import { readSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
 import { PlantsError, reasonOfCode, systemCode, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { parseGlobalOptions } from '../command.js'
-import { chosenFormat } from '../command-context.js'
+import type { GlobalOptions } from '../command.js'
 import { paged } from '../pager.js'
 import { programOf, runCommand } from './program.js'
 
@@ -21,15 +23,11 @@ export async function run(argv: string[], io: Io): Promise<number> {
     return 0
   } catch (error) {
     if (systemCode(error) === 'EPIPE') return 0
-    if (error instanceof PlantsError && error.isReported) return error.exitCode
-    if (error instanceof PlantsError) return await report(error, argv, io)
-    return await report(defect(error), argv, io)
+    const failure = error instanceof PlantsError ? error : defect(error)
+    if (!failure.isReported) await report(failure, argv, io)
+    return failure.exitCode
   }
 }
-
-/** Node has replaced what is not UTF-8 by U+FFFD. */
-const notUtf8 = 'An argument is not UTF-8, or holds U+FFFD'
-const fromJson = 'Use a UTF-8 terminal, or read the plant from JSON with --file'
 
 /** A system error that nobody expected, such as of a current directory that was removed, need not be a bug. */
 function defect(error: unknown): PlantsError {
@@ -42,31 +40,64 @@ function defect(error: unknown): PlantsError {
 }
 
 async function runLine(argv: string[], io: Io): Promise<void> {
-  if (argv.some((argument) => argument.includes('\uFFFD'))) throw usageError(notUtf8, fromJson)
-  const [first = '', second, ...words] = argv
+  // Node has replaced what is not UTF-8 by U+FFFD.
+  if (argv.some((argument) => argument.includes('\uFFFD')))
+    throw usageError(
+      'An argument is not UTF-8, or holds U+FFFD',
+      'Use a UTF-8 terminal, or read the plant from JSON with --file',
+    )
+  const [first = '', ...others] = argv
   // In other programs, -v is often the version; here it is that alone, and --verbose with a command.
-  if (argv.length === 1 && first === '-v') return writeAnswer(io, `${version}\n`)
-  if (first === '__complete' && (second === '--' || second === '.')) {
+  if (first === '-v' && others.length === 0) return writeAnswer(io, `${version}\n`)
+  if (first === '__complete') {
     const { printCompletions } = await import('../commands/completion.js')
-    // PowerShell passes on neither an empty word nor `--`: its script begins each word with a dot.
-    const typed = second === '.' ? words.map((word) => word.slice(1)) : words
-    return printCompletions(programOf(io), typed, io)
+    return printCompletions(others, (line) => programOf(io, line), io)
   }
   const page = await runCommand(argv.length > 0 ? argv : ['--help'], io)
   if (page === `${version}\n`) await writeAnswer(io, page)
-  else if (page !== '')
-    await paged(parseGlobalOptions(argv), io, (shown) => writeAnswer(shown, page))
+  else if (page !== '') await paged(globalOptionsIn(argv), io, (shown) => writeAnswer(shown, page))
 }
 
-/** Returns the exit code of the error, or of a signal that arrives while stderr is blocked. */
-async function report(failure: PlantsError, argv: string[], io: Io): Promise<number> {
+async function report(failure: PlantsError, argv: string[], io: Io): Promise<void> {
+  const options = globalOptionsIn(argv)
+  const format = await formatOfErrors(options, io)
+  await new Reporter(io, isJson(format), options).reportError(failure)
+}
+
+/** Those that say how an error or a page is printed, also in a line that commander rejects. */
+function globalOptionsIn(args: string[]): GlobalOptions {
+  const { values } = parseArgs({
+    args,
+    strict: false,
+    allowNegative: true,
+    options: {
+      output: { type: 'string', short: 'o' },
+      quiet: { type: 'boolean', short: 'q' },
+      verbose: { type: 'boolean', short: 'v' },
+      input: { type: 'boolean' },
+      color: { type: 'boolean' },
+    },
+  })
+  const { output, quiet, verbose, input, color } = values
+  return {
+    ...(typeof output === 'string' && { output: output.replace(/^=/, '') }),
+    quiet: quiet === true,
+    verbose: verbose === true,
+    input: input !== false,
+    color: color !== false,
+  }
+}
+
+/** The setting `output`, even if others are invalid; undefined if it is invalid itself. */
+async function formatOfErrors(
+  { output }: GlobalOptions,
+  io: Io,
+): Promise<OutputFormat | undefined> {
   try {
-    const options = parseGlobalOptions(argv) // they say how the error is printed
-    const format = await chosenFormat(options.output, io)
-    await new Reporter(io, isJson(format), options).reportError(failure)
-    return failure.exitCode
-  } catch (interruption) {
-    if (!(interruption instanceof PlantsError)) throw interruption
-    return interruption.exitCode
+    const file = await readSettings(io)
+    return new EffectiveSettings({ options: { output }, io, file }).value('output')
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+    return choiceIn(outputFormats, output)
   }
 }

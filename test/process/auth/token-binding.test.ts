@@ -90,7 +90,7 @@ describe.runIf(canTrace)('what the system sees (needs strace)', () => {
   test('what a login makes is private from the first, and no token is an argument', async () => {
     const user = new Sender()
     const service = await recorder(accepts, created)
-    const login = `auth login --with-token --store ${service.url}`
+    const login = `auth login --from-stdin --store ${service.url}`
     const { made, tokens } = await traced(user, login, token)
     const folders = made.filter(({ flags }) => flags === 'folder')
     const files = made.filter(({ flags }) => flags !== 'folder')

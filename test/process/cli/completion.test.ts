@@ -131,7 +131,7 @@ const lines: [typed: string, became?: string][] = [
   ['plants create --file tw\tX', 'plants create --file two_words.json X'],
   ['plants create --file su\tX', 'plants create --file sub/X'],
   ['plants stores rem\tte\tX', 'plants stores remove team X'],
-  ['plants get fe\tX', 'plants get feX'],
+  ['plants get fe\tX', 'plants get fern.json X'],
 ]
 
 async function expectLines(person: Typist): Promise<void> {
@@ -163,17 +163,6 @@ describe.each(shells)('%s', (shell) => {
     },
   )
 
-  here('inserts the tags and ids of a store', async () => {
-    const person = await typist(shell)
-    await person.run('create --id 1234 --name Fern --tag shade --store ./g.db')
-    expect(await person.type('plants get -s ./g.db 12\t--tag sh\tX')).toEqual([
-      ...['plants', 'get', '-s', './g.db', '1234', '--tag', 'shX'], // it has no such option
-    ])
-    expect(await person.type('plants list -s ./g.db --tag sh\tX')).toEqual([
-      ...['plants', 'list', '-s', './g.db', '--tag', 'shade', 'X'],
-    ])
-  })
-
   here('runs nothing that is on the line', async () => {
     const person = await typist(shell)
     const words = ['plants', 'create', '--tag', '', '--name', 'X']
@@ -185,7 +174,6 @@ describe.each(shells)('%s', (shell) => {
     const person = await typist(shell)
     person.save('{')
     expect(await person.type('plants --store lo\tX')).toEqual(['plants', '--store', 'local', 'X'])
-    expect(await person.type('./gone/plants cr\tX')).toEqual(['./gone/plants', 'crX'])
     expect(person.screen).not.toMatch(/are not JSON|rror|nknown|ot found|o such/)
     expect(person.has('data')).toBe(false)
   })

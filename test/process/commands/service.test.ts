@@ -89,7 +89,7 @@ test('a service without creates rejects one, whose hint asks for no other token'
     out: '',
     err,
   })
-  expect(await at(address, 'auth login --with-token', { token: '', stdin: token })).toMatchObject({
+  expect(await at(address, 'auth login --from-stdin', { token: '', stdin: token })).toMatchObject({
     code: 0,
   })
 })

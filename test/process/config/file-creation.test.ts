@@ -30,7 +30,7 @@ test.skipIf(process.platform === 'win32')(
 
 const token = 's3cret-Token'
 const service = 'http://127.0.0.1:9'
-const login = `auth login --with-token --timeout 10ms --store ${service}`
+const login = `auth login --from-stdin --timeout 10ms --store ${service}`
 
 /** A user, and what runs a command line, without variables that name places. */
 function homeless(isStranger: boolean) {

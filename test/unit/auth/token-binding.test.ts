@@ -44,7 +44,7 @@ describe('a saved token', () => {
     const user = new Sender()
     const env = { HTTPS_PROXY: proxy.url.replace('//', '//me:hunter2@') }
     const store = `https://plants.example.com --ca-cert ${tls.path}`
-    const login = `auth login --with-token --output json --store ${store}`
+    const login = `auth login --from-stdin --output json --store ${store}`
     const { out } = await user.run(login, { stdin: token, env })
     expect(JSON.parse(out)).toMatchObject({ checked: true })
     expect(await user.createAt(store, env)).toBe(0)
@@ -87,7 +87,7 @@ describe('the name of a store', () => {
     const [service, other] = [await recorder(accepts, created), await recorder()]
     const user = new Sender({ stores: { team: { address: service.url } } })
     expect(await user.login('team')).toBe(0)
-    expect((await user.run(`stores set team --address ${other.url}`)).code).toBe(0)
+    expect((await user.run(`stores add team ${other.url} --replace`)).code).toBe(0)
     expect((await user.run('auth token --store team')).code).toBe(3)
     expect(await codesAt(user, 'team', service.url)).toEqual([3, 0])
     expect(other.connections).toBe(0)

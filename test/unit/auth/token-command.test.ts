@@ -73,8 +73,7 @@ describe('a token command is invalid', () => {
     const user = new World(settings)
     const rejected = { code: 2, out: '', err: expect.stringContaining(` ${why}\n  ${hint}`) }
     const add = ['stores', 'add', 'new', 'https://plants.example.com', `--token-command=${command}`]
-    for (const line of [add, ['stores', 'set', 'team', '--token-command', command]])
-      expect(await user.run(line)).toEqual(rejected)
+    expect(await user.run(add)).toEqual(rejected)
     expect(user.saved).toEqual(settings)
     const team = new Team().takes(command)
     const message = expect.stringContaining(

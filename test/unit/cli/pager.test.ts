@@ -13,7 +13,7 @@ async function pagedRun(line: string, { env, ...options }: RunOptions = {}, user
   const world = {
     ...onTerminal,
     ...options,
-    env: { PAGER: pager, SHOWN: `${user.home}/shown`, ...env },
+    env: { PATH: process.env['PATH'] ?? '', PAGER: pager, SHOWN: `${user.home}/shown`, ...env },
   }
   const result = await user.run(`${line} --no-color`, world)
   return { ...result, shown: user.has('shown') ? user.read('shown') : undefined, user }
@@ -23,7 +23,7 @@ describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
   test.each([
     ['list', table],
     ['list --output json', '[\n{"id":1,"name":"Fern","tag":"wet"}\n]\n'],
-    ['help topics', expect.stringContaining('exit-codes')],
+    ['help exit-codes', expect.stringContaining('Exit codes')],
     ['help list', expect.stringContaining('Usage: plants list')],
     ['list --help', expect.stringContaining('Usage: plants list')],
     ['--help', expect.stringContaining('Usage: plants')],
@@ -55,17 +55,31 @@ describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
     expect([code, out, shown]).toEqual([0, expect.stringMatching(/Fern|\d\.\d/), undefined])
   })
 
-  test('what has no result starts no pager', async () => {
-    expect(await pagedRun('list --tag dry')).toMatchObject({
-      out: '',
-      err: 'plants: No plants match\n',
-      shown: undefined,
-    })
+  test('what is reported meanwhile is shown in the pager, too, as git does', async () => {
+    const { err, shown } = await pagedRun('list --limit 1 --tag dry')
+    const none = 'plants: No plants match. A tag is matched in its case, --search in any\n'
+    expect({ err, shown }).toEqual({ err: '', shown: none })
+    expect((await pagedRun('list --tag dry', { terminals: ['stdout'] })).err).toBe(none)
   })
 
-  test('what is reported meanwhile comes after the pager', async () => {
-    const { err, shown } = await pagedRun('list --search fern')
-    expect({ err, shown }).toEqual({ err: 'plants: Found 1 plant\n', shown: table })
+  test('an error alone starts no pager', async () => {
+    const { code, err, shown } = await pagedRun('list --store ./gone.db')
+    expect([code, err, shown]).toEqual([
+      4,
+      expect.stringMatching(/^plants: There is no/),
+      undefined,
+    ])
+  })
+
+  test('the pager gets none of our secrets', async () => {
+    const secrets = {
+      PLANTS_TOKEN: 's3cret-a',
+      PLANTS_SERVE_TOKEN: 's3cret-b',
+      PGPASSWORD: 's3cret-c',
+    }
+    const { shown } = await pagedRun('list', { env: { ...secrets, PAGER: 'env > "$SHOWN"; cat' } })
+    expect(shown).toContain('SHOWN=')
+    expect(shown).not.toContain('s3cret')
   })
 
   test.each([

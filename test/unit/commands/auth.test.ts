@@ -79,7 +79,7 @@ describe('login saves a token', () => {
     const address = `${service.url}/v1`
     await user.run(`stores add team ${address}/`)
     const options = { stdin: token, env: { PLANTS_TOKEN: 's3cret-of-env' } }
-    expect(await user.run('auth login --with-token --output text --store team', options)).toEqual({
+    expect(await user.run('auth login --from-stdin --output text --store team', options)).toEqual({
       ...printed(`Saved the token for team (${address}), which accepts it\n`),
       err: 'plants: PLANTS_TOKEN is still set, and takes precedence\n',
     })
@@ -176,7 +176,7 @@ describe('login saves nothing', () => {
     ],
   ])('and asks nothing for a text that is no token: %#', async (stdin, message, hint = again) => {
     const service = await accepting()
-    const result = await user.run(`auth login --with-token --store ${service.url}`, { stdin })
+    const result = await user.run(`auth login --from-stdin --store ${service.url}`, { stdin })
     expect(result).toEqual(refusal(message, hint))
     expect([user.has('config'), service.connections]).toEqual([false, 0])
   })

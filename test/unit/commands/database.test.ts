@@ -16,7 +16,6 @@ test.each([
   ['store', 'stores use'],
   ['The address', 'stores init'],
   ['store', 'config set store'],
-  ['--address', 'stores set db --address'],
 ])('a password in an address is rejected as an argument: %s of %s', async (place, line) => {
   user.save({ stores: { db: { address: '/x.db' } } })
   const { saved } = user
@@ -46,7 +45,7 @@ test.each([
       `stores add db ${address}`,
       'stores use db',
       `config set store ${address}`,
-      `stores set db --address ${address}`,
+      `stores add db ${address} --replace`,
     ]) {
       const { code, err } = await user.run(line)
       expect({ line, code, isWarned: warning.test(err) }).toEqual({ line, code: 0, isWarned })

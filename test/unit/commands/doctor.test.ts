@@ -28,7 +28,7 @@ test('all that is well is printed, check by check', async () => {
   const always = [
     ok(
       'runtime',
-      RegExp(`^plants ${version} on (Node|Bun) [\\d.]+, ${process.platform} ${process.arch}$`),
+      RegExp(`^plants ${version} on (node|bun) [\\d.]+, ${process.platform} ${process.arch}$`),
     ),
     ok('sqlite', /^SQLite 3\.\d+\.\d+ through \S+$/),
     ok('settings', disk.file),

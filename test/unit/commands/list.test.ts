@@ -1,7 +1,5 @@
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Hostile, json } from '../../helpers/hostile.js'
-import { token } from '../../helpers/http-store.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { printed, refusal, World } from '../../helpers/world.js'
 
@@ -91,7 +89,7 @@ test('a list is escaped if stdout is a terminal, whatever stderr is', async () =
 test('--search takes at most 200 characters', async () => {
   await plant({ name: 'Fern' })
   expect(await user.run(['list', '--search', '🌿'.repeat(200)])).toEqual(printed(''))
-  const message = '--search must have at most 200 characters, but has 201'
+  const message = '--search must have at most 200 characters'
   expect(await user.run(['count', '--search', 'x'.repeat(201)])).toEqual(
     refusal(message, 'Search for a part of it'),
   )
@@ -125,6 +123,11 @@ describe('a store that is missing', () => {
 describe('ids on stdin', () => {
   beforeEach(() => plant({ name: 'Moss' }, { name: 'Oak', tag: 'b' }, { name: 'Fern', tag: 'b' }))
 
+  test('end at line feeds alone: a name chooses nothing to delete', async () => {
+    const stdin = '{"id":2,"name":"a\u20281\u20293\u0085"}\n'
+    expect(await user.run('delete - --yes', { stdin })).toEqual(printed(`${oak}\n`))
+  })
+
   test('may begin with a byte order mark, and need no line break at their end', async () => {
     expect(await user.run('get -', { stdin: '\ufeff3' })).toEqual(printed(`${fern}\n`))
   })
@@ -152,12 +155,6 @@ describe('ids on stdin', () => {
       'A line of stdin is too long for a plant',
       'Pipe ids',
     ],
-    [
-      'too many',
-      '1\n'.repeat(1_000_001),
-      'Stdin has more than 1,000,000 ids',
-      'For parts of that many: split -l 1000000',
-    ],
   ])('are bounded: %s', async (_, stdin, message, hint) => {
     const { err, ...result } = await user.run('delete - --yes', { stdin })
     expect(result).toEqual({ code: 2, out: '' })
@@ -184,62 +181,25 @@ test('delete takes thousands with a tag', async () => {
   ])
 })
 
-test.each([
-  ['3', 'For the plant with this id: plants get 3'],
-  ['canina rosa', 'A search is one text, with its words in this order'],
-  ['xylem', undefined],
-])('a search for %s that finds nothing says what a search is', async (text, hint) => {
-  await plant({ name: 'Rosa canina' })
-  const err = `plants: No plants match${hint === undefined ? '' : `. ${hint}`}\n`
-  expect(await user.run(['list', '--search', text], onTerminal)).toMatchObject({ code: 0, err })
+test('a table says that there are more plants, and how to go on', async () => {
+  await plant({ name: 'Moss' }, { name: 'Oak' }, { name: 'Fern' })
+  const errOf = async (line: string) =>
+    (await user.run(`${line} --no-color`, { ...onTerminal, columns: 200 })).err
+  expect(await errOf('list --limit 2')).toBe('plants: For more plants: --after 2\n')
+  expect(await errOf('list --limit 1 --desc')).toBe('plants: For more plants: --after 3\n')
+  expect(await errOf('list --limit 2 --sort name')).toBe(
+    'plants: For more plants, leave out --limit\n',
+  )
+  expect(await errOf('list --limit 3')).toBe('')
+  expect(await user.run('list --limit 1')).toEqual(printed(`${moss}\n`))
 })
 
-describe('a tag that no plant has', () => {
-  const garden = [
-    { tag: 'Kräuter' },
-    { tag: 'Kräuter' },
-    { tag: 'Kräuter im Topf' },
-    { name: 'kräuter' },
-    { tag: 'Maß' },
-  ]
-  const none = 'plants: No plants match'
-
-  beforeEach(() => plant(...garden.map((fields) => ({ name: 'Fern', ...fields }))))
-
-  test.each([
-    ['--tag kräuter', `${none}. There is a tag Kräuter\n`],
-    ['--tag KRAUTER --limit 3', `${none}. There is a tag Kräuter\n`],
-    ['--tag Topf', `${none}\n`],
-    ['--tag Kräuter --search xyz', `${none}\n`],
-    ['--tag=', `${none}\n`],
-    [`--tag ${'x'.repeat(201)}`, `${none}\n`],
-    ['--no-tag --search xyz', `${none}\n`],
-  ])('is looked for in another case: list %s', async (options, err) => {
-    expect(await user.run(`list --no-color ${options}`, { ...onTerminal, columns: 400 })).toEqual({
-      code: 0,
-      out: '',
-      err,
-    })
-  })
-
-  test('is looked for in one more request of a service, on a terminal alone', async () => {
-    const nothing = json(200, [])
-    const found = json(200, [{ id: 1, name: 'Fern', tag: 'Kräuter' }], {
-      Link: '</plants?after=1>; rel="next"',
-    })
-    const list = async (options: RunOptions, second = found) => {
-      const service = await Hostile.listen({ others: { 'GET /plants': [nothing, second] } })
-      const world = { ...options, env: { PLANTS_TOKEN: token } }
-      const { err } = await user.run(`list --tag kräuter --no-color --store ${service.url}`, world)
-      return { err, lines: service.lines }
-    }
-    const first = 'GET /plants?limit=1000&tag=kr%C3%A4uter'
-    expect(await list({})).toEqual({ err: '', lines: [first] })
-    expect(await list(onTerminal)).toEqual({
-      err: `${none}. There is a tag Kräuter\n`,
-      lines: [first, 'GET /plants?limit=1000&search=kr%C3%A4uter'],
-    })
-    const failed = await list(onTerminal, json(400, { error: 400, message: 'No search' }))
-    expect(failed.err).toBe(`${none}\n`)
-  })
+test('an empty table says what a filter is', async () => {
+  expect((await user.run('list --no-color', onTerminal)).err).toContain('There is no store at')
+  await plant({ name: 'Fern', tag: 'Shade' })
+  const none = 'plants: No plants match. A tag is matched in its case, --search in any\n'
+  for (const filter of ['--tag shade', '--search xylem'])
+    expect((await user.run(`list --no-color ${filter}`, onTerminal)).err).toBe(none)
+  await user.run('delete 1 --yes')
+  expect((await user.run('list --no-color', onTerminal)).err).toBe('plants: No plants\n')
 })

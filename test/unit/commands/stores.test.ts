@@ -50,7 +50,6 @@ describe('an address', () => {
       ['The address', ['stores', 'add', 'mine', text]],
       ['store', ['stores', 'use', text]],
       ['store', ['config', 'set', 'store', text]],
-      ['--address', ['stores', 'set', 'team', `--address=${text}`]],
     ]
     for (const [source, words, env = {}] of lines) {
       const { code, out, err } = await user.run([...words, '--output', 'json'], {
@@ -102,15 +101,14 @@ describe('the name of a store', () => {
   })
 })
 
-test('stores set changes and removes what is saved with a store, and nothing else', async () => {
+test('stores add replaces a store and all that is saved with it, but only with --replace', async () => {
   const user = gardener({ output: 'json' })
   const changed = { address: resolve('/other.db'), timeout: '1m' }
-  expect(await user.run('stores set garden --address /other.db --timeout 1m')).toEqual(
-    answer({ name: 'garden', ...changed }),
-  )
-  expect(await user.run('stores set team --no-timeout --output text')).toEqual(
-    printed('Changed the store team\n'),
-  )
+  const line = 'stores add garden /other.db --timeout 1m'
+  expect((await user.run(line)).code).toBe(2)
+  expect(await user.run(`${line} --replace`)).toEqual(answer({ name: 'garden', ...changed }))
+  const { out } = await user.run(`stores add team ${team} --replace --output text`)
+  expect(out).toMatch(/^Replaced the store team, /)
   expect(user.saved).toEqual({
     version: 1,
     output: 'json',
@@ -174,7 +172,9 @@ test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', a
   const value = `${user.home}/ca.pem`
   expect(await user.run('config set ca-cert ca.pem')).toEqual(answer({ name: 'ca-cert', value }))
   const saved = { name: 'team', address: team, timeout: '2m', 'ca-cert': value }
-  expect(await user.run('stores set team --ca-cert ca.pem')).toEqual(answer(saved))
+  expect(await user.run(`stores add team ${team} --ca-cert ca.pem --timeout 2m --replace`)).toEqual(
+    answer(saved),
+  )
 })
 
 test.each(['colour', '__proto__', 'stores.team'])(
@@ -183,8 +183,8 @@ test.each(['colour', '__proto__', 'stores.team'])(
     const user = gardener()
     const rejected = (rest = '') =>
       refusal(
-        `There is no setting "${name}"`,
-        `The settings are: store, output, timeout, ca-cert${rest}`,
+        `setting must be one of store, output, timeout, ca-cert${rest}, but was "${name}"`,
+        'For one store: plants stores add --replace',
       )
     expect(await user.run(`config get ${name}`)).toEqual(rejected(', allow-http, token-command'))
     for (const line of [`set ${name} 1m`, `unset ${name}`])
@@ -193,15 +193,13 @@ test.each(['colour', '__proto__', 'stores.team'])(
   },
 )
 
-test('a token for the new address of a store is not warned of', async () => {
+test('stores remove keeps the token, and says so', async () => {
   const user = gardener({ tokens: { [team]: { token: 's3cret', savedAt: '' } } })
-  await user.run('auth login --store http://127.0.0.1:4011 --from-stdin', {
-    stdin: 's3cret-of-another',
-  })
-  expect(await user.run('stores set team --address http://127.0.0.1:4011')).toMatchObject({
-    code: 0,
-    err: '',
-  })
+  const { err } = await user.run('stores remove team')
+  expect(err).toBe(
+    `plants: Its token is still saved. Remove it: plants auth logout --store ${team}\n`,
+  )
+  expect(user.saved).toMatchObject({ tokens: { [team]: { token: 's3cret' } } })
 })
 
 test('config path works where the file is broken', async () => {

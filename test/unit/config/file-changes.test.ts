@@ -98,14 +98,11 @@ describe('unknown keys stay', () => {
 
   test.each<[string, (saved: typeof before) => unknown]>([
     ['config unset output', (saved) => Reflect.deleteProperty(saved, 'output')],
-    ['stores set team --timeout 3m', ({ stores }) => Object.assign(stores.team, { timeout: '3m' })],
     [
-      'stores remove team',
-      (saved) => [
-        Reflect.deleteProperty(saved.stores, 'team'),
-        Reflect.deleteProperty(saved.tokens, team),
-      ],
+      'stores add oak /oak.db',
+      ({ stores }) => Object.assign(stores, { oak: { address: '/oak.db' } }),
     ],
+    ['stores remove team', (saved) => Reflect.deleteProperty(saved.stores, 'team')],
   ])('with %s', async (command, change) => {
     const user = new World(before)
     expect((await user.run(command)).code).toBe(0)
@@ -120,7 +117,7 @@ describe('unknown keys stay', () => {
       posts: [json(422, { error: 422, message: 'id is missing' })],
     })
     expect(
-      (await user.run(`auth login --with-token --store ${service.url}`, { stdin: token })).code,
+      (await user.run(`auth login --from-stdin --store ${service.url}`, { stdin: token })).code,
     ).toBe(0)
     const tokens = { ...before.tokens, [service.url]: { token, savedAt: expect.any(String) } }
     expect(user.saved).toEqual({ ...before, tokens })
@@ -142,7 +139,7 @@ test('an invalid timeout in the file is corrected without another option', async
   const user = new World({ version: 1, timeout: 'soon', output: 'json', store: 'team', stores })
   for (const command of [
     'config set output text',
-    'stores set team --no-timeout',
+    'stores add team /srv/team.db --replace',
     'config unset timeout',
   ]) {
     expect((await user.run('list')).code).toBe(2)

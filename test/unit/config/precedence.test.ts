@@ -1,12 +1,8 @@
 import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
-import {
-  defaultOf,
-  type SettingName,
-  settingNames,
-  settingOf,
-} from '../../../src/config/setting-table.js'
+import { type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
+import { objectsOf } from '../../helpers/json-lines.js'
 import { type Result, withUsual } from '../../helpers/run.js'
 import { refusal, World } from '../../helpers/world.js'
 
@@ -55,12 +51,14 @@ class Desk {
   }
 }
 
-/** What --verbose says of a setting, as text or as JSON. */
-function settingLine(name: SettingName, err: string): unknown {
-  const lines = err
-    .split('\n')
-    .map((line) => (line.startsWith('{') ? JSON.parse(line).verbose : line))
-  return lines.find((line) => line?.startsWith(`* ${name} `))
+/** The value and the source of a setting, as `config list` prints them in any format. */
+function settingIn(out: string, name: SettingName): unknown[] {
+  if (out.startsWith('NAME'))
+    return RegExp(`^${name} +(\\S+) +(\\S+)`, 'm').exec(out)?.slice(1) ?? []
+  const rows: { name: string; value?: string; source: string }[] = out.startsWith('[')
+    ? JSON.parse(out)
+    : objectsOf(out)
+  return rows.filter((row) => row.name === name).flatMap(({ value, source }) => [value, source])
 }
 
 /** All sources of a setting, the strongest first. */
@@ -96,10 +94,9 @@ test.each(sources)('$name goes by its $source, whatever is below', async ({ name
   const desk = new Desk(name)
   for (const [index, value] of values[name].entries())
     if (index >= at) desk.give(name, sourcesOf(name)[index] ?? 'default', value)
-  const { err } = await desk.run(['list', '--verbose'])
-  expect(settingLine(name, err)).toBe(
-    `* ${name} ${values[name][at] ?? defaultOf(name)} (${desk.place(name, source)})`,
-  )
+  const { default: preset } = settingOf(name)
+  const value = values[name][at] ?? (typeof preset === 'string' ? preset : undefined)
+  expect(settingIn((await desk.run(['config', 'list'])).out, name)).toEqual([value, source])
 })
 
 test.each(settingNames.filter((name) => settingOf(name).variable && name !== 'store'))(
@@ -110,8 +107,8 @@ test.each(settingNames.filter((name) => settingOf(name).variable && name !== 'st
     const [, , below = 'default'] = sourcesOf(name)
     const [, , value = ''] = values[name]
     desk.give(name, below, value)
-    const { err } = await desk.run(['list', '--verbose'])
-    expect(settingLine(name, err)).toBe(`* ${name} ${value} (${desk.place(name, below)})`)
+    const { out } = await desk.run(['config', 'list'])
+    expect(settingIn(out, name)).toEqual([value, below])
   },
 )
 

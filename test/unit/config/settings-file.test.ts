@@ -26,7 +26,7 @@ const changing = [
   ],
   ...[
     'stores remove team',
-    `auth login --with-token --store ${team}`,
+    `auth login --from-stdin --store ${team}`,
     `auth logout --store ${team}`,
   ],
 ]

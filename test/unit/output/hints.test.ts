@@ -46,12 +46,12 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
   ],
   [
     'the name of a store',
-    'new one: ',
+    'Remove it: ',
     (user, text) => {
       const name = text.replaceAll('.', '')
       const tokens = { [service]: { token: 's3cret-token', savedAt: '' } }
       user.save({ stores: { [name]: { address: service } }, tokens })
-      return [['stores', 'set', '--address=http://127.0.0.1:1', '--', name], name]
+      return [['stores', 'remove', '--', name], service]
     },
   ],
 ]

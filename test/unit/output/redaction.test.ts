@@ -61,9 +61,7 @@ test.each([
   async (PLANTS_TOKEN, PLANTS_SERVE_TOKEN) => {
     for (const token of [PLANTS_TOKEN, PLANTS_SERVE_TOKEN])
       expect(
-        await everyWay(new World(), `list --store ${token}`, {
-          env: { PLANTS_TOKEN, PLANTS_SERVE_TOKEN },
-        }),
+        await everyWay(new World(), `get ${token}`, { env: { PLANTS_TOKEN, PLANTS_SERVE_TOKEN } }),
       ).toContain('***')
   },
 )
@@ -185,7 +183,7 @@ test.each<[string, Answer]>([
   const store = `--store ${url} --timeout 300ms`
   for (const line of [create, 'doctor'])
     await everyWay(new World(), `${line} ${store}`, { env: { PLANTS_TOKEN: odd } })
-  await everyWay(new World(), `auth login --with-token ${store}`, { stdin: odd })
+  await everyWay(new World(), `auth login --from-stdin ${store}`, { stdin: odd })
 })
 
 test('nor one from the settings or a command', async () => {
@@ -209,10 +207,9 @@ test.each(['s3cret/of+env==s3cret', 's3cret"of\\\\env-s3cret', 's3cr\u00e9t of e
       expect(
         await everyWay(new World(), 'create', { env, stdin: `{"id":"${json}","name":"x"}` }),
       ).toContain('***')
-      const trace = await everyWay(new World(), ['list', '--store', nobody, '--ca-cert', form], {
-        env,
-      })
-      expect(trace).toContain('* ca-cert *** (')
+      // In JSON again, it is another text.
+      if (form !== json || form === token)
+        expect(await everyWay(new World(), ['get', form], { env })).toContain('***')
     }
   },
 )

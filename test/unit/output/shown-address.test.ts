@@ -51,12 +51,12 @@ test.each([
     'stores list',
     'doctor',
     'auth status',
-    '__complete -- stores use ',
+    ['__complete', 'bash', 'plants stores use '],
   ]
   for (const line of [
     ...ofTeam,
     'stores add team ./x.db',
-    'stores set team --timeout 1s',
+    'stores add team ./x.db --replace',
     'stores remove team',
   ]) {
     user.save({ store: 'team', stores: { team: { address } }, timeout: '50ms' })
@@ -140,7 +140,7 @@ test('a word that names no saved store is not repeated, nor is the name of a sto
   const env = { PLANTS_STORE: 's3cretOfSomebody' }
   for (const line of ['list', 'config get store', 'config list', 'stores list', 'doctor'])
     for (const run of [{ env }, {}]) await user.run(`${line} --verbose`, run)
-  for (const line of ['stores use s3cretWord', 'stores set s3cretWord --timeout 1s'])
+  for (const line of ['stores use s3cretWord', 'stores remove s3cretWord'])
     expect((await user.run(line)).code).toBe(2)
   expect((await user.run('stores remove team')).out).toContain('"address":"***"')
 })

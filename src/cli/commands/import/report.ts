@@ -125,8 +125,7 @@ export class ImportReport implements ImportObserver {
     const text = `${dryRun ? 'Dry run of' : 'Read'} ${plants} in ${time}: ${parts.join(', ')}`
     const rejects = rejected > 0 && !dryRun ? file : undefined
     const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rejects }
-    const hint = isRolledBack ? 'Nothing was stored' : undefined
-    await this.#context.print({ ...(dryRun && { dryRun }), ...fields }, text, hint)
+    await this.#context.print({ ...(dryRun && { dryRun }), ...fields }, text)
   }
 
   /** What the input had besides, and what was not printed. */

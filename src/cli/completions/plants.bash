@@ -1,0 +1,9 @@
+# Completion of plants for bash 4.4 and newer, in ~/.bashrc: source <(plants completion bash)
+
+_plants() {
+  # plants splits the line itself, and prints what bash inserts after the last "=" or ":" of the word.
+  mapfile -t COMPREPLY < <(plants __complete bash "${COMP_LINE:0:COMP_POINT}" 2>/dev/null </dev/null)
+}
+
+# Files where there is no candidate.
+complete -o bashdefault -o default -F _plants plants

@@ -1,0 +1,14 @@
+# Completion of plants for PowerShell, in the file that $PROFILE names:
+#   plants completion powershell | Out-String | Invoke-Expression
+
+Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {
+    param($word, $line, $cursor)
+
+    # The line up to the cursor, with the space that the syntax tree leaves out. A native program would lose double quotes.
+    $text = "$line".PadRight($cursor).Substring(0, $cursor - $line.Extent.StartOffset).Replace('"', "'")
+    foreach ($candidate in @(plants __complete powershell $text 2>$null)) {
+        $name, $meaning = $candidate -split "`t", 2
+        if (-not $meaning) { $meaning = $name }
+        [System.Management.Automation.CompletionResult]::new($name, $name, 'ParameterValue', $meaning)
+    }
+}
