@@ -87,7 +87,7 @@ export function replaceFile(file: string, target: string): void {
 }
 
 /** Gives a file the name durably. Throws EEXIST if the target exists. */
-function createFile(file: string, target: string): void {
+export function createFile(file: string, target: string): void {
   try {
     linkSync(file, target)
   } catch (error) {

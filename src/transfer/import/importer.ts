@@ -118,6 +118,7 @@ export class Importer {
   async run(first: OpenInput, transaction = this.#target.transaction): Promise<void> {
     // What a killed run has left, plants at a service and a rejects file, is known by the checkpoint.
     if (this.#target.send || this.#start.rejects) await this.#saveCheckpoint()
+    this.#start.rejects?.publish()
     for (const [index, input] of this.#plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, this.#plan, this.#io)

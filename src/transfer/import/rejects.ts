@@ -1,9 +1,8 @@
 import * as fs from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { tableCell } from '../../plant/records.js'
-import { assertOwnFile, unwritable } from '../../platform/atomic-file.js'
+import { assertOwnFile, createFile, unwritable } from '../../platform/atomic-file.js'
 import { errorValue, systemCode, usageError } from '../../platform/errors.js'
-import { syncFolder } from '../../platform/files.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 import type { RejectsPosition } from './checkpoint.js'
@@ -19,13 +18,16 @@ export interface RejectedRecord {
 }
 
 /**
- * The file of the rejected records. It is there, and its identity in the checkpoint, before the first of them. Rows are
- * written at the position that the checkpoint gives them: a run that was killed before its commit has written the same
- * ones there. Whatever else is there is somebody's work, such as corrections, and stays.
+ * The file of the rejected records. It is there, and its identity in the checkpoint, before the first of them: a new file
+ * has the name of a draft, which is that of the import, until the checkpoint is saved. Rows are written at the position
+ * that the checkpoint gives them: a run that was killed before its commit has written the same ones there. Whatever else
+ * is there is somebody's work, such as corrections, and stays.
  */
 export class Rejects {
   readonly #path: string
   readonly #fd: number
+  /** Until `publish`, of a new file. */
+  #draft: string | undefined
   /** Where an interrupted import has left it, or its beginning. */
   readonly start: RejectsPosition
 
@@ -37,22 +39,44 @@ export class Rejects {
     })
   }
 
-  /** Throws `usage` for a file that no interrupted import has left: even if it is empty, another one may write to it. */
-  constructor(path: string, left: RejectsPosition | undefined) {
+  /**
+   * Throws `usage` for a file that this import has not left: even if it is empty, another one may write to it.
+   *
+   * @param importId letters, digits, "-" and "_"
+   */
+  constructor(path: string, importId: string, left: RejectsPosition | undefined) {
     this.#path = path
     const stats = attempt(path, () => fs.lstatSync(path, { throwIfNoEntry: false }))
     if (stats && (!left || !stats.isFile())) throw alreadyExists(path)
     if (stats) assertOwnFile(path, stats, anotherFile)
-    this.#fd = stats
-      ? attempt(path, () => fs.openSync(path, fs.constants.O_RDWR | noFollow))
-      : create(path)
-    const { dev, ino, size } = fs.fstatSync(this.#fd, { bigint: true })
-    const file = `${dev}:${ino}`
-    const isLeft = left?.file === file && size >= left.length
+    else this.#draft = join(dirname(path), `.plants-${importId}.tmp`)
+    const { O_RDWR, O_CREAT } = fs.constants
+    const flags = stats ? O_RDWR | noFollow : O_RDWR | O_CREAT | noFollow
+    this.#fd = attempt(path, () => fs.openSync(this.#draft ?? path, flags, 0o600))
+    const file = identityOf(fs.fstatSync(this.#fd, { bigint: true }))
+    const isLeft = left?.file === file && (stats?.size ?? 0) >= left.length
     this.start = isLeft ? left : { file, length: 0 }
     if (isLeft || !stats) return
     fs.closeSync(this.#fd)
     throw changed(path)
+  }
+
+  /** Gives a new file its name, when the checkpoint is saved. Throws `usage` if another one has it by now. */
+  publish(): void {
+    const draft = this.#draft
+    if (draft === undefined) return
+    attempt(this.#path, () => {
+      try {
+        createFile(draft, this.#path)
+      } catch (error) {
+        // The same import, in another process, may have been faster.
+        const there = fs.lstatSync(this.#path, { bigint: true, throwIfNoEntry: false })
+        if (!there || identityOf(there) !== this.start.file)
+          throw systemCode(error) === 'EEXIST' ? alreadyExists(this.#path) : error
+      }
+      fs.rmSync(draft, { force: true })
+    })
+    this.#draft = undefined
   }
 
   /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
@@ -79,20 +103,12 @@ export class Rejects {
   close(): void {
     const { isEmpty } = this
     fs.closeSync(this.#fd)
-    if (isEmpty) fs.rmSync(this.#path, { force: true })
+    if (isEmpty) fs.rmSync(this.#draft ?? this.#path, { force: true })
   }
 }
 
-function create(path: string): number {
-  return attempt(path, () => {
-    try {
-      const fd = fs.openSync(path, 'wx+', 0o600) // a link is a file that exists
-      syncFolder(dirname(path))
-      return fd
-    } catch (error) {
-      throw systemCode(error) === 'EEXIST' ? alreadyExists(path) : error
-    }
-  })
+function identityOf({ dev, ino }: fs.BigIntStats): string {
+  return `${dev}:${ino}`
 }
 
 /** Windows has no such flag. */

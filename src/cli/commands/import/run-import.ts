@@ -144,7 +144,9 @@ async function findStart(
   const checkpoint = interrupted ?? newCheckpoint(source, await firstIdFor(plan, target, io))
   const { position } = checkpoint
   const rejects =
-    rejectsPath === undefined || dryRun ? undefined : new Rejects(rejectsPath, position.rejects)
+    rejectsPath === undefined || dryRun
+      ? undefined
+      : new Rejects(rejectsPath, id ?? crypto.randomUUID(), position.rejects)
   if (rejects) position.rejects = rejects.start
   const pages = target.store?.read({ signal: io.handleSignals() }) ?? noPages()
   const names = match && (await PlantNames.of(pages))
