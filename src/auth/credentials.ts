@@ -46,15 +46,6 @@ export async function findToken(
   return { token, source: 'file', place: file.path, savedAt }
 }
 
-/** Whether there is a token, or a command that prints one, which is not run. */
-export function hasToken(
-  { name }: HttpAddress,
-  { tokenCommand, file }: CredentialContext,
-  io: Io,
-): boolean {
-  return (tokenVariable(io) ?? tokenCommand ?? savedToken(file.saved, name)) !== undefined
-}
-
 /** An empty one is an error: another token would take its place. */
 function tokenVariable({ env, secrets }: Io): string | undefined {
   const given = env['PLANTS_TOKEN']?.trim()

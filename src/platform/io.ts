@@ -28,11 +28,8 @@ export interface Io extends Runtime {
 }
 
 /** The same world with other streams, such as for what a pager shows, and with a signal of their own. */
-export function withOutput(
-  io: Io,
-  { stdout, stderr, handleSignals }: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>,
-): Io {
-  return { ...io, stdout, stderr, handleSignals }
+export function withOutput(io: Io, own: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>): Io {
+  return Object.assign(Object.create(io) as Io, own)
 }
 
 /** `end` sets the exit code: without it, a crash or a hanging promise is a defect. */
