@@ -8,7 +8,7 @@ import {
   type RawRequest,
   requestBytes,
 } from '../../helpers/raw-http.js'
-import { launch, placeOf, serve, testToken } from '../../helpers/service.js'
+import { launch, serve, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
@@ -56,22 +56,6 @@ test('a service accepts PLANTS_SERVE_TOKEN in place of the tokens of the store',
   for (const token of [ofStore, `${testToken}x`]) expect(await statusOf(token)).toBe(400)
   expect(await statusOf(testToken)).toBe(200)
   expect(service.err).not.toContain(ofStore)
-})
-
-test('a token is made on a terminal for a store that has none, and shown once', async () => {
-  const world = new World()
-  const first = world.terminal('serve --port 0')
-  await first.see('listening')
-  const [token = '', ...more] = first.screen.match(/plants_[\w-]{43}/g) ?? []
-  const address = /http:\/\/127\.0\.0\.1:\d+/.exec(first.screen)?.[0] ?? ''
-  expect((await exchange({ place: placeOf(address), token }, { body: fern })).status).toBe(200)
-  first.kill('SIGTERM')
-  const ended = await first.ended
-  expect([more, ended.code, ended.screen.match(/plants_[\w-]{43}/g)]).toEqual([[], 0, [token]])
-  const second = world.terminal('serve --port 0')
-  await second.see('listening')
-  second.kill('SIGINT')
-  expect((await second.ended).screen).not.toMatch(/plants_[\w-]{43}/)
 })
 
 test('the log says once that connections are refused', async () => {

@@ -252,22 +252,29 @@ test('several deletes report each failure, and end with the worst code', async (
     socket.write(failing)
   }
   const answers = {
-    ...{ 1: missing, 2: denied, 3: json(200, '{"id":3,"name":"Ivy"}') },
-    ...{ 4: [failing, last], 5: denied, 6: json(400, { error: 400, message: 'No' }) },
+    ...{ 1: missing, 3: json(200, '{"id":3,"name":"Ivy"}') },
+    ...{ 4: [failing, last], 6: json(400, { error: 400, message: 'No' }) },
   }
   const deletes = Object.entries(answers).map(([id, answer]) => [
     `DELETE /plants/${id}`,
     [answer].flat(),
   ])
   const { code, out, lines, asked } = await runAt(
-    'delete 1 2 3 4 5 6 --yes',
+    'delete 1 3 4 6 --yes',
     Object.fromEntries(deletes),
     time,
   )
   expect({ code, out }).toEqual({ code: 5, out: '{"id":3,"name":"Ivy"}\n' })
   expect(lines.map(({ message, warning = message }) => warning)).toEqual([
     expect.stringMatching(/^URL answered 500: Oh\. Trying again for up to /),
-    ...['No plant has id 1 in URL', 'Not allowed', 'Not allowed', 'No', 'URL answered 500: Oh'],
+    ...['No plant has id 1 in URL', 'URL answered 500: Oh', 'No'],
   ])
   expect(asked).not.toContain('GET /openapi.json')
+})
+
+test('a right that is missing for several deletes is reported once', async () => {
+  const answers = { 'DELETE /plants/1': [denied], 'DELETE /plants/2': [denied] }
+  const { code, out, lines } = await runAt('delete 1 2 --yes', answers)
+  expect({ code, out }).toEqual({ code: 3, out: '' })
+  expect(lines).toMatchObject([{ error: 403, message: 'Not allowed' }])
 })
