@@ -10,9 +10,9 @@ const helpers = join(root, 'test/helpers')
 const fern = ['create', '--id', '1', '--name', 'Fern']
 
 test.each([
-  [['--help'], 22, 125],
-  [['create', '--help'], 26, 142],
-  [['__complete', 'bash', 'plants --store '], 26, 142],
+  [['--help'], 8, 125],
+  [['create', '--help'], 10, 142],
+  [['__complete', 'bash', 'plants --store '], 10, 142],
 ])('plants %j loads at most %i files with %i KB, and no store', async (line, files, kilobytes) => {
   const { chunks, bytes, drivers } = await loadsOf([line])
   expect(chunks).not.toContain('sqlite-store')
@@ -24,8 +24,8 @@ test.each([
 })
 
 test.each([
-  ['create', 36, 175, [fern]],
-  ['list', 36, 175, [fern, ['list']]],
+  ['create', 18, 175, [fern]],
+  ['list', 18, 175, [fern, ['list']]],
 ])(
   '%s loads at most %i files with %i KB, the driver, and no module of Node that is slow',
   async (_, files, kilobytes, runs) => {
