@@ -114,13 +114,12 @@ function statsOf(fd: number): Stats | undefined {
   return unlessSystemError(() => fstatSync(fd))
 }
 
-/**
- * A console of Windows sends SIGBREAK for Ctrl-Break, and SIGHUP when it is closed. Elsewhere, `nohup` makes a process
- * ignore SIGHUP, which a handler would undo.
- */
-const endingSignals: NodeJS.Signals[] = isWindows
-  ? ['SIGINT', 'SIGTERM', 'SIGBREAK', 'SIGHUP']
-  : ['SIGINT', 'SIGTERM']
+/** A terminal that closes sends SIGHUP; a console of Windows sends SIGBREAK for Ctrl-Break. */
+const endingSignals: NodeJS.Signals[] = ['SIGINT', 'SIGTERM', 'SIGHUP']
+if (isWindows) endingSignals.push('SIGBREAK')
+
+/** Node takes back that `nohup` ignores SIGHUP. Shells write here what they have started. */
+const isUnderNohup = /(?:^|\/)nohup$/.test(process.env['_'] ?? '')
 
 /** Handles signals from the first `listen` on. A second one, and any before `listen`, ends the process. */
 export class Signals {
@@ -135,6 +134,7 @@ export class Signals {
   }
 
   readonly #receive = (name: NodeJS.Signals): void => {
+    if (name === 'SIGHUP' && isUnderNohup) return
     if (!this.#controller.signal.aborted) {
       this.#receivedAt = process.uptime()
       this.#controller.abort(

@@ -70,7 +70,7 @@ const meanings: Record<ExitCode, string> = {
   70: 'internal error: a bug in plants; or Node.js is older than 20.19',
   74: 'the output, the settings or a backup could not be written, for example because the disk is full',
   130: 'interrupted by Ctrl-C (SIGINT), or a confirmation was declined',
-  143: 'terminated (SIGTERM)',
+  143: 'terminated (SIGTERM, or SIGHUP from a terminal that closes)',
 }
 
 /** In ascending order, each with the `error` values that cause it. */

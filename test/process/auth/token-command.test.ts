@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { hang } from '../../helpers/hang.mjs'
 import { Hostile } from '../../helpers/hostile.js'
 import { bin } from '../../helpers/process.js'
@@ -75,28 +75,19 @@ test.each([
   },
 )
 
-describe('a token command on a terminal', () => {
-  async function asking(line: string) {
-    const team = new Team()
-    const service = await Hostile.listen({ posts })
-    team.takes(
-      team.script("printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"),
-      service.url,
-    )
-    const typing = team.terminal(`${line} --store team --no-color`)
-    await typing.see('PIN: ')
-    return { typing, service }
-  }
-
-  test('may ask the user, once, before the questions for the plant', async () => {
-    const { typing, service } = await asking('create')
-    typing.type('1234\r')
-    await typing.answer(['id', '1\r'], ['name', 'Fern\r'], ['tag', '\r'])
-    const { code, screen } = await typing.ended
-    expect([code, screen.match(/PIN/g)]).toEqual([0, ['PIN']])
-    expect(screen.trimEnd()).toMatch(/Planted Fern \(id 1\)$/)
-    expect(service.posts.map(({ headers }) => headers['authorization'])).toEqual([
-      'Bearer s3cret-1234',
-    ])
-  })
+test('a token command may ask the user, once, after the questions for the plant', async () => {
+  const team = new Team()
+  const service = await Hostile.listen({ posts })
+  team.takes(
+    team.script("printf 'PIN: ' > /dev/tty; read -r pin < /dev/tty; echo s3cret-$pin"),
+    service.url,
+  )
+  const typing = team.terminal('create --store team --no-color')
+  await typing.answer(['id', '1\r'], ['name', 'Fern\r'], ['tag', '\r'], ['PIN: ', '1234\r'])
+  const { code, screen } = await typing.ended
+  expect([code, screen.match(/PIN/g)]).toEqual([0, ['PIN']])
+  expect(screen.trimEnd()).toMatch(/Planted Fern \(id 1\)$/)
+  expect(service.posts.map(({ headers }) => headers['authorization'])).toEqual([
+    'Bearer s3cret-1234',
+  ])
 })

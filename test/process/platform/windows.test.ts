@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import { mkdirSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Options } from 'execa'
@@ -92,18 +91,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
         ['plants.bak'],
         fern,
       ])
-    })
-
-    test.each([
-      ['on Windows, a service drains', windowsOf, 0],
-      ['elsewhere, where nohup must hold, SIGHUP ends it', () => ({}), undefined],
-    ])('when its console is closed, %s', async (_, envOf, code) => {
-      const user = await withFern()
-      const env = { ...envOf(user), PLANTS_SERVE_TOKEN: 'a-token-to-drain-with' }
-      const service = user.start('serve --port 0', { env })
-      if (service.stdout) await once(service.stdout, 'data')
-      service.kill('SIGHUP')
-      expect((await service).exitCode).toBe(code)
     })
 
     test('a hint names the commands of Windows', async () => {

@@ -22,7 +22,7 @@ const moss = '{"id":4,"name":"Moss"}'
 const createOf = (id: number) => requestBytes(testToken, { body: `{"id":${id},"name":"Fern"}` })
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
-describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
+describe.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)('%s', (signal) => {
   test('a second time ends a service at once', async () => {
     const service = await serve(['--drain-timeout', '24d'])
     await draining(service, signal)
@@ -37,6 +37,16 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     const service = await serve()
     expect(await service.stop(signal)).toMatchObject({ code: 0, out: `${service.address}\n` })
   })
+})
+
+test.skipIf(process.platform === 'win32')('nohup keeps a service from SIGHUP', async () => {
+  const env = { PLANTS_SERVE_TOKEN: testToken, _: '/usr/bin/nohup' } // as shells do
+  const service = await serve([], { env, through: ['nohup'] })
+  service.kill('SIGHUP')
+  const connection = await connectTo(service.place)
+  expect((await connection.send(createOf(1)).answer())?.status).toBe(200)
+  expect(service.log.map(({ msg }) => msg)).not.toContain('draining')
+  expect(await service.stop()).toMatchObject({ code: 0 })
 })
 
 test('a drain stores what it answers and nothing else', { repeats: rounds(1) - 1 }, async () => {
