@@ -12,7 +12,7 @@ import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
-import { schemes } from '../stores/registry.js'
+import { schemeNouns } from '../stores/registry.js'
 import { type SettingName, settingOf, settingsIn } from './setting-table.js'
 import {
   isStoreName,
@@ -84,7 +84,7 @@ export function assertSettingsFor({ scheme, name: store }: Address, saved: Saved
   for (const name of settingsIn('store')) {
     const { onlyFor = scheme } = settingOf(name)
     if (saved[name] === undefined || onlyFor === scheme) continue
-    const message = `--${name} is for ${schemes[onlyFor].noun}, and ${store} is ${schemes[scheme].noun}`
+    const message = `--${name} is for ${schemeNouns[onlyFor]}, and ${store} is ${schemeNouns[scheme]}`
     throw usageError(message, 'Leave it out')
   }
 }

@@ -7,7 +7,7 @@ import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
 import { type HttpAddress, isLoginAddress, passwordFile } from '../../stores/common/address.js'
-import { schemes } from '../../stores/registry.js'
+import { schemeNouns } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { accessTo, assertSafe, credentialContext } from '../store-access.js'
@@ -138,7 +138,7 @@ function serviceOf({ address: store }: CommandContext): HttpAddress {
     store.scheme === 'postgres'
       ? `If it requires a password: set PGPASSWORD, or write it to ${passwordFile}`
       : 'Select a store: --store https://plants.example.com, or a saved name'
-  throw usageError(`${store.name} is ${schemes[store.scheme].noun}, and uses no token`, hint)
+  throw usageError(`${store.name} is ${schemeNouns[store.scheme]}, and uses no token`, hint)
 }
 
 async function readToken(

@@ -61,12 +61,11 @@ export function isDefaultStore(address: Address): boolean {
 
 export const wrongAddressHint = 'Is the address right? It is the base URL: the part before /plants'
 
-/** Whether it may be the address of the plants instead of the base URL before them. */
 export function endsWithPlants(address: Address): boolean {
   return address.scheme === 'http' && /\/plants$/.test(address.url.pathname)
 }
 
-/** The address that is saved: with the user and the parameters, but without the password. */
+/** As it is saved: with the user and the parameters, but without the password. */
 export function completeAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.href : address.name
 }
@@ -90,24 +89,23 @@ export function parseSqlite(
   { resolvePath }: AddressContext,
 ): SqliteAddress {
   const path = text.replace(/^sqlite:/i, '')
-  const isBare = path === text
   if (path === '') throw addressError(source, 'is empty')
-  const isRooted =
-    /^(?:\.{0,2}\/(?!\/)|~)/.test(path) || (isWindows && /^(?:\.{0,2}\\|[a-z]:[\\/])/i.test(path))
-  const isService = isBare && hostWithPort.test(path)
-  const isMistake = !isRooted && (isService || (isBare ? almostUrl : url).test(path))
-  if (isMistake || (isBare && !looksLikeFile.test(path)))
+  const isRooted = rooted.test(path) || (isWindows && rootedInWindows.test(path))
+  const isService = !isRooted && hostWithPort.test(path)
+  const isMistake = isService || (!isRooted && almostUrl.test(path))
+  const isWord = path === text && !looksLikeFile.test(path)
+  if (isMistake || isWord)
     throw addressError(source, 'does not name a store', isService ? noScheme : addresses)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 
-/** Also `:memory:`, which no other process could open. */
-const url = /:\/\/|^\/\/|^:memory:$/
-
-/** Such as `https//host`, `user:password@host`, or libpq's `host=… password=…`. */
-const almostUrl = /\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i
+const rooted = /^(?:\.{0,2}\/(?!\/)|~)/
+const rootedInWindows = /^(?:\.{0,2}\\|[a-z]:[\\/])/i
 
 const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
+
+/** `:memory:`, which no other process could open, `https//host`, `user:password@host`, or libpq's `host=… user=…`. */
+const almostUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i
 
 /** Such as `garden.db`, `./garden` or `~/garden`. Other words may be names of saved stores. */
 const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/

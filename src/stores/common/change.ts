@@ -51,7 +51,7 @@ export type Outcome =
   | { type: 'skipped' }
   | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
 
-/** An error without a stack, which would take a kilobyte for each of millions of records. */
+/** A `PlantsError` without a stack, which would take a kilobyte for each of millions of records. */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message'> & {
   hint?: string | undefined
 }
@@ -70,7 +70,7 @@ export function idOf(change: Change): bigint {
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
 
-/** Throws unless it succeeds. */
+/** Throws the error of a change that failed. The change must not be one that is skipped. */
 export async function writeOne<Options>(
   store: { write(changes: readonly Change[], options?: Options): Promise<Outcome[]> },
   change: Change,
@@ -82,7 +82,6 @@ export async function writeOne<Options>(
 
 type Changed = Extract<Outcome, { plant: StoredPlant }>
 
-/** Throws the error of a change that failed. The change must not be one that is skipped. */
 export function changedBy(outcome: Outcome): Changed {
   if ('error' in outcome) {
     const { error } = outcome
@@ -98,7 +97,6 @@ export function rejected(error: Problem): Outcome {
   return { type: 'rejected', error }
 }
 
-/** The store has a constraint that somebody added, and the plant violates it. */
 export function constraintProblem(id: bigint, reason: string): Problem {
   const message = `The store does not accept plant ${id}: ${reason}`
   return problem('constraint', message, constraintHint)
@@ -117,10 +115,11 @@ export function existingOutcome(
   if (other) return other
   const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)
   if (ifExists === 'skip' || isEqual) return { type: 'skipped' }
-  const differs = ifExists === 'same' ? ', but its tag differs' : ''
+  const [different, differs] =
+    ifExists === 'same' ? ['different ', ', but its tag differs'] : ['', '']
   const message = isMatched
     ? `Plant ${plant.id} has this name${differs}`
-    : idExistsText(plant.id, ifExists)
+    : `A ${different}plant with id ${plant.id} already exists`
   return rejected(problem('conflict', message))
 }
 
@@ -149,17 +148,11 @@ export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
 export function idExists(id: bigint): PlantsError {
-  return new PlantsError('conflict', idExistsText(id))
-}
-
-function idExistsText(id: bigint, policy: ExistsPolicy = 'error'): string {
-  const isCompared = policy === 'same' || policy === 'update'
-  return `A ${isCompared ? 'different plant' : 'plant'} with id ${id} already exists`
+  return new PlantsError('conflict', `A plant with id ${id} already exists`)
 }
 
 export function keyConflict(id: bigint): PlantsError {
+  const message = 'This idempotency key was used for a different plant'
   const hint = `It created plant ${id}. Repeat a key only with the same plant, and use a new key for any other`
-  return new PlantsError('conflict', 'This idempotency key was used for a different plant', {
-    hint,
-  })
+  return new PlantsError('conflict', message, { hint })
 }

@@ -6,7 +6,7 @@ export interface ListQuery {
   limit?: number | undefined
   /** False for plants without one. */
   tag?: string | false | undefined
-  /** Part of any text, in any case: see `soughtText`. At most `maxSearch` long. */
+  /** Part of any text, in any case: see `foldText`. At most `maxSearch` long. */
   search?: string | undefined
   signal?: AbortSignal | undefined
 }

@@ -8,7 +8,7 @@ import type { Right, TokenStore } from './token-store.js'
 export interface Store {
   /** Leaves out the ids that do not exist. */
   get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>>
-  /** Yields at most some hundred plants or a few MiB at once: one consistent snapshot, unless it is read in pages. */
+  /** Yields at most 1000 plants or a few MiB at once: one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
   /**

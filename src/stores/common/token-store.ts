@@ -1,3 +1,5 @@
+import { must } from '../../platform/errors.js'
+
 export interface TokenStore {
   /** @param digest the SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
@@ -13,12 +15,6 @@ export type Right = (typeof rights)[number]
 
 export const defaultRights: readonly Right[] = ['create', 'read']
 
-/** Ignores unknown words, such as rights of a newer version. */
-export function rightsIn(text: string): Right[] {
-  const words = text.split(',')
-  return rights.filter((right) => words.includes(right))
-}
-
 type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 
 export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at'
@@ -27,25 +23,20 @@ export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_a
 export function tokenFrom(
   id: bigint,
   note: string | null,
-  rights: string,
+  words: string,
   times: (bigint | string | null)[],
 ): Token {
   const [createdAt, expiresAt, revokedAt] = times.map((time) =>
-    time === null ? undefined : toDate(time),
+    time === null ? undefined : new Date(Number(time)),
   )
   return {
     id,
     note: note ?? undefined,
-    rights: rightsIn(rights),
-    createdAt: createdAt ?? new Date(0), // of a damaged row
+    rights: rights.filter((right) => words.split(',').includes(right)),
+    createdAt: must(createdAt),
     expiresAt,
     revokedAt,
   }
-}
-
-/** Clamped: outside the range of `Date`, all comparisons are false. */
-function toDate(time: bigint | string): Date {
-  return new Date(Math.min(Math.max(Number(time), -8.64e15), 8.64e15))
 }
 
 export interface Token {

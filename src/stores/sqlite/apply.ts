@@ -19,33 +19,21 @@ import {
 import { type KeyedPlant, planOf } from '../common/plan.js'
 import type { Connection } from './connection.js'
 import { findPlant } from './read.js'
-import { RefusalError } from './writer.js'
-
-export interface ApplyOptions {
-  maxRejected?: number | undefined
-  /** Otherwise a refusal is thrown (`RefusalError`), and the transaction must be rolled back. By default true. */
-  isCareful?: boolean
-}
 
 export function applyChanges(
   connection: Connection,
   changes: readonly Change[],
-  options: ApplyOptions = {},
+  maxRejected?: number,
 ): Outcome[] {
   const hasKeys = changes.some((change) => change.type === 'create' && change.key !== undefined)
-  if (options.maxRejected !== undefined || hasKeys || isInOrder(changes))
-    return applyInTurn(connection, changes, options)
+  if (maxRejected !== undefined || hasKeys) return applyInTurn(connection, changes, maxRejected)
   // Those of one id stay in their order.
-  const sorted = [...changes.entries()].toSorted(([, one], [, other]) => compareIds(one, other))
+  const sorted = [...changes.entries()].sort(([, one], [, other]) => compareIds(one, other))
   const inOrder = sorted.map(([, change]) => change)
   const outcomes = new Array<Outcome>(changes.length)
-  for (const [at, outcome] of applyInTurn(connection, inOrder, options).entries())
-    outcomes[must(sorted[at])[0]] = outcome
+  for (const [index, outcome] of applyInTurn(connection, inOrder).entries())
+    outcomes[must(sorted[index])[0]] = outcome
   return outcomes
-}
-
-function isInOrder(changes: readonly Change[]): boolean {
-  return changes.every((change, at) => at === 0 || compareIds(must(changes[at - 1]), change) <= 0)
 }
 
 function compareIds(one: Change, other: Change): number {
@@ -57,7 +45,7 @@ function compareIds(one: Change, other: Change): number {
 function applyInTurn(
   connection: Connection,
   changes: readonly Change[],
-  { maxRejected = Infinity, isCareful = true }: ApplyOptions,
+  maxRejected = Infinity,
 ): Outcome[] {
   const outcomes: Outcome[] = []
   let rejections = 0
@@ -70,7 +58,7 @@ function applyInTurn(
       continue
     }
     for (const change of some) {
-      const outcome = rejections < maxRejected ? applyOne(connection, change, isCareful) : unsent
+      const outcome = rejections < maxRejected ? applyOne(connection, change) : unsent
       outcomes.push(outcome)
       if (outcome.type === 'rejected') rejections += 1
     }
@@ -97,13 +85,13 @@ function insertTogether(connection: Connection, changes: readonly Change[]): Out
   return refusal === undefined ? outcomes : undefined
 }
 
-function applyOne(connection: Connection, change: Change, isCareful: boolean): Outcome {
+function applyOne(connection: Connection, change: Change): Outcome {
   // Prepared here, because an error in a statement itself is about the store, and not about this change.
   const insert = connection.prepare(insertPlant)
   const update = connection.prepare(updatePlant)
   const remove = connection.prepare('DELETE FROM plants WHERE id = ?')
   let outcome: Outcome | undefined
-  const attempt = () => {
+  const refusal = undoIfRefused(connection, () => {
     if (change.type === 'create') {
       const { plant, key = null } = change
       outcome = { type: 'created', plant }
@@ -117,14 +105,16 @@ function applyOne(connection: Connection, change: Change, isCareful: boolean): O
       ...plan.deleted.map(({ id }) => remove.run(id)),
     ]
     if (made.some(({ changes }) => Number(changes) === 0)) throw new IgnoredError()
-  }
-  const refusal = isCareful ? undoIfRefused(connection, attempt) : throwRefusal(connection, attempt)
+  })
   return refusal === undefined ? must(outcome) : rejected(constraintProblem(idOf(change), refusal))
 }
 
 class IgnoredError extends Error {
   override message = 'a trigger ignores it'
 }
+
+/** ERROR, as of the expression of an index; TOOBIG; CONSTRAINT, also of a trigger. */
+const refusals: (number | undefined)[] = [1, 18, 19]
 
 /** Returns the reason of a refusal, after which the transaction can go on. */
 function undoIfRefused(connection: Connection, work: () => void): string | undefined {
@@ -134,29 +124,13 @@ function undoIfRefused(connection: Connection, work: () => void): string | undef
     connection.prepare('RELEASE change').run()
     return undefined
   } catch (error) {
-    if (!isRefusal(connection, error)) throw error
+    const isRefusal = error instanceof IgnoredError || refusals.includes(primaryCode(error))
+    if (!isRefusal || !connection.db.isTransaction) throw error
     connection.prepare('ROLLBACK TO change').run()
     connection.prepare('RELEASE change').run()
     return reasonOf(error)
   }
 }
-
-/** Without a savepoint, which takes as long as an INSERT of one row. */
-function throwRefusal(connection: Connection, work: () => void): undefined {
-  try {
-    work()
-  } catch (error) {
-    throw isRefusal(connection, error) ? new RefusalError() : error
-  }
-}
-
-function isRefusal({ db }: Connection, error: unknown): boolean {
-  const isOne = error instanceof IgnoredError || refusals.includes(primaryCode(error))
-  return isOne && db.isTransaction
-}
-
-/** ERROR, as of the expression of an index; TOOBIG; CONSTRAINT, also of a trigger. */
-const refusals: (number | undefined)[] = [1, 18, 19]
 
 /** The plants that have the id or the key of the change. */
 function storedFor(connection: Connection, change: Change): KeyedPlant[] {

@@ -3,13 +3,22 @@
  * not the file, in one transaction: who has the store open goes on with those of the backup. What was there is copied
  * to a file beside the store first.
  */
-import { closeSync, existsSync, openSync, readSync, rmSync, statSync, truncateSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  openSync,
+  readSync,
+  rmSync,
+  type Stats,
+  statSync,
+  truncateSync,
+} from 'node:fs'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile, unwritable } from '../../platform/atomic-file.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import { targetOf } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { isSqliteError, primaryCode, uriOf } from '../../platform/sqlite.js'
+import { primaryCode, uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import {
   Connection,
@@ -41,8 +50,7 @@ export async function backUp(
   const target = targetOf(file)
   const old = statSync(target, { throwIfNoEntry: false })
   if (old) assertOwnFile(target, old, anotherTarget)
-  const flaw = old && (old.isFile() ? whyNoBackup(target) : 'it is not a regular file')
-  if (flaw !== undefined) throw irreplaceable(target, flaw)
+  if (old && !(old.isFile() && (old.size === 0 || isBackup(target)))) throw irreplaceable(target)
   const store = await Connection.open(name, options)
   if (!store) return undefined
   try {
@@ -52,18 +60,8 @@ export async function backUp(
       await onLarger(
         `The backup ${target} has ${plantCount(former)}, and ${store.path} has ${plantCount(present)}`,
       )
-    const { copy, plants } = await copyStore(store, target, options)
-    try {
-      const bytes = statSync(copy.path).size
-      if (old) copy.commit(old)
-      else copy.create()
-      return { plants, bytes }
-    } finally {
-      copy.discard()
-    }
+    return await copyStore(store, target, options, old)
   } catch (error) {
-    const isOfStore = isSqliteError(error) || error instanceof StoreDamageError
-    if (isOfStore) throw explained(error, store.path)
     throw unwritable(`The copy ${target}`, target, error, 'Choose another directory')
   } finally {
     store.close()
@@ -74,22 +72,22 @@ function assertApart(store: string, file: string, hint: string): void {
   if (isPartOf(store, file)) throw usageError(`${file} is the store itself, or belongs to it`, hint)
 }
 
-function irreplaceable(target: string, why: string, cause?: unknown): PlantsError {
-  return usageError(`${target} cannot be replaced by a backup: ${why}`, anotherTarget, cause)
+function irreplaceable(target: string, cause?: unknown): PlantsError {
+  const message = `${target} cannot be replaced: it is not a backup, or is damaged or in use`
+  return usageError(message, anotherTarget, cause)
 }
 
-/** By the header (https://sqlite.org/fileformat2.html, 1.3). Undefined for an empty file and a backup. */
-function whyNoBackup(path: string): string | undefined {
+/** By the header (https://sqlite.org/fileformat2.html, 1.3). A store in use has a log, which no backup has. */
+function isBackup(path: string): boolean {
   const header = Buffer.alloc(100)
   const fd = openSync(path, 'r')
-  const length = readSync(fd, header, 0, header.length, 0)
+  readSync(fd, header, 0, header.length, 0)
   closeSync(fd)
-  if (length === 0) return undefined
-  const isSqlite = header.toString('latin1', 0, 16) === 'SQLite format 3\0'
-  const isInWalMode = isSqlite && header[18] === 2 // as a backup never is
-  if (isInWalMode || unmergedChanges(path)) return 'it is a store in use'
-  const isOurs = isSqlite && BigInt(header.readUInt32BE(68)) === applicationId
-  return isOurs ? undefined : 'it is not a backup'
+  const isOurs =
+    header.toString('latin1', 0, 16) === 'SQLite format 3\0' &&
+    BigInt(header.readUInt32BE(68)) === applicationId
+  const isInWalMode = header[18] === 2
+  return isOurs && !isInWalMode && unmergedChanges(path) === undefined
 }
 
 /** How many plants the backup has that would be replaced. */
@@ -97,19 +95,15 @@ function countFormer(store: Connection, target: string): bigint {
   try {
     return withAttached(store, target, () => countCopied(store))
   } catch (error) {
-    throw irreplaceable(target, 'it cannot be read', error)
+    throw irreplaceable(target, error)
   }
 }
 
 function countCopied({ db }: Connection): bigint {
-  const { count }: { count: bigint } = db.prepare('SELECT count(*) AS count FROM copy.plants').get()
-  return count
+  return db.prepare('SELECT count(*) AS count FROM copy.plants').get().count
 }
 
-/**
- * DETACH closes the file. The packaged driver would keep that of a connection open until its statements are
- * garbage-collected, and Windows replaces no open file.
- */
+/** DETACH closes the file at once, as `Connection.close` may not, and Windows replaces no open file. */
 function withAttached<T>({ db }: Connection, path: string, work: () => T): T {
   db.prepare('ATTACH ? AS copy').run(uriOf(path, immutable))
   try {
@@ -119,27 +113,31 @@ function withAttached<T>({ db }: Connection, path: string, work: () => T): T {
   }
 }
 
-/** In a temporary file beside the target, checked. */
+/** By way of a temporary file, which is checked. Replaces nothing but `old`. */
 async function copyStore(
   store: Connection,
   target: string,
   { runtime }: SqliteOptions,
-): Promise<{ copy: AtomicFile; plants: bigint }> {
+  old?: Stats,
+): Promise<{ plants: bigint; bytes: number }> {
   const signal = runtime.handleSignals() // which end the process otherwise, and leave the file
   const copy = new AtomicFile(target)
   try {
     await store.retry(() => vacuumInto(store, copy.path))
     await checkSignal(signal)
-    const plants = withAttached(store, copy.path, () => {
+    const count = () => {
       checkIntegrity(store, 'copy')
       return countCopied(store)
-    })
+    }
+    const plants = await store.retry(() => withAttached(store, copy.path, count))
     await checkSignal(signal)
-    return { copy, plants }
-  } catch (error) {
+    const bytes = statSync(copy.path).size
+    if (old) copy.commit(old)
+    else copy.create()
+    return { plants, bytes }
+  } finally {
     copy.discard()
     rmSync(`${copy.path}-journal`, { force: true })
-    throw error
   }
 }
 
@@ -230,18 +228,13 @@ export async function restoreStore(
 /** On another connection. Nobody can write meanwhile: this process holds the write lock. */
 async function keepCopy(path: string, at: Date, options: SqliteOptions): Promise<string> {
   const name = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
-  let target = name
-  for (let count = 2; existsSync(target); count += 1) target = `${name}-${count}`
+  let kept = name
+  for (let count = 2; existsSync(kept); count += 1) kept = `${name}-${count}`
   const reader = await Connection.open(path, options)
   if (!reader) throw unusableStore(path, 'was emptied')
   try {
-    const { copy } = await copyStore(reader, target, options)
-    try {
-      copy.create()
-      return target
-    } finally {
-      copy.discard()
-    }
+    await copyStore(reader, kept, options)
+    return kept
   } finally {
     reader.close()
   }

@@ -9,7 +9,7 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { PlantsError, systemCode, unlessSystemError } from '../../platform/errors.js'
 import { isSameFile, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
 import type { Runtime } from '../../platform/runtime.js'
@@ -50,29 +50,25 @@ const retryPolicy = { base: 2, max: 8 }
 const settings = `PRAGMA synchronous = EXTRA; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1;
   PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4000`
 
-/** The SQL function that is `foldText`. */
+/** The SQL functions that are `foldText`, and whether a text contains another, which is folded. */
 export const foldFunction = 'plants_fold'
+export const containsFunction = 'plants_contains'
 
 /** An open file. Its statements return rows as arrays, which takes two thirds of the time of objects. */
 export class Connection {
   readonly db: Database
   readonly path: string
   readonly #options: SqliteOptions
-  readonly #openBefore: string[]
   readonly #statements = new Map<string, Statement>()
-  /** Ask, of the store and of what SQLite keeps beside it, whether the file that is open still has its name. */
-  #questions: (() => boolean)[] = []
+  #placeChecks: (() => boolean)[] = []
 
   private constructor(name: string, mode: OpenMode, options: SqliteOptions) {
     this.path = realPathOf(name)
     if (!statSync(this.path).isFile()) throw unusableStore(this.path, 'is not a file')
     assertNoSuperJournal(this.path)
     this.#options = options
-    this.#openBefore = openDescriptors()
     this.db = connect(uriOf(this.path, mode), { readOnly: mode !== 'mode=rw' })
-    this.db.function(foldFunction, { deterministic: true, directOnly: true }, (text: unknown) =>
-      typeof text === 'string' ? foldText(text) : null,
-    )
+    addFunctions(this.db)
   }
 
   /** Creates a missing store. Returns whether it was missing. */
@@ -80,8 +76,8 @@ export class Connection {
     try {
       makeFile(name, isDefault)
       const mode = isEmpty(name) ? 'mode=rw' : modeOf(name)
-      const prepare = mode === 'mode=rw' ? createStore : isStore
       const connection = new Connection(name, mode, options)
+      const prepare = mode === 'mode=rw' ? createStore : isStore
       const isNew = (await connection.#prepare(prepare)) && mode === 'mode=rw'
       return { connection, isNew }
     } catch (error) {
@@ -111,11 +107,8 @@ export class Connection {
       return await this.retry(() => {
         this.db.exec(settings)
         const result = action(this.db, this.path)
-        const opened = openDescriptors().filter((link) => !this.#openBefore.includes(link))
         // The last two are missing where the store has a rollback journal.
-        this.#questions = ['', '-wal', '-shm'].map((suffix) =>
-          questionOf(this.path + suffix, opened),
-        )
+        this.#placeChecks = placeChecksOf(['', '-wal', '-shm'].map((end) => this.path + end))
         return result
       })
     } catch (error) {
@@ -124,9 +117,9 @@ export class Connection {
     }
   }
 
-  /** Whether all files still have their names: what is written to others is lost. */
+  /** Whether the store and its log still have their names: what is written to others is lost. */
   isInPlace(): boolean {
-    return this.#questions.every((isInPlace) => isInPlace())
+    return this.#placeChecks.every((isInPlace) => isInPlace())
   }
 
   prepare(sql: string): Statement {
@@ -162,6 +155,14 @@ export class Connection {
   }
 }
 
+export function addFunctions(db: Database): void {
+  const options = { deterministic: true, directOnly: true }
+  db.function(foldFunction, options, (text: unknown) => foldText(String(text)))
+  db.function(containsFunction, options, (text: unknown, folded: unknown) =>
+    Number(foldText(String(text)).includes(String(folded))),
+  )
+}
+
 /** Only `rw` can roll back a journal, and create the log of a store that nobody has open. */
 function modeOf(path: string): OpenMode {
   if (isWritable(path)) return 'mode=rw'
@@ -179,29 +180,27 @@ function isEmpty(path: string): boolean {
   return stats === undefined || (stats.isFile() && stats.size === 0)
 }
 
-/** The links to what this process has open, where the system is Linux. */
-function openDescriptors(): string[] {
-  const folder = '/proc/self/fd'
-  return (unlessSystemError(() => readdirSync(folder)) ?? []).map((name) => join(folder, name))
-}
-
 /**
- * Returns whether the file at a path is the one that SQLite has opened. On Linux, the link of the descriptor tells:
- * after a deletion, a move or a replacement, it no longer has the path. To look up the file itself asks for its times,
- * which makes the next fsync of the log write them, too, and lone commits a sixth slower.
- *
- * @param opened the links of what has been opened since, which is not all: connections of a process share descriptors
+ * For each path, a function that returns whether what SQLite has open there still has this name. On Linux, the link of
+ * the descriptor tells, where only one can be SQLite's. To look up the file itself asks for its times, which makes the
+ * next fsync of the log write them, too, and lone commits a sixth slower.
  */
-function questionOf(path: string, opened: string[]): () => boolean {
+function placeChecksOf(paths: string[]): (() => boolean)[] {
+  const folder = '/proc/self/fd'
+  const descriptors = unlessSystemError(() => readdirSync(folder)) ?? []
+  const links = descriptors.map((name) => join(folder, name))
   const targetOf = (link: string) => unlessSystemError(() => readlinkSync(link))
-  const [link, ...others] = opened.filter((each) => targetOf(each) === path)
-  if (link !== undefined && others.length === 0) return () => targetOf(link) === path
-  const identityOf = () => {
-    const stats = unlessSystemError(() => lstatSync(path, { bigint: true }))
-    return stats && `${stats.dev}:${stats.ino}`
-  }
-  const identity = identityOf()
-  return () => identity === undefined || identityOf() === identity
+  const targets = links.map(targetOf)
+  return paths.map((path) => {
+    const [link, ...others] = links.filter((_, index) => targets[index] === path)
+    if (link !== undefined && others.length === 0) return () => targetOf(link) === path
+    const identityOf = () => {
+      const stats = unlessSystemError(() => lstatSync(path, { bigint: true }))
+      return stats && `${stats.dev}:${stats.ino}`
+    }
+    const identity = identityOf()
+    return () => identity === undefined || identityOf() === identity
+  })
 }
 
 /** SQLite keeps its files beside the target of a link. A missing file has the path that it is given. */
@@ -250,9 +249,9 @@ export function whyExposed(path: string): string | undefined {
 
 /** Whether a path names the store, or a file that SQLite keeps beside it, which need not exist. */
 export function isPartOf(store: string, path: string): boolean {
-  const file = realPathOf(store)
-  const other = join(realPathOf(dirname(path)), basename(path))
-  return ['', '-wal', '-shm', '-journal'].some(
-    (suffix) => other === file + suffix || isSameFile(path, file + suffix),
+  return [store, realPathOf(store)].some((file) =>
+    ['', '-wal', '-shm', '-journal'].some(
+      (end) => path === file + end || isSameFile(path, file + end),
+    ),
   )
 }

@@ -1,6 +1,12 @@
 import { accessSync, constants, existsSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { PlantsError, reasonOf, reasonOfCode, systemCode } from '../../platform/errors.js'
+import {
+  type ErrorKind,
+  PlantsError,
+  reasonOf,
+  reasonOfCode,
+  systemCode,
+} from '../../platform/errors.js'
 import { makeFolderHint } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../common/change.js'
@@ -28,61 +34,59 @@ export function explained(error: unknown, path: string): unknown {
   const systemWords = typeof code === 'string' ? reasonOfCode(code) : undefined
   if (typeof code !== 'number' && systemWords === undefined) return error
   const reason = systemWords ?? reasonOf(error)
-  const store = `The store ${path}`
-  const failure = (kind: 'inaccessible' | 'unavailable', message: string, hint: string) =>
-    new PlantsError(kind, message, { hint, cause: error })
-  const isFileMissing = code === 14 || code === 'ENOENT' // CANTOPEN
+  const failure = (kind: ErrorKind, why: string, hint: string) =>
+    new PlantsError(kind, `The store ${path} ${why}`, { hint, cause: error })
+
+  const isFileMissing = code === 14 || code === 'ENOENT'
   if (isFileMissing && !existsSync(dirname(path))) {
     const message = `There is no directory ${dirname(path)} for the store ${path}`
-    return failure('inaccessible', message, makeFolderHint(dirname(path)))
+    const hint = makeFolderHint(dirname(path))
+    return new PlantsError('inaccessible', message, { hint, cause: error })
   }
   // What SQLite reports of a file that may not be read or written differs from one place of it to the next.
-  const isClosed = code === 8 || code === 14 // READONLY
-  if (isClosed && !isReadable(path))
-    return failure('inaccessible', `${store} cannot be read by this user`, permissionHint)
-  if (isClosed && !isWritable(path))
-    return failure('inaccessible', `${store} cannot be written by this user`, permissionHint)
+  if (code === 8 || code === 14 || code === 'EACCES' || code === 'EPERM') {
+    if (!isReadable(path))
+      return failure('inaccessible', 'cannot be read by this user', permissionHint)
+    if (!isWritable(path))
+      return failure('inaccessible', 'cannot be written by this user', permissionHint)
+  }
   switch (code) {
-    case 3: // PERM
-    case 'EACCES':
-    case 'EPERM': {
-      const what = isReadable(path) ? 'written' : 'read'
-      return failure('inaccessible', `${store} cannot be ${what} by this user`, permissionHint)
-    }
+    case 1: // ERROR: the statements of this program are correct, so it is about what somebody added
+    case 18: // TOOBIG
+      return failure('inaccessible', `could not be used: ${reason}`, additionHint)
+    case 10: // IOERR
+    case 'EIO':
+      return failure('unavailable', `could not be used: ${reason}`, diskHint)
     case 11: // CORRUPT
-      return failure('inaccessible', `${store} is damaged: ${reason}`, damageHint)
+      return failure('inaccessible', `is damaged: ${reason}`, damageHint)
     case 13: // FULL
     case 'ENOSPC':
     case 'EDQUOT': {
-      const message = `No space left on the disk of ${path}`
-      return failure('unavailable', message, 'Free some space, then try again')
+      const hint = 'Free some space, then try again'
+      return new PlantsError('unavailable', `No space left on the disk of ${path}`, {
+        hint,
+        cause: error,
+      })
     }
-    case 19: {
-      // CONSTRAINT
-      const message = `${store} does not accept this: ${reason}`
-      return new PlantsError('constraint', message, { hint: constraintHint, cause: error })
-    }
+    case 19: // CONSTRAINT
+      return failure('constraint', `does not accept this: ${reason}`, constraintHint)
     case 26: // NOTADB
       return unusableStore(path, 'is not a store: it is not an SQLite file')
-    case 1: // ERROR: the statements of this program are correct, so it is about what somebody added
-    case 18: // TOOBIG
-      return failure('inaccessible', `${store} could not be used: ${reason}`, additionHint)
-    case 10: // IOERR
-    case 'EIO':
-      return failure('unavailable', `${store} could not be used: ${reason}`, diskHint)
+    case 'EACCES':
+    case 'EPERM':
     case 'ENOENT':
     case 'ENOTDIR':
     case 'ELOOP':
     case 'ENAMETOOLONG':
       return unusableStore(path, `could not be opened: ${reason}`)
     default:
-      return failure('unavailable', `${store} could not be used: ${reason}`, 'Try again')
+      return failure('unavailable', `could not be used: ${reason}`, 'Try again')
   }
 }
 
-const damageHint = 'Restore a backup, or see Rescue in docs/export-and-backup.md'
 const additionHint = 'Look for an index or a trigger that somebody added to it'
 const diskHint = 'Check the disk and its free space, then try again'
+const damageHint = 'Restore a backup, or see Rescue in docs/export-and-backup.md'
 
 /** Also true for a store that can be created. */
 export function isWritable(path: string): boolean {

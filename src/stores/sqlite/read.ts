@@ -3,8 +3,8 @@
  * loop turns. Before each, SQLite adds up the sizes of the rows, whether they match a filter or not: that needs a tenth
  * of the time of reading them. (To iterate over a statement until there is enough takes 1.7 times as long as `all`.)
  *
- * Search and sort compare texts as `foldText` makes them. SQLite does so itself for those in ASCII, because to call
- * JavaScript for each row takes several times as long.
+ * Search and sort compare texts as `foldText` makes them. To call it for each row takes several times as long as
+ * SQLite's own functions, so only the texts get there that these do not fold alike.
  */
 import {
   largestId,
@@ -15,7 +15,7 @@ import {
 } from '../../plant/plant.js'
 import type { CountQuery, ReadQuery } from '../common/query.js'
 import { foldText } from '../common/search.js'
-import { type Connection, foldFunction } from './connection.js'
+import { type Connection, containsFunction, foldFunction } from './connection.js'
 import { StoreDamageError } from './errors.js'
 
 const stepRows = 1000
@@ -26,19 +26,15 @@ export function findPlant(
   column: 'id' | 'idempotency_key',
   value: bigint | string,
 ): StoredPlant | undefined {
-  const select = `SELECT id, name, tag FROM plants WHERE ${column} = ?`
-  const row = connection.prepare(select).get(value)
+  const row = connection.prepare(`SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(value)
   return row && toPlant(row)
 }
 
 /** Another program may have written what a STRICT table does not allow. */
 function toPlant(row: unknown): StoredPlant {
   const [id, name, tag] = row as unknown[]
-  if (
-    typeof id !== 'bigint' ||
-    typeof name !== 'string' ||
-    !(tag === null || typeof tag === 'string')
-  )
+  const isTag = tag === null || typeof tag === 'string'
+  if (typeof id !== 'bigint' || typeof name !== 'string' || !isTag)
     throw new StoreDamageError(`plant ${id} has a value of another type`)
   return plantFrom(id, name, tag)
 }
@@ -48,26 +44,43 @@ export function readPlants(
   connection: Connection,
   query: ReadQuery,
 ): AsyncGenerator<StoredPlant[]> {
-  const isById = query.sort === undefined || query.sort === 'id'
-  return isById ? readById(connection, query) : readByText(connection, query)
+  const { sort = 'id' } = query
+  return sort === 'id' ? readById(connection, query) : readByText(connection, sort, query)
 }
 
 async function* readById(connection: Connection, query: ReadQuery): AsyncGenerator<StoredPlant[]> {
   const { after, limit = Infinity, desc = false, signal } = query
-  const { sql, values } = filterOf(query)
-  const select = `SELECT id, name, tag FROM plants WHERE id BETWEEN ? AND ? ${sql}
-    ORDER BY id ${orderOf(query)} LIMIT ?`
+  const { where, values } = filterOf(query)
+  const range = `FROM plants WHERE id BETWEEN ? AND ?`
+  const order = `ORDER BY id ${desc ? 'DESC' : 'ASC'} LIMIT ?`
+  const select = `SELECT id, name, tag ${range} AND ${where} ${order}`
+  const size = 'octet_length(name) + ifnull(octet_length(tag), 0) AS size'
+  const sum = `SELECT ${desc ? 'min' : 'max'}(id), sum(size) FROM (SELECT id, ${size} ${range} ${order})`
+
   let [first, last] = [smallestId, largestId]
   if (after !== undefined && desc) last = after - 1n
   else if (after !== undefined) first = after + 1n
+
+  /** The last id of the next step; undefined if there is no row left. */
+  const endOfStep = (maxRows: number): bigint | undefined => {
+    for (let rows = maxRows; ; ) {
+      const [end, bytes]: (bigint | null)[] = connection.prepare(sum).get(first, last, rows)
+      if (end == null) return undefined
+      if (end < first || end > last) throw outOfOrder(end)
+      if (rows === 1 || Number(bytes) <= stepBytes) return end
+      const fitting = Math.floor((rows * stepBytes) / Number(bytes))
+      rows = Math.max(1, Math.min(rows - 1, fitting))
+    }
+  }
+
   for (let left = limit; left > 0 && first <= last; ) {
     signal?.throwIfAborted()
     const rows = Math.min(left, stepRows)
     const step = await connection.retry(() => {
-      const end = endOfStep(connection, first, last, sql === '' ? rows : stepRows, desc)
+      const end = endOfStep(where === everything ? rows : stepRows)
       if (end === undefined) return undefined
-      const range = desc ? [end, last] : [first, end]
-      const found = connection.prepare(select).all(...range, ...values, rows)
+      const [from, to] = desc ? [end, last] : [first, end]
+      const found = connection.prepare(select).all(from, to, ...values, rows)
       return { end, plants: inOrder(found.map(toPlant), desc) }
     })
     if (!step) return
@@ -79,55 +92,34 @@ async function* readById(connection: Connection, query: ReadQuery): AsyncGenerat
   }
 }
 
-/** A corrupt tree can lead back to one of its pages. */
 function inOrder(plants: StoredPlant[], desc: boolean): StoredPlant[] {
   let before: bigint | undefined
   for (const { id } of plants) {
-    if (before !== undefined && (desc ? id >= before : id <= before))
-      throw new StoreDamageError(`the id ${id} is out of order`)
+    if (before !== undefined && (desc ? id >= before : id <= before)) throw outOfOrder(id)
     before = id
   }
   return plants
 }
 
-/** The last id of a step; undefined if there is no row left. */
-function endOfStep(
-  connection: Connection,
-  first: bigint,
-  last: bigint,
-  maxRows: number,
-  desc: boolean,
-): bigint | undefined {
-  const sizes = `SELECT id, octet_length(name) + ifnull(octet_length(tag), 0) AS size FROM plants
-    WHERE id BETWEEN ? AND ? ORDER BY id ${orderOf({ desc })} LIMIT ?`
-  const select = `SELECT ${desc ? 'min' : 'max'}(id), sum(size) FROM (${sizes})`
-  for (let rows = maxRows; ; ) {
-    const [end, bytes]: StepRow = connection.prepare(select).get(first, last, rows)
-    if (end === null) return undefined
-    if (rows === 1 || Number(bytes) <= stepBytes) {
-      // Otherwise the steps may have no end.
-      if (end < first || end > last) throw new StoreDamageError(`the id ${end} is out of order`)
-      return end
-    }
-    rows = Math.max(1, Math.min(rows - 1, Math.floor((rows * stepBytes) / Number(bytes))))
-  }
+/** A corrupt tree can lead back to one of its pages: a list of it would have no end. */
+function outOfOrder(id: bigint): StoreDamageError {
+  return new StoreDamageError(`the id ${id} is out of order`)
 }
-
-/** Of aggregates, which give one row. */
-type StepRow = [end: bigint | null, bytes: bigint | null]
 
 async function* readByText(
   connection: Connection,
+  sort: 'name' | 'tag',
   query: ReadQuery,
 ): AsyncGenerator<StoredPlant[]> {
-  const { after, limit, sort, signal } = query
-  const { sql, values } = filterOf(query)
-  const order = orderOf(query)
+  const { after, limit, desc, signal } = query
+  const { where, values } = filterOf(query)
+  const direction = desc ? 'DESC' : 'ASC'
   // Even with LIMIT -1, SQLite would sort into a b-tree, which takes twice the time.
-  const select = `SELECT id, name, tag FROM plants WHERE ${after === undefined ? '?' : 'id > ?'} ${sql}
-    ORDER BY ${sort} IS NULL, ${foldedSql(`${sort}`)} ${order}, ${sort} ${order}, id
+  const select = `SELECT id, name, tag FROM plants
+    WHERE ${where} ${after === undefined ? '' : `AND id > ${after}`}
+    ORDER BY ${sort} IS NULL, ${foldedSql(sort)} ${direction}, ${sort} ${direction}, id
     ${limit === undefined ? '' : `LIMIT ${limit}`}`
-  const rows = connection.prepare(select).iterate(after ?? 1, ...values)
+  const rows = connection.prepare(select).iterate(...values)
   for (;;) {
     signal?.throwIfAborted()
     const plants = await connection.retry(() => nextStep(rows))
@@ -139,47 +131,57 @@ async function* readByText(
 
 function nextStep(rows: Iterator<unknown>): StoredPlant[] {
   const plants: StoredPlant[] = []
-  for (let bytes = 0; plants.length < stepRows && bytes < stepBytes; ) {
+  for (let length = 0; plants.length < stepRows && length < stepBytes; ) {
     const { value, done } = rows.next()
     if (done) break
     const plant = toPlant(value)
     plants.push(plant)
-    bytes += textLength(plant)
+    length += textLength(plant)
   }
   return plants
 }
 
 export function countPlants(connection: Connection, query: CountQuery = {}): Promise<bigint> {
-  const { sql, values } = filterOf(query)
-  const select = `SELECT count(*) FROM plants WHERE true ${sql}`
+  const { where, values } = filterOf(query)
+  const select = `SELECT count(*) FROM plants WHERE ${where}`
   return connection.retry(() => {
     const [count]: [bigint] = connection.prepare(select).get(...values)
     return count
   })
 }
 
-/** To append to a condition; empty for all plants. */
-function filterOf({ tag, search }: CountQuery): { sql: string; values: string[] } {
+function filterOf({ tag, search }: CountQuery): { where: string; values: string[] } {
   const conditions: string[] = []
   const values: string[] = []
-  if (tag === false) conditions.push('AND tag IS NULL')
+  if (tag === false) conditions.push('tag IS NULL')
   if (typeof tag === 'string') {
-    conditions.push('AND tag = ?')
+    conditions.push('tag = ?')
     values.push(tag)
   }
   if (search !== undefined) {
-    conditions.push(`AND (instr(${foldedSql('name')}, ?) OR instr(${foldedSql('tag')}, ?))`)
-    values.push(foldText(search), foldText(search))
+    conditions.push(`(${containsSql('name')} OR ${containsSql('tag')})`)
+    values.push(...Array<string>(4).fill(foldText(search)))
   }
-  return { sql: conditions.join(' '), values }
+  return { where: conditions.join(' AND ') || everything, values }
 }
 
-/** NULL, which is neither in ASCII nor beyond it, takes the short way. */
-function foldedSql(column: string): string {
-  const isBeyondAscii = `octet_length(${column}) <> length(${column})`
-  return `CASE WHEN ${isBeyondAscii} THEN ${foldFunction}(${column}) ELSE lower(${column}) END`
+const everything = 'true'
+
+/** For SQLite's GLOB: what has no case beyond ASCII, and is not normalized, whatever is beside it. */
+const simple = '\u0001-~\u3000-〩ぁ-ゖ゠-ヿ一-龥가-힣'
+
+/** The SQL of `foldText`. */
+export function foldedSql(column: string): string {
+  return `CASE WHEN ${isOther(column)} THEN ${foldFunction}(${column}) ELSE lower(${column}) END`
 }
 
-function orderOf({ desc }: ReadQuery): 'ASC' | 'DESC' {
-  return desc ? 'DESC' : 'ASC'
+/** Twice with a folded text: whether it is a part of another. A number comes from JavaScript sooner than a text. */
+export function containsSql(column: string): string {
+  return `CASE WHEN ${isOther(column)} THEN ${containsFunction}(${column}, ?)
+    ELSE instr(lower(${column}), ?) END`
+}
+
+/** False for NULL. Whether a text is in ASCII is found sooner from the number of its bytes. */
+function isOther(column: string): string {
+  return `octet_length(${column}) <> length(${column}) AND ${column} GLOB '*[^${simple}]*'`
 }

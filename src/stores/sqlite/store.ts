@@ -37,20 +37,24 @@ export class SqliteStore implements OwnStore {
 
   /** Creates a missing store. Returns whether it was missing. */
   static async init(address: SqliteAddress, options: SqliteOptions): Promise<boolean> {
-    const existing = await SqliteStore.openExisting(address, options)
-    const store = existing ?? (await SqliteStore.open(address, options))
-    await store.close()
-    return existing === undefined
+    const { connection, isNew } = await SqliteStore.#create(address, options)
+    connection.close()
+    return isNew
   }
 
   /** Creates a missing store. */
   static async open(address: SqliteAddress, options: SqliteOptions): Promise<SqliteStore> {
-    const { connection, isNew } = await Connection.create(address, options)
-    const { path } = connection
-    if (isNew && !address.isDefault) await options.onCreated?.(path)
-    const exposure = isNew ? whyExposed(path) : undefined
-    if (exposure !== undefined) await options.onExposed?.(exposure, exposureHint)
+    const { connection } = await SqliteStore.#create(address, options)
     return new SqliteStore(connection, options)
+  }
+
+  static async #create(address: SqliteAddress, options: SqliteOptions) {
+    const created = await Connection.create(address, options)
+    const { path } = created.connection
+    if (created.isNew && !address.isDefault) await options.onCreated?.(path)
+    const exposure = created.isNew ? whyExposed(path) : undefined
+    if (exposure !== undefined) await options.onExposed?.(exposure, exposureHint)
+    return created
   }
 
   static async openExisting(
@@ -66,9 +70,7 @@ export class SqliteStore implements OwnStore {
     { maxRejected, signal }: WriteOptions = {},
   ): Promise<Outcome[]> {
     signal?.throwIfAborted()
-    return this.#writer.write((isCareful) =>
-      applyChanges(this.#connection, changes, { maxRejected, isCareful }),
-    )
+    return this.#writer.write(() => applyChanges(this.#connection, changes, maxRejected))
   }
 
   async transaction<T>(
@@ -79,7 +81,7 @@ export class SqliteStore implements OwnStore {
       write: async (changes, { maxRejected, signal } = {}) => {
         const stopped = signal ?? this.#options.runtime.handleSignals()
         stopped.throwIfAborted()
-        return applyChanges(this.#connection, changes, { maxRejected })
+        return applyChanges(this.#connection, changes, maxRejected)
       },
       saveCheckpoint: async (change) => saveCheckpoint(this.#connection, change),
     }
@@ -142,21 +144,16 @@ export class SqliteStore implements OwnStore {
 
 /** In the transaction of the changes: of two processes with one import, one finds another state and stores nothing. */
 function saveCheckpoint(connection: Connection, { id, from, to }: CheckpointChange): void {
+  const run = (sql: string, ...values: (string | null)[]) => connection.prepare(sql).run(...values)
   const replace = () => {
     if (to === undefined)
-      return connection
-        .prepare('DELETE FROM imports WHERE id = ? AND state = ?')
-        .run(id, from ?? null)
-    if (from !== undefined)
-      return connection
-        .prepare('UPDATE imports SET state = ? WHERE id = ? AND state = ?')
-        .run(to, id, from)
-    return connection
-      .prepare('INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT DO NOTHING')
-      .run(id, to)
+      return run('DELETE FROM imports WHERE id = ? AND state = ?', id, from ?? null)
+    if (from === undefined)
+      return run('INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT DO NOTHING', id, to)
+    return run('UPDATE imports SET state = ? WHERE id = ? AND state = ?', to, id, from)
   }
   if (Number(replace().changes) === 0) throw new CheckpointMovedError()
-  if (to?.startsWith(donePrefix)) connection.prepare(forgetOldest).run()
+  if (to?.startsWith(donePrefix)) run(forgetOldest)
 }
 
 const forgetOldest = `DELETE FROM imports WHERE id IN (SELECT id FROM imports

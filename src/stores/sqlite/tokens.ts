@@ -1,7 +1,6 @@
 import { pagesOf } from '../common/query.js'
 import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
 import type { Connection } from './connection.js'
-import { StoreDamageError } from './errors.js'
 import type { Writer } from './writer.js'
 
 export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
@@ -40,11 +39,9 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
   }
 }
 
-/** In the order of `tokenColumns`. Another program may have written texts that are none. */
-type TokenRow = [id: bigint, note: unknown, rights: unknown, ...times: (bigint | null)[]]
+/** In the order of `tokenColumns`, as the STRICT table has them. */
+type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
 
 function toToken([id, note, rights, ...times]: TokenRow): Token {
-  if ((note !== null && typeof note !== 'string') || typeof rights !== 'string')
-    throw new StoreDamageError(`the token ${id} has a value of another type`)
   return tokenFrom(id, note, rights, times)
 }

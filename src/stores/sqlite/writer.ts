@@ -12,13 +12,10 @@ import { explained } from './errors.js'
 import { assertVersion } from './schema.js'
 
 interface Job {
-  perform(isCareful: boolean): void
+  perform(): void
   resolve(): void
   reject(error: unknown): void
 }
-
-/** A change was refused, and the transaction is to be made again. */
-export class RefusalError extends Error {}
 
 export class Writer {
   readonly #connection: Connection
@@ -30,15 +27,12 @@ export class Writer {
     this.#connection = connection
   }
 
-  /**
-   * An error of `work` rolls back the transaction, and rejects all calls that share it. After a `RefusalError` it is
-   * called again, and must undo what is refused itself: that needs a savepoint for each change, and is hardly ever so.
-   */
-  write<T>(work: (isCareful: boolean) => T): Promise<T> {
+  /** An error of `work` rolls back the transaction, and rejects all calls that share it. */
+  write<T>(work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       let result: T
-      const perform = (isCareful: boolean) => {
-        result = work(isCareful)
+      const perform = () => {
+        result = work()
       }
       this.#waiting.push({ perform, resolve: () => resolve(result), reject })
       if (this.#waiting.length === 1) void this.#inTurn(() => this.#commitWaiting())
@@ -67,14 +61,13 @@ export class Writer {
     await this.#commit(jobs)
   }
 
-  async #commit(jobs: Job[], isCareful = false): Promise<void> {
+  async #commit(jobs: Job[]): Promise<void> {
     try {
       await this.#transact(() => {
-        for (const job of jobs) job.perform(isCareful)
+        for (const job of jobs) job.perform()
       })
       for (const job of jobs) job.resolve()
     } catch (error) {
-      if (error instanceof RefusalError) return this.#commit(jobs, true)
       // RAISE(ROLLBACK) of a trigger has ended the transaction of all because of one.
       const isOfOne = error instanceof PlantsError && error.kind === 'constraint'
       if (isOfOne && jobs.length > 1) for (const job of jobs) await this.#commit([job])
@@ -88,17 +81,21 @@ export class Writer {
   ): Promise<T> {
     const connection = this.#connection
     const { db, path } = connection
+    const goneText = `${path} or its log was deleted or replaced`
     await connection.retry(() => connection.prepare('BEGIN IMMEDIATE').run())
     let isCommitting = false
     try {
-      this.#assertUsable()
+      if (!connection.isInPlace())
+        throw new PlantsError('unavailable', goneText, { hint: 'Try again' })
+      // Another version of the program may have changed the store since it was opened.
+      const [version]: [bigint] = connection.prepare('PRAGMA user_version').get()
+      assertVersion(version, path)
       const made = work()
       // Without an await where it can be left out: what reads meanwhile sees what is not committed yet.
       const result = made instanceof Promise ? await made : made
       isCommitting = commits(result)
       connection.prepare(isCommitting ? 'COMMIT' : 'ROLLBACK').run()
-      if (isCommitting && !connection.isInPlace())
-        throw unknownOutcome(`${path} or its log was deleted or replaced`)
+      if (isCommitting && !connection.isInPlace()) throw unknownOutcome(goneText)
       return result
     } catch (error) {
       try {
@@ -112,18 +109,6 @@ export class Writer {
         ? unknownOutcome(`The disk failed under ${path}`, error)
         : explained(error, path)
     }
-  }
-
-  #assertUsable(): void {
-    const connection = this.#connection
-    const { path } = connection
-    if (!connection.isInPlace()) {
-      const message = `${path} or its log was deleted or replaced`
-      throw new PlantsError('unavailable', message, { hint: 'Try again' })
-    }
-    // Another version of the program may have changed the store since it was opened.
-    const [version]: [bigint] = connection.prepare('PRAGMA user_version').get()
-    assertVersion(version, path)
   }
 }
 

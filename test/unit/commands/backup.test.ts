@@ -123,10 +123,9 @@ describe('backup', () => {
         expect(await user.run(`backup ${name}`), name).toMatchObject({ code: 2, err })
       fs.rmSync(at('name'))
       await createPlant(await live(at('other.db')), { id: 2n, name: 'Ivy' })
-      const used = 'it is a store in use'
       expect(await user.run('backup other.db')).toEqual(
         refusal(
-          `${at('other.db')} cannot be replaced by a backup: ${used}`,
+          `${at('other.db')} cannot be replaced: it is not a backup, or is damaged or in use`,
           'Choose another file for the backup',
         ),
       )
@@ -162,10 +161,9 @@ describe('backup', () => {
     await user.run('backup plants.bak')
     const bytes = fs.readFileSync(at('plants.bak'))
     fs.writeFileSync(at('plants.bak'), bytes.fill(0x78, 100, 120))
-    const why = 'it cannot be read'
     expect(await user.run('backup plants.bak --yes')).toEqual(
       refusal(
-        `${at('plants.bak')} cannot be replaced by a backup: ${why}`,
+        `${at('plants.bak')} cannot be replaced: it is not a backup, or is damaged or in use`,
         'Choose another file for the backup',
       ),
     )

@@ -278,16 +278,6 @@ describe('a place where no store can be made is rejected:', () => {
       refusal(at(message), at(hint), 4),
     )
   })
-
-  test('a path that is not UTF-8', async () => {
-    const err = expect.stringContaining(
-      'PLANTS_STORE is a path that is not UTF-8, or holds U+FFFD\n',
-    )
-    expect(await new World().run('list', { env: { PLANTS_STORE: '/\ufffd.db' } })).toMatchObject({
-      code: 2,
-      err,
-    })
-  })
 })
 
 const isRoot = process.getuid?.() === 0
