@@ -5,7 +5,7 @@ import { Mapper } from '../../src/transfer/import/map.js'
 
 interface Read {
   records: ReadRecord[]
-  otherFields: Map<string, number>
+  otherFields: Set<string>
   format: string
   headerLine: number | undefined
 }
@@ -36,7 +36,7 @@ export async function readRecords(
     map = {},
     columns,
     idFrom,
-    isPartial = false,
+    ifExists = 'error',
     ...rest
   } = options
   const bytes = Buffer.from(input)
@@ -47,7 +47,7 @@ export async function readRecords(
     for (const [index, start] of [0, ...places].entries())
       if (start < bytes.length) yield bytes.subarray(start, places[index])
   }
-  const rules = { map, columns, idFrom, isPartial }
+  const rules = { map, columns, idFrom, ifExists }
   const given = {
     format: undefined,
     sheet: undefined,
@@ -63,8 +63,8 @@ export async function readRecords(
     signal: new AbortController().signal,
   }
   const reader = await openFormat(file, given)
-  const otherFields = new Map<string, number>()
-  const mapper = new Mapper({ rules, ifExists: isPartial ? 'update' : 'error' }, reader.header, {
+  const otherFields = new Set<string>()
+  const mapper = new Mapper(rules, reader.header, {
     otherFields,
   })
   const records: ReadRecord[] = []

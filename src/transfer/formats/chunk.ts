@@ -2,7 +2,7 @@ import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
 import { must } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
-import { type Problem, problem } from '../../stores/common/change.js'
+import { type ExistsPolicy, type Problem, problem } from '../../stores/common/change.js'
 
 export interface FieldRules {
   /** Such as `CommonName` for `name`; an empty one is not read. */
@@ -13,8 +13,8 @@ export interface FieldRules {
   idFrom: bigint | 'next' | undefined
   /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
-  /** Texts may be missing, and then stay as they are stored. */
-  isPartial: boolean
+  /** With `update`, texts may be missing, and then stay as they are stored. */
+  ifExists: ExistsPolicy
 }
 
 export interface Header {
@@ -53,8 +53,6 @@ export interface FormatReader {
   /** The line of a header that has other rows above it. */
   headerLine?: number | undefined
   chunks: AsyncIterable<Chunk>
-  /** Rows without an id, a name and a tag that were read so far, which are no records. */
-  emptyRows?(): number
 }
 
 /** A record as it is in the input: the text of a JSON value, or the cells of a row. */
@@ -80,6 +78,8 @@ export class Chunk<R extends RawRecord = RawRecord> {
   readonly lines: number[] = []
   /** Why a record cannot be read, by its index. */
   readonly problems = new Map<number, Problem>()
+  /** Rows without an id, a name and a tag, which are no records. */
+  emptyRows = 0
 
   add(record: R, line: number, why?: Problem): void {
     if (why) this.problems.set(this.records.length, why)
@@ -113,16 +113,16 @@ export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): 
   yield* rest
 }
 
-/** Says of each part whether it is the last one, whose end ends a record, too. */
-export async function* untilLast<T extends string | Buffer>(
-  parts: AsyncIterable<T>,
-): AsyncGenerator<{ part: T; isLast: boolean }> {
-  let before: T | undefined
-  for await (const part of parts) {
-    if (before !== undefined) yield { part: before, isLast: false }
-    before = part
+/** Says of each text whether it is the last one, whose end ends a record, too. */
+export async function* untilLast(
+  texts: AsyncIterable<string>,
+): AsyncGenerator<{ text: string; isLast: boolean }> {
+  let before: string | undefined
+  for await (const text of texts) {
+    if (before !== undefined) yield { text: before, isLast: false }
+    before = text
   }
-  if (before !== undefined) yield { part: before, isLast: true }
+  if (before !== undefined) yield { text: before, isLast: true }
 }
 
 export const maxRecordBytes = maxDocumentBytes

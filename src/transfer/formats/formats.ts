@@ -15,7 +15,7 @@ import {
 import { findHeader, headerAt, maxHeaderRows } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { readTable, TableParser } from './table.js'
-import { asUtf8, decoded, markedEncoding } from './text.js'
+import { decoded, markedEncoding } from './text.js'
 
 /** Throws `input` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
@@ -27,8 +27,8 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { format, encoding, isRejects } = detectFormat(input, options)
   if (options.sheet !== undefined && !isRejects)
     throw usageError(`${name} is not a workbook, so it has no sheets`, 'Leave out --sheet')
-  if (format === 'ndjson') return { format, chunks: readNdjson(asUtf8(blocks, encoding, name)) }
   const texts = decoded(blocks, encoding, name)
+  if (format === 'ndjson') return { format, chunks: readNdjson(texts) }
   if (format === 'json') return { format, chunks: readDocument(texts, name, signal) }
   const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
   const delimiter = format === 'tsv' ? '\t' : options.delimiter
@@ -41,7 +41,7 @@ export async function assertEncoding(input: FormatInput, options: InputOptions):
   const { blocks, name } = input
   const parts = isArchive(input)
     ? blocks
-    : asUtf8(blocks, detectFormat(input, options).encoding, name)
+    : decoded(blocks, detectFormat(input, options).encoding, name)
   for await (const _ of parts);
 }
 
@@ -107,73 +107,54 @@ async function openTable(
   rules: FieldRules,
   possible: readonly string[],
 ): Promise<Omit<FormatReader, 'format'>> {
-  const beginning = { text: '', isWhole: false }
-  let best = await firstRows(beginning, texts, headLength, name, rules, possible)
-  // A header can have many thousand columns.
-  const isLong = best.rows.records.length === 0 && !beginning.isWhole
-  if (isLong) best = await firstRows(beginning, texts, 2 * maxRecordBytes, name, rules, possible)
-  const { delimiter, lineEnd, rows, index } = best
-  const parser = new TableParser({ delimiter, lineEnd }, name)
-  const chunks = readTable(prepend([beginning.text], texts), parser)
-  if (rows.records.length === 0) {
-    if (beginning.isWhole) return { chunks }
-    throw inputError(`${name} begins without a row`, 'Begin it with its header')
-  }
-  const header = headerAt(index, rows, rules, name)
-  const headerLine = rows.lines[must(index)]
-  return { header, headerLine, delimiter, chunks: skipRecords(chunks, must(index) + 1) }
-}
-
-const headLength = 65_536
-
-/** @param beginning what was read so far, to which more is added */
-async function firstRows(
-  beginning: { text: string; isWhole: boolean },
-  texts: AsyncGenerator<string>,
-  length: number,
-  name: string,
-  rules: FieldRules,
-  possible: readonly string[],
-) {
-  while (beginning.text.length < length && !beginning.isWhole) {
-    const { value, done = false } = await texts.next()
-    beginning.text += value ?? ''
-    beginning.isWhole = done
-  }
-  const head = beginning.text.slice(0, length)
-  const lineEnd = head.includes('\r') && !head.includes('\n') ? '\r' : '\n'
-  const start = beginning.isWhole ? head + lineEnd : head
-  const trials = possible.map((delimiter) => {
+  let text = ''
+  let isWhole = false
+  for (const length of headLengths) {
+    while (text.length < length && !isWhole) {
+      const { value = '', done = false } = await texts.next()
+      text += value
+      isWhole = done
+    }
+    const head = text.slice(0, length)
+    const lineEnd = head.includes('\r') && !head.includes('\n') ? '\r' : '\n'
+    const trials = possible.map((delimiter) => {
+      const rows = new TableParser({ delimiter, lineEnd }, name)
+        .parse(isWhole ? head + lineEnd : head, false)
+        .slice(0, maxHeaderRows)
+      const index = findHeader(rows, rules)
+      const width = rows.records[Math.max(0, index ?? 0)]?.length ?? 0
+      return { delimiter, rows, index, rank: (index ?? maxHeaderRows) * 1e9 - width }
+    })
+    const { delimiter, rows, index } = must(trials.toSorted((a, b) => a.rank - b.rank)[0])
+    if (rows.records.length === 0 && !isWhole) continue
     const parser = new TableParser({ delimiter, lineEnd }, name)
-    const rows = parser.parse(start, false).slice(0, maxHeaderRows)
-    const index = findHeader(rows, rules)
-    const width = rows.records[Math.max(0, index ?? 0)]?.length ?? 0
-    return { delimiter, lineEnd, rows, index, width }
-  })
-  const rank = ({ index = maxHeaderRows, width }: (typeof trials)[number]) => index * 1e9 - width
-  return must(trials.toSorted((one, other) => rank(one) - rank(other))[0])
+    const chunks = readTable(prepend([text], texts), parser)
+    if (rows.records.length === 0) return { chunks }
+    const header = headerAt(index, rows, rules, name)
+    const first = must(index)
+    const headerLine = rows.lines[first]
+    return { header, headerLine, delimiter, chunks: skipRecords(chunks, first + 1) }
+  }
+  throw inputError(`${name} begins without a row`, 'Begin it with its header')
 }
 
-/** A row without an id, a name and a tag is no record. */
+/** A header can have many thousand columns. */
+const headLengths = [65_536, 2 * maxRecordBytes]
+
 function withoutEmptyRows(reader: FormatReader): FormatReader {
   const { header, chunks } = reader
   if (!header) return reader
   const columns = [...header.columns.values()]
   const isEmpty = (row: RawRecord) => columns.every((column) => row[column] === undefined)
-  let count = 0
-  async function* filled(): AsyncGenerator<Chunk> {
+  async function* filledRows(): AsyncGenerator<Chunk> {
     for await (const chunk of chunks) {
-      if (!chunk.records.some(isEmpty)) {
-        yield chunk
-        continue
-      }
-      const rest = new Chunk()
-      for (const [index, row] of chunk.records.entries()) {
-        if (isEmpty(row)) count += 1
-        else rest.add(row, must(chunk.lines[index]))
-      }
-      yield rest
+      const filled = new Chunk()
+      const hasEmpty = chunk.records.some(isEmpty) // seldom, and a copy takes 20 MB
+      for (const [index, row] of hasEmpty ? chunk.records.entries() : [])
+        if (isEmpty(row)) filled.emptyRows += 1
+        else filled.add(row, must(chunk.lines[index]))
+      yield hasEmpty ? filled : chunk
     }
   }
-  return { ...reader, chunks: filled(), emptyRows: () => count }
+  return { ...reader, chunks: filledRows() }
 }

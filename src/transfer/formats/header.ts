@@ -74,7 +74,7 @@ function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   const has = (field: FieldName) => columnsOf(field, names, rules).length > 0
   const mayLack = {
     id: (rules.idFrom ?? rules.match) !== undefined,
-    name: rules.isPartial && has('tag'),
+    name: rules.ifExists === 'update' && has('tag'),
     tag: true,
   }
   return fieldNames.filter((field) => !has(field) && (rules.map[field] || !mayLack[field]))

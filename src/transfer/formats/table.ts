@@ -39,12 +39,12 @@ export class TableParser {
       const line = all.slice(at, end)
       const row = line.includes('"')
         ? this.#quotedRow(all, at, end)
-        : { cells: line.split(delimiter).map(plainCell), end, lines: 1 }
+        : { cells: line.split(delimiter).map(plainCell), end }
       if (!row) break
-      const mayBeTooLarge = row.end - at > maxRecordBytes / 3
-      if (mayBeTooLarge && isTooLarge(all.slice(at, row.end))) throw this.#rowTooLarge()
+      const whole = row.end === end ? line : all.slice(at, row.end)
+      if (isTooLarge(whole)) throw this.#rowTooLarge()
       if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, this.#line)
-      this.#line += row.lines
+      this.#line += row.end === end ? 1 : whole.split(lineEnd).length
       at = row.end + 1
     }
     this.#rest = all.slice(at)
@@ -72,18 +72,15 @@ export class TableParser {
     text: string,
     start: number,
     firstEnd: number,
-  ): { cells: Cell[]; end: number; lines: number } | undefined {
+  ): { cells: Cell[]; end: number } | undefined {
     const { delimiter, lineEnd } = this.#format
     const cells: Cell[] = []
-    let lines = 1
     let lineFeed = firstEnd
     for (let at = start; ; at += 1) {
       const close = text[at] === '"' ? closingQuote(text, at + 1) : at
       if (close === -1) return undefined
-      for (; lineFeed < close; lines += 1) {
-        lineFeed = text.indexOf(lineEnd, lineFeed + 1)
-        if (lineFeed === -1) return undefined
-      }
+      if (lineFeed < close) lineFeed = text.indexOf(lineEnd, close)
+      if (lineFeed === -1) return undefined
       // A row without another delimiter would be searched to the end of the text.
       const next = text.slice(close, lineFeed).indexOf(delimiter)
       const end = next === -1 ? lineFeed : close + next
@@ -93,7 +90,7 @@ export class TableParser {
       if (isOpen) return undefined
       const quoted = isQuoted ? text.slice(at + 1, close).replaceAll('""', '"') : ''
       cells.push(isQuoted ? quoted || undefined : plainCell(text.slice(at, end)))
-      if (end === lineFeed) return { cells, end, lines }
+      if (end === lineFeed) return { cells, end }
       at = end
     }
   }
@@ -119,5 +116,5 @@ export async function* readTable(
   texts: AsyncIterable<string>,
   parser: TableParser,
 ): AsyncGenerator<Chunk<Cells>> {
-  for await (const { part, isLast } of untilLast(texts)) yield parser.parse(part, isLast)
+  for await (const { text, isLast } of untilLast(texts)) yield parser.parse(text, isLast)
 }

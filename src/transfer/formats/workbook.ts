@@ -58,13 +58,15 @@ export async function openWorkbook(
   }
 
   if (sheets.length === 0) throw damaged(name, new Error('it has no sheet'))
-  const isOnly = sheets.length === 1
-  const isRejects = isOnly && (await firstRows(0)).records[0]?.[0] === rejectNames[0]
+  const isRejects = (await firstRows(0).catch(ofChart)).records[0]?.[0] === rejectNames[0]
   const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
-  const named = isRejects ? 0 : sheetNamed(options.sheet, sheets)
-  const hasColumns = async (index: number) =>
-    findHeader(await firstRows(index).catch(ofChart), rules) !== undefined
-  const sheet = named ?? (isOnly ? 0 : await firstWith(hasColumns, sheets))
+  let sheet = isRejects ? 0 : sheetNamed(options.sheet, sheets)
+  for (const index of sheet === undefined ? sheets.keys() : []) {
+    if (findHeader(await firstRows(index).catch(ofChart), rules) === undefined) continue
+    sheet = index
+    break
+  }
+  sheet ??= 0 // its header says what is missing
   const rows = await firstRows(sheet)
   if (rows.records.length === 0) return { format: 'xlsx', chunks: rowsOf(sheet, 0, rowsAtOnce) }
   const found = findHeader(rows, rules)
@@ -72,15 +74,6 @@ export async function openWorkbook(
   const chunks = rowsOf(sheet, header.names.length, rowsAtOnce)
   const headerLine = rows.lines[must(found)]
   return { format: 'xlsx', header, headerLine, chunks: skipRecords(chunks, must(found) + 1) }
-}
-
-/** Else the first one, whose header then says what is missing. */
-async function firstWith(
-  hasColumns: (sheet: number) => Promise<boolean>,
-  sheets: readonly string[],
-): Promise<number> {
-  for (const sheet of sheets.keys()) if (await hasColumns(sheet)) return sheet
-  return 0
 }
 
 /** A sheet that is a chart has no rows. */

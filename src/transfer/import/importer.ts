@@ -3,6 +3,7 @@ import { must, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { type Outcome, type Problem, rejected } from '../../stores/common/change.js'
+import type { CheckpointChange } from '../../stores/common/checkpoint-state.js'
 import type { OwnStore, Store, Transaction } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
@@ -42,6 +43,8 @@ export interface ImportTarget {
 
 /** An import as this run begins it, or finds it. */
 export interface ImportStart {
+  plan: ImportPlan
+  target: ImportTarget
   /** Undefined for an import that is not resumed. */
   checkpointId: string | undefined
   /** The text of the checkpoint that was found. */
@@ -63,38 +66,31 @@ export interface ImportObserver {
 }
 
 export class Importer {
-  readonly #plan: ImportPlan
   readonly #start: ImportStart
-  readonly #target: ImportTarget
   readonly #observer: ImportObserver
   readonly #io: Io
+  #transaction: OwnStore['transaction']
   /** The text of the checkpoint as this process has found it, or saved it last. */
   #saved: string | undefined
   #reader: OpenInput | undefined
-  #emptyRows = 0
   /** The end of what is done. */
   position: Position
   /** Records of this run. */
   rejected = 0
+  /** Rows of this run without an id, a name and a tag. */
+  emptyRows = 0
   /** Whether a service may have stored something. */
   hasSent = false
   /** Whether the inputs were read to their end. */
   isComplete = false
-  /** Numbers of records of this run by unknown field. */
-  readonly otherFields = new Map<string, number>()
+  /** Names of unknown fields, at most a thousand. */
+  readonly otherFields = new Set<string>()
 
-  constructor(
-    plan: ImportPlan,
-    start: ImportStart,
-    target: ImportTarget,
-    observer: ImportObserver,
-    io: Io,
-  ) {
-    this.#plan = plan
+  constructor(start: ImportStart, observer: ImportObserver, io: Io) {
     this.#start = start
-    this.#target = target
     this.#observer = observer
     this.#io = io
+    this.#transaction = start.target.transaction
     this.#saved = start.saved
     this.position = start.checkpoint.position
   }
@@ -104,34 +100,35 @@ export class Importer {
     return this.position.nextId !== this.#start.checkpoint.firstId
   }
 
-  /** Rows without an id, a name and a tag. */
-  get emptyRows(): number {
-    return this.#emptyRows + (this.#reader?.emptyRows?.() ?? 0)
-  }
-
   /** What is read of the inputs, from 0 to 1. */
   get progress(): number | undefined {
     const part = this.#reader?.progress()
-    return part === undefined ? undefined : (this.position.input + part) / this.#plan.inputs.length
+    const { length } = this.#start.plan.inputs
+    return part === undefined ? undefined : (this.position.input + part) / length
   }
 
-  async run(first: OpenInput, transaction = this.#target.transaction): Promise<void> {
+  /** Imports all in one transaction. */
+  async runIn(transaction: Transaction, first: OpenInput): Promise<void> {
+    this.#transaction = (work) => work(transaction)
+    await this.run(first)
+  }
+
+  async run(first: OpenInput): Promise<void> {
+    const { plan, target, checkpoint, rejects } = this.#start
     // What a killed run has left, plants at a service and a rejects file, is known by the checkpoint.
-    if (this.#target.send || this.#start.rejects) await this.#saveCheckpoint()
-    this.#start.rejects?.publish()
-    for (const [index, input] of this.#plan.inputs.entries()) {
+    if (target.send || rejects) await this.#save(JSON.stringify(checkpoint))
+    rejects?.publish()
+    for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
-      const reader = index === 0 ? first : await openInput(input, this.#plan, this.#io)
+      const reader = index === 0 ? first : await openInput(input, plan, this.#io)
+      this.#reader = reader
       try {
-        if (this.#start.rejects) assertSameLayout(reader, first, input.name)
+        if (rejects) assertSameLayout(reader, first, input.name)
         await this.#observer.onOpened(reader, input.name)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
-        this.#reader = reader
-        const isStopped = await this.#importInput(reader, transaction)
-        if (isStopped) return
-        this.#emptyRows = this.emptyRows
-        this.#reader = undefined
+        const hasEnded = await this.#importInput(reader)
+        if (!hasEnded) return
       } finally {
         reader.close()
       }
@@ -139,29 +136,27 @@ export class Importer {
     this.isComplete = true
   }
 
-  /** Returns whether it has stopped before the end, because too many records were rejected. */
-  async #importInput(reader: OpenInput, transaction: OwnStore['transaction']): Promise<boolean> {
-    const { maxRecords, maxErrors } = this.#plan
-    for await (const chunk of skipRecords(reader.chunks, this.position.records))
+  /** Returns false if it has stopped because too many records were rejected. */
+  async #importInput(reader: OpenInput): Promise<boolean> {
+    const { maxRecords, maxErrors } = this.#start.plan
+    for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
+      this.emptyRows += chunk.emptyRows
       for (let from = 0; from < chunk.records.length; from += maxRecords) {
-        if (this.rejected >= maxErrors) return true
-        await this.#importChunk(chunk.slice(from, from + maxRecords), reader, transaction)
+        if (this.rejected >= maxErrors) return false
+        await this.#importChunk(chunk.slice(from, from + maxRecords), reader)
         await checkSignal(this.#io.handleSignals())
       }
-    return false
+    }
+    return true
   }
 
-  async #importChunk(
-    chunk: Chunk,
-    reader: OpenInput,
-    transaction: OwnStore['transaction'],
-  ): Promise<void> {
-    const { checkpointId: id, checkpoint, rejects } = this.#start
+  async #importChunk(chunk: Chunk, reader: OpenInput): Promise<void> {
+    const { target, checkpointId: id, checkpoint, rejects } = this.#start
     const { position: before } = this
     const options = { signal: this.#io.handleSignals() }
     const { mapped, nextId } = this.#map(chunk, reader)
     const changes = mapped.filter((one): one is MappedChange => !('error' in one))
-    const sent = await this.#target.send?.(changes, options)
+    const sent = await target.send?.(changes, options)
     if (sent?.some(({ type }) => type !== 'unsent')) this.hasSent = true
 
     const work = async ({ write, saveCheckpoint }: Transaction) => {
@@ -185,7 +180,7 @@ export class Importer {
       return { outcomes, rejections, position, saved }
     }
 
-    const done = await transaction(work, { isRepeatable: true })
+    const done = await this.#transaction(work, { isRepeatable: true })
     this.#saved = done.saved
     this.position = done.position
     this.rejected += done.rejections.length
@@ -193,12 +188,11 @@ export class Importer {
   }
 
   #map(chunk: Chunk, { header }: OpenInput) {
-    const { checkpoint, names } = this.#start
+    const { plan, target, checkpoint, names } = this.#start
     const { input, records, nextId } = this.position
-    const isAboveAll = this.#plan.rules.idFrom === 'next'
-    const mapper = new Mapper(this.#plan, header, {
-      firstId:
-        isAboveAll && checkpoint.firstId !== undefined ? BigInt(checkpoint.firstId) : undefined,
+    const firstId = plan.rules.idFrom === 'next' ? checkpoint.firstId : undefined
+    const mapper = new Mapper(plan.rules, header, {
+      firstId: firstId === undefined ? undefined : BigInt(firstId),
       nextId: nextId === undefined ? undefined : BigInt(nextId),
       names,
       otherFields: this.otherFields,
@@ -208,19 +202,10 @@ export class Importer {
       const one = chunk.problems.get(index) ?? mapper.map(raw)
       // What is matched may be what a run that was killed has created with this number.
       const isNew = !('error' in one) && (!one.isMatched || mapper.nextId !== number)
-      if (this.#target.send && isNew) one.key = `${checkpoint.importId}-${input}-${records + index}`
+      if (target.send && isNew) one.key = `${checkpoint.importId}-${input}-${records + index}`
       return one
     })
     return { mapped, nextId: mapper.nextId }
-  }
-
-  async #saveCheckpoint(): Promise<void> {
-    const { checkpointId: id, checkpoint } = this.#start
-    const from = this.#saved
-    const to = JSON.stringify(checkpoint)
-    if (id === undefined || from === to) return
-    await this.#target.transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from, to }))
-    this.#saved = to
   }
 
   /** What has left nothing, such as at a service that was not reached, is not resumed. */
@@ -228,7 +213,7 @@ export class Importer {
     const { saved, rejects } = this.#start
     const hasLeft = this.hasSent || this.position.records > 0 || rejects?.isEmpty === false
     if (saved !== undefined || hasLeft) return
-    await this.finish().catch((error: unknown) => {
+    await this.#save(undefined).catch((error: unknown) => {
       if (!(error instanceof PlantsError)) throw error // a checkpoint that stays is resumed
     })
   }
@@ -238,15 +223,20 @@ export class Importer {
    *
    * @param complete the checkpoint of a complete import that would number its plants again
    */
-  async finish(complete?: { id: string; from: string | undefined; to: string }): Promise<void> {
-    const { checkpointId: id } = this.#start
+  finish(complete?: CheckpointChange): Promise<void> {
+    return this.#save(undefined, complete)
+  }
+
+  async #save(to: string | undefined, complete?: CheckpointChange): Promise<void> {
+    const { target, checkpointId: id } = this.#start
     const from = this.#saved
-    const isSaved = id !== undefined && from !== undefined
-    if (!isSaved && !complete) return
-    await this.#target.transaction(async ({ saveCheckpoint }) => {
-      if (isSaved) await saveCheckpoint({ id, from, to: undefined })
+    const change = id !== undefined && from !== to ? { id, from, to } : undefined
+    if (!change && !complete) return
+    await target.transaction(async ({ saveCheckpoint }) => {
+      if (change) await saveCheckpoint(change)
       if (complete) await saveCheckpoint(complete)
     })
+    this.#saved = to
   }
 }
 

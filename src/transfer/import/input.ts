@@ -7,7 +7,7 @@ import { inputError, systemCode } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { explainRead } from '../../platform/text-files.js'
-import { type ExistsPolicy, idOf } from '../../stores/common/change.js'
+import { idOf } from '../../stores/common/change.js'
 import {
   type FormatInput,
   type FormatReader,
@@ -20,7 +20,6 @@ import { assertSameLayout } from './rejects.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
-  ifExists: ExistsPolicy
   /** Of a transaction; at a service, that are sent before the checkpoint. */
   maxRecords: number
   /** The import ends after the chunk in which so many records were rejected. */
@@ -154,20 +153,52 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
   }
 }
 
+export interface ExaminedInputs {
+  /** The SHA-256 of each input. */
+  hashes: string[]
+  /** Of the records that have one, if records without ids are numbered from the next one. */
+  greatestId: bigint | undefined
+}
+
 /**
- * Reads all files before anything is stored, and checks their encoding.
+ * Reads all before anything is stored, and checks its encoding.
  *
- * @returns the SHA-256 of each. Undefined if an input can be read only once, so that its import cannot be resumed
+ * @returns undefined if an input can be read only once, so that its import cannot be resumed
  */
-export async function hashInputs(plan: ImportPlan, io: Io): Promise<string[] | undefined> {
+export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
-  for (const input of plan.inputs.filter(isFile)) {
+  const ids: bigint[] = []
+  const files = plan.inputs.filter(isFile)
+  for (const input of files) {
     const hash = createHash('sha256')
     const { content, close } = await openContent(input, io, (bytes) => hash.update(bytes))
-    await assertEncoding(content, plan).finally(close)
+    try {
+      if (plan.rules.idFrom !== 'next') await assertEncoding(content, plan)
+      else ids.push(await greatestIdOf(await openFormat(content, plan), plan))
+    } finally {
+      close()
+    }
     hashes.push(hash.digest('hex'))
   }
-  return hashes.length === plan.inputs.length ? hashes : undefined
+  if (files.length < plan.inputs.length) return undefined
+  const greatest = ids.reduce((one, other) => (one > other ? one : other), noId)
+  return { hashes, greatestId: greatest === noId ? undefined : greatest }
+}
+
+/** Below all ids. */
+const noId = smallestId - 1n
+
+async function greatestIdOf({ header, chunks }: FormatReader, plan: ImportPlan): Promise<bigint> {
+  const mapper = new Mapper(plan.rules, header, { nextId: smallestId })
+  let greatest = noId
+  for await (const { records } of chunks)
+    for (const raw of records) {
+      const { nextId } = mapper
+      const change = mapper.map(raw)
+      const hasId = !('error' in change) && mapper.nextId === nextId
+      if (hasId && idOf(change) > greatest) greatest = idOf(change)
+    }
+  return greatest
 }
 
 /** Before anything is stored. Pipes can be read only once. */
@@ -177,27 +208,6 @@ export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: 
     reader.close()
     assertSameLayout(reader, first, input.name)
   }
-}
-
-/** The greatest id of the records that have one. Undefined if an input cannot be read twice. */
-export async function greatestIdIn(plan: ImportPlan, io: Io): Promise<bigint | undefined> {
-  let greatest: bigint | undefined
-  for (const input of plan.inputs.every(isFile) ? plan.inputs : []) {
-    const { header, chunks, close } = await openInput(input, plan, io)
-    const mapper = new Mapper(plan, header, { nextId: smallestId })
-    try {
-      for await (const { records } of chunks)
-        for (const raw of records) {
-          const { nextId } = mapper
-          const change = mapper.map(raw)
-          const hasId = !('error' in change) && mapper.nextId === nextId
-          if (hasId && idOf(change) > (greatest ?? smallestId - 1n)) greatest = idOf(change)
-        }
-    } finally {
-      close()
-    }
-  }
-  return greatest
 }
 
 function isFile(input: ImportInput): boolean {

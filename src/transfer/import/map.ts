@@ -9,12 +9,7 @@ import {
 import { problemsOf } from '../../plant/plant-schema.js'
 import { must } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
-import {
-  type Change,
-  type ExistsPolicy,
-  type Problem,
-  problem,
-} from '../../stores/common/change.js'
+import { type Change, type Problem, problem } from '../../stores/common/change.js'
 import type { Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 import { type PlantNames, unknownName } from './names.js'
@@ -27,35 +22,25 @@ export interface Numbering {
   nextId?: bigint | undefined
   /** If records are matched by their names. */
   names?: PlantNames | undefined
-  /** Counts the records with an unknown field. */
-  otherFields?: Map<string, number>
+  /** Gets the names of unknown fields. */
+  otherFields?: Set<string>
 }
 
 /** Makes changes of the records of an import. */
 export class Mapper {
   readonly #rules: FieldRules
-  readonly #ifExists: ExistsPolicy
   readonly #header: Header | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
-  readonly #firstId: bigint | undefined
-  readonly #names: PlantNames | undefined
-  readonly #otherFields: Map<string, number>
+  readonly #numbering: Numbering
   /** The id of the next valid record that has none. */
   nextId: bigint | undefined
 
-  constructor(
-    { rules, ifExists }: { rules: FieldRules; ifExists: ExistsPolicy },
-    header: Header | undefined,
-    { firstId, nextId, names, otherFields = new Map() }: Numbering,
-  ) {
+  constructor(rules: FieldRules, header: Header | undefined, numbering: Numbering) {
     this.#rules = rules
-    this.#ifExists = ifExists
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
-    this.#firstId = firstId
-    this.#names = names
-    this.#otherFields = otherFields
-    this.nextId = nextId
+    this.#numbering = numbering
+    this.nextId = numbering.nextId
   }
 
   map(raw: RawRecord): MappedChange | Problem {
@@ -65,7 +50,7 @@ export class Mapper {
     const record = this.#renamed(parsed.value)
     if (isObject(record))
       for (const key in record)
-        if (key !== 'id' && key !== 'name' && key !== 'tag') this.#count(key)
+        if (key !== 'id' && key !== 'name' && key !== 'tag') this.#addOther(key)
     return this.#change(record)
   }
 
@@ -78,37 +63,37 @@ export class Mapper {
   }
 
   #change(record: unknown, cells: Cells = []): MappedChange | Problem {
+    const { ifExists } = this.#rules
+    const { firstId, names } = this.#numbering
     const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
     const match = lacksId ? this.#match(record) : undefined
     if (typeof match === 'object') return match
     const isMatched = match !== undefined
     const isNumbered = lacksId && !isMatched && this.nextId !== undefined
     if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? this.nextId
-    const isPartial = this.#ifExists === 'update' && !isNumbered
-    const patch = parsePlant(record, isPartial ? 'patch' : 'record')
-    if (!patch)
-      return problem(
-        'invalid',
-        invalidPlant(this.#reasonsOf(record, isPartial ? 'patch' : 'record', cells)),
-      )
+    const isPartial = ifExists === 'update' && !isNumbered
+    const form = isPartial ? 'patch' : 'record'
+    const patch = parsePlant(record, form)
+    if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
     // A run that was killed at a service may have given the next number to this plant, which is then matched.
     if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
-    if (!lacksId && this.#firstId !== undefined && patch.id >= this.#firstId)
+    if (!lacksId && firstId !== undefined && patch.id >= firstId)
       return problem(
         'conflict',
-        `The id ${patch.id} must be below ${this.#firstId}, the first number that the import assigns`,
+        `The id ${patch.id} must be below ${firstId}, the first number that the import assigns`,
       )
-    if (!isMatched && patch.name != null) this.#names?.add(patch.name, patch.id)
+    if (!isMatched && patch.name != null) names?.add(patch.name, patch.id)
     if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched }
     // Another plant may have the number that the import has given to this one: it is neither skipped nor changed.
-    const ifExists = isNumbered || this.#ifExists === 'update' ? 'same' : this.#ifExists
-    return { type: 'create', plant: complete(patch), ifExists, isMatched }
+    const policy = isNumbered || ifExists === 'update' ? 'same' : ifExists
+    return { type: 'create', plant: complete(patch), ifExists: policy, isMatched }
   }
 
   /** The id of the plant that has the name of the record, or why that is not known. Undefined for a new plant. */
   #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
-    if (!this.#names || typeof name !== 'string') return undefined
-    return this.#names.find(name) ?? (this.nextId === undefined ? unknownName(name) : undefined)
+    const { names } = this.#numbering
+    if (!names || typeof name !== 'string') return undefined
+    return names.find(name) ?? (this.nextId === undefined ? unknownName(name) : undefined)
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
@@ -130,7 +115,7 @@ export class Mapper {
     }
     for (const column of others) {
       if (column >= cells.length) break // a header can have many more columns than a row
-      if (cells[column]) this.#count(must(names[column]))
+      if (cells[column]) this.#addOther(must(names[column]))
     }
     return record
   }
@@ -148,16 +133,13 @@ export class Mapper {
     return record
   }
 
-  #count(field: string): void {
-    if (rejectNames.includes(field)) return
-    const name = shorten(field)
-    const count = this.#otherFields.get(name)
-    if (count !== undefined || this.#otherFields.size < maxOtherFields)
-      this.#otherFields.set(name, (count ?? 0) + 1)
+  #addOther(field: string): void {
+    const { otherFields } = this.#numbering
+    if (!otherFields || otherFields.size >= maxOtherFields) return
+    if (!rejectNames.includes(field)) otherFields.add(shorten(field))
   }
 }
 
-/** Unknown fields whose records are counted. */
 const maxOtherFields = 1000
 
 function complete(patch: PlantPatch): NewPlant {

@@ -7,9 +7,9 @@ export class PlantNames {
   readonly #ids = new Map<string, bigint | bigint[]>()
 
   /** Takes pages in ascending order of ids. */
-  static async of(pages: AsyncIterable<NewPlant[]>): Promise<PlantNames> {
+  static async of(pages: AsyncIterable<NewPlant[]> | undefined): Promise<PlantNames> {
     const names = new PlantNames()
-    for await (const plants of pages)
+    for await (const plants of pages ?? [])
       for (const { id, name } of plants) {
         const known = names.#ids.get(name)
         if (Array.isArray(known)) known.push(id)
@@ -28,10 +28,8 @@ export class PlantNames {
   find(name: string): bigint | Problem | undefined {
     const found = this.#ids.get(name)
     if (!Array.isArray(found)) return found
-    const some = found.slice(0, maxShown)
-    const last = found.length > maxShown ? `${grouped(found.length - maxShown)} more` : some.pop()
-    const shown = `${some.join(', ')} and ${last}`
-    return problem('invalid', `${grouped(found.length)} plants have ${described(name)}: ${shown}`)
+    const ids = found.slice(0, maxShown).join(', ') + (found.length > maxShown ? ', …' : '')
+    return problem('invalid', `${grouped(found.length)} plants have ${described(name)}: ${ids}`)
   }
 }
 

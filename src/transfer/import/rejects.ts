@@ -7,7 +7,6 @@ import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 import type { RejectsPosition } from './checkpoint.js'
 
-/** In a rejects file, each has its line and the reason: a table or NDJSON, which an import takes back. */
 export interface RejectedRecord {
   line: number
   /** Index in a JSON array. */
@@ -31,14 +30,6 @@ export class Rejects {
   /** Where an interrupted import has left it, or its beginning. */
   readonly start: RejectsPosition
 
-  /** Throws `unwritable` if no file can be created in the directory. */
-  static assertCreatable(path: string): void {
-    attempt(path, () => {
-      fs.lstatSync(path, { throwIfNoEntry: false }) // for a name that is too long
-      fs.accessSync(`${dirname(path)}/.`, fs.constants.W_OK) // with the dot, for what is no directory
-    })
-  }
-
   /**
    * Throws `usage` for a file that this import has not left: even if it is empty, another one may write to it.
    *
@@ -51,7 +42,7 @@ export class Rejects {
     if (stats) assertOwnFile(path, stats, anotherFile)
     else this.#draft = join(dirname(path), `.plants-${importId}.tmp`)
     const { O_RDWR, O_CREAT } = fs.constants
-    const flags = stats ? O_RDWR | noFollow : O_RDWR | O_CREAT | noFollow
+    const flags = O_RDWR | noFollow | (stats ? 0 : O_CREAT)
     this.#fd = attempt(path, () => fs.openSync(this.#draft ?? path, flags, 0o600))
     const file = identityOf(fs.fstatSync(this.#fd, { bigint: true }))
     const isLeft = left?.file === file && (stats?.size ?? 0) >= left.length
@@ -121,10 +112,8 @@ function alreadyExists(path: string): Error {
 }
 
 function changed(path: string): Error {
-  return usageError(
-    `${path} is not as the import has left it, and would be overwritten`,
-    anotherFile,
-  )
+  const what = `${path} is not as the import has left it, and would be overwritten`
+  return usageError(what, anotherFile)
 }
 
 function attempt<T>(path: string, action: () => T): T {

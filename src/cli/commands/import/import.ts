@@ -97,20 +97,15 @@ function planOf(
   options: ImportOptions,
   { address }: CommandContext,
 ): ImportPlan {
-  const { format, sheet, encoding, delimiter, columns, map = {}, idFrom, match } = options
-  const { dryRun, ifExists, maxErrors = Infinity } = options
+  const { format, sheet, encoding, delimiter, columns, map = {}, match, ifExists } = options
+  const { maxErrors = Infinity } = options
   const isService = address.scheme === 'http'
   // A dry run does not ask a service for its names: a record without an id is a new plant.
-  const isNew = match !== undefined && isService && dryRun === true
-  const rules = {
-    map,
-    columns,
-    idFrom: isNew ? (idFrom ?? 'next') : idFrom,
-    match,
-    isPartial: ifExists === 'update',
-  }
+  const areNew = match && isService && options.dryRun
+  const idFrom = options.idFrom ?? (areNew ? 'next' : undefined)
+  const rules = { map, columns, idFrom, match, ifExists }
   const maxRecords = isService ? recordsPerRequests : recordsPerTransaction
-  return { inputs, format, sheet, encoding, delimiter, rules, ifExists, maxErrors, maxRecords }
+  return { inputs, format, sheet, encoding, delimiter, rules, maxErrors, maxRecords }
 }
 
 /** Less than a second of requests. */
@@ -122,8 +117,8 @@ const recordsPerTransaction = 24_000
 function parseEncoding(flag: string, text: string): string {
   const encoding = encodingOf(text)
   if (encoding !== undefined) return encoding
-  const message = `${flag} must be an encoding such as ${commonEncodings.join(', ')}, but was ${JSON.stringify(shorten(text))}`
-  throw usageError(message, 'Its names are at https://encoding.spec.whatwg.org/#names-and-labels')
+  const rule = `an encoding such as ${commonEncodings.join(', ')}`
+  throw invalidValue(flag, rule, text, 'windows-1252')
 }
 
 /** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */

@@ -56,26 +56,23 @@ export class ImportReport implements ImportObserver {
     rejected: readonly RejectedRecord[],
     importer: Importer,
   ): Promise<void> {
-    const { position, progress } = importer
+    const { counts, input } = importer.position
     this.#progress.show({
-      done: doneIn(position.counts),
-      rejected: rejectedIn(position.counts),
-      part: progress,
+      done: doneIn(counts),
+      rejected: rejectedIn(counts),
+      part: importer.progress,
     })
-    await this.#reportRejected(rejected, must(this.#plan.inputs[position.input]).name)
-    if (this.#options.dryRun) await this.#writeChanges(outcomes)
-  }
-
-  async #reportRejected(rejected: readonly RejectedRecord[], file: string): Promise<void> {
     const { reporter } = this.#context
-    const limit = reporter.isJson ? Infinity : maxShown
-    const shown = rejected.slice(0, limit - this.#rejectedShown)
+    const file = must(this.#plan.inputs[input]).name
+    const shown = rejected.slice(0, reporter.isJson ? Infinity : maxShown - this.#rejectedShown)
     this.#rejectedShown += shown.length
-    if (shown.length === 0) return
-    await this.#progress.clear()
-    await reporter.reportRejected(
-      shown.map(({ line, element, error, message }) => ({ error, message, file, line, element })),
-    )
+    if (shown.length > 0) {
+      await this.#progress.clear()
+      await reporter.reportRejected(
+        shown.map(({ line, element, error, message }) => ({ error, message, file, line, element })),
+      )
+    }
+    if (this.#options.dryRun) await this.#writeChanges(outcomes)
   }
 
   /** Of a dry run: all changes as NDJSON, or the first ones as text. */
@@ -84,44 +81,43 @@ export class ImportReport implements ImportObserver {
     const isText = output === 'text'
     const ofText = isText && !reporter.isQuiet ? maxShown : 0
     const limit = this.#options.output === 'ndjson' ? Infinity : ofText
-    const changes = outcomes.flatMap((outcome) => {
-      if (outcome.type !== 'created' && outcome.type !== 'updated') return []
-      const before = outcome.type === 'updated' ? outcome.before : undefined
-      return before && equalFields(before, outcome.plant) ? [] : [{ before, after: outcome.plant }]
-    })
-    const shown = changes.slice(0, limit - this.#changesShown)
-    this.#changesShown += shown.length
-    if (shown.length === 0) return
     const style = await this.#context.style()
-    const lines = shown.map(({ before, after }) => {
-      const change = { id: after.id, before: before && plantOf(before), after: plantOf(after) }
-      if (!isText) return `${toJson({ dryRun: true, ...change })}\n`
-      if (before) return `${describeChange('Would update', before, after, style)}\n`
-      return `Would create ${describePlant(after, style)}\n`
-    })
+    const lines: string[] = []
+    for (const outcome of outcomes) {
+      if (lines.length === limit - this.#changesShown) break
+      if (outcome.type !== 'created' && outcome.type !== 'updated') continue
+      const { plant } = outcome
+      const before = outcome.type === 'updated' ? outcome.before : undefined
+      if (before && equalFields(before, plant)) continue
+      const change = { id: plant.id, before: before && plantOf(before), after: plantOf(plant) }
+      if (!isText) lines.push(toJson({ dryRun: true, ...change }))
+      else if (before) lines.push(describeChange('Would update', before, plant, style))
+      else lines.push(`Would create ${describePlant(plant, style)}`)
+    }
+    this.#changesShown += lines.length
+    if (lines.length === 0) return
     await this.#progress.clear()
-    await writeAnswer(io, lines.join(''))
+    await writeAnswer(io, `${lines.join('\n')}\n`)
   }
 
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
     await this.#warnOfRest(importer)
     const { dryRun, rejects: file } = this.#options
-    const { rejected: reasons, skipped, unknown, ...changed } = importer.position.counts
-    const isRolledBack = this.isRolledBack(importer)
-    const { created, updated } = isRolledBack ? { created: 0, updated: 0 } : changed
-    const rejected = rejectedIn(importer.position.counts)
+    const { counts } = importer.position
+    const { rejected: reasons, skipped, unknown } = counts
+    const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : counts
+    const rejected = rejectedIn(counts)
     const seconds = Math.round(this.#context.io.now() - this.#startMs) / 1000
 
-    const why = Object.entries(reasons).map(
-      ([error, count]) => `${grouped(count)} ${words[error] ?? `with error ${error}`}`,
-    )
+    const why = Object.entries(reasons)
+      .map(([error, count]) => `${grouped(count)} ${words[error] ?? `with error ${error}`}`)
+      .join(', ')
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
-      .map(([name, count]) => `${grouped(count)} ${name}`)
-      .map((part) => (part.endsWith('rejected') ? `${part} (${why.join(', ')})` : part))
+      .map(([name, count]) => `${grouped(count)} ${name}${name === 'rejected' ? ` (${why})` : ''}`)
     const time = seconds < 90 ? `${seconds.toFixed(1)} s` : clockOf(seconds)
-    const plants = plantCount(doneIn(importer.position.counts))
+    const plants = plantCount(doneIn(counts))
     const text = `${dryRun ? 'Dry run of' : 'Read'} ${plants} in ${time}: ${parts.join(', ')}`
     const rejects = rejected > 0 && !dryRun ? file : undefined
     const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rejects }
@@ -130,7 +126,6 @@ export class ImportReport implements ImportObserver {
 
   /** What the input had besides, and what was not printed. */
   async #warnOfRest(importer: Importer): Promise<void> {
-    const { dryRun } = this.#options
     const { reporter, output } = this.#context
     const { position, otherFields, emptyRows, rejected } = importer
     const { created, updated } = position.counts
@@ -140,15 +135,14 @@ export class ImportReport implements ImportObserver {
       await reporter.warn(`${name} contains no records`, 'warning')
     }
     if (emptyRows > 0) {
-      const rows = emptyRows === 1 ? '1 row has' : `${grouped(emptyRows)} rows have`
-      await reporter.warn(
-        `${rows} no id, name and tag, and ${emptyRows === 1 ? 'is' : 'are'} left out`,
-      )
+      const [rows, are] =
+        emptyRows === 1 ? ['1 row has', 'is'] : [`${grouped(emptyRows)} rows have`, 'are']
+      await reporter.warn(`${rows} no id, name and tag, and ${are} left out`)
     }
-    if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields.keys()]), 'warning')
+    if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
     if (rejected > maxShown && !reporter.isJson)
       await reporter.warn(`Only the first ${maxShown} rejected records are shown`)
-    if (dryRun && output === 'text' && created + updated > maxShown)
+    if (this.#options.dryRun && output === 'text' && created + updated > maxShown)
       await reporter.warn(`Only the first ${maxShown} changes are shown. For all: --output ndjson`)
   }
 
@@ -159,19 +153,17 @@ export class ImportReport implements ImportObserver {
 
   /** Throws `unknownOutcome` or `incomplete` unless all records are done well. */
   assertComplete(importer: Importer): void {
+    const { dryRun, idFrom } = this.#options
     const { counts } = importer.position
+    const isNumbered = idFrom !== undefined
     if (counts.unknown > 0) {
       const plants = `${plantCount(counts.unknown)} ${counts.unknown === 1 ? 'is' : 'are'}`
-      throw new PlantsError('unknownOutcome', `Whether ${plants} stored is unknown`, {
-        hint:
-          this.#options.idFrom === undefined
-            ? 'Import them again: what is stored and equal is skipped'
-            : 'Look in the store for what is stored',
-      })
+      const hint = isNumbered ? 'Look in the store for what is stored' : `Import them ${again}`
+      throw new PlantsError('unknownOutcome', `Whether ${plants} stored is unknown`, { hint })
     }
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
-    const verb = this.#options.dryRun ? 'would be' : rejected === 1 ? 'was' : 'were'
+    const verb = dryRun ? 'would be' : rejected === 1 ? 'was' : 'were'
     const stopped = importer.isComplete ? '' : ', and the import stopped there'
     const undone = this.isRolledBack(importer) ? ', so nothing was changed' : ''
     const message = `${plantCount(rejected)} ${verb} rejected${stopped}${undone}`
@@ -200,21 +192,22 @@ export class ImportReport implements ImportObserver {
     const { atomic, dryRun, idFrom } = this.#options
     const done = doneIn(importer.position.counts)
     const isStored = (done > 0 || importer.hasSent) && !atomic && !dryRun
-    // The same command would fail again.
-    const isOfInput = error.kind === 'input' || error.kind === 'usage'
-    if (isOfInput && isStored) await this.writeSummary(importer)
-    if (isOfInput) return error
+    if (error.kind === 'input' || error.kind === 'usage') {
+      if (isStored) await this.writeSummary(importer)
+      return error // the same command would fail again
+    }
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
-    const repeated = idFrom === undefined ? 'run it again: what is stored and equal is skipped' : ''
-    const hint = this.#isResumable ? goOn : repeated && `To go on, ${repeated}`
+    const repeated = idFrom === undefined ? `To go on, run it ${again}` : undefined
+    const next = this.#isResumable ? goOn : repeated
     return new PlantsError(error.kind, error.message + (error.isInterruption ? extent : ''), {
       ...error,
-      hint: [error.hint, isStored ? hint : ''].filter(Boolean).join('. ') || undefined,
+      hint: [error.hint, isStored && next].filter(Boolean).join('. ') || undefined,
       cause: error,
     })
   }
 }
 
+const again = 'again: what is stored and equal is skipped'
 const goOn = 'To resume, run the same command again'
 
 const words: Readonly<Record<string, string>> = {

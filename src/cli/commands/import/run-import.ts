@@ -1,6 +1,5 @@
-import { plantCount, type StoredPlant } from '../../../plant/plant.js'
+import { plantCount } from '../../../plant/plant.js'
 import { must, PlantsError, usageError } from '../../../platform/errors.js'
-import type { Io } from '../../../platform/io.js'
 import { completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf } from '../../../stores/common/change.js'
 import { planOf } from '../../../stores/common/plan.js'
@@ -16,8 +15,8 @@ import {
 import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
 import {
   assertSameLayouts,
-  greatestIdIn,
-  hashInputs,
+  type ExaminedInputs,
+  examineInputs,
   type ImportPlan,
   type OpenInput,
   openInput,
@@ -37,15 +36,13 @@ export async function runImport(
   context: CommandContext,
 ): Promise<void> {
   const { io } = context
-  const { rejects, dryRun } = options
-  if (rejects !== undefined && !dryRun) Rejects.assertCreatable(rejects)
   const first = await openInput(must(plan.inputs[0]), plan, io)
   try {
-    if (rejects !== undefined) await assertSameLayouts(first, plan, io)
-    const hashes = await hashInputs(plan, io)
-    const target = await openTarget(hashes !== undefined, options, context)
+    if (options.rejects !== undefined) await assertSameLayouts(first, plan, io)
+    const examined = await examineInputs(plan, io)
+    const target = await openTarget(examined !== undefined, options, context)
     try {
-      await importInto(target, first, { plan, hashes, options, context })
+      await importInto(target, first, { plan, examined, options, context })
     } finally {
       await target.close()
     }
@@ -56,23 +53,24 @@ export async function runImport(
 
 interface Import {
   plan: ImportPlan
-  /** Of the inputs. Undefined if one can be read only once: its import is neither resumed nor remembered. */
-  hashes: string[] | undefined
+  /** Undefined if an input can be read only once: its import is neither resumed nor remembered. */
+  examined: ExaminedInputs | undefined
   options: ImportOptions
   context: CommandContext
 }
 
 async function importInto(target: OpenTarget, first: OpenInput, all: Import): Promise<void> {
-  const { plan, hashes, options, context } = all
+  const { plan, examined, options, context } = all
   const { io } = context
-  const isResumable = hashes !== undefined && !options.atomic && !options.dryRun
+  const { atomic, dryRun } = options
   const remembered = await findRemembered(target, all)
-  const start = await findStart(target, remembered, all)
+  const start = await findStart(target, remembered?.from, all)
+  const isResumable = examined !== undefined && !atomic && !dryRun
   const report = new ImportReport(plan, options, isResumable, context)
-  const importer = new Importer(plan, start, target, report, io)
+  const importer = new Importer(start, report, io)
   try {
-    if (options.atomic)
-      await target.transaction((transaction) => importer.run(first, (work) => work(transaction)), {
+    if (atomic)
+      await target.transaction((transaction) => importer.runIn(transaction, first), {
         commits: () => importer.isComplete && importer.rejected === 0,
       })
     else await importer.run(first)
@@ -84,8 +82,9 @@ async function importInto(target: OpenTarget, first: OpenInput, all: Import): Pr
   }
   await report.writeSummary(importer)
   if (importer.isComplete && !report.isRolledBack(importer)) {
-    const to = remembered && { ...remembered, to: completeState(new Date(io.time())) }
-    await importer.finish(importer.hasNumbered ? to : undefined).catch(async (error: unknown) => {
+    const to = JSON.stringify({ version: 1, complete: new Date(io.time()).toISOString() })
+    const complete = remembered && importer.hasNumbered ? { ...remembered, to } : undefined
+    await importer.finish(complete).catch(async (error: unknown) => {
       if (!(error instanceof PlantsError)) throw error
       const what = 'The import is done, but its checkpoint may have been left'
       await context.warn(`${what}: ${error.message}`) // the same command prints the summary again
@@ -97,60 +96,55 @@ async function importInto(target: OpenTarget, first: OpenInput, all: Import): Pr
 /** The row of a complete import of the same contents that numbers plants: they would be numbered again. */
 async function findRemembered(
   target: OpenTarget,
-  { plan, hashes, options, context }: Import,
+  { plan, examined, options, context }: Import,
 ): Promise<{ id: string; from: string | undefined } | undefined> {
   const { idFrom, match } = plan.rules
-  if (hashes === undefined || idFrom === undefined || match || options.dryRun) return undefined
+  if (!examined || idFrom === undefined || match || options.dryRun) return undefined
   // A store of ours has the row itself, whatever its address is.
   const store = context.address.scheme === 'http' ? completeAddress(context.address) : ''
-  const id = completeId(store, hashes)
+  const id = completeId(store, examined.hashes)
   return { id, from: await target.checkpoint(id) }
 }
 
-const completeState = (time: Date) => JSON.stringify({ version: 1, complete: time.toISOString() })
-
-function alreadyImported(state: string): PlantsError {
-  const { complete } = JSON.parse(state) as { complete: string } // of `completeState`
-  const when = `${complete.slice(0, 10)} at ${complete.slice(11, 16)} UTC`
-  return usageError(
-    `The same input was imported on ${when}, and its plants were numbered`,
-    'For plants with new names alone, add --match name',
-  )
-}
-
-/** The import that was interrupted, or a new one. */
+/**
+ * The import that was interrupted, or a new one.
+ *
+ * @param complete the state of a complete import that would number its plants again
+ */
 async function findStart(
   target: OpenTarget,
-  remembered: { from: string | undefined } | undefined,
-  { plan, hashes, options, context }: Import,
+  complete: string | undefined,
+  { plan, examined, options, context }: Import,
 ): Promise<ImportStart> {
   const { io, address, reporter } = context
-  const { atomic, dryRun, restart, match, rejects: rejectsPath } = options
-  const paths = plan.inputs.map(({ path }) => path)
-  const id =
-    hashes === undefined || dryRun ? undefined : checkpointId(completeAddress(address), paths)
+  const { atomic, dryRun, restart, match, rejects: path } = options
+  const paths = plan.inputs.map((input) => input.path)
+  const id = examined && !dryRun ? checkpointId(completeAddress(address), paths) : undefined
   const saved = id === undefined ? undefined : await target.checkpoint(id)
-  const source = sourceOf(plan, hashes)
+  const source = sourceOf(plan, examined?.hashes)
   const interrupted = saved === undefined || restart ? undefined : parseCheckpoint(saved)
   if (interrupted && (atomic || interrupted.source !== source))
     throw changedSince(interrupted, plan)
-  if (!interrupted && !restart && remembered?.from !== undefined)
-    throw alreadyImported(remembered.from)
+  if (!interrupted && !restart && complete !== undefined) throw alreadyImported(complete)
   const done = interrupted ? doneIn(interrupted.position.counts) : 0
   if (done > 0)
     await reporter.warn(
       `Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`,
     )
-  const checkpoint = interrupted ?? newCheckpoint(source, await firstIdFor(plan, target, io))
+  const { store } = target
+  const checkpoint =
+    interrupted ?? newCheckpoint(source, await firstIdFor(plan, store, examined?.greatestId))
   const { position } = checkpoint
   const rejects =
-    rejectsPath === undefined || dryRun
+    path === undefined || dryRun
       ? undefined
-      : new Rejects(rejectsPath, id ?? crypto.randomUUID(), position.rejects)
+      : new Rejects(path, id ?? crypto.randomUUID(), position.rejects)
   if (rejects) position.rejects = rejects.start
-  const pages = target.store?.read({ signal: io.handleSignals() }) ?? noPages()
-  const names = match && (await PlantNames.of(pages))
-  return { checkpointId: atomic ? undefined : id, saved, checkpoint, names, rejects }
+  const names = match && (await PlantNames.of(store?.read({ signal: io.handleSignals() })))
+  return {
+    ...{ plan, target, saved, checkpoint, names, rejects },
+    checkpointId: atomic ? undefined : id,
+  }
 }
 
 /** What an import is: the contents of its files, and the options that say what a record is. */
@@ -172,16 +166,23 @@ function changedSince({ firstId }: Checkpoint, { rules }: ImportPlan): PlantsErr
   )
 }
 
+function alreadyImported(state: string): PlantsError {
+  const { complete } = JSON.parse(state) as { complete: string } // of `importInto`
+  const when = `${complete.slice(0, 10)} at ${complete.slice(11, 16)} UTC`
+  return usageError(
+    `The same input was imported on ${when}, and its plants were numbered`,
+    'For plants with new names alone, add --match name',
+  )
+}
+
 /** `next` is above all ids of the store and, if they can be read twice, of the inputs. */
 async function firstIdFor(
-  plan: ImportPlan,
-  { store }: OpenTarget,
-  io: Io,
+  { rules }: ImportPlan,
+  store: OpenTarget['store'],
+  ofInputs: bigint | undefined,
 ): Promise<bigint | undefined> {
-  const { idFrom } = plan.rules
-  if (idFrom !== 'next') return idFrom
+  if (rules.idFrom !== 'next') return rules.idFrom
   const ofStore = store && (await greatestId(store))
-  const ofInputs = await greatestIdIn(plan, io)
   const isOfStore = ofInputs === undefined || (ofStore !== undefined && ofStore > ofInputs)
   return idAfter(isOfStore ? ofStore : ofInputs, '--id-from')
 }
@@ -210,19 +211,15 @@ async function openTarget(
     return plannedTarget(true)
   }
   const service = await context.openOrCreateStore()
+  const send = service.write.bind(service)
   try {
     const journal = isResumable ? await openJournal(context.sqliteOptions, io) : undefined
     const close = async () => {
       await service.close()
       await journal?.close()
     }
-    const { transaction, checkpoint } = journal
-      ? {
-          transaction: journal.transaction.bind(journal),
-          checkpoint: journal.checkpoint.bind(journal),
-        }
-      : withoutCheckpoints(service.write.bind(service))
-    return { store: service, send: service.write.bind(service), transaction, checkpoint, close }
+    const checkpoints = journal ? ownTarget(journal, false) : withoutCheckpoints(send)
+    return { ...checkpoints, store: service, send, close }
   } catch (error) {
     await service.close()
     throw error
@@ -242,23 +239,20 @@ function ownTarget(store: OwnStore, dryRun: boolean): OpenTarget {
 
 /** A dry run of a store that is not there yet, or of a service, which may have any plant and is not asked. */
 function plannedTarget(mayHavePlants: boolean): OpenTarget {
-  const write: Transaction['write'] = async (changes) => {
+  return withoutCheckpoints(async (changes) => {
     const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
     const stored = mayHavePlants
       ? changes.filter(isOfStored).map((change) => ({ plant: { id: idOf(change), name: '' } }))
       : []
     return planOf(stored, changes).outcomes
-  }
-  return { store: undefined, ...withoutCheckpoints(write), close: async () => undefined }
+  })
 }
 
-function withoutCheckpoints(
-  write: Transaction['write'],
-): Pick<OpenTarget, 'transaction' | 'checkpoint'> {
+function withoutCheckpoints(write: Transaction['write']): OpenTarget {
   return {
+    store: undefined,
     transaction: (work) => work({ write, saveCheckpoint: async () => undefined }),
     checkpoint: async () => undefined,
+    close: async () => undefined,
   }
 }
-
-async function* noPages(): AsyncGenerator<StoredPlant[]> {}
