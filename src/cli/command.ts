@@ -17,23 +17,24 @@ export interface GlobalOptions {
   color?: boolean
 }
 
-/** Declares the arguments, the options and the action of a command. */
-export type CommandDefinition = (command: PlantsCommand, io: Io) => void
+export type CommandDefinition = (command: PlantsCommand) => void
 
 /** Commander's command, with examples, values that are given once, and our errors. */
 export class PlantsCommand extends Command {
   /** Three at most. Help shows them below the usage. */
   examples: readonly string[] = []
-  /** The whole command line. */
-  readonly line: readonly string[]
+  readonly #io: Io
+  readonly #line: readonly string[]
 
-  constructor(name: string | undefined, line: readonly string[]) {
+  /** @param line the whole command line */
+  constructor(name: string | undefined, io: Io, line: readonly string[]) {
     super(name)
-    this.line = line
+    this.#io = io
+    this.#line = line
   }
 
   override createCommand(name?: string): PlantsCommand {
-    return new PlantsCommand(name, this.line)
+    return new PlantsCommand(name, this.#io, this.#line)
   }
 
   addExamples(...lines: string[]): this {
@@ -41,37 +42,34 @@ export class PlantsCommand extends Command {
     return this
   }
 
-  /**
-   * An option whose value is parsed, and rejected with its name.
-   *
-   * @param preset the text of its default value
-   */
+  /** An option whose value is parsed, and rejected with its name. */
   value<T>(
     flags: string,
     description: string,
     parse: (flag: string, text: string) => T,
     preset?: string,
   ): this {
-    const option = new Option(flags, description)
-    const parser = (text: string) => parse(option.long ?? flags, text)
+    return this.#addParsed(new Option(flags, description), parse, preset)
+  }
+
+  choice(flags: string, description: string, words: readonly string[], preset?: string): this {
+    const option = new Option(flags, description).choices(words) // which completion offers
+    return this.#addParsed(option, (flag, text) => parseChoice(flag, text, words), preset)
+  }
+
+  #addParsed<T>(option: Option, parse: (flag: string, text: string) => T, preset?: string): this {
+    const parser = (text: string) => parse(option.long ?? option.flags, text)
     if (preset !== undefined) option.default(parser(preset), preset)
     return this.addOption(option.argParser(parser))
   }
 
-  /** An option with one of these words. */
-  choice(flags: string, description: string, words: readonly string[], preset?: string): this {
-    const option = new Option(flags, description).choices(words)
-    if (preset !== undefined) option.default(preset)
-    return this.addOption(
-      option.argParser((text) => parseChoice(option.long ?? flags, text, words)),
-    )
-  }
-
   /** @param run reads the options by the names that commander makes of their flags */
   handler<Options extends GlobalOptions, Args extends unknown[]>(
-    run: (options: Options, ...args: Args) => Promise<void>,
+    run: (options: Options, io: Io, ...args: Args) => Promise<void>,
   ): this {
-    return this.action(() => run(this.allOptions() as Options, ...(this.processedArgs as Args)))
+    return this.action(() =>
+      run(this.allOptions() as Options, this.#io, ...(this.processedArgs as Args)),
+    )
   }
 
   /** With the global options that stand before the name of the command. */
@@ -91,13 +89,13 @@ export class PlantsCommand extends Command {
       const isGiven = this.getOptionValueSourceWithGlobals(option.attributeName()) === 'cli'
       if (isGiven && !variadic) throw usageError(`${long} was given twice`, 'Leave out one of them')
       const flag = text.split('=', 1)[0]
-      if (this.options.some((each) => each.long === flag) && this.line.includes(text))
+      if (this.options.some((each) => each.long === flag) && this.#line.includes(text))
         throw usageError(
           `${long} needs a value, but ${flag} follows`,
           `For such a value: ${long}=VALUE`,
         )
       // Commander takes `-o=json` for `=json`.
-      const isJoined = text.startsWith('=') && this.line.includes(`${short}${text}`)
+      const isJoined = text.startsWith('=') && this.#line.includes(`${short}${text}`)
       const value = isJoined ? text.slice(1) : text
       return parseArg ? parseArg(value, before) : value
     }
@@ -118,11 +116,11 @@ export class PlantsCommand extends Command {
 
   /** Commander prints its sentences; ours are printed where all errors are. */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
+    if (message.includes("'--help=")) this.help() // whatever its value is
     throw new RejectedLine(this, code, message)
   }
 }
 
-/** Of the global options in the help of each command. */
 const shownMeanings: Readonly<Record<string, string>> = {
   '--store': 'store: a saved name, a path or an address',
   '--output': 'output format; csv and tsv for plants',
@@ -140,7 +138,6 @@ export class RejectedLine extends Error {
   }
 }
 
-/** By its name, or by another one. */
 export function isNamed(command: Command, word: string): boolean {
   return command.name() === word || command.aliases().includes(word)
 }
@@ -154,10 +151,7 @@ export function globalOptions(): Option[] {
   const ofSettings = settingNames.flatMap((name) => {
     const { flags, meaning } = settingOf(name)
     if (flags === undefined) return []
-    const isSwitch = !flags.includes('<')
-    const description = isSwitch ? meaning : `${meaning}; by default ${defaultOf(name)}`
-    const option = new Option(flags, description)
-    // The words are for completion. The value is parsed with the settings.
+    const option = new Option(flags, `${meaning}; by default ${defaultOf(name)}`)
     if (name === 'output')
       option.choices(outputFormats).argParser((text) => choiceIn(outputFormats, text) ?? text)
     return [option]
@@ -165,10 +159,7 @@ export function globalOptions(): Option[] {
   return [
     ...ofSettings,
     new Option('-v, --verbose', 'log requests and responses on stderr'),
-    new Option(
-      '-q, --quiet',
-      'print only results and errors: no confirmations, warnings or progress',
-    ),
+    new Option('-q, --quiet', 'print only results and errors: no warnings or progress'),
     new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
     new Option('--no-color', 'no colours; also NO_COLOR'),
   ]

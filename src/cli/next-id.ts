@@ -12,7 +12,6 @@ export function idAfter(greatest: bigint | undefined, flag = '--id'): bigint {
   })
 }
 
-/** Undefined in an empty store. */
 export async function greatestId(store: Pick<Store, 'read'>): Promise<bigint | undefined> {
   for await (const [plant] of store.read({ desc: true, limit: 1, inPages: true })) return plant?.id
   return undefined

@@ -6,7 +6,6 @@ import { maxSearch } from '../stores/common/query.js'
 import { type Right, rights } from '../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
 
-/** The heading of options that few need, at the end of a help. */
 export const rareOptions = 'Rare options:'
 
 export interface FilterOptions extends GlobalOptions {

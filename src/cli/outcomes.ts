@@ -1,144 +1,141 @@
-import { describePlant, type Style } from '../output/output.js'
+/*
+ * Several plants at once: pages of changes go to the store, and what became of each is printed as it comes. What fails for
+ * one plant does not end the others; the worst error decides the exit code.
+ */
+import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
-import { PlantsError, systemCode } from '../platform/errors.js'
-import {
-  type Change,
-  idOf,
-  notFound,
-  type Outcome,
-  type Problem,
-  rejected,
-} from '../stores/common/change.js'
+import { must, PlantsError, systemCode } from '../platform/errors.js'
+import { endsWithPlants, wrongAddressHint } from '../stores/common/address.js'
+import { type Change, idOf, notFound, type Outcome, type Problem } from '../stores/common/change.js'
 import { planOf } from '../stores/common/plan.js'
 import type { Store } from '../stores/common/store.js'
 import type { CommandContext } from './command-context.js'
 
-/** A plant as it is, or as it would be after a dry run, and what an update found if that is known. */
-export interface PrintedPlant extends StoredPlant {
+interface ChangeOptions {
+  isDryRun: boolean
+  /** Whether JSON is one value in place of an array. */
+  isSingle: boolean
+  ignoresMissing?: boolean
+  /** Ids that no plant had when a person was asked: what came since stays. */
+  missing?: readonly bigint[]
+}
+
+/** A plant as it is, or as it would be after a dry run, and for a sentence what it was, if that is known. */
+interface PrintedPlant extends StoredPlant {
   dryRun?: true
   before?: StoredPlant | undefined
 }
 
-/** Of a read: the plant, or why there is none. */
-export type ReadResult = { plant: StoredPlant } | { error: Problem }
+export type Result = { plant: PrintedPlant } | { error: Problem }
+
+export async function changePlants(
+  verb: 'update' | 'delete',
+  changes: readonly Change[],
+  store: Store | undefined,
+  options: ChangeOptions,
+  context: CommandContext,
+): Promise<number> {
+  const { isSingle, ignoresMissing, isDryRun } = options
+  const style = await context.style()
+  const what = isDryRun ? `Would ${verb}` : { update: 'Updated', delete: 'Deleted' }[verb]
+  const lineOf = (plant: PrintedPlant) =>
+    plant.before
+      ? describeChange(what, plant.before, plant, style)
+      : `${what} ${describePlant(plant, style)}`
+  const isSilent = context.reporter.isQuiet && !isDryRun
+  const text = (plants: PrintedPlant[]) =>
+    isSilent ? '' : plants.map((plant) => `${lineOf(plant)}\n`).join('')
+  try {
+    const results = resultsOf(changes, store, options, context)
+    return await printResults(results, context.printer({ text }, isSingle), context, ignoresMissing)
+  } catch (error) {
+    if (isDryRun || systemCode(error) !== 'EPIPE') throw error
+    // Changes are not undone when nobody reads what they were.
+    const hint = 'Up to 64 plants were changed, but not printed. Look with: plants list'
+    throw new PlantsError('unwritable', 'The output was closed', { hint, cause: error })
+  }
+}
 
 /** So many changes are one transaction, or in flight: more are not lost to a full disk behind stdout. */
 const pageSize = 64
 
-export function* inParts<T>(items: readonly T[]): Generator<T[]> {
+export function* inPages<T>(items: readonly T[]): Generator<T[]> {
   for (let from = 0; from < items.length; from += pageSize) yield items.slice(from, from + pageSize)
 }
 
-/** Makes the changes of each page, or plans them for a dry run. A store that does not exist has no plants. */
-export async function* changeInParts(
+async function* resultsOf(
+  changes: readonly Change[],
   store: Store | undefined,
-  pages: Iterable<Change[]> | AsyncIterable<Change[]>,
-  isDryRun: boolean,
-  { io, storeFlag }: CommandContext,
-): AsyncGenerator<Outcome[]> {
+  { isDryRun, missing = [] }: ChangeOptions,
+  { io, output, storeFlag }: CommandContext,
+): AsyncGenerator<Result[]> {
   const signal = io.handleSignals()
-  for await (const page of pages) {
+  for (const page of inPages(changes)) {
     signal.throwIfAborted()
-    if (!store) yield page.map((change) => rejected(notFound(idOf(change))))
-    else if (isDryRun) {
-      const stored = await store.get(page.map(idOf))
-      yield planOf(
-        [...stored.values()].map((plant) => ({ plant })),
-        page,
-      ).outcomes
-    } else {
-      const outcomes = await store.write(page, { signal })
-      yield outcomes.map((outcome, index) => withHint(outcome, page[index], storeFlag))
-    }
+    const isPlanned = isDryRun || !store
+    const stored = isPlanned ? await store?.get(page.map(idOf)) : undefined
+    const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
+    const outcomes = isPlanned ? planOf(plants, page).outcomes : await store.write(page, { signal })
+    yield outcomes.flatMap((outcome, index): Result[] => {
+      if (outcome.type === 'skipped') return []
+      if ('error' in outcome) return [errorOfChange(outcome, idOf(must(page[index])), storeFlag)]
+      const before = output === 'text' && 'before' in outcome && { before: outcome.before }
+      return [{ plant: { ...(isDryRun && { dryRun: true }), ...outcome.plant, ...before } }]
+    })
+    if (outcomes.some(({ type }) => type === 'unsent')) return
   }
+  yield missing.map((id) => ({ error: notFound(id) }))
 }
 
 /** Of several requests in flight, only the hint says whose outcome is unknown. */
-function withHint(outcome: Outcome, change: Change | undefined, storeFlag: string): Outcome {
-  if (outcome.type !== 'unknown' || !change || outcome.error.hint !== undefined) return outcome
-  const id = idOf(change)
+function errorOfChange(
+  { type, error }: Extract<Outcome, { error: Problem }>,
+  id: bigint,
+  storeFlag: string,
+): Result {
+  if (type !== 'unknown' || error.hint !== undefined) return { error }
+  const { kind, error: value, message } = error
   const hint = `Whether plant ${id} was changed is unknown. Look at it with: plants get ${id}${storeFlag}`
-  const { kind, error, message } = outcome.error
-  return { type: 'unknown', error: { kind, error, message, hint } }
-}
-
-/** Prints each plant, or for people a sentence about it: without --quiet, or for a dry run. */
-export async function changePrinter(
-  sentence: (plant: PrintedPlant, style: Style) => string,
-  isSingle: boolean,
-  context: CommandContext,
-): Promise<Printer<PrintedPlant>> {
-  const style = await context.style()
-  const { isQuiet } = context.reporter
-  const lineOf = (plant: PrintedPlant) =>
-    isQuiet && !plant.dryRun ? '' : `${sentence(plant, style)}\n`
-  return context.printer({ text: (plants) => plants.map(lineOf).join('') }, isSingle)
-}
-
-/** Such as `Would delete Fern (id 1)`. */
-export function sentenceOf(past: string, future: string) {
-  return (plant: PrintedPlant, style: Style) =>
-    `${plant.dryRun ? `Would ${future}` : past} ${describePlant(plant, style)}`
-}
-
-interface ResultOptions {
-  isDryRun?: boolean
-  ignoresMissing?: boolean
+  return { error: { kind, error: value, message, hint } }
 }
 
 /**
- * Prints plants and errors as they come, and goes on after what concerns one plant alone. Throws the worst error at the
- * end, which is reported.
+ * Prints plants and errors as they come. Throws the worst error at the end, which is reported.
  *
  * @returns how many plants were printed
  */
 export async function printResults(
-  pages: AsyncIterable<(ReadResult | Outcome)[]>,
+  pages: AsyncIterable<Result[]>,
   printer: Printer<PrintedPlant>,
-  { isDryRun = false, ignoresMissing = false }: ResultOptions,
   context: CommandContext,
+  ignoresMissing = false,
 ): Promise<number> {
-  const reported = new Set<string>() // what ends all is the error of each that was not sent
   let printed = 0
   let worst: PlantsError | undefined
   for await (const page of pages) {
-    const plants = page.flatMap((result) => printedPlant(result, isDryRun, context))
-    const isChange = !isDryRun && page.some((result) => 'type' in result)
-    if (plants.length > 0)
-      await printer.rows(plants).catch((error: unknown) => {
-        throw isChange ? explainClosed(error) : error
-      })
+    const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))
+    if (plants.length > 0) await printer.rows(plants)
     printed += plants.length
-    for (const result of page) {
-      if (!('error' in result) || (ignoresMissing && result.error.kind === 'notFound')) continue
-      const error = context.errorOf(result.error)
-      const said = `${error.message} ${error.hint}`
-      if (!reported.has(said)) await context.reporter.reportError(error)
-      reported.add(said)
+    // One of a service that failed is the error of all that were not sent.
+    const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
+    for (const problem of problems) {
+      if (ignoresMissing && problem.kind === 'notFound') continue
+      const error = errorOf(problem, context)
+      await context.reporter.reportError(error)
       if (!worst || error.exitCode > worst.exitCode) worst = error
     }
-    if (page.some((result) => 'type' in result && result.type === 'unsent')) break
   }
   if (printed > 0 || !worst) await printer.end() // no empty list for an error alone
   if (worst) throw new PlantsError(worst.kind, worst.message, { isReported: true })
   return printed
 }
 
-/** What a plant was is in sentences alone. */
-function printedPlant(
-  result: ReadResult | Outcome,
-  isDryRun: boolean,
-  { output }: CommandContext,
-): PrintedPlant[] {
-  if (!('plant' in result)) return []
-  const before = output === 'text' && 'before' in result ? { before: result.before } : {}
-  return [{ ...(isDryRun && { dryRun: true }), ...result.plant, ...before }]
-}
-
-/** Changes are not undone when nobody reads what they were. */
-function explainClosed(error: unknown): unknown {
-  if (systemCode(error) !== 'EPIPE') return error
-  const hint = 'Up to 64 plants were changed, but not printed. Look with: plants list'
-  return new PlantsError('unwritable', 'The output was closed', { hint, cause: error })
+/** An id that no plant has is an error of this store, which may be the wrong one. */
+function errorOf(problem: Problem, { address, storeFlag }: CommandContext): PlantsError {
+  const { kind, message } = problem
+  if (kind !== 'notFound') return new PlantsError(kind, message, { ...problem })
+  const listing = `List the plants with: plants list${storeFlag}`
+  const hint = endsWithPlants(address) ? wrongAddressHint : listing
+  return new PlantsError(kind, `${message} in ${address.name}`, { hint })
 }

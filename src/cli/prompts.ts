@@ -1,29 +1,26 @@
 import { confirm, input, password } from '@inquirer/prompts'
-import { idFromText } from '../plant/plant.js'
+import { idFromText, type NewPlant, plantFrom } from '../plant/plant.js'
 import { problemOf } from '../plant/plant-schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 
-interface AskedPlant {
-  id: bigint | 'next'
-  name: string
-  tag?: string
+interface KnownFields {
+  id: bigint | 'next' | undefined
+  name: string | undefined
+  tag: string | undefined
 }
 
-/** What needs no question. */
-type KnownFields = { [Field in keyof AskedPlant]: AskedPlant[Field] | undefined }
-
 /**
- * Prompts on stderr for the missing fields. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
+ * Prompts on stderr for the fields that are not known. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
  *
  * @param mayBeNext whether the store may choose the id
  */
 export async function askForPlant(
-  given: KnownFields,
+  known: KnownFields,
   mayBeNext: boolean,
   io: Io,
-): Promise<AskedPlant> {
+): Promise<{ plant: NewPlant; isNext: boolean }> {
   const idOf = (text: string) =>
     mayBeNext && text.trim() === 'next' ? 'next' : idFromText(text.trim())
   const checkId = (text: string) => (idOf(text) === undefined ? problemOf('id', text) : undefined)
@@ -33,10 +30,12 @@ export async function askForPlant(
   const checkTag = (text: string) => problemOf('tag', text)
 
   const idQuestion = mayBeNext ? { message: 'id, or next', default: 'next' } : { message: 'id' }
-  const id = given.id ?? idOf(await ask(idQuestion, checkId, io)) ?? 'next'
-  const name = given.name ?? (await ask({ message: 'name' }, checkName, io))
-  const tag = given.tag ?? (await ask({ message: 'tag (Enter for none)' }, checkTag, io))
-  return tag === '' && given.tag === undefined ? { id, name } : { id, name, tag }
+  const id = known.id ?? idOf(await ask(idQuestion, checkId, io)) ?? 'next'
+  const name = known.name ?? (await ask({ message: 'name' }, checkName, io))
+  const tag =
+    known.tag ?? ((await ask({ message: 'tag (Enter for none)' }, checkTag, io)) || undefined)
+  const isNext = id === 'next'
+  return { plant: plantFrom(isNext ? 0n : id, name, tag), isNext }
 }
 
 /** Asks on stderr, without echo. Throws as `askForPlant` does. */

@@ -1,11 +1,5 @@
 import { version } from '../../package.json'
-import {
-  assertNotExposed,
-  type Credential,
-  type CredentialContext,
-  findToken,
-  noToken,
-} from '../auth/credentials.js'
+import { assertNotExposed, type Credential, findToken, noToken } from '../auth/credentials.js'
 import { exposureOf, findPassword, readLoginCertificates } from '../auth/database-login.js'
 import { parseText } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
@@ -18,12 +12,14 @@ import {
   type PostgresAddress,
   passwordFile,
 } from '../stores/common/address.js'
+import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Access } from '../stores/http/http-options.js'
-import type { Login } from '../stores/postgres/options.js'
+import type { PostgresOptions } from '../stores/postgres/options.js'
 
 /** A part of `CommandContext`. */
 interface AccessContext {
   settings: EffectiveSettings
+  options: Pick<PostgresOptions, 'retry'>
   reporter: Reporter
   io: Io
   /** In milliseconds. */
@@ -31,19 +27,25 @@ interface AccessContext {
   storeFlag: string
 }
 
-export function credentialContext({ settings, timeout }: AccessContext): CredentialContext {
+/** Undefined if there is none. */
+export function tokenFor(
+  address: HttpAddress,
+  { settings, timeout: timeoutMs, io }: AccessContext,
+): Promise<Credential | undefined> {
   const { storeName, file } = settings
-  return { storeName, timeoutMs: timeout, file, tokenCommand: settings.value('token-command') }
+  const tokenCommand = settings.value('token-command')
+  return findToken(address, { storeName, timeoutMs, file, tokenCommand }, io)
 }
 
-/** Throws `usage` when others could read the token in transit. */
+/** Throws `usage` if others could read the token in transit. */
 export function assertSafe(address: HttpAddress, settings: EffectiveSettings): void {
   assertNotExposed(address, settings.value('allow-http') ?? false)
 }
 
 /**
+ * Throws `unauthorized` without a token, and as `assertSafe`.
+ *
  * @param given a token that is not saved yet
- * @throws {PlantsError} `unauthorized` without a token, `usage` if others could read the token in transit
  */
 export async function accessTo(
   address: HttpAddress,
@@ -51,8 +53,7 @@ export async function accessTo(
   given?: Credential,
 ): Promise<Access> {
   const { settings, reporter, storeFlag, io } = context
-  const credentials = credentialContext(context)
-  const found = given ?? (await findToken(address, credentials, io))
+  const found = given ?? (await tokenFor(address, context))
   if (!found) throw noToken(address, storeFlag)
   reporter.log(`* token from ${found.place}`)
   assertSafe(address, settings)
@@ -66,7 +67,7 @@ export async function accessTo(
       found.source === 'file'
         ? `The token was saved. Save another with: plants auth login${storeFlag}`
         : `The token is from ${found.place}: set another one there`,
-    renew: found.source === 'command' ? renewalOf(address, credentials, io) : undefined,
+    renew: found.source === 'command' ? renewalOf(address, context) : undefined,
     userAgent: `plants/${version}`,
     ca: ca && (await import('../platform/certificates.js')).readCertificates(ca.path),
     proxy,
@@ -76,38 +77,45 @@ export async function accessTo(
 }
 
 /** Runs the token command again, at most once a minute. */
-function renewalOf(address: HttpAddress, credentials: CredentialContext, io: Io): Access['renew'] {
+function renewalOf(address: HttpAddress, context: AccessContext): Access['renew'] {
+  const { io } = context
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   return () => {
-    const isRecent = renewal !== undefined && io.now() - renewal.at < 60_000
-    if (renewal && isRecent) return renewal.token
-    const token = findToken(address, credentials, io).then((newer) => newer?.token)
+    if (renewal && io.now() - renewal.at < 60_000) return renewal.token
+    const token = tokenFor(address, context).then((newer) => newer?.token)
     renewal = { token, at: io.now() }
     return token
   }
 }
 
 /** The absolute path of the setting `ca-cert`, and the source of it. */
-function certificatesOf(
-  settings: EffectiveSettings,
-  io: Io,
-): { path: string; source: string } | undefined {
+function certificatesOf(settings: EffectiveSettings, io: Io) {
   const { value, place } = settings.source('ca-cert')
   if (value === undefined) return undefined
   return { path: io.resolvePath(parseText(place, value)), source: place }
 }
 
-/** Throws `usage` for certificates that cannot be used. */
-export async function loginTo(address: PostgresAddress, context: AccessContext): Promise<Login> {
-  const { settings, reporter, io } = context
+export async function databaseOptions(
+  address: PostgresAddress,
+  context: AccessContext,
+): Promise<PostgresOptions> {
+  const { settings, options, timeout, reporter, io } = context
   const found = findPassword(address, io, (line) => reporter.log(line))
   reporter.log(`* password from ${found?.place ?? 'no source'}`)
   return {
-    password: (host) => found?.of(host),
-    passwordHint: found
-      ? `The password is from ${found.place}: set another one there`
-      : `Set PGPASSWORD, or write the password to ${passwordFile}`,
-    ...(await readLoginCertificates(address, certificatesOf(settings, io))),
+    login: {
+      password: (host) => found?.of(host),
+      passwordHint: found
+        ? `The password is from ${found.place}: set another one there`
+        : `Set PGPASSWORD, or write the password to ${passwordFile}`,
+      ...(await readLoginCertificates(address, certificatesOf(settings, io))),
+    },
+    timeout,
+    runtime: io,
+    retry: options.retry,
+    onAway: async (failure, patience = timeout) => {
+      if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
+    },
   }
 }
 

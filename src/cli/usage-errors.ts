@@ -5,29 +5,28 @@
  * it took 33 functions, and a guard for each word that it repeated.
  */
 import type { Command } from 'commander'
+import { isWord } from '../config/option-values.js'
 import { idFromText } from '../plant/plant.js'
 import { type PlantsError, usageError } from '../platform/errors.js'
 import { passwordFile } from '../stores/common/address.js'
 import { nameOf, type RejectedLine } from './command.js'
 
-/** By command, what an argument is that it does not take. */
+const search = 'To search: --search TEXT, in quotes if it has spaces'
+
+/** By command or group, what an argument is that it does not take. */
 const instead: Readonly<Record<string, string>> = {
-  create:
-    'Use --id and --name, or --file for JSON. A text with spaces is in quotes: --name "Bleeding Heart"',
-  list: 'To search: --search TEXT, in quotes if it has spaces',
+  create: 'Use --id and --name "Bleeding Heart", in quotes if it has spaces, or --file for JSON',
+  list: search,
   'list ID': 'For plants by their ids: plants get ID',
-  count: 'To count by a field: --by FIELD. To search: --search TEXT, in quotes if it has spaces',
+  count: `${search}. To count by a field: --by FIELD`,
   serve: 'The store is --store PATH, and the port --port NUMBER',
   doctor: 'The store is --store ADDRESS',
-  'tokens create': 'A note is --note TEXT, in quotes if it has spaces',
-  'auth login': 'The service is --store ADDRESS. The token is asked for, or read with --from-stdin',
-  'auth logout': 'The service is --store ADDRESS',
-  'auth status': 'The service is --store ADDRESS',
-  'auth token': 'The service is --store ADDRESS',
+  tokens: 'A note is --note TEXT, in quotes if it has spaces',
+  auth: 'The service is --store ADDRESS. auth login asks for the token, or reads it with --from-stdin',
 }
 
 /** Words of other programs, twenty at most: a wrong hint is worse than none. */
-export const foreignWords: Readonly<Record<string, string>> = {
+export const foreignWords = mapOf({
   search: 'To search: plants list --search TEXT',
   find: 'To search: plants list --search TEXT',
   edit: 'To change a plant: plants update ID',
@@ -48,67 +47,59 @@ export const foreignWords: Readonly<Record<string, string>> = {
   '--offset': 'To go on after a plant: --after ID',
   '--overwrite': 'For plants that exist: plants import --if-exists update',
   '--out': 'For a file: plants export FILE',
-}
+})
 
-/** Where secrets belong that others could see on a command line. */
-const secretOptions: Readonly<Record<string, string>> = {
+const secretOptions = mapOf({
   '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login --store ADDRESS',
   '--password': `Set PGPASSWORD, or write it to ${passwordFile}`,
+})
+
+function mapOf(table: Record<string, string>): ReadonlyMap<string, string> {
+  return new Map(Object.entries(table))
 }
 
-/** Undefined after it has printed help, for `--help=yes`. */
-export function usageErrorOf({ command, code, message }: RejectedLine): PlantsError | undefined {
-  if (code === 'commander.unknownCommand')
-    return unknownCommandError(command, command.args[0] ?? '')
+export function usageErrorOf({ command, code, message }: RejectedLine): PlantsError {
+  const [word = ''] = command.args
+  if (code === 'commander.unknownCommand') return unknownCommandError(command, word)
   if (code === 'commander.excessArguments') return excessError(command)
   if (code === 'commander.unknownOption') {
     // Commander gives the word in its sentence alone, in quotes, with a value that is joined to it.
     const quoted = message.slice(message.indexOf("'") + 1, -1)
-    const option = quoted.replace(/^(--[^=]*|-.).*/s, '$1')
-    if (option !== '--help') return unknownOptionError(command, option)
-    command.outputHelp()
-    return undefined
+    return unknownOptionError(command, quoted.replace(/^(--[^=]*|-.).*/s, '$1'))
   }
   const sentence = message.replace('error: ', '')
-  const isMissing = code === 'commander.missingArgument'
-  const hint = isMissing ? usageOf(command) : helpOf(command)
-  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), hint)
+  return usageError(sentence.charAt(0).toUpperCase() + sentence.slice(1), usageOf(command))
 }
 
 export function unknownCommandError(parent: Command, word: string): PlantsError {
   const names = parent.commands.map((command) => command.name())
-  const foreign = parent.parent ? undefined : foreignWord(word)
-  const near = suggestion(word, names)
-  const hint = foreign ?? (near === undefined ? helpOf(parent) : `Did you mean ${near}?`)
-  return usageError(`Unknown command${isShown(word) ? ` '${word}'` : ''}`, hint)
+  const foreign = parent.parent ? undefined : foreignWords.get(word)
+  return unknown('command', word, foreign ?? suggestion(word, names), parent)
 }
 
 function unknownOptionError(command: Command, option: string): PlantsError {
-  if (Object.hasOwn(secretOptions, option)) {
-    const what = `A ${option.slice(2)} is not accepted on the command line, where other users can see it`
-    return usageError(what, secretOptions[option])
-  }
-  if (command.options.some(({ long }) => long === option))
-    return usageError(`${option} takes no value`, 'Leave it out')
-  const names = [...command.options.flatMap(({ long }) => long ?? []), '--help']
-  const near = suggestion(option, names)
-  const hint = near === undefined ? foreignWord(option) : `Did you mean ${near}?`
-  return usageError(`Unknown option${isShown(option) ? ` ${option}` : ''}`, hint ?? helpOf(command))
+  const secretHint = secretOptions.get(option)
+  if (secretHint !== undefined)
+    return usageError(
+      `A ${option.slice(2)} is not accepted on the command line, where others can see it`,
+      secretHint,
+    )
+  const names = command.options.map(({ long }) => long ?? '')
+  if (names.includes(option)) return usageError(`${option} takes no value`, 'Leave it out')
+  const near = suggestion(option, [...names, '--help'])
+  return unknown('option', option, near ?? foreignWords.get(option), command)
+}
+
+function unknown(what: string, word: string, hint: string | undefined, command: Command) {
+  return usageError(`Unknown ${what}${isWord(word) ? ` ${word}` : ''}`, hint ?? helpOf(command))
 }
 
 function excessError(command: Command): PlantsError {
   const name = nameOf(command)
+  const [group = ''] = name.split(' ')
   const areIds = command.args.every((word) => idFromText(word) !== undefined)
-  const hint = (areIds ? instead[`${name} ID`] : undefined) ?? instead[name] ?? usageOf(command)
+  const hint = (areIds ? instead[`${name} ID`] : undefined) ?? instead[group] ?? usageOf(command)
   return usageError(`${name} got an argument that it does not take`, hint)
-}
-
-function foreignWord(word: string): string | undefined {
-  return Object.hasOwn(foreignWords, word) ? foreignWords[word] : undefined
-}
-
-function isShown(word: string): boolean {
-  return /^[a-z-]{1,20}$/i.test(word)
 }
 
 function usageOf(command: Command): string {
@@ -120,13 +111,13 @@ function helpOf(command: Command): string {
 }
 
 /** The one name that is nearest, at most one letter away, or two from six letters on: short words are near to too many. */
-export function suggestion(word: string, names: readonly string[]): string | undefined {
+function suggestion(word: string, names: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
   const { length } = typed.replace(/^--/, '')
   if (length < 4) return undefined
   for (const edits of length < 6 ? [0, 1] : [0, 1, 2]) {
     const near = names.filter((name) => isNear(typed, name, edits))
-    if (near.length > 0) return near.length === 1 ? near[0] : undefined
+    if (near.length > 0) return near.length === 1 ? `Did you mean ${near[0]}?` : undefined
   }
   return undefined
 }

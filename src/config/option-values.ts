@@ -1,5 +1,4 @@
 import { usageError } from '../platform/errors.js'
-import { shorten } from '../platform/escape.js'
 
 export function wholeNumber(what: string, min: number, max: number, example: string) {
   return (flag: string, text: string): number => {
@@ -91,7 +90,12 @@ export function choiceIn<W extends string>(
 
 /** The example is needed unless the rule lists all values. */
 export function invalidValue(name: string, rule: string, text: string, example?: string) {
-  const message = `${name} must be ${rule}, but was ${JSON.stringify(shorten(text))}`
+  const message = `${name} must be ${rule}${isWord(text) ? `, but was "${text}"` : ''}`
   const option = name.startsWith('-') ? `${name} ` : ''
   return usageError(message, example && `For example: ${option}${example}`)
+}
+
+/** What was typed may be a secret that slipped, so a usage error repeats nothing of it but a word. */
+export function isWord(text: string): boolean {
+  return /^[a-z-]{1,20}$/i.test(text)
 }

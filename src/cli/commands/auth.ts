@@ -1,4 +1,4 @@
-import { type Credential, findToken, isTokenVariableSet, noToken } from '../../auth/credentials.js'
+import { type Credential, isTokenVariableSet, noToken } from '../../auth/credentials.js'
 import { failureOf } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
@@ -10,17 +10,15 @@ import { type HttpAddress, isLoginAddress, passwordFile } from '../../stores/com
 import { schemeNouns } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { accessTo, assertSafe, credentialContext } from '../store-access.js'
+import { accessTo, assertSafe, tokenFor } from '../store-access.js'
 
-export interface LoginOptions extends GlobalOptions {
+interface LoginOptions extends GlobalOptions {
   fromStdin?: true
 }
 
-export function defineAuth(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Manage the token of a service. It is saved in your settings file, and sent only to the address of the store.',
-    )
+    .description('Manage the token of a service, which is sent only to the address of the store.')
     .addExamples(
       'plants auth login --store https://plants.example.com',
       'plants auth login --store https://plants.example.com --from-stdin < token.txt',
@@ -28,25 +26,20 @@ export function defineAuth(command: PlantsCommand, io: Io): void {
     )
   command
     .command('login')
-    .description(
-      'Save the token of the store, from a prompt or from stdin. It is saved as plain text in the settings file, which only you can read.',
-    )
+    .description('Save the token of the store, as plain text in a file that only you can read.')
     .option('--from-stdin', 'read the token from stdin')
-    .handler((options: LoginOptions) => login(options, io))
-  command
-    .command('logout')
-    .description('Remove the saved token of the store.')
-    .handler((options: GlobalOptions) => logout(options, io))
+    .handler(login)
+  command.command('logout').description('Remove the saved token of the store.').handler(logout)
   command
     .command('status')
     .description(
-      'Show the source of the token of the store and, without --store, what else is saved, but not the secrets. The exit code is 3 if there is none.',
+      'Show where the token is from and, without --store, all that are saved. The exit code is 3 if there is none.',
     )
-    .handler((options: GlobalOptions) => status(options, io))
+    .handler(status)
   command
     .command('token')
     .description('Print the token of the store, for use by other programs.')
-    .handler((options: GlobalOptions) => printToken(options, io))
+    .handler(printToken)
 }
 
 async function login(options: LoginOptions, io: Io): Promise<void> {
@@ -56,10 +49,10 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   if (settings.value('token-command') !== undefined)
     throw usageError(
       `${settings.storeName} gets its token from a command`,
-      'Renew the token where the command reads it, or save the store without it: plants stores add --replace',
+      'Renew it there, or save the store without it: plants stores add --replace',
     )
   assertSafe(store, settings)
-  const token = await readToken(options.fromStdin === true, store, context)
+  const token = await readToken(options, store, context)
   io.secrets.add(token)
   const { verifyToken } = await import('../../stores/http/check-token.js')
   const access = await accessTo(store, context, { token, source: 'file', place: 'this login' })
@@ -70,8 +63,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     throw new PlantsError('unauthorized', message, { ...check.error, hint })
   }
   const savedAt = new Date(io.time()).toISOString()
-  const names = namesOf(store, settings)
-  const saved = { [names.address]: { token, savedAt } }
+  const saved = { [store.name]: { token, savedAt } }
   await changeSettings(io, timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
   const checked = check.state === 'accepted'
   if (!checked) {
@@ -80,24 +72,22 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
     await context.warn(`The token is saved, but could not be checked: ${message}${advice}`)
   }
   if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set, and takes precedence')
-  const text = `Saved the token for ${displayName(names)}${checked ? ', which accepts it' : ''}`
-  await context.print({ ...names, source: 'file', savedAt, checked }, text)
+  const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`
+  await context.print({ ...namesOf(store, settings), source: 'file', savedAt, checked }, text)
 }
 
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { settings } = context
-  const names = namesOf(serviceOf(context), settings)
-  const { isChanged: removed } = await changeSettings(io, context.timeout, (saved) =>
-    saved.tokens === undefined
-      ? saved
-      : { ...saved, tokens: withField(saved.tokens, names.address, undefined) },
+  const store = serviceOf(context)
+  const { isChanged: removed } = await changeSettings(
+    io,
+    context.timeout,
+    ({ tokens, ...saved }) =>
+      tokens ? { ...saved, tokens: withField(tokens, store.name, undefined) } : saved,
   )
   if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set')
-  if (settings.value('token-command') !== undefined)
-    await context.warn(`${settings.storeName} still has a token command`)
-  const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${displayName(names)}`
-  await context.print({ ...names, removed }, text)
+  const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${store.name}`
+  await context.print({ ...namesOf(store, context.settings), removed }, text)
 }
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
@@ -107,7 +97,7 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
   const store = isNamed || address.scheme === 'http' ? serviceOf(context) : undefined
   const rows: Status[] = []
   if (store) {
-    const found = await findToken(store, credentialContext(context), io)
+    const found = await tokenFor(store, context)
     const { source, savedAt } = found ?? { source: 'none' as const }
     rows.push({ ...namesOf(store, settings), source, savedAt })
   }
@@ -122,16 +112,32 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
   if (rows.length === 0) throw new PlantsError('unauthorized', 'No token is saved', { hint })
 }
 
+interface Status {
+  store: string
+  address: string
+  source: Credential['source'] | 'none'
+  savedAt?: string | undefined
+}
+
+function statusLine({ address, source, savedAt }: Status, path: string): string {
+  const words = {
+    variable: 'from PLANTS_TOKEN',
+    command: 'from its token command',
+    file: `saved on ${quoteIfNeeded(savedAt?.slice(0, 16) ?? '')}Z in ${quoteIfNeeded(path)}`,
+    none: 'no token',
+  }
+  return `${quoteIfNeeded(address)}: ${words[source]}\n`
+}
+
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = serviceOf(context)
-  const found = await findToken(store, credentialContext(context), io)
+  const found = await tokenFor(store, context)
   if (!found) throw noToken(store, context.storeFlag)
   const { token, source, savedAt } = found
   await context.printWord(token, { token, source, savedAt })
 }
 
-/** Throws `usage` for a store without tokens. */
 function serviceOf({ address: store }: CommandContext): HttpAddress {
   if (store.scheme === 'http') return store
   const hint =
@@ -142,22 +148,18 @@ function serviceOf({ address: store }: CommandContext): HttpAddress {
 }
 
 async function readToken(
-  fromStdin: boolean,
+  { fromStdin }: LoginOptions,
   store: HttpAddress,
-  context: CommandContext,
+  { io, mayAsk, storeFlag }: CommandContext,
 ): Promise<string> {
-  const { storeFlag, io } = context
   if (fromStdin && !io.stdin.isTerminal) {
     const hint = 'Pipe nothing but the token to stdin'
     const text = (await readText('-', io, { wanted: hint, tooLarge: hint })).trim()
     const failure = failureOf(text)
-    if (failure === undefined) return text
-    throw usageError(
-      `The token on stdin ${failure}`,
-      'Copy the token again, without any other text',
-    )
+    if (failure !== undefined) throw usageError(`The token on stdin ${failure}`, hint)
+    return text
   }
-  if (!context.mayAsk)
+  if (!mayAsk)
     throw usageError(
       'Cannot prompt for the token',
       `Read it from stdin: plants auth login${storeFlag} --from-stdin < FILE`,
@@ -167,32 +169,9 @@ async function readToken(
     const failure = failureOf(text.trim())
     return failure && `A token ${failure}`
   }
-  return (await askForSecret(`token for ${quoteIfNeeded(store.name)}`, check, io)).trim()
-}
-
-interface Status {
-  /** Its name, or its address if it has no name. */
-  store: string
-  /** What its token is saved under. */
-  address: string
-  source: Credential['source'] | 'none'
-  savedAt?: string | undefined
+  return (await askForSecret(`token for ${store.name}`, check, io)).trim()
 }
 
 function namesOf({ name }: HttpAddress, { storeName }: EffectiveSettings) {
   return { store: storeName ?? name, address: name }
-}
-
-function displayName({ store, address }: Pick<Status, 'store' | 'address'>): string {
-  return store === address ? quoteIfNeeded(store) : `${store} (${quoteIfNeeded(address)})`
-}
-
-function statusLine({ source, savedAt, ...names }: Status, path: string): string {
-  const words = {
-    variable: 'from PLANTS_TOKEN',
-    command: 'from its token command',
-    file: `saved on ${quoteIfNeeded(savedAt?.slice(0, 16) ?? '')}Z in ${quoteIfNeeded(path)}`,
-    none: 'no token',
-  }
-  return `${displayName(names)}: ${words[source]}\n`
 }

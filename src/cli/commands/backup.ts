@@ -7,14 +7,14 @@ import type { SqliteAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 
-export interface BackupOptions extends GlobalOptions {
+interface BackupOptions extends GlobalOptions {
   yes?: true
 }
 
-export function defineBackup(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
-      'Copy a consistent snapshot of the store to a file. The copy is verified before it replaces an older backup. Others can use the store in the meantime.',
+      'Copy a consistent snapshot of the store to a file, and verify it. Others can use the store meanwhile.',
     )
     .argument('<file>', 'file to write; an older backup is replaced', parseBackupPath)
     .option('-y, --yes', 'replace a backup with more than twice as many plants')
@@ -22,7 +22,7 @@ export function defineBackup(command: PlantsCommand, io: Io): void {
       'plants backup plants.bak',
       'plants backup "plants-$(date +%F).bak" --store ./garden.db',
     )
-    .handler((options: BackupOptions, file: string) => backup(file, options, io))
+    .handler(backup)
 }
 
 export function parseBackupPath(text: string): string {
@@ -30,14 +30,13 @@ export function parseBackupPath(text: string): string {
   throw usageError('A backup is a file, not stdin or stdout', 'Name a file')
 }
 
-/** @param instead the hint for a database */
 export function fileOf(context: CommandContext, instead: string): SqliteAddress {
   const address = context.ownAddress()
   if (address.scheme === 'sqlite') return address
   throw usageError(`${address.name} is a database, which has backups of its own`, instead)
 }
 
-export async function backup(path: string, options: BackupOptions, io: Io): Promise<void> {
+async function backup(options: BackupOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)
   const address = fileOf(context, 'Use pg_dump, or write its plants to a file: plants export FILE')
   const file = io.resolvePath(path)
@@ -48,11 +47,15 @@ export async function backup(path: string, options: BackupOptions, io: Io): Prom
   const copy = await backUp(address, file, { ...context.sqliteOptions, onLarger })
   if (!copy) throw context.noStore()
   const { plants, bytes } = copy
-  const sentence = `Backed up ${plantCount(plants)} from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
-  await context.print({ file, plants, bytes }, sentence)
+  const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
+  await context.print({ file, plants, bytes }, `Backed up ${plantCount(plants)} ${names}`)
 }
 
-async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
-  if (!context.mayAsk) throw usageError(message, 'To replace it, add --yes')
-  await context.confirm(`${escapeControlChars(message)}. Replace it?`, 'Nothing was backed up')
+export async function confirmReplacement(
+  what: string,
+  context: CommandContext,
+  how = '',
+): Promise<void> {
+  if (!context.mayAsk) throw usageError(what, `To replace it${how}, add --yes`)
+  await context.confirm(`${escapeControlChars(what)}. Replace it${how}?`, 'Nothing was replaced')
 }

@@ -1,10 +1,9 @@
 import type { Argument, Command, Option } from 'commander'
 import { parseChoice } from '../../config/option-values.js'
-import { namedStores, shownStore } from '../../config/resolve.js'
+import { namedStores } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
-import { printable, shorten } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import { isNamed, type PlantsCommand } from '../command.js'
 import bash from '../completions/plants.bash?raw'
@@ -16,10 +15,10 @@ import { topics } from './help.js'
 const scripts = { bash, zsh, fish, powershell }
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 
-export function defineCompletion(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
-      'Print a script with which a shell completes commands, options, their choices and the names of stores. Its first lines say where it belongs. It calls plants for the candidates, so it never becomes outdated.',
+      'Print a script for the completion of a shell, which begins with where it belongs.',
     )
     .addArgument(
       command
@@ -32,16 +31,14 @@ export function defineCompletion(command: PlantsCommand, io: Io): void {
       'plants completion zsh > _plants',
       'plants completion fish > plants.fish',
     )
-    .handler((_: object, shell: (typeof shells)[number]) => writeAnswer(io, scripts[shell]))
+    .handler((_options, io, shell: (typeof shells)[number]) => writeAnswer(io, scripts[shell]))
 }
 
 type Candidate = readonly [word: string, meaning: string]
 
 /**
- * For the script of a shell, prints each candidate for the last word of a line, a tab and its meaning. Where there is none,
- * the shell offers files.
- *
- * @param args the name of the shell, and the line up to the cursor
+ * For the script of a shell, prints each candidate for the last word of the line up to the cursor, a tab and its meaning.
+ * Where there is none, the shell offers files.
  */
 export async function printCompletions(
   [shell, line = '']: readonly string[],
@@ -54,10 +51,9 @@ export async function printCompletions(
   const found = all.filter(([word]) => word.startsWith(text))
   // bash ends a word at these characters, and inserts what comes after the last one.
   const from = shell === 'bash' ? text.search(/[^=:]*$/) : 0
-  const lines = found.map(([word, meaning]) => {
-    const shown = shell === 'bash' ? [word.slice(from)] : [word, meaning]
-    return `${shown.map((field) => printable(field, io)).join('\t')}\n`
-  })
+  const lines = found.map(([word, meaning]) =>
+    shell === 'bash' ? `${word.slice(from)}\n` : `${word}\t${meaning}\n`,
+  )
   await writeAnswer(io, lines.join(''))
 }
 
@@ -89,11 +85,11 @@ async function candidatesFor(
     else operands.push(word)
   }
 
-  if (pending) return valuesOf(pending, text, io)
+  if (pending) return valuesOf(pending, io)
   const [flag = ''] = /^--[^=]+(?==)/.exec(text) ?? []
   if (flag !== '') {
     const option = takerOf(command, flag)
-    const values = option ? await valuesOf(option, text.slice(flag.length + 1), io) : []
+    const values = option ? await valuesOf(option, io) : []
     return values.map(([word, meaning]) => [`${flag}=${word}`, meaning])
   }
   if (text.startsWith('-')) return optionsOf(command)
@@ -102,17 +98,16 @@ async function candidatesFor(
   const { registeredArguments } = command
   const argument =
     registeredArguments[operands.length] ?? registeredArguments.find(({ variadic }) => variadic)
-  return argument ? valuesOf(argument, text, io) : optionsOf(command)
+  return argument ? valuesOf(argument, io) : optionsOf(command)
 }
 
-/** The option that takes the next word as its value. */
 function takerOf({ options }: Command, word: string): Option | undefined {
   return options.find(({ short, long, required }) => required && (short === word || long === word))
 }
 
 function optionsOf({ options }: Command): Candidate[] {
-  const longs = options.map(({ long = '', description }): Candidate => [long, description])
-  return [...longs, ['--help', 'show this help']]
+  const all = options.map(({ long = '', description }): Candidate => [long, description])
+  return [...all, ['--help', 'show this help']]
 }
 
 function commandsOf({ commands }: Command): Candidate[] {
@@ -125,11 +120,10 @@ function helpWords(program: Command): Candidate[] {
 }
 
 /** The choices of an option or argument, or the names of stores. */
-async function valuesOf(of: Option | Argument, text: string, io: Io): Promise<Candidate[]> {
+async function valuesOf(of: Option | Argument, io: Io): Promise<Candidate[]> {
   if (of.argChoices) return of.argChoices.map((word) => [word, ''])
   const name = 'flags' in of ? /<(?<name>\w+)/.exec(of.flags)?.groups?.['name'] : of.name()
-  const isAddress = /^\w+:/.test(text)
-  if ((name !== 'address' && name !== 'store') || isAddress) return []
+  if (name !== 'address' && name !== 'store') return []
   return [...(await savedStores(io)), ['local', 'your own store, which is built in']]
 }
 
@@ -137,10 +131,7 @@ async function valuesOf(of: Option | Argument, text: string, io: Io): Promise<Ca
 async function savedStores(io: Io): Promise<Candidate[]> {
   try {
     const { saved } = await readSettings(io)
-    const named = namedStores(saved).map(
-      async ([name, { address }]) => [name, shorten(await shownStore(address, io, saved))] as const,
-    )
-    return await Promise.all(named)
+    return namedStores(saved).map(([name]) => [name, 'a saved store'])
   } catch (error) {
     if (error instanceof PlantsError) return []
     throw error

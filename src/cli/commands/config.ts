@@ -1,4 +1,4 @@
-import { parseChoice } from '../../config/option-values.js'
+import { isJson, parseChoice } from '../../config/option-values.js'
 import {
   type EffectiveSettings,
   knownStore,
@@ -23,39 +23,37 @@ import { SettingsContext } from '../command-context.js'
 
 const savedNames = settingsIn('user')
 
-export function defineConfig(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
-      'Read and change the settings for all stores. Those of one store: plants stores add --replace.',
+      'Read and change the settings for all stores. For one: plants stores add --replace.',
     )
     .addExamples('plants config set timeout 1m', 'plants config get timeout', 'plants config list')
   command
     .command('get')
     .description('Print the effective value of a setting.')
     .addArgument(settingArgument(command, settingNames))
-    .handler((options: GlobalOptions, name: SettingName) => get(name, options, io))
+    .handler(get)
   command
     .command('set')
     .description('Save a setting.')
     .addArgument(settingArgument(command, savedNames))
     .argument('<value>', 'the new value')
-    .handler((options: GlobalOptions, name: SettingName, value: string) =>
-      saveSetting(name, value, options, io),
-    )
+    .handler(saveSetting)
   command
     .command('unset')
     .description('Remove a saved setting, so that its default applies.')
     .addArgument(settingArgument(command, savedNames))
-    .handler((options: GlobalOptions, name: SettingName) => unset(name, options, io))
+    .handler(unset)
   command
     .command('list')
     .alias('ls')
     .description('List the settings with their values, sources and descriptions.')
-    .handler((options: GlobalOptions) => list(options, io))
+    .handler(list)
   command
     .command('path')
     .description('Print the path of the settings file, even if the file does not exist.')
-    .handler((options: GlobalOptions) => path(options, io))
+    .handler(path)
 }
 
 function settingArgument(command: PlantsCommand, names: readonly SettingName[]) {
@@ -66,56 +64,53 @@ function settingArgument(command: PlantsCommand, names: readonly SettingName[]) 
     .argParser((text) => parseChoice('setting', text, names, hint))
 }
 
-async function get(name: SettingName, options: GlobalOptions, io: Io): Promise<void> {
+async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const entry = await entryOf(name, context.settings, io)
-  if (entry.value === undefined)
-    throw new PlantsError('notFound', `${name} is not set`, {
-      hint: `The default applies: ${defaultOf(name)}`,
-    })
-  // Unchanged, unless a terminal would obey it.
-  const shown = io.stdout.isTerminal ? quoteIfNeeded(entry.value) : entry.value
-  await context.printWord(shown, entry)
+  const hint = `The default applies: ${defaultOf(name)}`
+  if (entry.value === undefined) throw new PlantsError('notFound', `${name} is not set`, { hint })
+  await context.printWord(wordFor(io, entry.value), entry)
 }
 
-/** Warns about what has precedence over it. */
+/** Unchanged, unless a terminal would obey it. */
+function wordFor({ stdout }: Io, text: string): string {
+  return stdout.isTerminal ? quoteIfNeeded(text) : text
+}
+
 export async function saveSetting(
-  name: SettingName,
-  text: string,
   options: GlobalOptions,
   io: Io,
+  name: SettingName,
+  text: string,
 ): Promise<void> {
   const context = await SettingsContext.read(options, io)
+  const { settings } = context
   const { changeSettings, savedValue } = await import('../../config/change-settings.js')
-  const { saved, shown } =
-    name === 'store'
-      ? await savedStoreText(text, context)
-      : asShown(await savedValue(name, name, text, io))
+  const isStore = name === 'store'
+  const saved = isStore
+    ? await savedStoreText(text, context)
+    : await savedValue(name, name, text, io)
   await changeSettings(io, context.timeout, (before) => ({ ...before, [name]: saved }))
-  const { source, place } = context.settings.source(name)
+  const { source, place } = settings.source(name)
   if (source === 'variable') await context.warn(`${place} is still set, and takes precedence`)
-  await context.print({ name, value: shown }, `Set ${name} to ${quoteIfNeeded(shown)}`)
-}
-
-function asShown(saved: string | boolean) {
-  return { saved, shown: String(saved) }
+  const value = isStore ? await shownStore(String(saved), io, settings.file.saved) : String(saved)
+  await context.print({ name, value }, `Set ${name} to ${quoteIfNeeded(value)}`)
 }
 
 /** A name stays a name; an address is saved as it is resolved here. */
 async function savedStoreText(
   text: string,
   { settings, reporter, io }: SettingsContext,
-): Promise<{ saved: string; shown: string }> {
+): Promise<string> {
   const isName = text === 'local' || isStoreName(text)
   const stored = isStoreName(text) ? knownStore(text, settings.file.saved).address : text
   const address = await resolveAddress(stored, 'store', io, { isArgument: !isName })
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
-  if (isName) return { saved: text, shown: text }
-  return { saved: completeAddress(address), shown: address.name }
+  return isName ? text : completeAddress(address)
 }
 
-async function unset(name: SettingName, options: GlobalOptions, io: Io): Promise<void> {
+async function unset(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const { changeSettings, withField } = await import('../../config/change-settings.js')
   const { isChanged: removed } = await changeSettings(io, context.timeout, (all) =>
@@ -129,24 +124,19 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await SettingsContext.read(options, io)
   const entries = await Promise.all(settingNames.map((name) => entryOf(name, context.settings, io)))
   const titles = ['NAME', 'VALUE', 'SOURCE', 'DESCRIPTION']
-  const printer = await context.tablePrinter(titles, ({ name, value, source, meaning }: Entry) => [
-    name,
-    value === undefined ? '-' : quoteIfNeeded(value),
-    source,
-    meaning,
-  ])
+  const cellsOf = ({ name, value, source, meaning }: Awaited<ReturnType<typeof entryOf>>) => {
+    const shown = value === undefined ? '-' : quoteIfNeeded(value)
+    return [name, shown, source, meaning]
+  }
+  const printer = await context.tablePrinter(titles, cellsOf)
   await printer.all([entries])
 }
 
 /** Works with an invalid file, whose path is needed to correct it. */
 async function path({ output }: GlobalOptions, io: Io): Promise<void> {
   const file = await settingsPath(io)
-  const shown = io.stdout.isTerminal ? quoteIfNeeded(file) : file
-  const isJson = output === 'json' || output === 'ndjson'
-  await writeAnswer(io, `${isJson ? toJson({ path: file }) : shown}\n`)
+  await writeAnswer(io, `${isJson(output) ? toJson({ path: file }) : wordFor(io, file)}\n`)
 }
-
-type Entry = Awaited<ReturnType<typeof entryOf>>
 
 async function entryOf(name: SettingName, settings: EffectiveSettings, io: Io) {
   const { value, source } = settings.source(name)

@@ -1,6 +1,6 @@
-import { invalidValue, outputFormats } from '../../config/option-values.js'
+import { invalidValue } from '../../config/option-values.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
-import { equalPlants, isIdempotencyKey, plantFrom, plantOf } from '../../plant/plant.js'
+import { equalPlants, isIdempotencyKey, plantOf } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { idExists, writeOne } from '../../stores/common/change.js'
@@ -10,16 +10,16 @@ import { createNext, greatestId, idAfter } from '../next-id.js'
 import { addRetry, rareOptions, warnOfEmptyTexts } from '../options.js'
 import { type InputPlant, type PlantOptions, readPlant } from '../plant-input.js'
 
-export interface CreateOptions extends PlantOptions {
+interface CreateOptions extends PlantOptions {
   dryRun?: true
   /** In milliseconds. */
   retry?: number
 }
 
-export function defineCreate(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
-      'Create a plant from options, from JSON in a file or on stdin, or from prompts. With --name, --tag or a number as --id, stdin is left untouched, so that a loop can read it.',
+      'Create a plant from options, from JSON in a file or on stdin, or from prompts. With options, stdin is left untouched.',
     )
     .argument('[-]', 'read the plant as JSON from stdin', (word) => {
       if (word !== '-') command.error('', { code: 'commander.excessArguments' })
@@ -33,7 +33,7 @@ export function defineCreate(command: PlantsCommand, io: Io): void {
     .optionsGroup(rareOptions)
     .value(
       '--idempotency-key <key>',
-      'make the command safe to repeat: the same key and plant return the same result',
+      'make the command safe to repeat: same key, same plant, same answer',
       parseIdempotencyKey,
     )
   addRetry(command)
@@ -42,24 +42,19 @@ export function defineCreate(command: PlantsCommand, io: Io): void {
       'plants create --id next --name Moss',
       `echo '{"id":2,"name":"Moss"}' | plants create`,
     )
-    .handler((options: CreateOptions, file?: string) =>
-      create(file === undefined ? options : { ...options, file }, io),
-    )
+    .handler(create)
 }
 
-export async function create(options: CreateOptions, io: Io): Promise<void> {
-  const { idempotencyKey: key } = options
-  const context = await CommandContext.from(options, io, outputFormats)
-  const input = await readPlant(options, context)
+async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void> {
+  const context = await CommandContext.forPlants(options, io)
+  const { plant, isNext } = await readPlant(dash ? { ...options, file: dash } : options, context)
   await warnOfEmptyTexts(options, context.reporter)
-  if (options.dryRun) return preview(input, options, context)
+  if (options.dryRun) return preview({ plant, isNext }, options, context)
 
-  const { plant, isNext } = input
   const store = await context.openOrCreateStore()
   try {
-    const created = isNext
-      ? await createNext(store, plant)
-      : (await writeOne(store, { type: 'create', plant, key })).plant
+    const change = { type: 'create' as const, plant, key: options.idempotencyKey }
+    const created = isNext ? await createNext(store, plant) : (await writeOne(store, change)).plant
     const sentence = `Planted ${describePlant(created, await context.style())}`
     // The specification's Plant has no id, but one that the store chose is the result.
     await context.print(isNext ? created : plantOf(created), sentence)
@@ -80,15 +75,17 @@ async function preview(
   const isOwn = address.scheme !== 'http'
   const store = isOwn ? await (await context.ownOpener()).openExisting() : undefined
   try {
-    const { name, tag } = given
     const id = isNext && isOwn ? idAfter(store && (await greatestId(store))) : given.id
-    const plant = plantFrom(id, name, tag)
+    const plant = { ...given, id }
     const stored = isNext ? undefined : (await store?.get([id]))?.get(id)
     // With a key, a create may be the repetition of one that succeeded.
     if (stored && !(key !== undefined && equalPlants(stored, plant)))
       throw explainConflict(idExists(id), id, context)
     const place = quoteIfNeeded(address.name) + (isOwn && !store ? ', which would be created' : '')
-    const shown = isNext && !isOwn ? name : describePlant(plant, await context.style())
+    const isNumbered = isOwn || !isNext
+    const shown = isNumbered
+      ? describePlant(plant, await context.style())
+      : quoteIfNeeded(plant.name)
     const fields = isNext && isOwn ? plant : plantOf(plant)
     await context.printResult({ dryRun: true, ...fields }, `Would plant ${shown} in ${place}`)
   } finally {
@@ -99,9 +96,8 @@ async function preview(
 /** Only for an id that exists: the conflict of an idempotency key has a hint of its own. */
 function explainConflict(error: unknown, id: bigint, { storeFlag }: CommandContext): unknown {
   const isOfId = error instanceof PlantsError && error.kind === 'conflict' && !error.hint
-  if (!isOfId) return error
   const hint = `Look at it with: plants get ${id}${storeFlag}`
-  return new PlantsError('conflict', idExists(id).message, { ...error, hint })
+  return isOfId ? new PlantsError('conflict', error.message, { ...error, hint }) : error
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

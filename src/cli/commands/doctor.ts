@@ -7,12 +7,11 @@ import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { plantCount } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { printable, redact } from '../../platform/escape.js'
+import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import {
   type HttpAddress,
   isDefaultStore,
-  type PostgresAddress,
   type SqliteAddress,
 } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
@@ -20,21 +19,21 @@ import { CommandContext } from '../command-context.js'
 import { accessTo } from '../store-access.js'
 import { runtimeName } from './version.js'
 
-export interface DoctorOptions extends GlobalOptions {
+interface DoctorOptions extends GlobalOptions {
   quick?: true
 }
 
-export function defineDoctor(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
-      'Check the runtime, SQLite, the settings and the store of this run, and examine its contents. The exit code is 1 if a check fails.',
+      'Check the settings, the store of this run and its contents. The exit code is 1 if a check fails.',
     )
     .option('--quick', 'do not read the contents: check only whether the store opens')
     .addExamples('plants doctor', 'plants doctor --output json', 'plants doctor --quick')
-    .handler((options: DoctorOptions) => doctor(options, io))
+    .handler(doctor)
 }
 
-export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
+async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   // A wrong option is a mistake of this command line, and no finding.
   for (const name of settingNames) {
     const text = textOf(optionValue(name, options))
@@ -46,7 +45,7 @@ export async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   const saved = context instanceof PlantsError ? undefined : context.output
   const format = given ?? saved ?? (io.stdout.isTerminal ? 'text' : 'ndjson')
   const style = await styleFor(mayColor(io.stdout, options, io))
-  const text = (findings: Finding[]) => findings.map((each) => lineOf(each, style, io)).join('')
+  const text = (findings: Finding[]) => findings.map((each) => lineOf(each, style)).join('')
   const printer = new Printer<Finding>(io, format, { text })
   let failures = 0
   for await (const finding of examine(context, options)) {
@@ -72,14 +71,14 @@ interface Finding extends CheckResult {
 /** What stdout shows may be sent to somebody who is asked for help. */
 function redacted({ check, state, message, hint }: Finding, io: Io): Finding {
   const shown = { check: redact(check, io), state, message: redact(message, io) }
-  return hint === undefined ? shown : { ...shown, hint: redact(hint, io) }
+  return { ...shown, hint: hint && redact(hint, io) }
 }
 
-function lineOf({ check, state, message, hint }: Finding, style: Style, io: Io): string {
+function lineOf({ check, state, message, hint }: Finding, style: Style): string {
   const styles = { ok: style.faint, warning: style.strong, failed: style.bad }
-  const text = `${style.strong(printable(check, io))}: ${printable(message, io)}`
-  const finding = `${styles[state](state.padEnd(7))}  ${text}\n`
-  return hint === undefined ? finding : `${finding}         ${style.faint(printable(hint, io))}\n`
+  const text = `${style.strong(escapeControlChars(check))}: ${escapeControlChars(message)}`
+  const advice = hint === undefined ? '' : `         ${style.faint(escapeControlChars(hint))}\n`
+  return `${styles[state](state.padEnd(7))}  ${text}\n${advice}`
 }
 
 /** All settings are read, and their first error is a finding. */
@@ -100,7 +99,7 @@ async function contextOrError(
 /** Changes nothing, and yields each finding as soon as it is available. */
 async function* examine(
   context: CommandContext | PlantsError,
-  { quick = false }: { quick?: boolean },
+  { quick }: DoctorOptions,
 ): AsyncGenerator<Finding> {
   const runtime = `plants ${version} on ${runtimeName()}, ${process.platform} ${process.arch}`
   yield { check: 'runtime', state: 'ok', message: runtime }
@@ -132,20 +131,17 @@ async function findingOf(check: string, examine: () => Promise<CheckResult>): Pr
   }
 }
 
-/** Opens it. A file that does not exist yet is not a failure. */
 function examineStore(context: CommandContext): Promise<CheckResult> {
   const { address } = context
   if (address.scheme === 'sqlite') return examineFile(address, context)
-  if (address.scheme === 'postgres') return examineDatabase(address, context)
+  if (address.scheme === 'postgres') return examineDatabase(context)
   return examineService(address, context)
 }
 
-/** A file that cannot be written is opened to be read: a store that this user can only read may be meant so. */
 async function examineFile(
-  address: SqliteAddress,
+  { name }: SqliteAddress,
   { sqliteOptions }: CommandContext,
 ): Promise<CheckResult> {
-  const { name } = address
   const { Connection, exposureHint, whyExposed } = await import('../../stores/sqlite/connection.js')
   const { isWritable, permissionHint } = await import('../../stores/sqlite/errors.js')
   const store = await Connection.open(name, sqliteOptions)
@@ -159,16 +155,13 @@ async function examineFile(
   return { state, message, hint: permissionHint }
 }
 
-async function examineDatabase(
-  address: PostgresAddress,
-  context: CommandContext,
-): Promise<CheckResult> {
-  const { PostgresStore } = await import('../../stores/postgres/store.js')
-  const store = await PostgresStore.open(address, await context.postgresOptions(address))
+async function examineDatabase(context: CommandContext): Promise<CheckResult> {
+  const { name } = context.address
+  const store = await (await context.ownOpener()).open()
   const rights = await store.rights().finally(() => store.close())
-  if (rights.includes('create')) return ok(address.name)
+  if (rights.includes('create')) return ok(name)
   const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
-  return warned(`${address.name}: there is no right to create plants`, hint)
+  return warned(`${name}: there is no right to create plants`, hint)
 }
 
 async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {

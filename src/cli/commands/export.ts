@@ -17,7 +17,7 @@ export interface ExportOptions extends QueryOptions {
   yes?: true
 }
 
-export function defineExport(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
       'Write a consistent snapshot of the plants, in ascending order of id: to a file, in the format of its name, or to stdout, as NDJSON. Others can write to the store in the meantime.',
@@ -34,7 +34,7 @@ export function defineExport(command: PlantsCommand, io: Io): void {
       'plants export --output csv --tag shade',
       'plants export plants.xlsx',
     )
-    .handler((options: ExportOptions, name?: string) => exportPlants(name, options, io))
+    .handler((options: ExportOptions, io: Io, name?: string) => exportPlants(name, options, io))
 }
 
 export async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {

@@ -1,4 +1,3 @@
-import { outputFormats } from '../../config/option-values.js'
 import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
@@ -6,19 +5,19 @@ import { notFound } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { idsArgument, isSingle, readIds } from '../ids.js'
-import { inParts, printResults, type ReadResult } from '../outcomes.js'
+import { idsMeaning, isSingle, readIds } from '../ids.js'
+import { inPages, printResults, type Result } from '../outcomes.js'
 
-export function defineGet(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description('Show plants by id; several as a list.')
-    .argument(...idsArgument)
+    .argument('<id...>', idsMeaning)
     .addExamples('plants get 1', 'plants get 1 2 3 --output json')
-    .handler((options: GlobalOptions, ids: string[]) => get(ids, options, io))
+    .handler(get)
 }
 
-export async function get(args: readonly string[], options: GlobalOptions, io: Io): Promise<void> {
-  const context = await CommandContext.from(options, io, outputFormats)
+async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void> {
+  const context = await CommandContext.forPlants(options, io)
   const ids = await readIds(args, io)
   const store = await context.openStore()
   try {
@@ -27,7 +26,7 @@ export async function get(args: readonly string[], options: GlobalOptions, io: I
     const printer = isSingle(args)
       ? context.printer({ text }, true)
       : await context.plantPrinter<StoredPlant>()
-    await printResults(resultsOf(ids, store, io), printer, {}, context)
+    await printResults(resultsOf(ids, store, io), printer, context)
   } finally {
     await store?.close()
   }
@@ -37,20 +36,19 @@ async function* resultsOf(
   ids: readonly bigint[],
   store: Store | undefined,
   io: Io,
-): AsyncGenerator<ReadResult[]> {
-  for (const page of inParts(ids)) {
+): AsyncGenerator<Result[]> {
+  for (const page of inPages(ids)) {
     io.handleSignals().throwIfAborted()
-    const plants = (await store?.get(page)) ?? new Map<bigint, StoredPlant>()
-    yield page.map((id): ReadResult => {
-      const plant = plants.get(id)
+    const plants = await store?.get(page)
+    yield page.map((id): Result => {
+      const plant = plants?.get(id)
       return plant ? { plant } : { error: notFound(id) }
     })
   }
 }
 
 function layOut({ id, name, tag }: StoredPlant, { faint, strong }: Style): string {
-  const line = (field: string, text: string) =>
-    `${faint(field)}${' '.repeat(4 - field.length)}  ${text}\n`
+  const line = (field: string, text: string) => `${faint(field.padEnd(6))}${text}\n`
   const lines = [line('id', String(id)), line('name', strong(quoteIfNeeded(name)))]
   if (tag !== undefined) lines.push(line('tag', quoteIfNeeded(tag)))
   return lines.join('')

@@ -1,117 +1,116 @@
 import type { CommandDefinition } from '../command.js'
 
-/** What the help of the program shows of a command, whose file is loaded when a line names it. */
+/** What the help of the program shows of a command. Its file is loaded when a line names it. */
 export interface ListedCommand {
   group: 'Plants:' | 'Files:' | 'Service:' | 'Setup:'
   summary: string
   aliases?: readonly string[]
-  load(): Promise<CommandDefinition>
+  load(): Promise<{ define: CommandDefinition }>
 }
 
-/** In the order of the help. */
 export const listed: Readonly<Record<string, ListedCommand>> = {
   create: {
     group: 'Plants:',
     summary: 'create a plant',
     aliases: ['new', 'add'],
-    load: async () => (await import('./create.js')).defineCreate,
+    load: () => import('./create.js'),
   },
   get: {
     group: 'Plants:',
     summary: 'show plants by id',
     aliases: ['show'],
-    load: async () => (await import('./get.js')).defineGet,
+    load: () => import('./get.js'),
   },
   list: {
     group: 'Plants:',
     summary: 'list or search plants',
     aliases: ['ls'],
-    load: async () => (await import('./list.js')).defineList,
+    load: () => import('./list.js'),
   },
   count: {
     group: 'Plants:',
     summary: 'count plants',
-    load: async () => (await import('./count.js')).defineCount,
+    load: () => import('./count.js'),
   },
   update: {
     group: 'Plants:',
     summary: 'change plants',
-    load: async () => (await import('./update.js')).defineUpdate,
+    load: () => import('./update.js'),
   },
   delete: {
     group: 'Plants:',
     summary: 'delete plants',
     aliases: ['rm'],
-    load: async () => (await import('./delete.js')).defineDelete,
+    load: () => import('./delete.js'),
   },
   import: {
     group: 'Files:',
     summary: 'create many plants',
-    load: async () => (await import('./import/import.js')).defineImport,
+    load: () => import('./import/import.js'),
   },
   export: {
     group: 'Files:',
     summary: 'write plants to a file',
-    load: async () => (await import('./export.js')).defineExport,
+    load: () => import('./export.js'),
   },
   backup: {
     group: 'Files:',
     summary: 'copy the store to a file',
-    load: async () => (await import('./backup.js')).defineBackup,
+    load: () => import('./backup.js'),
   },
   restore: {
     group: 'Files:',
     summary: 'restore a backup',
-    load: async () => (await import('./restore.js')).defineRestore,
+    load: () => import('./restore.js'),
   },
   serve: {
     group: 'Service:',
     summary: 'serve a store over HTTP',
-    load: async () => (await import('./serve.js')).defineServe,
+    load: () => import('./serve.js'),
   },
   tokens: {
     group: 'Service:',
     summary: 'manage service tokens',
-    load: async () => (await import('./tokens.js')).defineTokens,
+    load: () => import('./tokens.js'),
   },
   auth: {
     group: 'Service:',
     summary: 'save a token',
-    load: async () => (await import('./auth.js')).defineAuth,
+    load: () => import('./auth.js'),
   },
   openapi: {
     group: 'Service:',
     summary: 'describe the HTTP API',
-    load: async () => (await import('./openapi.js')).defineOpenapi,
+    load: () => import('./openapi.js'),
   },
   stores: {
     group: 'Setup:',
     summary: 'name and select stores',
-    load: async () => (await import('./stores.js')).defineStores,
+    load: () => import('./stores.js'),
   },
   config: {
     group: 'Setup:',
     summary: 'read and change settings',
-    load: async () => (await import('./config.js')).defineConfig,
+    load: () => import('./config.js'),
   },
   doctor: {
     group: 'Setup:',
     summary: 'check for problems',
-    load: async () => (await import('./doctor.js')).defineDoctor,
+    load: () => import('./doctor.js'),
   },
   completion: {
     group: 'Setup:',
     summary: 'set up shell completion',
-    load: async () => (await import('./completion.js')).defineCompletion,
+    load: () => import('./completion.js'),
   },
   version: {
     group: 'Setup:',
     summary: 'show the version',
-    load: async () => (await import('./version.js')).defineVersion,
+    load: () => import('./version.js'),
   },
   help: {
     group: 'Setup:',
     summary: 'show help',
-    load: async () => (await import('./help.js')).defineHelp,
+    load: () => import('./help.js'),
   },
 }

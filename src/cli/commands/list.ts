@@ -1,4 +1,3 @@
-import { outputFormats } from '../../config/option-values.js'
 import { fieldNames } from '../../plant/plant.js'
 import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -8,21 +7,19 @@ import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
 import { paged } from '../pager.js'
 
-export function defineList(command: PlantsCommand, io: Io): void {
-  command.description(
-    'List plants in the order of their ids: as a table on a terminal, otherwise as NDJSON.',
-  )
+export function define(command: PlantsCommand): void {
+  command.description('List plants by id: as a table on a terminal, otherwise as NDJSON.')
   addQuery(command)
     .addExamples(
       'plants list --tag shade',
       'plants list --desc --limit 10',
       'plants list --search fern --sort name --output csv',
     )
-    .handler((options: QueryOptions) => paged(options, io, (shown) => list(options, shown)))
+    .handler((options: QueryOptions, io) => paged(options, io, (shown) => list(options, shown)))
 }
 
 export async function list(options: QueryOptions, io: Io): Promise<void> {
-  const context = await CommandContext.from(options, io, outputFormats)
+  const context = await CommandContext.forPlants(options, io)
   const { tag, search, after, sort, desc, limit = Infinity } = options
   assertOrder(options, context.address)
   const isTable = context.output === 'text'
@@ -57,7 +54,6 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
   }
 }
 
-/** Throws `usage` for an order that a service does not offer. */
 export function assertOrder({ sort }: QueryOptions, address: Address): void {
   if (sort === 'id' || address.scheme !== 'http') return
   const why = 'a service lists plants only in the order of their ids'

@@ -7,14 +7,14 @@ export interface OpenapiOptions extends GlobalOptions {
   basePath?: string
 }
 
-export function defineOpenapi(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
-      'Print the OpenAPI 3.1 description of the HTTP API, which plants serve returns at /openapi.json.',
+      'Print the OpenAPI description of the HTTP API, which plants serve has at /openapi.json.',
     )
     .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
     .addExamples('plants openapi > openapi.json')
-    .handler((options: OpenapiOptions) => openapi(options, io))
+    .handler(openapi)
 }
 
 export async function openapi({ basePath = '' }: OpenapiOptions, io: Io): Promise<void> {

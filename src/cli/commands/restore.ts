@@ -1,30 +1,28 @@
 import { plantCount } from '../../plant/plant.js'
-import { inputError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { fileOf, parseBackupPath } from './backup.js'
+import { confirmReplacement, fileOf, parseBackupPath } from './backup.js'
 
-export interface RestoreOptions extends GlobalOptions {
+interface RestoreOptions extends GlobalOptions {
   dryRun?: true
   yes?: true
 }
 
-export function defineRestore(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
-      'Replace the contents of the store with a backup. The previous contents are kept in a file beside the store. Others can use the store in the meantime, and see the change at once.',
+      'Replace the contents of the store with a backup. What was there is kept in a file beside it. Others can use the store meanwhile.',
     )
     .argument('<file>', 'file that plants backup created', parseBackupPath)
     .option('--dry-run', 'check the backup and count its plants, but restore nothing')
     .option('-y, --yes', 'replace the plants in the store')
     .addExamples('plants restore plants.bak --store ./new.db', 'plants restore plants.bak --yes')
-    .handler((options: RestoreOptions, file: string) => restore(file, options, io))
+    .handler(restore)
 }
 
-export async function restore(path: string, options: RestoreOptions, io: Io): Promise<void> {
+async function restore(options: RestoreOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)
   const instead =
     'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
@@ -39,21 +37,17 @@ export async function restore(path: string, options: RestoreOptions, io: Io): Pr
     return context.printResult(fields, `Would restore ${what}`)
   }
   if (!options.yes) {
-    const store = await sqliteOpener(address, sqliteOptions).openExisting()
-    const present = await store?.count()
-    await store?.close()
+    const store = await (await context.ownOpener()).openExisting()
+    const present = await store?.count().finally(() => store.close())
     if (present)
-      await confirmReplacement(`The store ${address.name} has ${plantCount(present)}`, context)
+      await confirmReplacement(
+        `The store ${address.name} has ${plantCount(present)}`,
+        context,
+        ', and keep a copy beside it',
+      )
   }
   const kept = await restoreStore(address, file, new Date(io.time()), sqliteOptions)
-  const rest =
-    kept === undefined ? '' : `; the previous contents are kept in ${escapeControlChars(kept)}`
-  await context.print({ file, store: address.name, plants, kept }, `Restored ${what}${rest}`)
-}
-
-async function confirmReplacement(message: string, context: CommandContext): Promise<void> {
-  if (!context.mayAsk)
-    throw inputError(message, 'To replace it, and keep a copy beside it, add --yes')
-  const question = `${escapeControlChars(message)}. Replace it, and keep a copy beside it?`
-  await context.confirm(question, 'Nothing was restored')
+  const rest = kept && `; the previous contents are kept in ${escapeControlChars(kept)}`
+  const fields = { file, store: address.name, plants, kept }
+  await context.print(fields, `Restored ${what}${rest ?? ''}`)
 }

@@ -14,18 +14,16 @@ import { toJson } from '../../plant/exact-json.js'
 import { isWindows, PlantsError, usageError } from '../../platform/errors.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import type { Runtime } from '../../platform/runtime.js'
 import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
 import { fixedToken, isValid, tokensOfStore } from '../../server/authenticator.js'
-import type { ServiceOptions, StoreEvents } from '../../server/service.js'
+import type { ServiceOptions } from '../../server/service.js'
 import { type Right, rights, type TokenStore } from '../../stores/common/token-store.js'
-import { type OwnStoreOpener, postgresOpener, sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rareOptions, rightsRule } from '../options.js'
 
-export interface ServeOptions extends GlobalOptions {
+interface ServeOptions extends GlobalOptions {
   host: string
   port?: number
   socket?: string
@@ -54,7 +52,7 @@ const loopback = '127.0.0.1'
 const parsePort = wholeNumber('a port', 0, 65_535, '4010')
 const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
 
-export function defineServe(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   const port = new Option(
     '-p, --port <port>',
     `port to listen on: ${defaultPort} (default); 0 for any free one`,
@@ -66,7 +64,7 @@ export function defineServe(command: PlantsCommand, io: Io): void {
     .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
     .option(
       '--cors <origin...>',
-      'let pages of this origin use the service; * for any; repeatable',
+      'let pages of this origin use the service, or *; repeatable',
       parseOrigin,
     )
     .value('--admin-port <port>', '/live, /ready and /metrics, without a token', parsePort)
@@ -87,10 +85,10 @@ export function defineServe(command: PlantsCommand, io: Io): void {
       'plants serve',
       'plants serve --store ./garden.db --port 0 --base-path /v1',
     )
-    .handler((options: ServeOptions) => serve(options, io))
+    .handler(serve)
 }
 
-export async function serve(options: ServeOptions, io: Io): Promise<void> {
+async function serve(options: ServeOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const { startService } = await import('../../server/service.js')
   const service = await startService(await serviceOptions(options, context))
@@ -123,7 +121,7 @@ async function serviceOptions(
   const createToken = `plants tokens create${storeFlag}`
   return {
     openStore: async (events) => {
-      const opener = await openerFor(context, runtime, events)
+      const opener = await context.ownOpener({ ...events, runtime })
       if (given !== undefined) return opener.open()
       const store = await opener.openExisting()
       if (store) return store
@@ -131,21 +129,13 @@ async function serviceOptions(
     },
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options, io, warn)
-      if (given !== undefined) {
-        if (given.length < minTokenLength)
-          warn('The token of PLANTS_SERVE_TOKEN is so short that it can be guessed')
-        return fixedToken(given, {
-          name: 'PLANTS_SERVE_TOKEN',
-          rights: options.allow ?? ['create'],
-        })
-      }
-      if (!(await hasValidToken(tokens, io.time())))
-        throw new PlantsError(
-          'unauthorized',
-          `${address.name} has no valid token, so no client could use the service`,
-          { hint: `Create one with: ${createToken}. Or set PLANTS_SERVE_TOKEN` },
-        )
-      return tokensOfStore(tokens, io.now, io.time)
+      const rightsOfGiven = options.allow ?? ['create']
+      if (given !== undefined)
+        return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: rightsOfGiven })
+      if (await hasValidToken(tokens, io.time())) return tokensOfStore(tokens, io.now, io.time)
+      const message = `${address.name} has no valid token, so no client could use the service`
+      const hint = `Create one with: ${createToken}. Or set PLANTS_SERVE_TOKEN`
+      throw new PlantsError('unauthorized', message, { hint })
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
     allow: options.allow ?? rights,
@@ -170,21 +160,6 @@ async function serviceOptions(
   }
 }
 
-async function openerFor(
-  context: CommandContext,
-  runtime: Runtime,
-  { onAway, onCreated }: StoreEvents,
-): Promise<OwnStoreOpener> {
-  const address = context.ownAddress()
-  if (address.scheme === 'sqlite')
-    return sqliteOpener(address, { ...context.sqliteOptions, runtime, onCreated })
-  const options = await context.postgresOptions(address)
-  return postgresOpener(address, { ...options, runtime, onAway })
-}
-
-/** In characters. Shorter tokens can be guessed. */
-const minTokenLength = 16
-
 async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean> {
   for await (const page of tokens.list())
     if (page.some((token) => isValid(token, time))) return true
@@ -194,10 +169,7 @@ async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean>
 async function tlsFor({ tlsCert, tlsKey }: ServeOptions, io: Io): Promise<ServiceOptions['tls']> {
   if (tlsCert === undefined && tlsKey === undefined) return undefined
   if (tlsCert === undefined || tlsKey === undefined)
-    throw usageError(
-      'TLS needs a certificate and its key',
-      'Add both --tls-cert PATH and --tls-key PATH',
-    )
+    throw usageError('TLS needs a certificate and its key', 'Add both --tls-cert and --tls-key')
   const { readKeyPair } = await import('../../platform/certificates.js')
   return readKeyPair(io.resolvePath(tlsCert), io.resolvePath(tlsKey), '--tls-cert and --tls-key')
 }
@@ -207,9 +179,7 @@ function warnOfPermissions({ tlsKey }: ServeOptions, io: Io, warn: (text: string
   const path = io.resolvePath(tlsKey)
   const { mode = 0 } = statSync(path, { throwIfNoEntry: false }) ?? {}
   if ((mode & 0o077) !== 0)
-    warn(
-      `Other users can read the file ${path} of --tls-key. Fix it with: chmod 600 ${shellWord(path)}`,
-    )
+    warn(`Other users can read the TLS key. Fix it with: chmod 600 ${shellWord(path)}`)
 }
 
 /** As `new URL(…).origin` writes it, which is what browsers send. */
@@ -218,12 +188,12 @@ function parseOrigin(text: string, before: string[] = []): string[] {
   throw invalidValue('--cors', 'an origin without a path, or *', text, 'https://garden.example.com')
 }
 
+const bytesIn: Record<string, number> = { b: 1, kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }
+
 function parseSize(flag: string, text: string): number {
-  const units = { b: 1, kib: 1024, mib: 1_048_576, gib: 1_073_741_824 }
   const { amount = '', unit = 'b' } =
     /^(?<amount>[1-9]\d{0,11})(?<unit>B|KiB|MiB|GiB)?$/i.exec(text)?.groups ?? {}
-  const factor = Object.entries(units).find(([name]) => name === unit.toLowerCase())?.[1] ?? 1
-  const bytes = parseInt(amount, 10) * factor
-  if (bytes <= units.gib) return bytes
+  const bytes = parseInt(amount, 10) * (bytesIn[unit.toLowerCase()] ?? Number.NaN)
+  if (bytes <= 1_073_741_824) return bytes
   throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
 }

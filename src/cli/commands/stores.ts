@@ -1,4 +1,4 @@
-import { isOpenToAll, savedToken } from '../../auth/credentials.js'
+import { savedToken } from '../../auth/credentials.js'
 import {
   assertSettingsFor,
   assertStoreName,
@@ -10,12 +10,10 @@ import { knownStore, namedStores, resolveAddress, shownStore } from '../../confi
 import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting-table.js'
 import { isStoreName, type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded } from '../../output/output.js'
-import type { Reporter } from '../../output/reporter.js'
 import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { shellWord } from '../../platform/shell.js'
 import { type Address, completeAddress, isDefaultStore } from '../../stores/common/address.js'
-import { sqliteOpener } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext, SettingsContext } from '../command-context.js'
 import { warnOfExposure } from '../store-access.js'
@@ -27,11 +25,9 @@ interface AddOptions extends GlobalOptions {
   replace?: true
 }
 
-export function defineStores(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Save the addresses and settings of stores under names. A name can be used wherever an address can.',
-    )
+    .description('Save stores under names, which can be used wherever an address can.')
     .addExamples(
       'plants stores add garden ./garden.db',
       'plants stores add team https://plants.example.com/v1 --timeout 2m',
@@ -48,40 +44,33 @@ export function defineStores(command: PlantsCommand, io: Io): void {
   }
   add
     .option('--replace', 'replace a store of this name, and all that is saved with it')
-    .handler((options: AddOptions, name: string, address: string) =>
-      addStore(name, address, options, io),
-    )
+    .handler(addStore)
   command
     .command('init')
     .description(
-      'Create the store in a PostgreSQL database, as its owner. What other roles need is granted with SQL: see the page about databases. An existing store is kept.',
+      'Create the store in a PostgreSQL database, as its owner. An existing one is kept.',
     )
-    .argument(
-      '<address>',
-      "postgres://…, with one server, and the database's owner as the user; or a file",
-    )
-    .handler((options: GlobalOptions, address: string) => init(address, options, io))
+    .argument('<address>', "postgres://…, with one server and the database's owner, or a file")
+    .handler(init)
   command
     .command('list')
     .alias('ls')
     .description('List the named stores. An asterisk marks the default store.')
-    .handler((options: GlobalOptions) => list(options, io))
+    .handler(list)
   command
     .command('use')
-    .description(
-      'Set the default store, which commands use without --store. "local" is your own store, which is built in.',
-    )
+    .description('Set the default store. "local" is your own store, which is built in.')
     .argument('<store>', 'a saved name, or an address')
-    .handler((options: GlobalOptions, store: string) => saveSetting('store', store, options, io))
+    .handler((options, io, store: string) => saveSetting(options, io, 'store', store))
   command
     .command('remove')
     .alias('rm')
     .description('Remove the name of a store. Neither its plants nor its token are deleted.')
     .argument('<store>', 'its name')
-    .handler((options: GlobalOptions, name: string) => remove(name, options, io))
+    .handler(remove)
 }
 
-async function addStore(name: string, place: string, options: AddOptions, io: Io): Promise<void> {
+async function addStore(options: AddOptions, io: Io, name: string, place: string): Promise<void> {
   // These are saved with the store, and not settings of this run.
   const { timeout, caCert, allowHttp, replace, ...others } = options
   const context = await SettingsContext.read(others, io)
@@ -90,61 +79,40 @@ async function addStore(name: string, place: string, options: AddOptions, io: Io
   const store = await storeWith(options, address, io)
   const { before } = await changeSettings(io, context.timeout, (saved) => {
     if (savedStore(saved, name) && !replace)
-      throw usageError(
-        `The store ${name} already exists`,
-        'Use another name, or replace it and its settings with --replace',
-      )
+      throw usageError(`The store ${name} already exists`, 'Use another name, or --replace')
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
-  await warnOfRisks(address, store, context.reporter)
+  await warnOfExposure(address, context.reporter)
   const verb = savedStore(before, name) ? 'Replaced' : 'Saved'
   const how = `Use it with: plants list --store ${name}. To make it the default: plants stores use ${name}`
   const text = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
   await context.print(await fieldsOf(name, store, io), text)
 }
 
-/** Throws `usage` for a setting that has no effect at the address. */
 async function storeWith(options: AddOptions, address: Address, io: Io): Promise<SavedStore> {
-  const store: SavedStore = {
-    address: isDefaultStore(address) ? 'local' : completeAddress(address),
-  }
+  const text = isDefaultStore(address) ? 'local' : completeAddress(address)
+  const store: SavedStore = { address: text }
   for (const name of settingsIn('store')) {
-    const text = textOf(optionValue(name, options))
-    if (text === undefined) continue
-    assertSettingsFor(address, { ...store, [name]: text })
-    store[name] = await savedValue(name, `--${name}`, text, io)
+    const value = textOf(optionValue(name, options))
+    if (value === undefined) continue
+    assertSettingsFor(address, { ...store, [name]: value })
+    store[name] = await savedValue(name, `--${name}`, value, io)
   }
   return store
 }
 
-async function warnOfRisks(address: Address, store: SavedStore, reporter: Reporter): Promise<void> {
-  if (address.scheme === 'http' && isOpenToAll(address) && !store['allow-http'])
-    await reporter.warn(
-      `No token will be sent to ${address.name}, because others could read it. To allow it: --allow-http --replace`,
-    )
-  await warnOfExposure(address, reporter)
-}
-
-async function init(address: string, options: GlobalOptions, io: Io): Promise<void> {
+async function init(options: GlobalOptions, io: Io, address: string): Promise<void> {
   // Errors call it an address.
   if (!isStoreName(address)) await resolveAddress(address, 'The address', io, { isArgument: true })
   const context = await CommandContext.from({ ...options, store: address }, io)
-  const { address: store, sqliteOptions } = context
-  if (store.scheme === 'http')
-    throw usageError(
-      `${store.name} is a service, which has its own store`,
-      'On its host, give the address of that store',
-    )
+  const { address: store } = context
   if (store.scheme === 'postgres' && store.hosts.length > 1)
     // While the first one is away, a second store would be created on another.
     throw usageError(
       `stores init takes an address with one server, but ${store.name} has ${store.hosts.length}`,
       'Name the server that accepts writes',
     )
-  const opener =
-    store.scheme === 'sqlite'
-      ? sqliteOpener(store, { ...sqliteOptions, onCreated: undefined }) // it is reported below
-      : await context.ownOpener()
+  const opener = await context.ownOpener({ onCreated: undefined }) // it is reported below
   const created = await opener.init()
   const name = quoteIfNeeded(store.name)
   const text = created ? `Created a store at ${name}` : `There is a store at ${name} already`
@@ -173,13 +141,10 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   await printer.all([rows])
 }
 
-async function remove(name: string, options: GlobalOptions, io: Io): Promise<void> {
+async function remove(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await SettingsContext.read(options, io)
   if (name === 'local')
-    throw usageError(
-      'The store local is built in, and cannot be removed',
-      'To use another: plants stores use NAME',
-    )
+    throw usageError('The store local is built in', 'To use another: plants stores use NAME')
   const { before } = await changeSettings(io, context.timeout, (saved) => {
     knownStore(name, saved)
     const others = { ...saved, stores: withField(saved.stores ?? {}, name, undefined) }

@@ -12,7 +12,6 @@ import {
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'
-import { paged } from '../pager.js'
 
 export interface CreateTokenOptions extends GlobalOptions {
   note?: string
@@ -30,11 +29,9 @@ const parseLife = duration(
   '',
 )
 
-export function defineTokens(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Manage the bearer tokens that plants serve accepts. The store contains only their SHA-256 hashes.',
-    )
+    .description('Manage the tokens that plants serve accepts. The store keeps only their hashes.')
     .addExamples(
       'plants tokens create --note laptop --expires 90d',
       'plants tokens create --note dashboard --allow read',
@@ -46,7 +43,7 @@ export function defineTokens(command: PlantsCommand, io: Io): void {
     .option('--note <text>', 'what the token is for')
     .value(
       '--expires <duration>',
-      'lifetime, such as 90d or 12h; by default, until it is revoked',
+      'lifetime, such as 90d; by default, until it is revoked',
       parseLife,
     )
     .value(
@@ -55,27 +52,23 @@ export function defineTokens(command: PlantsCommand, io: Io): void {
       parseRights,
       defaultRights.join(),
     )
-    .handler((options: CreateTokenOptions) => create(options, io))
+    .handler(create)
   command
     .command('list')
     .alias('ls')
-    .description(
-      'List the notes, rights and expiry dates of the tokens, but not the tokens themselves.',
-    )
-    .handler((options: GlobalOptions) => paged(options, io, (shown) => list(options, shown)))
+    .description('List the notes, rights and dates of the tokens, but not the tokens themselves.')
+    .handler(list)
   command
     .command('revoke')
     .description('Revoke a token. A running plants serve rejects it within a second.')
     .argument('<token>', 'its id or its note, as shown by plants tokens list', (text) =>
       parseText('token', text),
     )
-    .handler((options: GlobalOptions, token: string) => revoke(token, options, io))
+    .handler(revoke)
 }
 
-async function create(
-  { note, expires, allow, ...options }: CreateTokenOptions,
-  io: Io,
-): Promise<void> {
+async function create(options: CreateTokenOptions, io: Io): Promise<void> {
+  const { note, expires, allow } = options
   const context = await CommandContext.from(options, io)
   const createdAt = new Date(io.time())
   const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
@@ -86,9 +79,8 @@ async function create(
     const fields = { note, rights: allow, createdAt, expiresAt }
     const added = await store.tokens.add(digestOf(token), fields)
     await context.printWord(token, { ...added, token })
-    const validity = expiresAt ? `, valid until ${expiresAt.toISOString().slice(0, 16)}Z` : ''
     if (io.stdout.isTerminal && !context.reporter.isJson)
-      await context.warn(`This is token ${added.id}${validity}. It is not shown again`)
+      await context.warn(`This is token ${added.id}. It is not shown again`)
   } finally {
     await store.close()
   }
@@ -116,18 +108,16 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   }
 }
 
-async function revoke(name: string, options: GlobalOptions, io: Io): Promise<void> {
+async function revoke(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = await context.openOwnStore()
   try {
     const id = store && (await idOfToken(name, store.tokens))
     const token = id === undefined ? undefined : await store?.tokens.revoke(id, new Date(io.time()))
     if (!token)
-      throw new PlantsError(
-        'notFound',
-        `No token has the id or the note ${JSON.stringify(name)} in ${context.address.name}`,
-        { hint: `List the tokens with: plants tokens list${context.storeFlag}` },
-      )
+      throw new PlantsError('notFound', `No token of ${context.address.name} has this id or note`, {
+        hint: `List the tokens with: plants tokens list${context.storeFlag}`,
+      })
     const note = token.note === undefined ? '' : ` (${escapeControlChars(token.note)})`
     await context.print(token, `Revoked token ${token.id}${note}`)
   } finally {
@@ -145,10 +135,7 @@ async function idOfToken(name: string, tokens: TokenStore): Promise<bigint | und
   }
   const open = named.filter(({ revokedAt }) => !revokedAt)
   if (open.length > 1)
-    throw usageError(
-      `Several tokens have the note ${JSON.stringify(name)}`,
-      'Name one by its id: plants tokens list',
-    )
+    throw usageError('Several tokens have this note', 'Name one by its id: plants tokens list')
   return (open[0] ?? named.at(-1))?.id
 }
 

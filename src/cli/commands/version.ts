@@ -6,13 +6,11 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 
-export function defineVersion(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
-    .description(
-      'Show the version; with --output json also the runtime, the SQLite driver and the platform.',
-    )
+    .description('Show the version; with --output json also the runtime and SQLite.')
     .addExamples('plants version', 'plants version --output json')
-    .handler((options: GlobalOptions) => version(options, io))
+    .handler(version)
 }
 
 /** Works with invalid settings, which a report of a bug may be about. */
@@ -33,7 +31,6 @@ async function version({ output }: GlobalOptions, io: Io): Promise<void> {
   await writeAnswer(io, `${toJson(fields)}\n`)
 }
 
-/** Such as `node 24.1.0`. */
 export function runtimeName(): string {
   const { bun, node } = process.versions
   return bun === undefined ? `node ${node}` : `bun ${bun}`

@@ -1,4 +1,3 @@
-/** The text of a file. */
 declare module '*?raw' {
   const text: string
   export default text

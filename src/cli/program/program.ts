@@ -14,13 +14,10 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
-    if (error instanceof RejectedLine) {
-      const { usageErrorOf } = await import('../usage-errors.js')
-      const rejected = usageErrorOf(error)
-      if (rejected) throw rejected
-    } else if (!(error instanceof CommanderError))
-      throw error // which it throws after a help
-    else if (error.exitCode !== 0 && program.args.length === 0)
+    if (error instanceof RejectedLine)
+      throw (await import('../usage-errors.js')).usageErrorOf(error)
+    if (!(error instanceof CommanderError)) throw error // commander's own ends a help
+    if (error.exitCode !== 0 && program.args.length === 0)
       throw usageError('No command was given', 'See: plants --help')
   }
   return page
@@ -29,7 +26,6 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
 /**
  * The program with the commands that a line names: all of them would take a third of the time of a start.
  *
- * @param line without it, all commands are loaded
  * @param write receives help
  */
 export async function programOf(
@@ -39,7 +35,7 @@ export async function programOf(
 ): Promise<PlantsCommand> {
   // One of the streams may be a pipe.
   const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
-  const program = new PlantsCommand('plants', line ?? [])
+  const program = new PlantsCommand('plants', io, line ?? [])
     .usage('<command> [options]')
     .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
     .exitOverride()
@@ -57,12 +53,12 @@ export async function programOf(
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
     .addHelpText('after', '\nMore help: plants help COMMAND, options or exit-codes')
   for (const option of globalOptions()) program.addOption(option.hideHelp())
-  for (const [name, { group, summary, aliases = [], load }] of commandsOf(line)) {
+  for (const [name, { group, summary, aliases = [], load }] of Object.entries(listed)) {
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
     const isNeeded = !line || line.some((word) => word === name || aliases.includes(word))
     if (!isNeeded) continue
-    const define = await load()
-    define(command, io)
+    const { define } = await load()
+    define(command)
     if (command.commands.length > 0)
       command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
     for (const each of [command, ...command.commands])
@@ -71,25 +67,12 @@ export async function programOf(
   return program
 }
 
-/** A line that begins with a command needs no other, unless it is `help`. */
-function commandsOf(line: readonly string[] = []) {
-  const [first = ''] = line
-  const all = Object.entries(listed)
-  if (first === 'help') return all
-  const own = all.find(([name, { aliases = [] }]) => name === first || aliases.includes(first))
-  return own ? [own] : all
-}
-
-/** Examples are what people look for first. */
 function commandUsage(command: PlantsCommand): string {
   const usage = new Help().commandUsage(command)
-  const { examples } = command
-  if (examples.length === 0) return usage
-  return [usage, '', 'Examples:', ...examples.map((line) => `  ${line}`)].join('\n')
+  const examples = command.examples.map((line) => `\n  ${line}`)
+  return examples.length > 0 ? `${usage}\n\nExamples:${examples.join('')}` : usage
 }
 
-/** Help of the program needs no usage of each command. */
 function subcommandTerm(command: PlantsCommand): string {
-  const usage = command.parent?.parent ? ` ${command.usage()}`.replace(/ ?\[options\]/, '') : ''
-  return `${command.name()}${usage}`
+  return `${command.name()} ${command.usage().replace(/\[options\] ?/, '')}`.trimEnd()
 }

@@ -1,13 +1,12 @@
 import { parseArgs } from 'node:util'
 import { version } from '../../../package.json'
-import { choiceIn, isJson, type OutputFormat, outputFormats } from '../../config/option-values.js'
+import { choiceIn, isJson, outputFormats } from '../../config/option-values.js'
 import { EffectiveSettings } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
 import { Reporter } from '../../output/reporter.js'
-import { PlantsError, reasonOfCode, systemCode, usageError } from '../../platform/errors.js'
+import { PlantsError, systemCode, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import type { GlobalOptions } from '../command.js'
 import { paged } from '../pager.js'
 import { programOf, runCommand } from './program.js'
 
@@ -29,14 +28,12 @@ export async function run(argv: string[], io: Io): Promise<number> {
   }
 }
 
-/** A system error that nobody expected, such as of a current directory that was removed, need not be a bug. */
-function defect(error: unknown): PlantsError {
-  const isOfSystem = reasonOfCode(systemCode(error) ?? '') !== undefined
-  const what = isOfSystem ? 'Unexpected system error' : 'Internal error, a bug in plants'
-  const hint =
-    'Please report it, with this text, your command, and what this prints: plants version --output json'
-  const message = `${what}: ${error instanceof Error ? error.message : String(error)}`
-  return new PlantsError('defect', message, { hint: isOfSystem ? undefined : hint, cause: error })
+function defect(cause: unknown): PlantsError {
+  const reason = cause instanceof Error ? cause.message : String(cause)
+  return new PlantsError('defect', `Internal error, a bug in plants: ${reason}`, {
+    hint: 'Please report it, with this text, your command, and what this prints: plants version --output json',
+    cause,
+  })
 }
 
 async function runLine(argv: string[], io: Io): Promise<void> {
@@ -55,49 +52,38 @@ async function runLine(argv: string[], io: Io): Promise<void> {
   }
   const page = await runCommand(argv.length > 0 ? argv : ['--help'], io)
   if (page === `${version}\n`) await writeAnswer(io, page)
-  else if (page !== '') await paged(globalOptionsIn(argv), io, (shown) => writeAnswer(shown, page))
+  else if (page !== '') await paged(shownBy(argv), io, (shown) => writeAnswer(shown, page))
 }
 
+/** In the format of the line or of the settings, even if others of them are what is wrong. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<void> {
-  const options = globalOptionsIn(argv)
-  const format = await formatOfErrors(options, io)
+  const options = shownBy(argv)
+  let format = choiceIn(outputFormats, options.output)
+  try {
+    const file = await readSettings(io)
+    format = new EffectiveSettings({ options, io, file }).value('output')
+  } catch (error) {
+    if (!(error instanceof PlantsError)) throw error
+  }
   await new Reporter(io, isJson(format), options).reportError(failure)
 }
 
-/** Those that say how an error or a page is printed, also in a line that commander rejects. */
-function globalOptionsIn(args: string[]): GlobalOptions {
+/** The options that say how an error or a page is shown, also of a line that commander rejects. */
+function shownBy(args: string[]) {
   const { values } = parseArgs({
     args,
     strict: false,
     allowNegative: true,
     options: {
       output: { type: 'string', short: 'o' },
-      quiet: { type: 'boolean', short: 'q' },
-      verbose: { type: 'boolean', short: 'v' },
       input: { type: 'boolean' },
       color: { type: 'boolean' },
     },
   })
-  const { output, quiet, verbose, input, color } = values
+  const { output, input, color } = values
   return {
     ...(typeof output === 'string' && { output: output.replace(/^=/, '') }),
-    quiet: quiet === true,
-    verbose: verbose === true,
     input: input !== false,
     color: color !== false,
-  }
-}
-
-/** The setting `output`, even if others are invalid; undefined if it is invalid itself. */
-async function formatOfErrors(
-  { output }: GlobalOptions,
-  io: Io,
-): Promise<OutputFormat | undefined> {
-  try {
-    const file = await readSettings(io)
-    return new EffectiveSettings({ options: { output }, io, file }).value('output')
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-    return choiceIn(outputFormats, output)
   }
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { passwordIn } from '../../../src/auth/database-login.js'
 import { CommandContext } from '../../../src/cli/command-context.js'
-import { loginTo } from '../../../src/cli/store-access.js'
+import { databaseOptions } from '../../../src/cli/store-access.js'
 import { passwordFile } from '../../../src/stores/common/address.js'
 import type { Login } from '../../../src/stores/postgres/options.js'
 
@@ -28,7 +28,8 @@ async function login(
   const context = await CommandContext.from({ verbose: true }, io)
   const { address: database } = context
   if (database.scheme !== 'postgres') throw new Error('Only databases are expected here')
-  const { password, ...rest }: Login = await loginTo(database, context)
+  const { login } = await databaseOptions(database, context)
+  const { password, ...rest }: Login = login
   return {
     passwords: database.hosts.map(password),
     ...rest,

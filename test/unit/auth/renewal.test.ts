@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { expect, test } from 'vitest'
 import { CommandContext } from '../../../src/cli/command-context.js'
+import { accessTo } from '../../../src/cli/store-access.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
 import { HttpStore } from '../../../src/stores/http/http-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
@@ -23,7 +24,9 @@ async function openTeam(
   const context = await CommandContext.from({ store: 'team' }, io)
   const { address: service } = context
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
-  const store = closedAfterTest(await HttpStore.open(service, await context.httpOptions(service)))
+  const access = await accessTo(service, context)
+  const options = { access, timeout: context.timeout, runtime: io }
+  const store = closedAfterTest(await HttpStore.open(service, options))
   const letPass = (minutes: number) => {
     past += minutes
   }

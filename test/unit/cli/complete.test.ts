@@ -87,35 +87,22 @@ describe('saved stores', () => {
   const stores = { garden: { address: '/srv/garden.db' }, team: { address } }
   const tokens = { [address]: { token: 's3cret-token', savedAt: '2026-01-02T03:04:05Z' } }
 
-  test('are offered by name, with their address', async () => {
+  test('are offered by name', async () => {
     const user = new World({ stores, tokens })
     const saved = ['garden', 'team']
-    const meanings = ['/srv/garden.db', address, 'your own store, which is built in']
+    const meanings = ['a saved store', 'a saved store', 'your own store, which is built in']
     for (const line of ['--store ', 'stores use ', 'stores remove '])
       expect(await complete(line, user)).toMatchObject({ words: [...saved, 'local'], meanings })
     await complete('auth token --store ', user) // which fails by itself when it shows a token
   })
 
-  test('can neither control a terminal nor add a line, and show no password', async () => {
-    const hostile = {
-      bad: { address: './a\u001b[2J\tb\nc\u202e' },
-      secret: { address: 'https://me:s3cret@x.example' },
-    }
+  test('are left out if a shell could read their name', async () => {
     const unnamed = {
       'a b': { address: '/x' },
       "'$(id)": { address: '/x' },
       'tab\t': { address: '/x' },
     }
-    expect(
-      await complete('stores remove ', new World({ stores: { ...hostile, ...unnamed } })),
-    ).toMatchObject({
-      words: ['bad', 'secret', 'local'],
-      meanings: [
-        './a\\u{1b}[2J\\u{9}b\\u{a}c\\u{202e}',
-        '***',
-        'your own store, which is built in',
-      ],
-    })
+    expect(await wordsOf('stores remove ', new World({ stores: unnamed }))).toEqual(['local'])
   })
 })
 

@@ -31,15 +31,6 @@ describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
     expect(await pagedRun(line)).toMatchObject({ code: 0, out: '', shown })
   })
 
-  test('plants tokens list is shown in the pager', async () => {
-    const user = new World()
-    await user.run('tokens create --note laptop')
-    expect(await pagedRun('tokens list', {}, user)).toMatchObject({
-      out: '',
-      shown: expect.stringContaining('laptop'),
-    })
-  })
-
   test.each<[line: string, options: RunOptions]>([
     ['list', { terminals: ['stdin', 'stderr'] }],
     ['list', { env: { PAGER: '' } }],

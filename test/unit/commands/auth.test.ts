@@ -80,7 +80,7 @@ describe('login saves a token', () => {
     await user.run(`stores add team ${address}/`)
     const options = { stdin: token, env: { PLANTS_TOKEN: 's3cret-of-env' } }
     expect(await user.run('auth login --from-stdin --output text --store team', options)).toEqual({
-      ...printed(`Saved the token for team (${address}), which accepts it\n`),
+      ...printed(`Saved the token for ${address}, which accepts it\n`),
       err: 'plants: PLANTS_TOKEN is still set, and takes precedence\n',
     })
     expect(service.posts[0]?.headers).toMatchObject({ authorization: `Bearer ${token}` })
@@ -158,17 +158,13 @@ describe('login saves nothing', () => {
 
   const notOne =
     'The token on stdin contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
-  const again = 'Copy the token again, without any other text'
+  const again = 'Pipe nothing but the token to stdin'
 
   test.each<[stdin: string | Uint8Array, message: string, hint?: string]>([
     [' \r\n\t', 'The token on stdin is empty'],
     ...['s3cret\ns3cret', 's3=cret'].map((text): [string, string] => [text, notOne]),
     ['s3cret'.repeat(683), 'The token on stdin is longer than 4096 characters'],
-    [
-      's3cret'.repeat(500_000),
-      'Stdin is larger than 1 MiB (1048576 bytes)',
-      'Pipe nothing but the token to stdin',
-    ],
+    ['s3cret'.repeat(500_000), 'Stdin is larger than 1 MiB (1048576 bytes)'],
     [
       Buffer.from('s3cret\xff\xfe', 'latin1'),
       'Stdin is not UTF-8',

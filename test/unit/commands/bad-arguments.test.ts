@@ -17,9 +17,7 @@ test.each([
     expect(await user.run(['create', `--id=${text}`, '--name', 'Fern'])).toEqual(
       refusal(`Invalid plant: id ${message}`, 'Correct the options'),
     )
-    const err = expect.stringContaining(
-      `plants: --after ${message.replaceAll('\u001b', '\\u{1b}')}\n`,
-    )
+    const err = expect.stringContaining(`plants: --after must be ${rule}\n`)
     expect(await user.run(['list', `--after=${text}`])).toMatchObject({ code: 2, err })
   }
   expect(user.has('data')).toBe(false)
@@ -32,27 +30,27 @@ test('an argument that is no id is answered with how ids and texts are given', a
 })
 
 test.each([
-  ['--timeout', 'a duration such as 500ms, 30s or 2m, up to 24d', '30s', 'x||-1|1.2345|25d'],
-  ['--limit', 'a whole number from 1 to 9007199254740991', '10', 'x||0|1.5|01|9007199254740992'],
-])('%s must be %s', async (flag, rule, example, texts) => {
+  ['--timeout', 'a duration such as 500ms, 30s or 2m, up to 24d', '30s', '|-1|1.2345|25d|S3CRET'],
+  ['--limit', 'a whole number from 1 to 9007199254740991', '10', '|0|1.5|01|9007199254740992'],
+])('%s must be %s, and nothing is repeated but a word', async (flag, rule, example, texts) => {
+  const hint = `For example: ${flag} ${example}`
   for (const text of texts.split('|'))
     expect(await new World().run(['list', flag, text])).toEqual(
-      refusal(`${flag} must be ${rule}, but was "${text}"`, `For example: ${flag} ${example}`),
+      refusal(`${flag} must be ${rule}`, hint),
     )
+  expect(await new World().run(['list', flag, 'some'])).toEqual(
+    refusal(`${flag} must be ${rule}, but was "some"`, hint),
+  )
 })
 
 test('an idempotency key is 1 to 255 visible ASCII characters', async () => {
   const user = new World()
-  for (const [key, shown] of [
-    ['', ''],
-    ['\u007f', '\\u{7f}'],
-    ['k'.repeat(256), `${'k'.repeat(39)}…`],
-  ] as const)
+  for (const key of ['', '\u007f', 'k'.repeat(256)])
     expect(
       await user.run(['create', '--id', '1', '--name', 'Fern', '--idempotency-key', key]),
     ).toEqual(
       refusal(
-        `--idempotency-key must be 1 to 255 visible ASCII characters, but was "${shown}"`,
+        '--idempotency-key must be 1 to 255 visible ASCII characters',
         'For example: --idempotency-key "$(uuidgen)"',
       ),
     )

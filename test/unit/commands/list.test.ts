@@ -136,7 +136,10 @@ describe('ids on stdin', () => {
     'change nothing if a line is neither an id nor a plant: %s',
     async (line) => {
       const message = `Line 3 of stdin is neither an id nor a plant with an id: ${JSON.stringify(line)}`
-      const expected = refusal(message, 'For one plant on each line: plants list --output ndjson')
+      const expected = refusal(
+        message,
+        'Pipe ids to stdin, one on each line, or plants: plants list --output ndjson',
+      )
       expect(await user.run('delete - --yes', { stdin: `\ufeff1\n\n${line}` })).toEqual(expected)
       expect((await user.run('list')).out).toBe(`${moss}\n${oak}\n${fern}\n`)
     },

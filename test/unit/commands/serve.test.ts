@@ -44,7 +44,7 @@ test.runIf(hasOpenssl)(
       )
     const args = ['--tls-cert', path, '--tls-key', keyPath]
     chmodSync(keyPath, 0o640)
-    const warning = `Other users can read the file ${keyPath} of --tls-key. Fix it with: chmod 600 ${keyPath}`
+    const warning = `Other users can read the TLS key. Fix it with: chmod 600 ${keyPath}`
     expect(messagesIn((await serve(args)).err, 'warn')).toEqual([warning])
     chmodSync(keyPath, 0o602)
     expect(await serve(args)).toEqual(refused('can be changed by others (mode 602)'))
@@ -182,7 +182,7 @@ test('the log is text on a terminal, and otherwise JSON', async () => {
 test('a note that several tokens have revokes none of them', async () => {
   for (const line of ['--note web', '--note web']) await user.run(`tokens create ${line}`)
   expect(await user.run('tokens revoke web')).toEqual(
-    refusal('Several tokens have the note "web"', 'Name one by its id: plants tokens list'),
+    refusal('Several tokens have this note', 'Name one by its id: plants tokens list'),
   )
   expect((await user.run('tokens revoke 1')).code).toBe(0)
   expect(await user.run('tokens revoke web')).toMatchObject({ code: 0, err: '' })
@@ -203,7 +203,7 @@ test('tokens create prints all about the token as JSON', async () => {
 test('tokens list is a table that fits a terminal of 80 columns', async () => {
   const create = 'tokens create --note continuous-integration --expires 90d'
   const { err } = await user.run(create, { terminals: ['stdout', 'stderr'] })
-  expect(err).toMatch(/This is token 1, valid until [\d-]{10}T[\d:]{5}Z. It is not shown again/)
+  expect(err).toContain('This is token 1. It is not shown again')
   await user.run('tokens create --note laptop --expires 1ms')
   await user.run('tokens create --note ci --allow create,read,update,delete')
   await user.run('tokens revoke 3')

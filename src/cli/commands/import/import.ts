@@ -15,7 +15,7 @@ import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
 import type { ImportOptions } from './import-options.js'
 
-export function defineImport(command: PlantsCommand, io: Io): void {
+export function define(command: PlantsCommand): void {
   command
     .description(
       'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. If an import is interrupted, the same command resumes it.',
@@ -52,7 +52,7 @@ export function defineImport(command: PlantsCommand, io: Io): void {
       'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
       'plants import list.csv --match name --id-from next --if-exists update --dry-run',
     )
-    .handler((options: ImportOptions, files: string[]) => importPlants(files, options, io))
+    .handler((options: ImportOptions, io: Io, files: string[]) => importPlants(files, options, io))
 }
 
 export async function importPlants(files: string[], given: ImportOptions, io: Io): Promise<void> {

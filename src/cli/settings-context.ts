@@ -1,0 +1,127 @@
+import { commonFormats, isJson, type OutputFormat, parseOutput } from '../config/option-values.js'
+import { EffectiveSettings } from '../config/resolve.js'
+import { readSettings } from '../config/settings-file.js'
+import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../output/output.js'
+import { type Layout, Printer } from '../output/printer.js'
+import { Reporter } from '../output/reporter.js'
+import { toJson } from '../plant/exact-json.js'
+import { fieldNames, type StoredPlant } from '../plant/plant.js'
+import type { Column, PlantRecord } from '../plant/records.js'
+import type { Io } from '../platform/io.js'
+import { shellOption } from '../platform/shell.js'
+import type { HttpOptions } from '../stores/http/http-options.js'
+import { type GlobalOptions, mayWaitForPerson } from './command.js'
+
+export interface ContextOptions extends GlobalOptions, Pick<HttpOptions, 'retry' | 'concurrency'> {}
+
+/** What a command works with that needs no store: its settings, and the terminal. */
+export class SettingsContext {
+  readonly settings: EffectiveSettings
+  readonly options: ContextOptions
+  readonly io: Io
+  readonly output: OutputFormat
+  readonly reporter: Reporter
+  /** For the command of a hint, such as " --store ./garden.db"; empty if it needs no option. */
+  readonly storeFlag: string
+
+  /** @param formats what the command prints: another one is ignored if it is saved, and `usage` as an option */
+  constructor(
+    settings: EffectiveSettings,
+    options: ContextOptions,
+    io: Io,
+    formats: readonly OutputFormat[] = commonFormats,
+  ) {
+    const chosen = settings.value('output')
+    const isPrinted = chosen !== undefined && formats.includes(chosen)
+    if (!isPrinted && options.output !== undefined) parseOutput('--output', options.output, formats)
+    this.settings = settings
+    this.options = options
+    this.io = io
+    this.output = isPrinted ? chosen : io.stdout.isTerminal ? 'text' : 'ndjson'
+    this.reporter = new Reporter(io, isJson(chosen), options)
+    this.storeFlag = shellOption('store', options.store)
+  }
+
+  /** Throws `usage` for an invalid setting, and `input` for an invalid settings file. */
+  static async read(
+    options: ContextOptions,
+    io: Io,
+    formats?: readonly OutputFormat[],
+  ): Promise<SettingsContext> {
+    const file = await readSettings(io)
+    const settings = new EffectiveSettings({ options, io, file })
+    const context = new SettingsContext(settings, options, io, formats)
+    const { warning } = file
+    if (warning) await context.warn(`${warning.what}. Fix it with: ${warning.command}`)
+    return context
+  }
+
+  get timeout(): number {
+    return this.settings.changeTimeoutMs
+  }
+
+  get mayAsk(): boolean {
+    const { stdin, stderr } = this.io
+    return mayWaitForPerson(this.options, this.io) && stdin.isTerminal && stderr.isTerminal
+  }
+
+  /** The label marks something that the user may have to correct. */
+  warn(text: string, label?: 'warning'): Promise<void> {
+    return this.reporter.warn(text, label)
+  }
+
+  async confirm(question: string, refusal: string): Promise<void> {
+    const { askToConfirm } = await import('./prompts.js')
+    await askToConfirm(question, refusal, this.io)
+  }
+
+  /** Prints what was done: fields for programs, or a sentence unless --quiet. */
+  async print(fields: object, sentence: string, format = this.output): Promise<void> {
+    if (format !== 'text' || !this.reporter.isQuiet)
+      await this.printResult(fields, sentence, format)
+  }
+
+  /** Prints what was asked for: fields for programs, or a text. */
+  async printResult(fields: object, text: string, format = this.output): Promise<void> {
+    if (format === 'text') return writeAnswer(this.io, `${text}\n`)
+    if (isJson(format)) return writeAnswer(this.io, `${toJson(fields)}\n`)
+    const names = fieldNames.filter((name) => name !== 'id' || name in fields) // the specification's Plant has none
+    await this.printer({ fields: names }).rows([fields])
+  }
+
+  /** Prints a word for a shell, or the fields if JSON was requested. */
+  printWord(word: string, fields: object): Promise<void> {
+    return writeAnswer(this.io, `${this.reporter.isJson ? toJson(fields) : word}\n`)
+  }
+
+  /** @param isSingle whether JSON is one value in place of an array */
+  printer<Row extends object>(layout: Layout<Row>, isSingle = false): Printer<Row> {
+    const format = isSingle && this.output === 'json' ? 'ndjson' : this.output
+    return new Printer(this.io, format, layout)
+  }
+
+  async tablePrinter<Row extends object>(
+    titles: string[],
+    cellsOf: (row: Row) => string[],
+    layout: Layout<Row> = {},
+  ): Promise<Printer<Row>> {
+    if (this.output !== 'text') return this.printer(layout)
+    const { tableOf } = await import('../output/text-table.js')
+    const text = tableOf(titles, cellsOf, await this.style(), this.io.stdout)
+    return this.printer({ ...layout, text })
+  }
+
+  plantPrinter<Row extends PlantRecord = StoredPlant>(
+    fields: readonly Column[] = fieldNames,
+    first = 0,
+  ): Promise<Printer<Row>> {
+    const cellOf = (value: unknown) => (value === undefined ? '' : quoteIfNeeded(String(value)))
+    const titles = fields.map((name) => name.toUpperCase())
+    const cellsOf = (plant: Row) => fields.map((name) => cellOf(plant[name]))
+    return this.tablePrinter(titles, cellsOf, { fields, first })
+  }
+
+  style(stream = this.io.stdout): Promise<Style> {
+    return styleFor(mayColor(stream, this.options, this.io))
+  }
+}
