@@ -79,9 +79,6 @@ export interface PostgresHost {
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
-/** The system truncates a longer path. */
-const maxSocketPathBytes = 107
-
 /** Parses a path, with or without `sqlite:`. */
 export function parseSqlite(
   text: string,
@@ -109,12 +106,6 @@ const almostUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\
 
 /** Such as `garden.db`, `./garden` or `~/garden`. Other words may be names of saved stores. */
 const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/
-
-export function assertShort(socketPath: string, source: string): void {
-  if (Buffer.byteLength(socketPath) <= maxSocketPathBytes) return
-  const why = `has a socket path that is longer than ${maxSocketPathBytes} bytes`
-  throw addressError(source, why, 'Sockets need shorter ones')
-}
 
 /** Parses `http://…` or `https://…`. */
 export function parseHttp(address: string, source: string): HttpAddress {

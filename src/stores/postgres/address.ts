@@ -4,7 +4,6 @@ import { type PlantsError, usageError } from '../../platform/errors.js'
 import {
   type AddressContext,
   addressError,
-  assertShort,
   type PostgresAddress,
   type PostgresHost,
   passwordFile,
@@ -17,13 +16,17 @@ const parameters: Readonly<Record<string, string>> = {
   port: 'PGPORT',
   user: 'PGUSER',
   dbname: 'PGDATABASE',
-  sslmode: 'PGSSLMODE',
-  sslrootcert: 'PGSSLROOTCERT',
-  sslcert: 'PGSSLCERT',
-  sslkey: 'PGSSLKEY',
   application_name: 'PGAPPNAME',
   max: '',
+  sslcert: 'PGSSLCERT',
+  sslkey: 'PGSSLKEY',
+  sslmode: 'PGSSLMODE',
+  sslrootcert: 'PGSSLROOTCERT',
 }
+
+/** What is written before the "?" of a complete address. */
+const parts = ['host', 'port', 'user', 'dbname']
+const paths = ['sslcert', 'sslkey', 'sslrootcert']
 
 const example =
   'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
@@ -34,18 +37,14 @@ export function parsePostgres(
   source: string,
   context: AddressContext,
 ): PostgresAddress {
-  const { given, query, password } = parseUri(address, source, context)
-  const textOf = (name: string) =>
-    given.get(name) ?? (context.env[`${parameters[name]}`] || undefined)
-  const pathOf = (name: string) => {
-    const path = textOf(name)
-    return path === undefined || path === 'system' ? path : context.resolvePath(path)
+  const { given, password } = parseUri(address, source, context)
+  const textOf = (name: string) => {
+    const text = given.get(name) ?? (context.env[`${parameters[name]}`] || undefined)
+    const isPath = paths.includes(name) && text !== undefined && text !== 'system'
+    return isPath ? context.resolvePath(text) : text
   }
   const mustBe = (name: string, rule: string) =>
-    usageError(
-      `${given.has(name) ? `${name} in ${source}` : parameters[name]} must be ${rule}`,
-      example,
-    )
+    usageError(`${given.has(name) ? name : parameters[name]} must be ${rule}`, example)
 
   const user = textOf('user') ?? context.userName()
   const database = textOf('dbname') ?? user
@@ -57,7 +56,7 @@ export function parsePostgres(
   const max = Number(textOf('max') ?? 4)
   if (!(Number.isInteger(max) && max >= 1 && max <= 100))
     throw mustBe('max', 'a whole number from 1 to 100')
-  const sslrootcert = pathOf('sslrootcert')
+  const sslrootcert = textOf('sslrootcert')
   // Anybody can get a certificate for some host, so that its name must be verified.
   if (sslrootcert === 'system' && sslmode !== 'verify-full') {
     const why = 'has sslrootcert=system without sslmode=verify-full'
@@ -67,17 +66,16 @@ export function parsePostgres(
   const hosts = hostsFrom(textOf('host') ?? defaultHost(), textOf('port') ?? '', source)
   const place = `${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
-  const options = query.map((name) => {
-    const value = name.startsWith('ssl') && name !== 'sslmode' ? pathOf(name) : textOf(name)
-    return `${name}=${encodeURIComponent(`${value}`).replaceAll('%2F', '/')}`
-  })
+  const query = Object.keys(parameters)
+    .filter((name) => !parts.includes(name) && textOf(name) !== undefined)
+    .map((name) => `${name}=${encodeURIComponent(`${textOf(name)}`).replaceAll('%2F', '/')}`)
   return {
     scheme: 'postgres',
     name: `postgres://${place}`,
-    href: options.length === 0 ? login : `${login}?${options.join('&')}`,
+    href: query.length === 0 ? login : `${login}?${query.join('&')}`,
     ...{ hosts, user, database, password, sslmode, sslrootcert, max },
-    sslcert: pathOf('sslcert'),
-    sslkey: pathOf('sslkey'),
+    sslcert: textOf('sslcert'),
+    sslkey: textOf('sslkey'),
     applicationName: textOf('application_name') ?? 'plants',
   }
 }
@@ -90,13 +88,11 @@ const uri =
  * Like libpq, the parts before the "?" are parameters, which those after it override, and `host` and `port` are lists
  * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). A WHATWG URL has one host, and the
  * package pg-connection-string reads files.
- *
- * @returns the values given, and the names of those that are only written after the "?", sorted
  */
 function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext) {
-  const parts = uri.exec(address)?.groups
-  if (!parts) throw invalid(source)
-  const { user = '', password: encoded = '', hosts = '', dbname = '', query = '' } = parts
+  const groups = uri.exec(address)?.groups
+  if (!groups) throw invalid(source)
+  const { user = '', password: encoded = '', hosts = '', dbname = '', query = '' } = groups
   const password = encoded === '' ? undefined : decoded(encoded, source)
   if (password !== undefined) {
     secrets.add(password).add(encoded)
@@ -104,25 +100,20 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     const hint = `Remove it, and set PGPASSWORD, or write it to ${passwordFile}`
     if (isArgument) throw addressError(source, why, hint)
   }
-  const servers = hosts
-    .split(',')
-    .map((text) => /^(?<host>\[[^\]]*\]|[^:[\]]*)(?::(?<port>\d*))?$/.exec(text)?.groups)
-  if (servers.includes(undefined)) throw invalid(source)
-  const host = servers.map((server) => server?.['host']?.replace(/^\[(.*)\]$/, '$1')).join()
-  const port = servers.map((server) => server?.['port']).join()
-  const before = Object.entries({ user, host, port, dbname }).filter(([, text]) => text !== '')
-  const after = query.split('&').flatMap((part) => {
+  const host = hosts.replace(/:\d*(?=,|$)/g, '')
+  const ports = hosts.split(',').map((server) => /:(?<port>\d*)$/.exec(server)?.groups?.['port'])
+  const given = new Map<string, string>()
+  for (const [name, text] of Object.entries({ user, host, port: ports.join(), dbname }))
+    if (text !== '') given.set(name, decoded(text, source))
+  for (const part of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = part.split('=')
-    return part === '' ? [] : [[name, values.join('=')] as const]
-  })
-  const names = after.map(([name]) => name)
-  if (!names.every((name) => Object.hasOwn(parameters, name))) {
-    const hint = `The parameters are: ${Object.keys(parameters).join(', ')}`
-    throw addressError(source, 'contains a parameter that is not supported', hint)
+    if (!Object.hasOwn(parameters, name)) {
+      const hint = `The parameters are: ${Object.keys(parameters).join(', ')}`
+      throw addressError(source, 'contains a parameter that is not supported', hint)
+    }
+    given.set(name, decoded(values.join('='), source))
   }
-  const given = new Map([...before, ...after].map(([name, text]) => [name, decoded(text, source)]))
-  const isPart = (name: string) => ['host', 'port', 'user', 'dbname'].includes(name)
-  return { given, password, query: [...new Set(names)].filter((name) => !isPart(name)).toSorted() }
+  return { given, password }
 }
 
 function invalid(source: string): PlantsError {
@@ -146,14 +137,15 @@ function defaultHost(): string {
 
 /** One port is for all hosts. */
 function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[] {
-  const [names, numbers] = [hosts.split(','), ports.split(',')]
-  if (![1, names.length].includes(numbers.length)) throw invalid(source)
+  const names = hosts.split(',')
+  const numbers = ports.split(',')
+  if (numbers.length !== 1 && numbers.length !== names.length) throw invalid(source)
   return names.map((name, index) => {
-    const port = Number((numbers.length === 1 ? ports : numbers[index]) || 5432)
-    if (!(Number.isInteger(port) && port > 0 && port < 65_536)) throw invalid(source)
-    const host = name.startsWith('/') ? name.replace(/(?<=.)\/+$/, '') : name.toLowerCase()
-    if (host.startsWith('/')) assertShort(`${host}/.s.PGSQL.${port}`, source)
-    else if (!isIPv6(host) && !/^[^\s:/@,%?#[\]\\]{1,255}$/.test(host)) throw invalid(source)
+    const host = name.startsWith('/') ? name : name.toLowerCase().replace(/^\[(.*)\]$/, '$1')
+    const port = Number(numbers[numbers.length === 1 ? 0 : index] || 5432)
+    const isPort = Number.isInteger(port) && port > 0 && port < 65_536
+    const isHost = host.startsWith('/') || isIPv6(host) || /^[^\s:/@,%?#[\]\\]{1,255}$/.test(host)
+    if (!isPort || !isHost) throw invalid(source)
     return { host, port }
   })
 }

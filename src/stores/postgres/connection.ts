@@ -2,8 +2,7 @@ import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../platform/errors.js'
-import { timeIsOver } from '../../platform/runtime.js'
-import { type Account, closesConnection, explained, wasRolledBack } from './errors.js'
+import { type Access, explained, wasRolledBack } from './errors.js'
 
 export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
@@ -12,19 +11,15 @@ type Result = pg.QueryArrayResult<Row>
 export class Connection {
   /** Of the database, for messages. */
   readonly name: string
-  /** Whether it is closed, still waits for an answer, or leads to a server that is read-only. */
-  isLost = false
-  readonly #account: Account
   readonly #client: pg.ClientBase
+  readonly #access: Access
   readonly #timeoutMs: number
-  /** What begins a transaction, until its first statement, with which it shares a message. */
-  #begin = ''
 
-  constructor(client: pg.ClientBase, account: Account, timeoutMs: number) {
-    this.name = account.address.name
-    this.#account = account
+  constructor(client: pg.ClientBase, access: Access) {
+    this.name = access.address.name
     this.#client = client
-    this.#timeoutMs = timeoutMs
+    this.#access = access
+    this.#timeoutMs = Math.ceil(access.options.timeout)
   }
 
   /** Reads in a transaction of its own, which is one message. That has no parameters: values are literals. */
@@ -33,23 +28,16 @@ export class Connection {
     return rows
   }
 
-  /** In a transaction. Returns the result of the last statement; one with parameters is a message alone. */
-  async query(statement: string, values?: unknown[]): Promise<Result> {
-    const begin = this.#begin
-    this.#begin = ''
-    if (values && begin !== '') await this.query(begin)
-    const text = values ? statement : begin + statement
-    const query = values ? { text, values } : { text }
-    const answer: Promise<Result | Result[]> = this.#client.query<Row>({
-      ...query,
-      rowMode: 'array',
-    })
+  /** Returns the result of the last statement; there is only one if there are values. */
+  async query(text: string, values?: unknown[]): Promise<Result> {
+    const query: pg.QueryArrayConfig = { text, rowMode: 'array', ...(values && { values }) }
+    const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const result = await this.#inTime(answer)
     return Array.isArray(result) ? must(result.at(-1)) : result
   }
 
   /**
-   * Commits what `work` does, or rolls it back if it throws or `commits` returns false.
+   * Commits what `work` does, or rolls it back if `commits` returns false, or by the end of the connection if it throws.
    *
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of it
    */
@@ -57,31 +45,24 @@ export class Connection {
     work: () => Promise<T>,
     commits: (result: T) => boolean = () => true,
   ): Promise<T> {
-    this.#begin = `BEGIN; ${this.#settings()}; SAVEPOINT changes;`
-    const result = await work().catch(async (error: unknown) => {
-      await this.query('ROLLBACK').catch(() => undefined) // The pool drops the connection then.
-      throw error
-    })
+    await this.query(`BEGIN; ${this.#settings()}; SAVEPOINT changes`)
+    const result = await work()
     if (!commits(result)) {
       await this.query('ROLLBACK')
       return result
     }
     await this.query('COMMIT').catch((cause: unknown) => {
       if (wasRolledBack(cause)) throw cause
-      const why = `The connection to ${this.name} was lost during a commit`
+      const message = `The connection to ${this.name} was lost during a commit: whether it is stored is unknown`
       const hint =
         'When the database is available again, look at what is stored before you repeat it'
-      throw new PlantsError('unknownOutcome', `${why}: whether it is stored is unknown`, {
-        hint,
-        cause,
-      })
+      throw new PlantsError('unknownOutcome', message, { hint, cause })
     })
     return result
   }
 
   /** In a transaction: stores rows in the text format of COPY. Returns their number. */
   async copyIn(table: string, rows: Iterable<string>): Promise<number> {
-    await this.query('')
     const stream = this.#client.query(copyFrom(`COPY ${table} FROM STDIN`))
     await this.#inTime(pipeline(rows, stream))
     return stream.rowCount
@@ -106,7 +87,7 @@ export class Connection {
    */
   #settings(): string {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
-      SET LOCAL statement_timeout = ${Math.ceil(this.#timeoutMs)}; SET CONSTRAINTS ALL IMMEDIATE`
+      SET LOCAL statement_timeout = ${this.#timeoutMs}; SET CONSTRAINTS ALL IMMEDIATE`
   }
 
   /**
@@ -116,12 +97,11 @@ export class Connection {
   #inTime<T>(answer: Promise<T>): Promise<T> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(timeIsOver()), this.#timeoutMs + graceMs)
+      timer = setTimeout(() => reject(new Error('no answer in time')), this.#timeoutMs + graceMs)
     })
     return Promise.race([answer, late])
       .catch((error: unknown) => {
-        this.isLost ||= closesConnection(error)
-        throw explained(error, this.#account)
+        throw explained(error, this.#access)
       })
       .finally(() => clearTimeout(timer))
   }

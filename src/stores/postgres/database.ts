@@ -1,50 +1,43 @@
 /**
- * Connections to the servers of an address. Each server has a pool, and the pools are tried in the order of the address:
- * the first server that accepts writes is used until a connection to it fails, so that a failover takes no more than the
- * next connection. A call is repeated after whatever may pass, until its timeout.
+ * Connections to the servers of an address. Each server has a pool, and the first one that accepts writes is used until
+ * a connection to it fails, so that a failover takes no more than the next connection. A call is repeated after whatever
+ * may pass, until its timeout.
  *
  * With `sslmode=prefer` a server has two pools, one with TLS and one without it, and the first login chooses: neither a
  * pool that is full later nor a server that is away may lead to a connection without TLS.
  */
 import { setMaxListeners } from 'node:events'
 import pg from 'pg'
-import { must, PlantsError } from '../../platform/errors.js'
+import { type ErrorKind, must, PlantsError } from '../../platform/errors.js'
 import { retrying } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
 import { nextPause, patienceOf } from '../common/retry-policy.js'
 import { Connection } from './connection.js'
-import { type Account, explained, isPoolFull, refusesTls } from './errors.js'
-import type { PostgresOptions } from './options.js'
+import { type Access, explained, isPoolFull, refusesTls } from './errors.js'
 
-interface Server {
-  /** In the order in which they are tried. */
-  pools: pg.Pool[]
-  /** The pool of the first login. */
-  chosen?: pg.Pool
-}
+/** The pools of a server, in the order in which they are tried. After the first login, there is one. */
+type Server = pg.Pool[]
 
 type Action<T> = (connection: Connection) => Promise<T>
 
 export class PostgresDatabase {
-  readonly options: PostgresOptions
-  readonly #account: Account
-  readonly #servers: Server[]
+  readonly #access: Access
+  readonly #pools: pg.Pool[]
   readonly #inUse = new Set<pg.PoolClient>()
-  /** The index of the server that is tried first. */
-  #current = 0
+  /** In the order in which they are tried. */
+  #servers: Server[]
   #wasConnected = false
-  /** Why the last attempt to connect failed. */
-  #failure: PlantsError | undefined
-  #isReportedAway = false
+  /** Since no server could be reached. */
+  #outage: { failure: PlantsError; isReported: boolean } | undefined
 
-  constructor(address: PostgresAddress, options: PostgresOptions) {
-    this.options = options
-    this.#account = { address, login: options.login }
-    this.#servers = address.hosts.map((host) => ({
-      pools: waysTo(host, address).map((usesTls) => newPool(host, usesTls, this.#account, options)),
-    }))
-    setMaxListeners(0, options.runtime.handleSignals()) // Each call that waits adds one.
+  constructor(access: Access) {
+    this.#access = access
+    this.#servers = access.address.hosts.map((host) =>
+      waysTo(host, access.address).map((usesTls) => newPool(host, usesTls, access)),
+    )
+    this.#pools = this.#servers.flat()
+    setMaxListeners(0, access.options.runtime.handleSignals()) // Each call that waits adds one.
   }
 
   /**
@@ -64,71 +57,68 @@ export class PostgresDatabase {
   /** The same for a generator, which has the connection until its end. */
   async *stream<T>(items: (connection: Connection) => AsyncIterable<T>): AsyncGenerator<T> {
     const client = await this.#retry(() => this.#connect())
-    const connection = this.#connectionOf(client)
+    let isDone = false
     try {
-      yield* items(connection)
+      yield* items(new Connection(client, this.#access))
+      isDone = true
     } finally {
-      this.#release(client, connection)
+      this.#release(client, isDone)
     }
   }
 
   async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
-    const connection = this.#connectionOf(client)
+    let isDone = false
     try {
-      return await action(connection)
+      const result = await action(new Connection(client, this.#access))
+      isDone = true
+      return result
     } finally {
-      this.#release(client, connection)
+      this.#release(client, isDone)
     }
   }
 
-  #connectionOf(client: pg.PoolClient): Connection {
-    this.#inUse.add(client)
-    return new Connection(client, this.#account, this.options.timeout)
-  }
-
-  /** The pool drops a connection that is lost, or is still in a transaction. */
-  #release(client: pg.PoolClient, { isLost }: Connection): void {
+  /** One that has not done its work may be lost, in a transaction, or at a server that is read-only: it is dropped. */
+  #release(client: pg.PoolClient, isDone: boolean): void {
     this.#inUse.delete(client)
-    client.release(isLost || client.getTransactionStatus() !== 'I')
+    client.release(!isDone)
   }
 
   #retry<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
-    const { runtime, onAway } = this.options
-    const signal = runtime.handleSignals()
+    const { options } = this.#access
+    const { runtime, onAway } = options
     const start = runtime.now()
     let unknownOutcome: PlantsError | undefined
     const pauseAfter = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
       if (error.isOutcomeUnknown && mayRepeatCommit()) unknownOutcome = error
       else if (!error.isRetryable) throw unknownOutcome ?? error
-      if (!unknownOutcome) signal.throwIfAborted()
       const elapsed = runtime.now() - start
-      const patience = patienceOf(this.options, this.#wasConnected)
-      if (this.#failure && !this.#isReportedAway && elapsed >= reportAfterMs) {
-        this.#isReportedAway = true
-        onAway?.(this.#failure, patience)
+      const patience = patienceOf(options, this.#wasConnected)
+      if (this.#outage?.isReported === false && elapsed >= reportAfterMs) {
+        this.#outage.isReported = true
+        onAway?.(this.#outage.failure, patience)
       }
       const pause = nextPause(policy, { tries, elapsed, patience }, runtime)
       if (pause === undefined) throw unknownOutcome ?? error
       return pause
     }
-    return retrying(action, pauseAfter, () => [signal])
+    return retrying(action, pauseAfter, () => [runtime.handleSignals()])
   }
 
   /** Tries each server once. Throws one of their failures, one that may pass if there is any. */
   async #connect(): Promise<pg.PoolClient> {
-    const failures: PlantsError[] = []
-    for (const _ of this.#servers) {
-      const index = this.#current
+    let failure: PlantsError | undefined
+    for (const server of this.#servers) {
       try {
-        const client = await connectTo(must(this.#servers[index]))
+        const client = await connectTo(server)
+        this.#inUse.add(client)
+        this.#servers = [server, ...this.#servers.filter((other) => other !== server)]
         this.#wasConnected = true
-        this.#failure = undefined
-        if (this.#isReportedAway) this.options.onAway?.(undefined)
-        this.#isReportedAway = false
+        if (this.#outage?.isReported) this.#access.options.onAway?.(undefined)
+        this.#outage = undefined
         return client
       } catch (reason) {
-        const error = explained(reason, this.#account)
+        const error = explained(reason, this.#access)
         if (isPoolFull(reason)) throw error
         // At another server, a wrong password would look like a server that is away. After a login
         // was accepted, one that is rejected is not the fault of the caller's credentials.
@@ -136,18 +126,17 @@ export class PostgresDatabase {
           if (!this.#wasConnected) throw error
           throw new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
         }
-        failures.push(error)
-        if (this.#current === index) this.#current = (index + 1) % this.#servers.length
+        if (!failure?.isRetryable) failure = error
       }
     }
-    this.#failure = failures.find(({ isRetryable }) => isRetryable) ?? failures[0]
-    throw must(this.#failure)
+    this.#outage ??= { failure: must(failure), isReported: false }
+    throw must(failure)
   }
 
   /** Calls that still run fail. */
   async close(): Promise<void> {
     for (const client of this.#inUse) void client.end()
-    const open = this.#servers.flatMap(({ pools }) => pools).filter(({ ending }) => !ending)
+    const open = this.#pools.filter(({ ending }) => !ending)
     await Promise.all(open.map((pool) => pool.end()))
   }
 }
@@ -157,17 +146,19 @@ const policy = { base: 10, max: 1000 }
 /** A person should not wonder why a command waits. */
 const reportAfterMs = 300
 
+/** Leaves the server with the pool of the first login. */
 async function connectTo(server: Server): Promise<pg.PoolClient> {
-  const [first, second] = server.chosen ? [server.chosen] : server.pools
-  const connect = async (pool: pg.Pool) => {
-    const client = await pool.connect()
-    server.chosen ??= pool
+  const [pool, withoutTls] = server
+  try {
+    const client = await must(pool).connect()
+    server.length = 1
+    return client
+  } catch (error) {
+    if (!withoutTls || !refusesTls(error)) throw error
+    const client = await withoutTls.connect()
+    if (server.length > 1) server.shift()
     return client
   }
-  return connect(must(first)).catch((error: unknown) => {
-    if (second && refusesTls(error)) return connect(second)
-    throw error
-  })
 }
 
 /** With sslmode=prefer, like libpq, first with TLS. */
@@ -176,14 +167,10 @@ function waysTo({ host }: PostgresHost, { sslmode }: PostgresAddress): boolean[]
   return sslmode === 'prefer' ? [true, false] : [true]
 }
 
-function newPool(
-  { host, port }: PostgresHost,
-  usesTls: boolean,
-  account: Account,
-  { timeout, login }: PostgresOptions,
-): pg.Pool {
-  const { hosts, user, database, applicationName, max, name } = account.address
-  const isPrivate = host.startsWith('/') || isLoopback(host) || (usesTls && verifies(account))
+function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access): pg.Pool {
+  const { hosts, user, database, applicationName, max, name } = access.address
+  const { login, timeout } = access.options
+  const isPrivate = host.startsWith('/') || isLoopback(host) || (usesTls && verifies(access))
   const pool = new pg.Pool({
     ...{ host, port, user, database, max, application_name: applicationName },
     password: () => {
@@ -192,14 +179,14 @@ function newPool(
       const message = `${name} requires a password, but none is set`
       throw new PlantsError('unauthorized', message, { hint: login.passwordHint })
     },
-    ssl: usesTls && tlsOptions(account),
+    ssl: usesTls && tlsOptions(access),
     connectionTimeoutMillis: Math.min(5000, timeout / hosts.length),
     idleTimeoutMillis: 0,
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
     Client: isPrivate ? Client : SecretiveClient,
-    onConnect: (client) => assertReady(new Connection(client, account, timeout)),
+    onConnect: (client) => assertReady(new Connection(client, access)),
   })
   return pool.on('error', () => undefined) // Of an idle connection, which the pool drops.
 }
@@ -228,34 +215,37 @@ class SecretiveClient extends Client {
 
 /** Throws for a server that is read-only, has another encoding than UTF8, or answers before a plant is on disk. */
 export async function assertReady(connection: Connection): Promise<void> {
-  const { name } = connection
-  const state = `SELECT current_setting('server_encoding'), current_setting('fsync'),
-    pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean`
-  const [[encoding, fsync, isReadOnly] = []] = await connection.read(state)
+  const failure = (kind: ErrorKind, why: string, hint: string) =>
+    new PlantsError(kind, `${connection.name} ${why}`, { hint })
+  const [[encoding, fsync, isReadOnly] = []] = await connection.read(
+    `SELECT current_setting('server_encoding'), current_setting('fsync'),
+      pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean`,
+  )
   if (encoding !== 'UTF8') {
-    const message = `${name} has the encoding ${encoding}, which cannot store every character`
+    const why = `has the encoding ${encoding}, which cannot store every character`
     const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
-    throw new PlantsError('inaccessible', message, { hint })
+    throw failure('inaccessible', why, hint)
   }
   if (fsync === 'off') {
-    const message = `${name} answers before a plant is on disk: fsync is off`
-    throw new PlantsError('inaccessible', message, { hint: 'Turn fsync on in postgresql.conf' })
+    const why = 'answers before a plant is on disk: fsync is off'
+    throw failure('inaccessible', why, 'Turn fsync on in postgresql.conf')
   }
   if (isReadOnly === 't') {
     const hint = 'Try again, or use the address of another server'
-    throw new PlantsError('unavailable', `${name} is not read-write now`, { hint })
+    throw failure('unavailable', 'is not read-write now', hint)
+  }
+}
+
+function tlsOptions(access: Access) {
+  const { ca, cert, key } = access.options.login
+  const anyHost = { checkServerIdentity: () => undefined }
+  return {
+    ...{ rejectUnauthorized: verifies(access), ca, cert, key },
+    ...(access.address.sslmode !== 'verify-full' && anyHost),
   }
 }
 
 /** Like libpq, `require` verifies the server if a root certificate is configured. */
-function verifies({ address: { sslmode }, login: { ca } }: Account): boolean {
-  return sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
-}
-
-function tlsOptions(account: Account) {
-  const { ca, cert, key } = account.login
-  const anyHost = account.address.sslmode !== 'verify-full' && {
-    checkServerIdentity: () => undefined,
-  }
-  return { rejectUnauthorized: verifies(account), ca, cert, key, ...anyHost }
+function verifies({ address: { sslmode }, options: { login } }: Access): boolean {
+  return sslmode.startsWith('verify') || (sslmode === 'require' && login.ca !== undefined)
 }

@@ -1,79 +1,67 @@
 import pg from 'pg'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
-import { isTimeout } from '../../platform/runtime.js'
 import type { PostgresAddress } from '../common/address.js'
-import type { Login } from './options.js'
+import type { PostgresOptions } from './options.js'
 
-export interface Account {
+export interface Access {
   address: PostgresAddress
-  login: Login
+  options: PostgresOptions
 }
 
 /**
  * Explains an error of the server (https://www.postgresql.org/docs/current/errcodes-appendix.html), of the driver or of
  * the system. One of ours stays as it is.
  */
-export function explained(error: unknown, { address, login }: Account): PlantsError {
+export function explained(error: unknown, { address, options }: Access): PlantsError {
   if (error instanceof PlantsError) return error
   const { name, user } = address
   const reason = textOf(error)
-  const failure = (kind: ErrorKind) => (message: string, hint: string) =>
+  const failure = (kind: ErrorKind, message: string, hint: string) =>
     new PlantsError(kind, message, { hint, cause: error })
-  const [temporary, permanent] = [failure('unavailable'), failure('inaccessible')]
-  const rejected = (hint: string) =>
-    failure('unauthorized')(`${name} rejected the login of ${user}: ${reason}`, hint)
 
-  const unreached = `Could not reach ${name}: ${reason}`
-  const isItThere = 'Is PostgreSQL running there, and is the address right?'
-  if (!(error instanceof pg.DatabaseError)) {
-    const code = systemCode(error) ?? ''
-    if (isPoolFull(error)) return temporary(`All connections to ${name} were in use`, beSlower)
-    if (lacksTls(error)) return permanent(`${name} has no TLS`, 'Turn on ssl there')
-    if (reason.startsWith('SASL: '))
-      return permanent(`Could not log in to ${name}: ${reason}`, 'Is it the right server?')
-    if (/SELF_SIGNED|UNABLE_TO_/.test(code))
-      return permanent(unreached, 'Set the root certificate of its issuer: sslrootcert=PATH')
-    if (/^(CERT_|ERR_TLS_CERT_|EACCES$|ENOTFOUND$)/.test(code))
-      return permanent(unreached, isItThere)
-    return temporary(unreached, isItThere)
+  const code = codeOf(error)
+  if (isPoolFull(error))
+    return failure('unavailable', `All connections to ${name} were in use`, beSlower)
+  if (code === '' || code.startsWith('08')) {
+    const isPermanent = lacksTls(error) || permanentCauses.test(systemCode(error) ?? reason)
+    const kind = isPermanent ? 'inaccessible' : 'unavailable'
+    return failure(kind, `Could not reach ${name}: ${reason}`, isItThere)
   }
-
-  const { code = '' } = error
-  const reported = `${name} reported an error: ${reason}`
-  const seeLog = 'Look at the log of the database'
   // The table may be one that somebody's trigger uses, and only the text names it.
   if (/^(3F000|42P01)$/.test(code) && reason.includes('plant_store'))
-    return permanent(`There is no store at ${name}`, createStoreHint)
-  if (code === '28P01') return rejected(login.passwordHint)
-  if (code.startsWith('28')) return rejected('Correct the user, or let it log in: see pg_hba.conf')
-  if (code.startsWith('3D'))
-    return permanent(
-      `${name} names a database that does not exist`,
-      'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
-    )
-  if (code === '42501')
-    return permanent(
-      `Permission denied for ${user} in ${name}: ${reason}`,
-      'Use the address of the owner, or grant the rights: see Least privilege in docs/databases.md',
-    )
-  if (code === '53300') return temporary(`${name} has no free connection`, fewerConnections)
-  if (code === '57014') return temporary(`${name} did not finish in time`, beSlower)
-  if (code.startsWith('08')) return temporary(unreached, isItThere)
+    return failure('inaccessible', `There is no store at ${name}`, createStoreHint)
+  if (code.startsWith('28')) {
+    const hint =
+      code === '28P01' ? options.login.passwordHint : 'Correct the user, or pg_hba.conf there'
+    return failure('unauthorized', `${name} rejected the login of ${user}: ${reason}`, hint)
+  }
   // Another writer was faster, the server is read-only, or it has a crisis that passes.
-  if (/^(23505|25006|40|53|55|57|58)/.test(code)) return temporary(reported, seeLog)
-  return permanent(reported, seeLog)
+  const isTemporary = /^(23505|25006|40|53|55|57|58)/.test(code)
+  const kind = isTemporary ? 'unavailable' : 'inaccessible'
+  return failure(kind, `${name} reported an error: ${reason}`, hints[code] ?? seeLog)
 }
 
-const createStoreHint = 'Check the address. A store is created by: plants stores init ADDRESS'
-const fewerConnections = 'Raise max_connections there, or put PgBouncer in front of it'
-const beSlower = 'Try again, raise --timeout, or allow more connections in its address: ?max=NUMBER'
+/** Certificates, `EACCES` of a socket, and what the driver says of SCRAM. */
+const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 
-/** All connections of a pool were in use for `connectionTimeoutMillis`. The driver has no code for it. */
+const isItThere =
+  'Is PostgreSQL running there? Are the address, its sslmode and its sslrootcert right?'
+const createStoreHint = 'Check the address. A store is created by: plants stores init ADDRESS'
+const beSlower = 'Try again, raise --timeout, or allow more connections in its address: ?max=NUMBER'
+const seeLog = 'Look at the log of the database'
+
+const hints: Readonly<Record<string, string>> = {
+  '3D000': 'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
+  '42501': 'The owner of the database can grant it: see Least privilege in docs/databases.md',
+  '53300': 'Raise max_connections there, or put PgBouncer in front of it',
+  '57014': beSlower,
+}
+
+/** The driver has no code for it, nor for a server without TLS. */
 export function isPoolFull(error: unknown): boolean {
   return error instanceof Error && error.message === 'timeout exceeded when trying to connect'
 }
 
-/** The driver has no code for it. */
 function lacksTls(error: unknown): boolean {
   return error instanceof Error && error.message === 'The server does not support SSL connections'
 }
@@ -85,8 +73,8 @@ export function refusesTls(error: unknown): boolean {
 
 /** Whether another plant has the id or the idempotency key. */
 export function isTaken(error: unknown): boolean {
-  const { code, constraint } = reportedBy(error) ?? {}
-  return code === '23505' && /^plants_(pkey|idempotency_key)$/.test(`${constraint}`)
+  const constraint = reportedBy(error)?.constraint ?? ''
+  return codeOf(error) === '23505' && /^plants_(pkey|idempotency_key)$/.test(constraint)
 }
 
 /**
@@ -106,11 +94,6 @@ export function wasRolledBack(error: unknown): boolean {
   return /^(23|40(?!003)|57014)/.test(codeOf(error))
 }
 
-/** Whether a connection is not used again: there was no answer, or it leads to a server that is read-only. */
-export function closesConnection(error: unknown): boolean {
-  return reportedBy(error) === undefined || /^(08|57P|25006)/.test(codeOf(error))
-}
-
 /** SQLSTATE; empty for what is no error of the server. */
 function codeOf(error: unknown): string {
   return reportedBy(error)?.code ?? ''
@@ -124,5 +107,5 @@ function reportedBy(error: unknown): pg.DatabaseError | undefined {
 /** The addresses of one host fail together, in an `AggregateError`. */
 function textOf(error: unknown): string {
   if (error instanceof AggregateError) return [...new Set(error.errors.map(textOf))].join(', ')
-  return isTimeout(error) ? 'no answer in time' : reasonOf(error)
+  return reasonOf(error)
 }

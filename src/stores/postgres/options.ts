@@ -2,7 +2,6 @@ import type { PlantsError } from '../../platform/errors.js'
 import type { Runtime } from '../../platform/runtime.js'
 import type { PostgresHost } from '../common/address.js'
 
-/** What a database is opened with. */
 export interface PostgresOptions {
   login: Login
   /** Of each statement, and of a call with its retries, in milliseconds. */

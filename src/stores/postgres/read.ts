@@ -4,7 +4,7 @@ import { type CountQuery, pagesOf, type ReadQuery } from '../common/query.js'
 import { foldText } from '../common/search.js'
 import { type Connection, literal, type Row } from './connection.js'
 import type { PostgresDatabase } from './database.js'
-import { containsSql, findCollation, foldedSql } from './folding.js'
+import { containsSql, foldedSql } from './folding.js'
 import { columns, plants, toPlant } from './schema.js'
 
 export async function getPlants(
@@ -17,32 +17,28 @@ export async function getPlants(
   return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
 }
 
-export function countPlants(database: PostgresDatabase, query: CountQuery): Promise<bigint> {
-  return database.run(async (connection) => {
-    const { where } = await clausesOf(connection, query)
-    const [[count] = []] = await connection.read(`SELECT count(*) FROM ${plants} ${where}`)
-    return BigInt(must(count ?? undefined))
-  })
+export async function countPlants(connection: Connection, query: CountQuery): Promise<bigint> {
+  const { where } = await clausesOf(connection, query)
+  const [[count] = []] = await connection.read(`SELECT count(*) FROM ${plants} ${where}`)
+  return BigInt(must(count ?? undefined))
 }
 
-/** In the order of ids, each page at a moment of its own: up to a million bytes of text, and at least one plant. */
+/** In the order of ids, each page at a moment of its own: it ends with the plant that fills a million bytes. */
 export function readPages(
   database: PostgresDatabase,
   query: ReadQuery,
 ): AsyncIterable<StoredPlant[]> {
-  const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
   return pagesOf(query, (after, rows) =>
     database.run(async (connection) => {
       const { where, order } = await clausesOf(connection, { ...query, after })
-      const page = `SELECT ${columns}, ${size} AS size FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
-      const sums = `SELECT *, sum(size) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS bytes FROM (${page}) AS page`
-      const found = `SELECT ${columns} FROM (${sums}) AS sums WHERE bytes <= ${pageBytes} OR bytes = size`
-      return (await connection.read(`${found} ORDER BY ${order}`)).map(toPlant)
+      const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
+      const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
+      const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
+      const found = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
+      return (await connection.read(found)).map(toPlant)
     }),
   )
 }
-
-const pageBytes = 1_000_000
 
 /** One consistent snapshot, in arrays of about 64 KiB. COPY is by far the fastest way. */
 export function readSnapshot(
@@ -90,11 +86,15 @@ const controls: Readonly<Record<string, string>> = {
   v: '\v',
 }
 
+const newerCollation = `SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`
+
 async function clausesOf(connection: Connection, query: ReadQuery) {
   const { after, tag, search, sort = 'id', desc } = query
   const direction = desc ? 'DESC' : 'ASC'
   const isFolded = search !== undefined || sort !== 'id'
-  const collation = isFolded ? await findCollation(connection) : 'und-x-icu'
+  const [newer] = isFolded ? await connection.read(newerCollation) : []
+  // Whose `upper` and `lower` are Unicode's.
+  const collation = newer ? 'pg_unicode_fast' : 'und-x-icu'
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} '${after}'`)
   if (tag === false) conditions.push('tag IS NULL')

@@ -46,18 +46,16 @@ export async function assertStore(connection: Connection): Promise<void> {
 /** Returns whether there was none. The lock lets several processes do so at once. */
 export function createStore(connection: Connection): Promise<boolean> {
   return connection.transaction(async () => {
-    await connection.query(`SELECT pg_advisory_xact_lock(${lock})`)
-    const { rows } = await connection.query(
-      `SELECT to_regclass('${versions}') IS NULL, to_regnamespace('plant_store') IS NULL`,
-    )
+    const { rows } = await connection.query(`SELECT pg_advisory_xact_lock(${lock});
+      SELECT to_regclass('${versions}') IS NULL, to_regnamespace('plant_store') IS NULL`)
     const [lacksTables, lacksSchema] = must(rows[0])
     if (lacksTables !== 't') {
       await assertStore(connection)
       return false
     }
     // An administrator may have created the schema for a role that may not.
-    if (lacksSchema === 't') await connection.query('CREATE SCHEMA plant_store')
-    await connection.query(tables)
+    const schema = lacksSchema === 't' ? 'CREATE SCHEMA plant_store;' : ''
+    await connection.query(schema + tables)
     return true
   })
 }

@@ -23,38 +23,33 @@ import { keepChanges, limits, makeChanges, saveCheckpoint } from './write.js'
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
-  readonly #address: PostgresAddress
   /** The creates that wait for a connection, and will share a transaction. */
   #waiting: Batch | undefined
 
-  private constructor(database: PostgresDatabase, address: PostgresAddress) {
+  private constructor(database: PostgresDatabase) {
     this.#database = database
-    this.#address = address
     this.tokens = postgresTokens(database)
   }
 
-  /**
-   * Creates the store. Returns whether there was none. An address with several servers may lead to one that is not the
-   * store's.
-   */
+  /** Creates the store. Returns whether there was none. The address has one server: see docs/databases.md. */
   static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
-    const database = new PostgresDatabase(address, options)
+    const database = new PostgresDatabase({ address, options })
     return database.run(createStore).finally(() => database.close())
   }
 
   /** Throws `inaccessible` if there is no store. */
   static async open(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
-    const database = new PostgresDatabase(address, options)
+    const database = new PostgresDatabase({ address, options })
     try {
       await database.run(assertStore)
-      return new PostgresStore(database, address)
+      return new PostgresStore(database)
     } catch (error) {
       await database.close()
       throw error
     }
   }
 
-  async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
+  get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     return this.#database.run((connection) => getPlants(connection, ids))
   }
 
@@ -63,7 +58,7 @@ export class PostgresStore implements OwnStore {
   }
 
   count(query: CountQuery = {}): Promise<bigint> {
-    return countPlants(this.#database, query)
+    return this.#database.run((connection) => countPlants(connection, query))
   }
 
   async write(
@@ -82,8 +77,7 @@ export class PostgresStore implements OwnStore {
 
   /** Creates that come before a connection is free share a transaction, and its commit. */
   async #create(create: Create): Promise<Outcome> {
-    const creates: Create[] = []
-    this.#waiting ??= { creates, characters: 0, outcomes: this.#createAll(creates) }
+    this.#waiting ??= this.#newBatch()
     const batch = this.#waiting
     const index = batch.creates.push(create) - 1
     batch.characters += textLength(create.plant)
@@ -92,21 +86,19 @@ export class PostgresStore implements OwnStore {
     return must((await batch.outcomes)[index])
   }
 
-  async #createAll(creates: Create[]): Promise<Outcome[]> {
-    await new Promise(setImmediate) // for simultaneous calls
+  #newBatch(): Batch {
+    const creates: Create[] = []
     const close = () => {
       if (this.#waiting?.creates === creates) this.#waiting = undefined
     }
-    const outcomes = await this.#database
-      .run(
-        (connection) => {
-          close()
-          return connection.transaction(() => makeChanges(connection, creates))
-        },
-        () => creates.every(hasKey),
-      )
+    const create = (connection: Connection) => {
+      close()
+      return connection.transaction(() => makeChanges(connection, creates))
+    }
+    const outcomes = new Promise(setImmediate) // for simultaneous calls
+      .then(() => this.#database.run(create, () => creates.every(hasKey)))
       .finally(close)
-    return outcomes
+    return { creates, characters: 0, outcomes }
   }
 
   transaction<T>(
@@ -139,17 +131,15 @@ export class PostgresStore implements OwnStore {
     return this.#database.run(rightsOf)
   }
 
-  async check(needs: readonly Right[] = ['create']): Promise<void> {
-    const { name, user } = this.#address
-    const has = await this.#database.run(async (connection) => {
+  check(needs: readonly Right[] = ['create']): Promise<void> {
+    return this.#database.run(async (connection) => {
       await assertReady(connection)
-      return rightsOf(connection)
+      const has = await rightsOf(connection)
+      const missing = needs.find((right) => !has.includes(right))
+      if (missing === undefined) return
+      const message = `There is no right to ${missing} plants in ${connection.name}`
+      throw new PlantsError('inaccessible', message)
     })
-    const missing = needs.find((right) => !has.includes(right))
-    if (missing === undefined) return
-    const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
-    const message = `${user} has no right to ${missing} plants in ${name}`
-    throw new PlantsError('inaccessible', message, { hint })
   }
 
   close(): Promise<void> {
@@ -169,28 +159,27 @@ function hasKey(change: Change): boolean {
 }
 
 function postgresTokens(database: PostgresDatabase): TokenStore {
-  const change = async (text: string, values: unknown[]) => {
-    const { rows } = await database.run((connection) =>
-      connection.transaction(() => connection.query(text, values)),
-    )
-    return rows.map(toToken)
-  }
   const select = async (condition: string) => {
     const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
     return (await database.run((connection) => connection.read(text))).map(toToken)
   }
+  const change = (text: string, values: unknown[]) =>
+    database.run((connection) =>
+      connection.transaction(async () => {
+        const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values)
+        return rows.map(toToken)[0]
+      }),
+    )
   return {
     async find(digest) {
-      const hex = Buffer.from(digest).toString('hex')
-      return (await select(`WHERE digest = '\\x${hex}'`))[0]
+      return (await select(`WHERE digest = '\\x${Buffer.from(digest).toString('hex')}'`))[0]
     },
 
     async add(digest, { note, rights, createdAt, expiresAt }) {
       const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at)
-        VALUES ($1, $2, $3, $4, $5) RETURNING ${tokenColumns}`
+        VALUES ($1, $2, $3, $4, $5)`
       const times = [createdAt.getTime(), expiresAt?.getTime()]
-      const [token] = await change(text, [Buffer.from(digest), note, rights.join(), ...times])
-      return must(token)
+      return must(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
     },
 
     list() {
@@ -199,10 +188,9 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       )
     },
 
-    async revoke(id, at) {
-      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2)
-        WHERE id = $1 RETURNING ${tokenColumns}`
-      return (await change(text, [id, at.getTime()]))[0]
+    revoke(id, at) {
+      const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`
+      return change(text, [id, at.getTime()])
     },
   }
 }

@@ -15,7 +15,7 @@ import {
   maxDone,
 } from '../common/checkpoint-state.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
-import { type Connection, literal } from './connection.js'
+import type { Connection } from './connection.js'
 import { isTaken, refusalIn } from './errors.js'
 import { columns, imports, plants, toPlant } from './schema.js'
 
@@ -57,24 +57,20 @@ async function tryChanges(
 ): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
-  if (areCreates && maxRejected > 0) {
-    const plan = allCreated(creates)
-    if (await save(connection, plan, 'ON CONFLICT DO NOTHING')) return plan.outcomes
-    await undoChanges(connection)
-  }
-  for (let tries = 1; tries <= maxTries; tries += 1) {
-    const stored = await storedFor(connection, changes, areCreates ? '' : 'FOR UPDATE')
-    const plan = planOf(stored, changes, maxRejected)
-    // Without ON CONFLICT, which would also leave out what somebody else's unique constraint forbids.
-    if (await save(connection, plan, '')) return plan.outcomes
+  // After the first try, another writer has created one of the plants since they were looked up.
+  for (let tries = 1; tries <= 20; tries += 1) {
+    const areFree = areCreates && maxRejected > 0 && tries === 1
+    const lock = areCreates ? '' : 'FOR UPDATE'
+    const plan = areFree
+      ? allCreated(creates)
+      : planOf(await storedFor(connection, changes, lock), changes, maxRejected)
+    // A later try must not leave out what somebody else's unique constraint forbids.
+    if (await save(connection, plan, areFree ? 'ON CONFLICT DO NOTHING' : '')) return plan.outcomes
     await undoChanges(connection)
   }
   const message = `Other writers kept creating the same plants in ${connection.name}`
   throw new PlantsError('unavailable', message, { hint: 'Try again' })
 }
-
-/** In each try, another writer has created one of the plants after they were looked up. */
-const maxTries = 20
 
 /** Reads the plants that have the ids or the keys of the changes. */
 async function storedFor(
@@ -82,14 +78,11 @@ async function storedFor(
   changes: readonly Change[],
   lock: '' | 'FOR UPDATE',
 ): Promise<KeyedPlant[]> {
-  const keys = changes.flatMap((change) =>
-    change.type === 'create' && change.key !== undefined ? change.key : [],
-  )
-  const hasKey = keys.length === 0 ? '' : 'OR idempotency_key = ANY ($2::text[])'
+  const keys = changes.map((change) => (change.type === 'create' ? change.key : undefined))
   const text = `SELECT ${columns}, idempotency_key FROM ${plants}
-    WHERE id = ANY ($1::bigint[]) ${hasKey} ORDER BY id ${lock}`
-  const ids = changes.map(idOf)
-  const { rows } = await connection.query(text, keys.length === 0 ? [ids] : [ids, keys])
+    WHERE id = ANY ($1::bigint[]) OR idempotency_key = ANY ($2::text[]) ORDER BY id ${lock}`
+  const values = [changes.map(idOf), keys.filter((key) => key !== undefined)]
+  const { rows } = await connection.query(text, values)
   return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
 }
 
@@ -105,17 +98,11 @@ async function save(
   }
   const ids = deleted.map(({ id }) => id)
   const after = replaced.map((each) => each.after)
-  const updates = [
-    after.map(({ plant }) => plant.id),
-    after.map(({ plant }) => plant.name),
-    after.map(({ plant }) => plant.tag),
-    after.map(({ key }) => key),
-  ]
   try {
     await change(ids.length, `DELETE FROM ${plants} WHERE id = ANY ($1::bigint[])`, [ids])
-    await change(replaced.length, update, updates)
+    await change(after.length, update, valuesOf(after))
     const count = await insert(connection, created, onConflict)
-    if (count < created.length && onConflict === '') throw missingRows(connection)
+    if (count !== created.length && onConflict === '') throw missingRows(connection)
     return count === created.length
   } catch (error) {
     if (isTaken(error)) return false
@@ -123,7 +110,13 @@ async function save(
   }
 }
 
-/** Plants and characters of one INSERT: it takes fewer messages than COPY, which is by far the fastest for many. */
+function missingRows({ name }: Connection): PlantsError {
+  const hint =
+    'Look for triggers, rules and policies on plant_store.plants that plants did not create'
+  return new PlantsError('inaccessible', `${name} did not change all plants`, { hint })
+}
+
+/** Of one INSERT, which takes fewer messages than COPY. That is by far the fastest for many. */
 export const limits = { plants: 1000, characters: 4_000_000 }
 
 /** Returns how many were inserted. COPY fails where an id or a key exists. All writers have one order: no deadlocks. */
@@ -131,26 +124,30 @@ async function insert(
   connection: Connection,
   created: readonly KeyedPlant[],
   onConflict: string,
-): Promise<number> {
+): Promise<number | null> {
   if (created.length === 0) return 0
   const sorted = created.toSorted((one, other) => (one.plant.id < other.plant.id ? -1 : 1))
   const characters = sorted.reduce((sum, { plant }) => sum + textLength(plant), 0)
   if (sorted.length > limits.plants || characters > limits.characters)
-    return connection.copyIn(`${plants} (${columns}, idempotency_key)`, copiedRows(sorted))
-  // Literals, as the message that begins the transaction has no parameters.
-  const value = (text: string | undefined) => (text === undefined ? 'NULL' : literal(text))
-  const rows = sorted.map(
-    ({ plant: { id, name, tag }, key }) => `('${id}', ${[name, tag, key].map(value)})`,
-  )
-  const { rowCount } = await connection.query(
-    `INSERT INTO ${plants} (${columns}, idempotency_key) VALUES ${rows} ${onConflict}`,
-  )
-  return rowCount ?? 0
+    return connection.copyIn(target, copiedRows(sorted))
+  const text = `INSERT INTO ${target} SELECT * FROM ${newRows} ${onConflict}`
+  return (await connection.query(text, valuesOf(sorted))).rowCount
 }
 
+const target = `${plants} (${columns}, idempotency_key)`
+const newRows =
+  'unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (id, name, tag, key)'
 const update = `UPDATE ${plants} AS plant SET name = new.name, tag = new.tag, idempotency_key = new.key
-  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (id, name, tag, key)
-  WHERE plant.id = new.id`
+  FROM ${newRows} WHERE plant.id = new.id`
+
+function valuesOf(all: readonly KeyedPlant[]): unknown[] {
+  return [
+    all.map(({ plant }) => plant.id),
+    all.map(({ plant }) => plant.name),
+    all.map(({ plant }) => plant.tag),
+    all.map(({ key }) => key),
+  ]
+}
 
 /** In the text format of COPY (https://www.postgresql.org/docs/current/sql-copy.html), in pieces of some 64 KiB. */
 export function* copiedRows(all: readonly KeyedPlant[]): Generator<string> {
@@ -173,26 +170,21 @@ function cell(text: string | undefined): string {
 
 const letters: Readonly<Record<string, string>> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
 
-function missingRows({ name }: Connection): PlantsError {
-  const hint =
-    'Look for triggers, rules and policies on plant_store.plants that plants did not create'
-  return new PlantsError('inaccessible', `${name} did not change all plants`, { hint })
-}
-
 export async function saveCheckpoint(
   connection: Connection,
   change: CheckpointChange,
 ): Promise<void> {
-  const { rowCount } = await connection.query(replaceState(change))
+  const { rowCount } = await connection.query(...replaceState(change))
   if (rowCount === 0) throw new CheckpointMovedError()
   if (change.to?.startsWith(donePrefix)) await connection.query(forgetOldest)
 }
 
-function replaceState({ id, from = '', to }: CheckpointChange): string {
-  const isUnchanged = `id = ${literal(id)} AND state = ${literal(from)}`
-  if (to === undefined) return `DELETE FROM ${imports} WHERE ${isUnchanged}`
-  if (from !== '') return `UPDATE ${imports} SET state = ${literal(to)} WHERE ${isUnchanged}`
-  return `INSERT INTO ${imports} VALUES (${literal(id)}, ${literal(to)}) ON CONFLICT DO NOTHING`
+function replaceState({ id, from, to }: CheckpointChange): [text: string, values: unknown[]] {
+  const isUnchanged = 'id = $1 AND state = $2'
+  if (to === undefined) return [`DELETE FROM ${imports} WHERE ${isUnchanged}`, [id, from]]
+  if (from === undefined)
+    return [`INSERT INTO ${imports} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [id, to]]
+  return [`UPDATE ${imports} SET state = $3 WHERE ${isUnchanged}`, [id, from, to]]
 }
 
 const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${imports}

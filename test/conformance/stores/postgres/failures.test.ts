@@ -44,7 +44,7 @@ test('a full pool leads to no other server', async () => {
   // The read waits for half of the timeout, and comes again.
   const outcomes = await settled([createPlant(store, fern), store.get([1n])])
   await release()
-  expect(outcomes).toEqual([unavailable(' did not finish in time$'), new Map()])
+  expect(outcomes).toEqual([unavailable(' due to statement timeout$'), new Map()])
   expect(line.connections).toBe(0)
 })
 
@@ -74,7 +74,7 @@ test('fails at once when its login is rejected, and goes on afterwards', async (
 })
 
 test.each([
-  ['a lock', 'LOCK TABLE plant_store.plants IN EXCLUSIVE MODE', ids(2), ' did not finish in time$'],
+  ['a lock', 'LOCK TABLE plant_store.plants IN EXCLUSIVE MODE', ids(2), ' statement timeout$'],
   ['others with the same id', insertion, Array(5).fill(1n), ''],
 ])('stores nothing of what has waited too long for %s', async (_, held, wanted, why) => {
   const place = await server()
@@ -123,7 +123,7 @@ test('fails in time while others have all connections, and goes on afterwards', 
   const others = await Promise.all(
     ids(7).map(() => openShared(place, { parameters: 'application_name=other' })),
   )
-  const noneLeft = unavailable(' has no free connection$')
+  const noneLeft = unavailable(' remaining connection slots are reserved .*$')
   await expect.poll(() => settled([createPlant(hasty, fern)]), { interval: 5 }).toEqual([noneLeft])
   const created = createPlant(patient, moss)
   expect(await settled([createPlant(hasty, fern)])).toEqual([noneLeft]) // the other one is waiting by now

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { foldText } from '../../../../src/stores/common/search.js'
 import { literal } from '../../../../src/stores/postgres/connection.js'
-import { type Collation, containsSql, foldedSql } from '../../../../src/stores/postgres/folding.js'
+import { containsSql, foldedSql } from '../../../../src/stores/postgres/folding.js'
 import { installations } from '../../../helpers/postgres/installation.js'
 import { reusedDatabase } from '../../../helpers/postgres.js'
 
@@ -38,7 +38,7 @@ const soughtTexts = Array.from('aeinsmkåéßæÖσςάийж銀ʼˣﬁ가1[.\\'
 
 describe.each(installations)('$name', (installation) => {
   const database = reusedDatabase(installation)
-  const collation = async (): Promise<Collation> => {
+  const collation = async () => {
     const newer = await (await database()).sql(
       `SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`,
     )

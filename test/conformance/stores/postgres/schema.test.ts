@@ -51,7 +51,7 @@ test('lets a role do what it has been granted', async () => {
   const clerk = await asRole(place, 'clerk')
   const name = addressOf(clerk).name
   const denied = (what: string) =>
-    `inaccessible: Permission denied for ${clerk.role} in ${name}: permission denied for ${what}`
+    `inaccessible: ${name} reported an error: permission denied for ${what}`
   expect(await settled([openShared(clerk)])).toEqual([denied('schema plant_store')])
   await place.sql(grantsTo(clerk.role, 'SELECT, INSERT'))
   const store = await openShared(clerk)
@@ -63,7 +63,7 @@ test('lets a role do what it has been granted', async () => {
     saveCheckpoint({ id: 'a', from: undefined, to: 'b' }),
   )
   await store.check()
-  const mayNot = `inaccessible: ${clerk.role} has no right to delete plants in ${name}`
+  const mayNot = `inaccessible: There is no right to delete plants in ${name}`
   expect(await settled([store.check(['read']), store.check(['read', 'delete'])])).toEqual([
     undefined,
     mayNot,
