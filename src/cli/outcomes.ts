@@ -27,7 +27,7 @@ interface PrintedPlant extends StoredPlant {
   before?: StoredPlant | undefined
 }
 
-export type Result = { plant: PrintedPlant } | { error: Problem }
+export type PlantResult = { plant: PrintedPlant } | { error: Problem }
 
 export async function changePlants(
   verb: 'update' | 'delete',
@@ -69,7 +69,7 @@ async function* resultsOf(
   store: Store | undefined,
   { isDryRun, missing = [] }: ChangeOptions,
   { io, output, storeFlag }: CommandContext,
-): AsyncGenerator<Result[]> {
+): AsyncGenerator<PlantResult[]> {
   const signal = io.handleSignals()
   for (const page of inPages(changes)) {
     signal.throwIfAborted()
@@ -77,7 +77,7 @@ async function* resultsOf(
     const stored = isPlanned ? await store?.get(page.map(idOf)) : undefined
     const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
     const outcomes = isPlanned ? planOf(plants, page).outcomes : await store.write(page, { signal })
-    yield outcomes.flatMap((outcome, index): Result[] => {
+    yield outcomes.flatMap((outcome, index): PlantResult[] => {
       if (outcome.type === 'skipped') return []
       if ('error' in outcome) return [errorOfChange(outcome, idOf(must(page[index])), storeFlag)]
       const before = output === 'text' && 'before' in outcome && { before: outcome.before }
@@ -93,7 +93,7 @@ function errorOfChange(
   { type, error }: Extract<Outcome, { error: Problem }>,
   id: bigint,
   storeFlag: string,
-): Result {
+): PlantResult {
   if (type !== 'unknown' || error.hint !== undefined) return { error }
   const { kind, error: value, message } = error
   const hint = `Whether plant ${id} was changed is unknown. Look at it with: plants get ${id}${storeFlag}`
@@ -106,7 +106,7 @@ function errorOfChange(
  * @returns how many plants were printed
  */
 export async function printResults(
-  pages: AsyncIterable<Result[]>,
+  pages: AsyncIterable<PlantResult[]>,
   printer: Printer<PrintedPlant>,
   context: CommandContext,
   ignoresMissing = false,

@@ -29,7 +29,9 @@ export function define(command: PlantsCommand): void {
 
 async function count(options: CountOptions, io: Io): Promise<void> {
   const { tag, search, by } = options
-  const context = await CommandContext[by ? 'forPlants' : 'from'](options, io)
+  const context = by
+    ? await CommandContext.forPlants(options, io)
+    : await CommandContext.from(options, io)
   const store = await context.openStore()
   try {
     if (by === undefined) {

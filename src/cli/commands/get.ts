@@ -6,7 +6,7 @@ import type { Store } from '../../stores/common/store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { idsMeaning, isSingle, readIds } from '../ids.js'
-import { inPages, printResults, type Result } from '../outcomes.js'
+import { inPages, type PlantResult, printResults } from '../outcomes.js'
 
 export function define(command: PlantsCommand): void {
   command
@@ -36,11 +36,11 @@ async function* resultsOf(
   ids: readonly bigint[],
   store: Store | undefined,
   io: Io,
-): AsyncGenerator<Result[]> {
+): AsyncGenerator<PlantResult[]> {
   for (const page of inPages(ids)) {
     io.handleSignals().throwIfAborted()
     const plants = await store?.get(page)
-    yield page.map((id): Result => {
+    yield page.map((id): PlantResult => {
       const plant = plants?.get(id)
       return plant ? { plant } : { error: notFound(id) }
     })

@@ -61,7 +61,9 @@ test.each([
   async (PLANTS_TOKEN, PLANTS_SERVE_TOKEN) => {
     for (const token of [PLANTS_TOKEN, PLANTS_SERVE_TOKEN])
       expect(
-        await everyWay(new World(), `get ${token}`, { env: { PLANTS_TOKEN, PLANTS_SERVE_TOKEN } }),
+        await everyWay(new World(), `import ${token}`, {
+          env: { PLANTS_TOKEN, PLANTS_SERVE_TOKEN },
+        }),
       ).toContain('***')
   },
 )
@@ -209,7 +211,7 @@ test.each(['s3cret/of+env==s3cret', 's3cret"of\\\\env-s3cret', 's3cr\u00e9t of e
       ).toContain('***')
       // In JSON again, it is another text.
       if (form !== json || form === token)
-        expect(await everyWay(new World(), ['get', form], { env })).toContain('***')
+        expect(await everyWay(new World(), ['import', form], { env })).toContain('***')
     }
   },
 )
