@@ -30,13 +30,11 @@ export function adminServer({ metrics, isReady, error }: AdminOptions): Server {
   return server
 }
 
-const outcomes = 'created, read, updated, deleted, described, preflight, aborted'
-
 export class Metrics {
   readonly #registry = new Registry()
   readonly #requests = new Counter({
     name: 'plants_requests_total',
-    help: `Requests by outcome: ${outcomes}, or an error value`,
+    help: 'Requests by outcome, or by the value of the error',
     labelNames: ['outcome'],
     registers: [this.#registry],
   })

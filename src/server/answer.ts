@@ -76,12 +76,8 @@ export function respond(
 ): void {
   const length = Buffer.byteLength(body)
   const ofBody = ['Content-Type', contentType, 'Content-Length', String(length)]
-  response.writeHead(status, [
-    ...(status === 204 ? [] : ofBody),
-    ...headers,
-    ...more,
-    ...['X-Content-Type-Options', 'nosniff'],
-  ])
+  const other = [...headers, ...more, 'X-Content-Type-Options', 'nosniff']
+  response.writeHead(status, status === 204 ? other : [...ofBody, ...other])
   response.end(body, length === body.length ? 'latin1' : 'utf8')
 }
 
@@ -99,30 +95,30 @@ export function rawResponse({ status, body }: HttpError): string {
 // https://fetch.spec.whatwg.org/#http-cors-protocol
 
 /** Headers of every response, for pages of these origins, or of any (`*`). */
-export function corsHeaders({ headers }: IncomingMessage, origins: readonly string[]): string[] {
+export function corsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {
   if (origins.length === 0) return []
-  const allowed = allowedOrigin(headers.origin, origins)
+  const allowed = allowedOrigin(request, origins)
   if (allowed === undefined) return ['Vary', 'Origin']
-  const exposed = ['Access-Control-Expose-Headers', exposedHeaders]
-  return ['Vary', 'Origin', 'Access-Control-Allow-Origin', allowed, ...exposed]
+  const exposed = 'Link, Retry-After, Request-Id, WWW-Authenticate'
+  return ['Vary', 'Origin', `${cors}Allow-Origin`, allowed, `${cors}Expose-Headers`, exposed]
 }
 
-const exposedHeaders = 'Link, Retry-After, Request-Id, WWW-Authenticate'
+const cors = 'Access-Control-'
 
-/** Of a response to a preflight. Headers are allowed by name: `*` does not cover Authorization. */
-export const preflightHeaders = [
-  ...['Access-Control-Allow-Methods', 'GET, POST, PATCH, DELETE'],
-  'Access-Control-Allow-Headers',
-  'Authorization, Content-Type, Idempotency-Key, Accept',
-  ...['Access-Control-Max-Age', '600'],
-]
-
-/** Whether a page of one of these origins asks what it may send. */
-export function isPreflight({ method, headers }: IncomingMessage, origins: readonly string[]) {
-  const isAsked = method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
-  return isAsked && allowedOrigin(headers.origin, origins) !== undefined
+/** What a page of one of these origins may send, if it asks that. */
+export function preflightAnswer(
+  request: IncomingMessage,
+  origins: readonly string[],
+): HttpAnswer | undefined {
+  const isAsked = request.headers['access-control-request-method'] !== undefined
+  if (request.method !== 'OPTIONS' || !isAsked || !allowedOrigin(request, origins)) return undefined
+  const methods = 'GET, POST, PATCH, DELETE'
+  // By name: `*` does not cover Authorization.
+  const names = 'Authorization, Content-Type, Idempotency-Key, Accept'
+  const allowed = [`${cors}Allow-Methods`, methods, `${cors}Allow-Headers`, names]
+  return { status: 204, body: '', headers: [...allowed, `${cors}Max-Age`, '600'] }
 }
 
-function allowedOrigin(origin: string | undefined, origins: readonly string[]): string | undefined {
-  return origin && origins.find((each) => each === '*' || each === origin)
+function allowedOrigin({ headers }: IncomingMessage, origins: readonly string[]) {
+  return headers.origin && origins.find((each) => each === '*' || each === headers.origin)
 }

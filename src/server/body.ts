@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { busy, HttpError } from './answer.js'
 
@@ -13,25 +13,23 @@ const chunksOfTurn = 1000
  * collected from its first byte on: node:http would keep each chunk, which may be one byte, as an object of hundreds.
  */
 export class Body {
-  readonly #request: IncomingMessage
+  readonly #response: ServerResponse
   readonly #onChunks: () => void
   #received: GrowingBuffer | undefined
-  #chunks = 0
   #limitBytes = unacceptedBytes
-  #isDropped = false
   #error: HttpError | undefined
   #notify = () => {}
 
   /** @param onChunks called when many chunks have come, which take longer than their bytes */
-  constructor(request: IncomingMessage, onChunks: () => void) {
-    this.#request = request
+  constructor(response: ServerResponse, onChunks: () => void) {
+    this.#response = response
     this.#onChunks = onChunks
-    if (request.headers['transfer-encoding'] !== undefined) this.#collect()
+    if (response.req.headers['transfer-encoding'] !== undefined) this.#received = this.#collect()
   }
 
   /** @throws {HttpError} 413, the error of `fail`, or any when the client has left */
   async read(limitBytes: number): Promise<Buffer> {
-    const request = this.#request
+    const { req: request } = this.#response
     // Nearly always, and faster.
     if (request.complete && !this.#received) return request.read() ?? Buffer.alloc(0)
     this.#limitBytes = limitBytes
@@ -48,35 +46,25 @@ export class Body {
     return received.bytes
   }
 
-  /** Whether so many chunks have come that no more of them should be read without a reason. */
-  get isFlood(): boolean {
-    return this.#chunks >= chunksOfTurn
-  }
-
-  /** What has come and still comes is not kept. */
-  drop(): void {
-    if (this.#request.complete && !this.#received) return
-    this.#isDropped = true
-    this.#received = undefined
-    this.#request.resume()
-  }
-
   /** The error becomes the response, unless the body has arrived or nobody waits for it. */
   fail(error: HttpError): void {
-    if (!this.#request.complete) this.#error = error
+    if (!this.#response.req.complete) this.#error = error
     this.#notify()
   }
 
   #collect(): GrowingBuffer {
-    const request = this.#request
+    const { req: request } = this.#response
     const received = new GrowingBuffer()
-    this.#received = received
+    let chunks = 0
     const notify = () => this.#notify()
     request.once('end', notify).once('close', notify)
     request.on('data', (chunk: Buffer) => {
-      this.#chunks += 1
-      if (this.#chunks % chunksOfTurn === 0) this.#onChunks()
-      if (this.#isDropped) return void (this.isFlood && request.destroy())
+      chunks += 1
+      if (chunks % chunksOfTurn === 0) this.#onChunks()
+      if (this.#response.writableEnded) {
+        if (chunks >= chunksOfTurn) request.destroy()
+        return
+      }
       received.append(chunk)
       if (received.length <= this.#limitBytes) return
       request.pause()

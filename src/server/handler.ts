@@ -6,8 +6,7 @@ import {
   type HttpAnswer,
   HttpError,
   invalidHttp,
-  isPreflight,
-  preflightHeaders,
+  preflightAnswer,
   respond,
   toHttpError,
 } from './answer.js'
@@ -15,7 +14,7 @@ import { authenticate, type Caller, type TokenSource } from './authenticator.js'
 import type { Body } from './body.js'
 import type { Log } from './log.js'
 import type { Memory } from './memory.js'
-import { validateBodyHeaders, validateHead } from './request-input.js'
+import { isUnambiguous, validateBodyHeaders } from './request-input.js'
 import { type Operation, type OperationId, operationOf, type Route, routeOf } from './routes.js'
 
 export interface Answer extends HttpAnswer {
@@ -42,7 +41,6 @@ interface HandlerOptions {
   basePath: string
   /** Operations of these rights are offered. */
   rights: readonly Right[]
-  /** Pages of these origins may use the service; `*` stands for all. */
   cors: readonly string[]
   findToken: TokenSource
   memory: Memory
@@ -63,8 +61,6 @@ interface Call {
 
 /** A list is made in so many bytes at most, whatever its plants are. */
 const listBytes = 4 * 1_048_576
-
-const noBody = Buffer.alloc(0)
 
 /** Handles a request from its head to its line in the log. */
 export class RequestHandler {
@@ -87,7 +83,6 @@ export class RequestHandler {
     } catch (error) {
       this.#fail(response, call, error)
     }
-    body.drop()
   }
 
   /** The checks run in the order of docs/contract.md. */
@@ -96,11 +91,15 @@ export class RequestHandler {
     const { bodyLimitBytes } = this.#options
     const { req: request } = response
     const { method = '', url = '', headers } = request
-    validateHead(request)
-    call.route = routeOf(url, basePath)
-    if (isPreflight(request, cors))
-      return { outcome: 'preflight', status: 204, body: '', headers: preflightHeaders }
-    const operation = operationOf(call.route, method)
+    if (!isUnambiguous(request)) {
+      response.shouldKeepAlive = false // nothing after it can be trusted
+      throw invalidHttp
+    }
+    const route = routeOf(url, basePath)
+    call.route = route
+    const preflight = preflightAnswer(request, cors)
+    if (preflight) return { ...preflight, outcome: 'preflight' }
+    const operation = operationOf(route, method)
     if (operation === 'describe') return { outcome: 'described', status: 200, body: description }
     call.operation = operation
     call.caller = await authenticate(headers.authorization, findToken)
@@ -108,11 +107,10 @@ export class RequestHandler {
     if (operation.hasBody) validateBodyHeaders(request, bodyLimitBytes)
     const bytes = this.#bytesOf(operation, headers['content-length'])
     await memory.take(call.caller.name, bytes, response)
-    const { idText } = call.route
-    const read = operation.hasBody ? await body.read(bodyLimitBytes) : noBody
+    const read = operation.hasBody ? await body.read(bodyLimitBytes) : Buffer.alloc(0)
     this.waiting += 1
     try {
-      return await handlers[operation.id]({ request, response, idText, body: read })
+      return await handlers[operation.id]({ request, response, idText: route.idText, body: read })
     } finally {
       this.waiting -= 1
     }
@@ -142,29 +140,25 @@ export class RequestHandler {
     const answer = toHttpError(failure, call.requestId)
     const { error, status, body, headers } = answer
     if (error >= 500 && answer !== failure) this.#options.log.error(failure, call.requestId)
-    // Nothing after an invalid head can be trusted.
-    if (failure === invalidHttp) response.shouldKeepAlive = false
     const isOther = call.operation && call.operation.right !== 'create'
     const outcome = String(error)
     this.#send(response, call, { status: isOther ? error : status, body, headers, outcome })
   }
 
   #send(response: ServerResponse, call: Call, answer: Answer): void {
-    const isAborted = response.destroyed
-    const more = [...corsHeaders(response.req, this.#options.cors), 'Request-Id', call.requestId]
-    if (!isAborted) respond(response, answer, more)
-    const { outcome, status } = isAborted ? { outcome: 'aborted', status: undefined } : answer
-    this.#record(response, call, outcome, status)
-  }
-
-  #record({ req: request }: ServerResponse, call: Call, outcome: string, status?: number): void {
+    const { req: request, destroyed: isAborted } = response
     const { requestId, caller, route, startedAt } = call
-    const milliseconds = Math.round((this.#options.now() - startedAt) * 1000) / 1000
-    const { method, socket } = request
-    const token = caller?.name
-    const path = route?.path
-    const from = socket.remoteAddress
-    const entry = { requestId, status, outcome, milliseconds, token, method, path, from }
-    this.#options.log.record(entry)
+    const more = [...corsHeaders(request, this.#options.cors), 'Request-Id', requestId]
+    if (!isAborted) respond(response, answer, more)
+    this.#options.log.record({
+      requestId,
+      status: isAborted ? undefined : answer.status,
+      outcome: isAborted ? 'aborted' : answer.outcome,
+      milliseconds: Math.round((this.#options.now() - startedAt) * 1000) / 1000,
+      token: caller?.name,
+      method: request.method,
+      path: route?.path,
+      from: request.socket.remoteAddress,
+    })
   }
 }

@@ -65,8 +65,7 @@ export class Log {
     if (error instanceof PlantsError && error.kind !== 'defect') {
       const { kind: code, message: msg, cause } = error
       const reason = cause === undefined ? undefined : reasonOf(cause)
-      const isNew = reason !== undefined && !msg.includes(reason)
-      this.#add('error', { msg, requestId, code, reason: isNew ? reason : undefined })
+      this.#add('error', { msg, requestId, code, reason })
     } else {
       const stack = error instanceof Error ? error.stack : String(error)
       this.#add('error', { msg: 'failed', requestId, stack })

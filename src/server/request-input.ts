@@ -12,28 +12,22 @@ import {
 import { problemOf, problemsOf } from '../plant/plant-schema.js'
 import { shorten } from '../platform/escape.js'
 import { maxSearch, type ReadQuery } from '../stores/common/query.js'
-import { HttpError, invalidHttp } from './answer.js'
+import { HttpError } from './answer.js'
 import { bodyTooLarge } from './body.js'
 
 /** In plants. */
 const maxPage = 1000
 
 /**
- * Whoever stands in front may have understood the request otherwise: RFC 9112, 3.2 (no host, or two, which node:http
- * joins) and 6.1 (a body with another coding, or one in HTTP/1.0).
- *
- * @throws {HttpError} 400
+ * Otherwise whoever stands in front may have understood the request differently: RFC 9112, 3.2 (no host, or two, which
+ * node:http joins) and 6.1 (a body with another coding, or one in HTTP/1.0).
  */
-export function validateHead({ headers, httpVersion }: IncomingMessage): void {
-  const { host, 'transfer-encoding': coding = 'chunked' } = headers
+export function isUnambiguous({ headers, httpVersion }: IncomingMessage): boolean {
+  const { host, 'transfer-encoding': coding } = headers
   const isOld = httpVersion === '1.0'
-  const isWrongCoding = coding.toLowerCase() !== 'chunked'
-  const isWrongHost = host === undefined ? !isOld : host.includes(',')
-  const isOldWithCoding = isOld && headers['transfer-encoding'] !== undefined
-  if (isWrongCoding || isWrongHost || isOldWithCoding) throw invalidHttp
+  const hasHost = host === undefined ? isOld : !host.includes(',')
+  return hasHost && (coding === undefined || (coding.toLowerCase() === 'chunked' && !isOld))
 }
-
-const patchTypes = 'application/merge-patch+json, application/json'
 
 /** @throws {HttpError} 415 or 413 */
 export function validateBodyHeaders(
@@ -44,13 +38,12 @@ export function validateBodyHeaders(
   const isPatch = method === 'PATCH'
   const known = isPatch ? type.replace(/^application\/merge-patch\+/i, 'application/') : type
   if (!isJsonType(known)) {
-    const types = isPatch ? patchTypes.replace(', ', ' or ') : 'application/json'
-    const found = type === '' ? 'is missing' : `was ${quote(type)}`
-    const accepted = isPatch ? ['Accept-Patch', patchTypes] : []
-    throw new HttpError(415, `Content-Type must be ${types}, but ${found}`, accepted)
+    const accepted = ['Accept-Patch', 'application/merge-patch+json, application/json']
+    const message = 'Content-Type must be application/json'
+    throw new HttpError(415, message, isPatch ? accepted : [])
   }
   if (coding.toLowerCase() !== 'identity')
-    throw new HttpError(415, `The body must have no Content-Encoding, but had ${quote(coding)}`)
+    throw new HttpError(415, 'The body must have no Content-Encoding')
   if (parseFloat(headers['content-length'] ?? '0') > bodyLimitBytes)
     throw bodyTooLarge(bodyLimitBytes)
 }
@@ -69,12 +62,9 @@ export function patchInBody(bytes: Buffer, id: bigint): PlantPatch {
   const value = isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
   const patch = parsePlant(value, 'patch')
   if (!patch) throw new HttpError(422, invalidPlant(problemsOf(value, 'patch')))
-  if (patch.id !== id)
-    throw new HttpError(
-      422,
-      invalidPlant([`id must be ${id}, as in the path, but was ${patch.id}`]),
-    )
-  return patch
+  if (patch.id === id) return patch
+  const problem = `id must be ${id}, as in the path, but was ${patch.id}`
+  throw new HttpError(422, invalidPlant([problem]))
 }
 
 function parseBody(bytes: Buffer): unknown {
@@ -90,10 +80,8 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
   const key = headers['idempotency-key']
   // Node joins repeated headers with a comma and a space, and a key cannot contain a space.
   if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
-  throw new HttpError(
-    400,
-    'Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated',
-  )
+  const rule = 'must be 1 to 255 visible ASCII characters, and must not be repeated'
+  throw new HttpError(400, `Idempotency-Key ${rule}`)
 }
 
 /** @throws {HttpError} 400 */
@@ -103,16 +91,13 @@ export function parseIdText(text: string, name = 'id'): bigint {
   return id
 }
 
-const listParameters = ['limit', 'order', 'after', 'tag', 'noTag', 'search']
-
 /** @throws {HttpError} 400, also for an unknown parameter, which may be one with a typing error */
 export function parseListQuery(url: string): ReadQuery {
   const parameters = new URLSearchParams(url.replace(/^[^?]*/s, ''))
-  const other = [...parameters.keys()].find((name) => !listParameters.includes(name))
-  if (other !== undefined) {
-    const only = listParameters.join(', ')
-    throw new HttpError(400, `There is no parameter ${quote(other)}, only ${only}`)
-  }
+  const names = ['limit', 'order', 'after', 'tag', 'noTag', 'search']
+  const other = [...parameters.keys()].find((name) => !names.includes(name))
+  if (other !== undefined)
+    throw new HttpError(400, `There is no parameter ${quote(other)}, only ${names.join(', ')}`)
   const values: Partial<Record<string, string>> = Object.fromEntries(parameters)
   const { limit, order = 'asc', after, tag, noTag = 'false', search } = values
   const count = /^\d{1,4}$/.test(limit ?? '') ? Number(limit) : 0
@@ -122,9 +107,8 @@ export function parseListQuery(url: string): ReadQuery {
   if (noTag !== 'true' && noTag !== 'false') throw invalid('noTag must be true or false', noTag)
   if (noTag === 'true' && tag !== undefined)
     throw new HttpError(400, 'tag and noTag cannot be used together')
-  const { length } = Array.from(search ?? '')
-  if (length > maxSearch)
-    throw new HttpError(400, `search must have at most ${maxSearch} characters, but has ${length}`)
+  if (Array.from(search ?? '').length > maxSearch)
+    throw new HttpError(400, `search must have at most ${maxSearch} characters`)
   for (const [name, text = ''] of Object.entries({ tag, search })) {
     const problem = problemOf('tag', text)
     if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))

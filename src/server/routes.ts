@@ -48,7 +48,7 @@ export function routeOf(url: string, basePath: string): Route {
 
 /** @throws {HttpError} 405 */
 export function operationOf({ path, methods }: Route, method: string): Operation | 'describe' {
-  const operation = Object.hasOwn(methods, method) ? methods[method] : undefined
+  const operation = methods[method]
   if (operation) return operation
   const allowed = Object.keys(methods).join(', ')
   throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])

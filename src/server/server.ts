@@ -1,7 +1,7 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { createServer, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer } from 'node:https'
 import type { Socket } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
 import { parserError, rawResponse } from './answer.js'
 import { Body } from './body.js'
@@ -10,7 +10,8 @@ import type { Log } from './log.js'
 // One request of a connection is handled at a time, as browsers, curl and proxies send them: a client that sends another
 // before its response gets that response, and no other (RFC 9112, 9.3.2). node:http parses the up to 64 KiB that were read
 // from a connection at once: thousands of requests, or of chunks of a body, which take 30 ms and much memory. So who sends
-// such a thing pauses all connections until the next turn of the event loop, which would otherwise take seconds.
+// such a thing pauses all connections until the next turn of the event loop, which would otherwise take seconds. Then one
+// resumes in each turn, and first those that were served before, and the newest: what several sent would be parsed at once.
 
 export interface Limits {
   requestTimeoutMs: number
@@ -46,8 +47,6 @@ const lingerMs = 1000
 /** So many connections may be accepted while all others are paused. */
 const maxAccepted = 1000
 
-const resumedAtOnce = 512
-
 export class HttpServer {
   readonly server: Server
   isDraining = false
@@ -55,14 +54,10 @@ export class HttpServer {
   readonly #log: HttpServerOptions['log']
   /** With TLS, those below it. */
   readonly #sockets = new Set<Socket>()
-  /**
-   * The connections, and the request of each that waits for its response. Those that are new, or had a response last,
-   * come last.
-   */
   readonly #connections = new Map<Socket, Pending | undefined>()
   /** Connections on which a response was sent before its request had arrived as a whole. */
   readonly #answeredEarly = new WeakSet<Socket>()
-  /** The requests of this turn of the event loop, and the sockets that are paused for the rest of it. */
+  /** The requests of this turn of the event loop. */
   #arrived: Pending[] = []
   readonly #paused: Socket[] = []
   #isPausing = false
@@ -92,7 +87,7 @@ export class HttpServer {
       socket.once('close', () => this.#sockets.delete(socket))
     })
     server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#add(socket))
-    server.on('request', (request, response) => this.#receive(request, response))
+    server.on('request', (_, response) => this.#receive(response))
     server.on('clientError', (error: Error, socket: Socket) =>
       this.#reject(socket, systemCode(error) ?? ''),
     )
@@ -129,7 +124,7 @@ export class HttpServer {
       if (pending.length === this.#arrived.length && known === this.#sockets.size) break
       known = this.#sockets.size
       await wait(10)
-      await new Promise(setImmediate) // so that what comes is accepted just before the port closes
+      await nextTurn() // so that what comes is accepted just before the port closes
     }
     this.server.closeIdleConnections = () => undefined // their next request may be on its way
     this.server.close()
@@ -149,40 +144,38 @@ export class HttpServer {
     if (this.#isPausing) this.#paused.push(socket.on('data', () => undefined).pause())
   }
 
-  #receive(request: IncomingMessage, response: ServerResponse): void {
-    const { socket } = request
+  #receive(response: ServerResponse): void {
+    const { socket, headers } = response.req
     const current = this.#connections.get(socket)?.response
     // Over TLS, a response is finished a turn after its client has read it, and may have sent the next request.
     if (!socket.writable || (current && !current.writableEnded)) {
       if (current) closeAfter(current)
       socket.pause()
-      this.#pauseForTurn()
+      void this.#pauseForTurn()
       return
     }
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
-    if (this.isDraining || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const pending = { response, body: new Body(request, () => this.#pauseForTurn()) }
+    if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
+    const pending = { response, body: new Body(response, () => void this.#pauseForTurn()) }
     this.#connections.set(socket, pending)
-    response.once('close', () => this.#release(socket, pending))
-    if (current) current.once('close', () => this.#arrive(pending))
-    else this.#arrive(pending)
+    response.once('close', () => this.#release(response))
+    // All requests of a turn are handled together: one at a time takes three times as long.
+    const arrive = () => {
+      if (this.#arrived.push(pending) === 1) setImmediate(() => this.#handleArrived())
+    }
+    if (current) current.once('close', arrive)
+    else arrive()
   }
 
-  #release(socket: Socket, { response, body }: Pending): void {
-    if (this.#connections.get(socket)?.response === response) {
-      this.#connections.delete(socket)
-      this.#connections.set(socket, undefined)
-    }
+  #release(response: ServerResponse): void {
     const { req: request } = response
+    const { socket } = request
+    if (this.#connections.get(socket)?.response === response)
+      this.#connections.set(socket, undefined)
     if (request.complete || socket.destroyed) return
     this.#answeredEarly.add(socket)
-    if (body.isFlood) socket.destroy()
-    else setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
-  }
-
-  /** All requests of a turn are handled together: one at a time takes three times as long. */
-  #arrive(pending: Pending): void {
-    if (this.#arrived.push(pending) === 1) setImmediate(() => this.#handleArrived())
+    request.resume()
+    setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
   }
 
   #handleArrived(): void {
@@ -200,33 +193,26 @@ export class HttpServer {
   }
 
   /** Reads nothing more from any connection in this turn of the event loop. */
-  #pauseForTurn(): void {
+  async #pauseForTurn(): Promise<void> {
     if (this.#isPausing) return
     this.#isPausing = true
+    // A socket that is told to resume does so in a tick of its own, even if it was paused since: this waits for them.
+    await undefined
     for (const socket of this.#connections.keys())
       if (!socket.isPaused()) this.#paused.push(socket.pause())
-    setImmediate(() => this.#endPause(0))
-  }
-
-  /** A turn accepts one connection: those that wait come before what the others send. */
-  #endPause(known: number, turns = 0): void {
-    const { length } = this.#paused
-    if (length > known && turns < maxAccepted) {
-      setImmediate(() => this.#endPause(length, turns + 1))
-      return
-    }
+    // A turn accepts one connection: those that wait come before what the others send.
+    let [known, turns] = [0, 0]
+    do {
+      known = this.#paused.length
+      turns += 1
+      await nextTurn()
+    } while (this.#paused.length > known && turns < maxAccepted)
     this.#isPausing = false
-    this.#resumeSome()
-  }
-
-  /**
-   * Those that have just been useful come first: the others may have waited to send too much. The system tells of 1024
-   * sockets at a time, and of what is left before of others; so the rest waits for a turn in which nobody did that.
-   */
-  #resumeSome(): void {
-    if (this.#isPausing) return
-    for (const socket of this.#paused.splice(-resumedAtOnce).reverse()) socket.resume()
-    if (this.#paused.length > 0) setImmediate(() => this.#resumeSome())
+    while (this.#paused.length > 0 && !this.#isPausing) {
+      const lastServed = this.#paused.findLastIndex(({ bytesWritten }) => bytesWritten > 0)
+      this.#paused.splice(lastServed, 1)[0]?.resume() // -1 is the last of all
+      await nextTurn()
+    }
   }
 
   /** What is no HTTP, or is late: it fails the request whose body it is, or closes the connection. */

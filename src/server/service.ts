@@ -24,8 +24,6 @@ export type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 
 export interface ServiceOptions {
   openStore(events: StoreEvents): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
-  /** Called once the addresses are known to be free, before they are reported. */
-  onListening?(tokens: TokenStore): Promise<void>
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
@@ -104,7 +102,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const scheme = tls ? 'https' : 'http'
     const address = `${await listen(server.server, options.listen, scheme)}${basePath}`
     const adminAddress = options.admin && admin && (await listen(admin, options.admin, 'http'))
-    await options.onListening?.(store.tokens)
     log.info('listening', { address, admin: adminAddress })
     if (!isLocal(options.listen) && !tls) {
       const risk = 'Without TLS, tokens and plants can be read on the network'
@@ -140,7 +137,7 @@ async function listen(server: Server, address: ListenAddress, scheme: string): P
     await once(server, 'listening') // rejects with an error
     if ('path' in address) chmodSync(address.path, 0o660) // clients still need a token
   } catch (error) {
-    throw 'path' in address ? explainPath(error, address.path) : explainPort(error, address)
+    throw explained(error, address)
   }
   if ('path' in address) return `unix:${address.path}`
   const { port } = server.address() as AddressInfo // as it has no path
@@ -149,25 +146,37 @@ async function listen(server: Server, address: ListenAddress, scheme: string): P
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }
 
-function explainPath(error: unknown, path: string): unknown {
+function explained(error: unknown, address: ListenAddress): unknown {
   const code = systemCode(error)
   if (code === undefined) return error
-  const reason = code === 'EADDRINUSE' ? ' exists already' : `: ${systemReason(error)}`
-  const hint = 'Give another path with --socket, or remove what no other service uses'
-  return new PlantsError('inaccessible', `${path}${reason}`, { hint, cause: error })
-}
-
-function explainPort(error: unknown, { host, port, isAdmin }: TcpAddress): unknown {
-  const option = isAdmin ? '--admin-' : '--'
-  const another = `Give another with ${option}port`
-  const code = systemCode(error) ?? ''
-  if (code === 'EADDRINUSE') {
-    const message = `Port ${port} of ${host} is in use by another program`
-    return new PlantsError('unavailable', message, { hint: `${another}, or 0 for any free port` })
+  if ('path' in address) {
+    const reason = code === 'EADDRINUSE' ? ' exists already' : `: ${systemReason(error)}`
+    const hint = 'Give another path with --socket, or remove what no other service uses'
+    return new PlantsError('inaccessible', `${address.path}${reason}`, { hint, cause: error })
   }
-  if (code === 'EACCES' || code === 'EPERM')
-    return usageError(`Port ${port} of ${host}: permission denied`, another, error)
-  if (!['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EAFNOSUPPORT'].includes(code)) return error
-  const hint = `Give ${option}host 127.0.0.1, or 0.0.0.0 for all of them`
-  return usageError(`${host} is not an address of this machine`, hint, error)
+  const { host, port } = address
+  const option = address.isAdmin ? '--admin-' : '--'
+  const another = `Give another with ${option}port`
+  switch (code) {
+    case 'EADDRINUSE':
+      return new PlantsError(
+        'unavailable',
+        `Port ${port} of ${host} is in use by another program`,
+        {
+          hint: `${another}, or 0 for any free port`,
+        },
+      )
+    case 'EACCES':
+    case 'EPERM':
+      return usageError(`Port ${port} of ${host}: permission denied`, another, error)
+    case 'EADDRNOTAVAIL':
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+    case 'EAFNOSUPPORT': {
+      const hint = `Give ${option}host 127.0.0.1, or 0.0.0.0 for all of them`
+      return usageError(`${host} is not an address of this machine`, hint, error)
+    }
+    default:
+      return error
+  }
 }

@@ -4,16 +4,9 @@ import { rights } from '../common/token-store.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
-/**
- * Why a request has no result, and what the service may have done.
- *
- * - `not-sent`: it received nothing
- * - `refused`: it answered, or was asked in vain for what changes nothing
- * - `maybe-done`: no answer settles it, and only a repetition can
- * - `unusable`: it answered, and a repetition would say no more
- */
+/** Why a request has no result. After `maybe-done`, no answer settles it, and only a repetition can. */
 export interface Failure {
-  effect: 'not-sent' | 'refused' | 'maybe-done' | 'unusable'
+  effect: 'not-sent' | 'refused' | 'maybe-done'
   error: PlantsError
 }
 
@@ -26,7 +19,7 @@ export function resultOf<T>(
 ): Result<T> {
   if ('cause' in response) {
     return response.isSent
-      ? unanswered(client, request, response.cause)
+      ? lost(request, unansweredError(client, response.cause))
       : { effect: 'not-sent', error: unreachableError(client, response.cause) }
   }
   const value = response.status === 200 ? request.expected.read(response) : undefined
@@ -55,7 +48,7 @@ const notOffered: Meaning = {
 }
 const later: Meaning = { kind: 'unavailable', hint: 'Nothing was stored. Try again later' }
 
-/** By the status, or by the `error` of a 400 response. A service may use any others. */
+/** By the status, or by the `error` of a 400 response. A service may use others. */
 const meanings: Readonly<Record<number, Meaning>> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
   ...{ 401: { kind: 'unauthorized' }, 403: { kind: 'forbidden' } },
@@ -68,13 +61,10 @@ const meanings: Readonly<Record<number, Meaning>> = {
   ...{ 429: later, 503: later },
 }
 
-/** What the `error` of a 400 response may tell. */
-const errorsOf400 = [401, 403, 409, 413]
-
 function meaningOf(status: number, error: number, isError: boolean): Meaning {
   // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id exists.
   if (status === 409 && !isError) return { kind: 'rejected' }
-  const isTold = status === 400 && errorsOf400.includes(error)
+  const isTold = status === 400 && [401, 403, 409, 413].includes(error)
   const isRefusal = status >= 400 && status < 500
   return meanings[isTold ? error : status] ?? { kind: isRefusal ? 'rejected' : 'unusable' }
 }
@@ -96,7 +86,7 @@ function failureOf(
   if (kind === 'unusable') {
     const told = message === undefined ? text : `${name} answered ${status}: ${message}`
     const failure = new PlantsError(kind, told, details)
-    return status >= 500 ? lost(request, failure) : { effect: 'unusable', error: failure }
+    return status >= 500 ? lost(request, failure) : { effect: 'refused', error: failure }
   }
   const isOfToken = kind === 'unauthorized' || kind === 'forbidden'
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
@@ -137,8 +127,8 @@ export function lacksRight({ headers }: HttpResponse): boolean {
 
 function tokenHint({ access, address }: HttpClient, response: HttpResponse): string {
   if (!lacksRight(response)) return access.tokenHint
-  const { headers } = response
-  const missing = rights.find((right) => headers['www-authenticate']?.includes(`scope="${right}"`))
+  const challenge = response.headers['www-authenticate']
+  const missing = rights.find((right) => challenge?.includes(`scope="${right}"`))
   return missing === undefined
     ? `This message is from ${address.name}`
     : `Ask the operator of the service for a token that may ${missing} plants`
@@ -192,38 +182,29 @@ const reasons: Readonly<Record<string, Reason>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: { hint: 'Check the address' },
 }
 
-function unanswered(
-  { address }: HttpClient,
-  request: HttpRequest<unknown>,
-  cause: unknown,
-): Failure {
+function unansweredError({ address }: HttpClient, cause: unknown): PlantsError {
   const code = codeOf(cause)
-  const isHttp = !code.startsWith('HPE_')
+  if (code.startsWith('HPE_'))
+    return new PlantsError('unusable', `${address.name} did not answer with HTTP/1.1`, { cause })
   const text = reasons[code]?.text ?? reasonOf(cause)
-  const what = isHttp
-    ? `received the request, but did not answer: ${text}`
-    : 'did not answer with HTTP/1.1'
-  const kind = isHttp ? 'unanswered' : 'unusable'
-  return lost(request, new PlantsError(kind, `${address.name} ${what}`, { cause }))
+  const message = `${address.name} received the request, but did not answer: ${text}`
+  return new PlantsError('unanswered', message, { cause })
 }
+
+const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
+const otherHint = 'Check the address, the runtime, and the certificate of the service'
 
 function unreachableError({ address, access }: HttpClient, cause: unknown): PlantsError {
   if (cause instanceof PlantsError) return cause
   const code = codeOf(cause)
-  const { text = reasonOf(cause), hint, isTransient = false } = reasons[code] ?? {}
-  const proxy = access.proxy === undefined ? undefined : new URL(access.proxy)
-  const isOfProxy = proxy !== undefined && (isTransient || code === 'ENOTFOUND')
-  const way = proxy === undefined ? '' : ` through the proxy ${proxy.host}`
-  return new PlantsError(
-    isTransient ? 'unavailable' : 'inaccessible',
-    `Could not reach ${address.name}${way}: ${text}`,
-    {
-      hint: isOfProxy
-        ? 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
-        : (hint ?? 'Check the address, the runtime, and the certificate of the service'),
-      cause,
-    },
-  )
+  const { text = reasonOf(cause), hint = otherHint, isTransient = false } = reasons[code] ?? {}
+  const isOfProxy = access.proxy !== undefined && (isTransient || code === 'ENOTFOUND')
+  const way = access.proxy ? ` through the proxy ${new URL(access.proxy).host}` : ''
+  const message = `Could not reach ${address.name}${way}: ${text}`
+  return new PlantsError(isTransient ? 'unavailable' : 'inaccessible', message, {
+    hint: isOfProxy ? proxyHint : hint,
+    cause,
+  })
 }
 
 function codeOf(cause: unknown): string {

@@ -63,8 +63,9 @@ export class HttpClient {
   connectedAt: number | undefined
   /** Whether the service lists idempotency keys, once it was asked; undefined if it does not say. */
   keepsKeys: Promise<boolean | undefined> | undefined
+  /** Whether a person knows of a repetition. */
+  hasWarned = false
   readonly #transport: Transport
-  readonly #warnings = new Set<string>()
 
   private constructor(address: HttpAddress, options: HttpOptions, transport: Transport) {
     this.address = address
@@ -92,7 +93,6 @@ export class HttpClient {
       path: url.pathname.replace(/\/$/, '') + path,
       headers: headersOf(request, this.access),
     }
-    const start = runtime.now()
     let isSent = false
     trace?.(`> ${method} ${name}${path}`)
     const result = await within(timeoutMs, signals, async (signal) => {
@@ -119,9 +119,10 @@ export class HttpClient {
         return { cause: signal.aborted ? signal.reason : cause, isSent }
       }
     })
-    const time = `${(runtime.now() - start).toFixed(1)} ms`
-    if ('cause' in result) trace?.(`* failed after ${time}: ${result.cause}`)
-    else trace?.(`< ${result.status}, ${result.body.length} bytes after ${time}`)
+    const isFailed = 'cause' in result
+    trace?.(
+      isFailed ? `* failed: ${result.cause}` : `< ${result.status}, ${result.body.length} bytes`,
+    )
     return result
   }
 
@@ -131,13 +132,6 @@ export class HttpClient {
     if (token === undefined || token === rejected) return false
     this.access = { ...this.access, token }
     return true
-  }
-
-  /** Warns once of each topic. */
-  async warnOnce(topic: string, text: string): Promise<void> {
-    if (this.#warnings.has(topic)) return
-    this.#warnings.add(topic)
-    await this.access.notify(text)
   }
 
   close(): void {

@@ -46,10 +46,10 @@ export class HttpStore implements Store {
 
   async write(changes: readonly Change[], options: WriteOptions = {}): Promise<Outcome[]> {
     options.signal?.throwIfAborted()
-    const [change, ...others] = changes
-    if (!change) return []
-    if (others.length > 0) return sendChanges(this.#client, changes, options)
-    return [await this.#writeOne(change, options)]
+    const [change] = changes
+    return change && changes.length === 1
+      ? [await this.#writeOne(change, options)]
+      : sendChanges(this.#client, changes, options)
   }
 
   async #writeOne(change: Change, options: WriteOptions): Promise<Outcome> {
@@ -65,8 +65,8 @@ export class HttpStore implements Store {
       const hint = type === 'unknown' ? await this.#unknownHint(change, key) : error.hint
       const { reason } = signal
       if (reason instanceof PlantsError) {
-        const unsent = ', nothing was stored'
-        const end = type === 'unknown' ? ` before ${this.#client.address.name} answered` : unsent
+        const { name } = this.#client.address
+        const end = type === 'unknown' ? ` before ${name} answered` : ', nothing was stored'
         const message = reason.message + end
         return { type, error: new PlantsError(reason.kind, message, { hint, cause: error }) }
       }

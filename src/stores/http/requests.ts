@@ -1,7 +1,7 @@
 import { PlantsError } from '../../platform/errors.js'
-import { retrying } from '../../platform/runtime.js'
+import { wait } from '../../platform/runtime.js'
 import { nextPause, patienceOf, tryingAgain } from '../common/retry-policy.js'
-import { type Failure, type Result, resultOf } from './failures.js'
+import { type Result, resultOf } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe } from './plant-request.js'
 
@@ -31,33 +31,26 @@ export async function send<T>(
   const { signal = runtime.handleSignals(), start = runtime.now() } = options
   const elapsed = () => runtime.now() - Math.max(start, client.connectedAt ?? start)
   const left = () => timeout - (client.connectedAt === undefined ? 0 : elapsed())
-  let failure: Failure | undefined
   let lost: PlantsError | undefined
-
-  const tryOnce = async () => {
-    const result = await attempt(client, request, left(), { ...options, signal })
-    if ('value' in result) return result.value
-    failure = result
-    throw result.error
-  }
-
-  const pauseAfter = async (thrown: unknown, tries: number) => {
-    if (!failure || thrown !== failure.error) return undefined
-    const { effect, error } = failure
-    if (effect === 'maybe-done') lost = error
-    else if (!error.isRetryable) return undefined
-    signal.throwIfAborted()
-    const patience = patienceOf(client.options, client.connectedAt !== undefined)
-    const state = { tries, elapsed: elapsed(), patience, retryAfter: error.retryAfterMs }
-    const pause = nextPause(policy, state, runtime)
-    if (pause === undefined) return undefined
-    if (lost && !(await mayRepeat(client, request, { signal, start }))) return undefined
-    await client.warnOnce('retry', tryingAgain(lost ?? error, patience - elapsed()))
-    return pause
-  }
-
   try {
-    return await retrying(tryOnce, pauseAfter, () => [signal])
+    for (let tries = 1; ; tries += 1) {
+      const result = await attempt(client, request, left(), { ...options, signal })
+      if ('value' in result) return result.value
+      const { effect, error } = result
+      if (effect === 'maybe-done') lost = error
+      else if (!error.isRetryable) throw error
+      signal.throwIfAborted()
+      const patience = patienceOf(client.options, client.connectedAt !== undefined)
+      const state = { tries, elapsed: elapsed(), patience, retryAfter: error.retryAfterMs }
+      const pauseMs = nextPause(policy, state, runtime)
+      if (pauseMs === undefined) throw error
+      if (lost && !(await mayRepeat(client, request, { signal, start }))) throw error
+      if (!client.hasWarned) {
+        client.hasWarned = true
+        await client.access.notify(tryingAgain(lost ?? error, patience - elapsed()))
+      }
+      await wait(pauseMs, [signal])
+    }
   } catch (error) {
     // Only a conflict of a create, which has its own key, says that what may have been done was not.
     const isConflict =

@@ -55,11 +55,8 @@ async function sendUpdate(ask: Send, change: Of<'update'>): Promise<Outcome> {
   if (stored && equalFields(stored, must(patchedPlant(patch, stored))))
     return { type: 'updated', plant: stored, before: stored }
   const whole = ifMissing === 'create' && !stored ? patchedPlant(patch) : undefined
-  const create: Of<'create'> | undefined = whole && {
-    ...{ type: 'create', plant: whole, ifExists: 'skip' },
-    ...{ isMatched, key },
-  }
-  const created = create && (await sendCreate(ask, create))
+  const create = { type: 'create', ifExists: 'skip', isMatched, key } as const
+  const created = whole && (await sendCreate(ask, { ...create, plant: whole }))
   if (created && created.type !== 'skipped') return created
   const request = { ...requestForPlant('PATCH', id), body: toWireJson(fields) }
   const plant = await unlessMissing(ask(request))
@@ -115,8 +112,11 @@ export async function sendChanges(
 ): Promise<Outcome[]> {
   const { runtime, concurrency = defaultConcurrency } = client.options
   const failed = new AbortController()
-  const signals = [runtime.handleSignals(), failed.signal, ...(signal ? [signal] : [])]
-  const stop = AbortSignal.any(signals)
+  const stop = AbortSignal.any([
+    runtime.handleSignals(),
+    failed.signal,
+    ...(signal ? [signal] : []),
+  ])
   setMaxListeners(0, stop) // each pause of a change adds a listener
   const ask: Send = (request) => send(client, request, { signal: stop, finishesSent: true })
   const outcomes = new Array<Outcome | undefined>(changes.length).fill(undefined)

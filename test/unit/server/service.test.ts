@@ -67,7 +67,12 @@ test('the log has one sentence for a failure that a person can fix, and the stac
     for (const failure of [...ours, ...defects]) log.error(failure, 'r-1')
   const line = { level: 'error', time: expect.any(String), requestId: 'r-1' }
   expect(objectsOf(json.text())).toEqual([
-    { ...line, code: 'unavailable', msg: 'The database is away' },
+    {
+      ...line,
+      code: 'unavailable',
+      msg: 'The database is away',
+      reason: 'The database is away',
+    },
     {
       ...line,
       code: 'unknownOutcome',
@@ -85,7 +90,7 @@ test('the log has one sentence for a failure that a person can fix, and the stac
     .replaceAll(/\d\d:\d\d:\d\d/g, 'TIME')
     .split('\n')
   expect(lines.slice(0, 5)).toEqual([
-    'TIME error: The database is away requestId=r-1 code=unavailable',
+    'TIME error: The database is away requestId=r-1 code=unavailable reason=The database is away',
     'TIME error: The connection was lost requestId=r-1 code=unknownOutcome reason=The database is away',
     'TIME error: The disk is full requestId=r-1 code=unwritable',
     'TIME error: failed requestId=r-1',
