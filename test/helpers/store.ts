@@ -65,12 +65,8 @@ export async function createPlant(
   return (await writeOne(store, { type: 'create', plant, key })).plant
 }
 
-export async function deletePlant(
-  store: Pick<Store, 'write'>,
-  id: bigint,
-  only?: NewPlant,
-): Promise<NewPlant> {
-  return (await writeOne(store, { type: 'delete', id, only })).plant
+export async function deletePlant(store: Pick<Store, 'write'>, id: bigint): Promise<NewPlant> {
+  return (await writeOne(store, { type: 'delete', id })).plant
 }
 
 /** Replaces a whole plant, also its missing tag. */

@@ -30,12 +30,7 @@ export type Change =
       key?: string | undefined
       isMatched?: boolean | undefined
     }
-  | {
-      type: 'delete'
-      id: bigint
-      /** Only if the stored plant still equals it, as far as a service lets that be known. */
-      only?: StoredPlant | undefined
-    }
+  | { type: 'delete'; id: bigint }
 
 /**
  * What became of a change.
@@ -43,7 +38,7 @@ export type Change =
  * - `updated`: a service does not report what the plant was `before`.
  * - `rejected`: the store refused it, and goes on.
  * - `unknown`: it was sent, and no answer settles it.
- * - `unsent`: the store was not asked, because it failed before, or had rejected enough.
+ * - `unsent`: the store was not asked, because it failed before.
  */
 export type Outcome =
   | { type: 'created' | 'deleted'; plant: StoredPlant }
@@ -58,11 +53,6 @@ export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message'> & {
 
 export function problem(kind: ErrorKind, message: string, hint?: string): Problem {
   return { kind, error: errorValue(kind), message, hint }
-}
-
-export const unsent: Outcome = {
-  type: 'unsent',
-  error: problem('inaccessible', 'Not stored: too many were rejected before'),
 }
 
 export function idOf(change: Change): bigint {

@@ -9,7 +9,6 @@ import {
   type Outcome,
   otherNameOutcome,
   rejected,
-  unsent,
 } from './change.js'
 
 export type Create = Extract<Change, { type: 'create' }>
@@ -35,16 +34,11 @@ export function allCreated(created: Create[]): Plan {
 }
 
 /** What becomes of the changes, one after the other, where these plants have their ids and keys. */
-export function planOf(
-  stored: KeyedPlant[],
-  changes: readonly Change[],
-  maxRejected = Infinity,
-): Plan {
+export function planOf(stored: KeyedPlant[], changes: readonly Change[]): Plan {
   const before = new Map(stored.map((each) => [each.plant.id, each]))
   const after = new Map<bigint, KeyedPlant | undefined>(before)
   const byKey = new Map<string, KeyedPlant>()
   for (const each of stored) if (each.key !== undefined) byKey.set(each.key, each)
-  let rejections = 0
 
   const put = (plant: NewPlant, key?: string) => {
     const each = { plant, key }
@@ -66,8 +60,7 @@ export function planOf(
     const now = after.get(idOf(change))?.plant
     if (change.type === 'create') return create(change, now)
     if (change.type === 'delete') {
-      if (!now || (change.only && !equalPlants(now, change.only)))
-        return rejected(notFound(change.id))
+      if (!now) return rejected(notFound(change.id))
       after.set(change.id, undefined)
       return { type: 'deleted', plant: now }
     }
@@ -85,12 +78,7 @@ export function planOf(
     return now ? { type: 'updated', plant, before: now } : { type: 'created', plant }
   }
 
-  const outcomes = changes.map((change) => {
-    if (rejections >= maxRejected) return unsent
-    const outcome = settleOne(change)
-    if (outcome.type === 'rejected') rejections += 1
-    return outcome
-  })
+  const outcomes = changes.map(settleOne)
   const plan: Plan & { created: KeyedPlant[] } = {
     outcomes,
     created: [],

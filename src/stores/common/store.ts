@@ -55,7 +55,5 @@ export interface Transaction {
 }
 
 export interface WriteOptions {
-  /** After so many rejected changes, the later ones are not made. */
-  maxRejected?: number | undefined
   signal?: AbortSignal | undefined
 }

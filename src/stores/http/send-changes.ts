@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { toWireJson } from '../../plant/exact-json.js'
-import { equalFields, equalPlants, patchedPlant, type StoredPlant } from '../../plant/plant.js'
+import { equalFields, patchedPlant, type StoredPlant } from '../../plant/plant.js'
 import { type ErrorKind, must, PlantsError } from '../../platform/errors.js'
 import {
   type Change,
@@ -66,9 +66,7 @@ async function sendUpdate(ask: Send, change: Of<'update'>): Promise<Outcome> {
   return rejected(problem('conflict', message, 'Try again'))
 }
 
-async function sendDelete(ask: Send, { id, only }: Of<'delete'>): Promise<Outcome> {
-  const before = only && (await fetchPlant(ask, id))
-  if (only && !(before && equalPlants(before, only))) return rejected(notFound(id))
+async function sendDelete(ask: Send, { id }: Of<'delete'>): Promise<Outcome> {
   const plant = await unlessMissing(ask(requestForPlant('DELETE', id)))
   return plant ? { type: 'deleted', plant } : rejected(notFound(id))
 }
@@ -108,7 +106,7 @@ export function isOfKind(error: unknown, ...kinds: ErrorKind[]): error is Plants
 export async function sendChanges(
   client: HttpClient,
   changes: readonly Change[],
-  { maxRejected = Infinity, signal }: WriteOptions,
+  { signal }: WriteOptions,
 ): Promise<Outcome[]> {
   const { runtime, concurrency = defaultConcurrency } = client.options
   const failed = new AbortController()
@@ -121,7 +119,6 @@ export async function sendChanges(
   const ask: Send = (request) => send(client, request, { signal: stop, finishesSent: true })
   const outcomes = new Array<Outcome | undefined>(changes.length).fill(undefined)
   const latest = new Map<bigint, Promise<void>>()
-  let rejections = 0
 
   const sendOne = async (index: number) => {
     if (stop.aborted) return
@@ -133,11 +130,8 @@ export async function sendChanges(
       outcomes[index] = { type: outcomeOf(error), error }
       if (!isOfPlant(error)) failed.abort(error)
     }
-    if (outcomes[index]?.type === 'rejected') rejections += 1
   }
 
-  // Even if all that are in flight are rejected, no change is sent after the last one that may be.
-  let workers = Math.min(concurrency, maxRejected)
   let next = 0
   const work = async () => {
     while (next < changes.length && !stop.aborted) {
@@ -147,20 +141,15 @@ export async function sendChanges(
       const done = Promise.resolve(latest.get(id)).then(() => sendOne(index))
       latest.set(id, done)
       await done
-      if (maxRejected - rejections >= workers) continue
-      workers -= 1
-      return
     }
   }
 
   try {
-    await Promise.all(Array.from({ length: workers }, work))
+    await Promise.all(Array.from({ length: concurrency }, work))
   } finally {
     failed.abort()
   }
-  const tooMany = problem('inaccessible', 'Not sent: too many were rejected before')
-  const error = rejections < maxRejected ? stop.reason : tooMany
-  return outcomes.map((outcome) => outcome ?? { type: 'unsent', error })
+  return outcomes.map((outcome) => outcome ?? { type: 'unsent', error: stop.reason })
 }
 
 /** The type of outcome of a change that ended with this error. */

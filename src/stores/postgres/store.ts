@@ -61,16 +61,13 @@ export class PostgresStore implements OwnStore {
     return this.#database.run((connection) => countPlants(connection, query))
   }
 
-  async write(
-    changes: readonly Change[],
-    { maxRejected, signal }: WriteOptions = {},
-  ): Promise<Outcome[]> {
+  async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
     signal?.throwIfAborted()
     const [change] = changes
     if (!change) return []
     if (changes.length === 1 && change.type === 'create') return [await this.#create(change)]
     return this.#database.run(
-      (connection) => connection.transaction(() => makeChanges(connection, changes, maxRejected)),
+      (connection) => connection.transaction(() => makeChanges(connection, changes)),
       () => changes.every(hasKey),
     )
   }
@@ -107,9 +104,9 @@ export class PostgresStore implements OwnStore {
   ): Promise<T> {
     const transact = (connection: Connection) => {
       const transaction: Transaction = {
-        write: async (changes, { maxRejected, signal } = {}) => {
+        write: async (changes, { signal } = {}) => {
           signal?.throwIfAborted()
-          const outcomes = await makeChanges(connection, changes, maxRejected)
+          const outcomes = await makeChanges(connection, changes)
           await keepChanges(connection)
           return outcomes
         },

@@ -22,10 +22,9 @@ import { columns, imports, plants, toPlant } from './schema.js'
 export async function makeChanges(
   connection: Connection,
   changes: readonly Change[],
-  maxRejected = Infinity,
 ): Promise<Outcome[]> {
   try {
-    return await tryChanges(connection, changes, maxRejected)
+    return await tryChanges(connection, changes)
   } catch (error) {
     const refusal = refusalIn(error)
     if (refusal === undefined) throw error
@@ -33,11 +32,9 @@ export async function makeChanges(
     const [change, ...others] = changes
     if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), refusal))]
     const half = Math.ceil(changes.length / 2)
-    const first = await makeChanges(connection, changes.slice(0, half), maxRejected)
+    const first = await makeChanges(connection, changes.slice(0, half))
     await keepChanges(connection)
-    const rejections = first.filter(({ type }) => type === 'rejected').length
-    const second = changes.slice(half)
-    return [...first, ...(await makeChanges(connection, second, maxRejected - rejections))]
+    return [...first, ...(await makeChanges(connection, changes.slice(half)))]
   }
 }
 
@@ -50,20 +47,16 @@ async function undoChanges(connection: Connection): Promise<void> {
   await connection.query('ROLLBACK TO changes')
 }
 
-async function tryChanges(
-  connection: Connection,
-  changes: readonly Change[],
-  maxRejected: number,
-): Promise<Outcome[]> {
+async function tryChanges(connection: Connection, changes: readonly Change[]): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
   // After the first try, another writer has created one of the plants since they were looked up.
   for (let tries = 1; tries <= 20; tries += 1) {
-    const areFree = areCreates && maxRejected > 0 && tries === 1
+    const areFree = areCreates && tries === 1
     const lock = areCreates ? '' : 'FOR UPDATE'
     const plan = areFree
       ? allCreated(creates)
-      : planOf(await storedFor(connection, changes, lock), changes, maxRejected)
+      : planOf(await storedFor(connection, changes, lock), changes)
     // A later try must not leave out what somebody else's unique constraint forbids.
     if (await save(connection, plan, areFree ? 'ON CONFLICT DO NOTHING' : '')) return plan.outcomes
     await undoChanges(connection)

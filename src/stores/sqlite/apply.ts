@@ -8,25 +8,14 @@
 import { valuesOf } from '../../plant/plant.js'
 import { must, reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
-import {
-  type Change,
-  constraintProblem,
-  idOf,
-  type Outcome,
-  rejected,
-  unsent,
-} from '../common/change.js'
+import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
 import { type KeyedPlant, planOf } from '../common/plan.js'
 import type { Connection } from './connection.js'
 import { findPlant } from './read.js'
 
-export function applyChanges(
-  connection: Connection,
-  changes: readonly Change[],
-  maxRejected?: number,
-): Outcome[] {
+export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
   const hasKeys = changes.some((change) => change.type === 'create' && change.key !== undefined)
-  if (maxRejected !== undefined || hasKeys) return applyInTurn(connection, changes, maxRejected)
+  if (hasKeys) return applyInTurn(connection, changes)
   // Those of one id stay in their order.
   const sorted = [...changes.entries()].sort(([, one], [, other]) => compareIds(one, other))
   const inOrder = sorted.map(([, change]) => change)
@@ -42,26 +31,12 @@ function compareIds(one: Change, other: Change): number {
   return id < otherId ? -1 : 1
 }
 
-function applyInTurn(
-  connection: Connection,
-  changes: readonly Change[],
-  maxRejected = Infinity,
-): Outcome[] {
+function applyInTurn(connection: Connection, changes: readonly Change[]): Outcome[] {
   const outcomes: Outcome[] = []
-  let rejections = 0
   for (let from = 0; from < changes.length; from += rowsAtOnce) {
     const some = changes.slice(from, from + rowsAtOnce)
-    const isWhole = some.length === rowsAtOnce && rejections < maxRejected
-    const created = isWhole ? insertTogether(connection, some) : undefined
-    if (created) {
-      outcomes.push(...created)
-      continue
-    }
-    for (const change of some) {
-      const outcome = rejections < maxRejected ? applyOne(connection, change) : unsent
-      outcomes.push(outcome)
-      if (outcome.type === 'rejected') rejections += 1
-    }
+    const created = some.length === rowsAtOnce ? insertTogether(connection, some) : undefined
+    outcomes.push(...(created ?? some.map((change) => applyOne(connection, change))))
   }
   return outcomes
 }

@@ -65,12 +65,9 @@ export class SqliteStore implements OwnStore {
     return connection && new SqliteStore(connection, options)
   }
 
-  async write(
-    changes: readonly Change[],
-    { maxRejected, signal }: WriteOptions = {},
-  ): Promise<Outcome[]> {
+  async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
     signal?.throwIfAborted()
-    return this.#writer.write(() => applyChanges(this.#connection, changes, maxRejected))
+    return this.#writer.write(() => applyChanges(this.#connection, changes))
   }
 
   async transaction<T>(
@@ -78,10 +75,10 @@ export class SqliteStore implements OwnStore {
     { commits }: TransactionOptions<T> = {},
   ): Promise<T> {
     const transaction: Transaction = {
-      write: async (changes, { maxRejected, signal } = {}) => {
+      write: async (changes, { signal } = {}) => {
         const stopped = signal ?? this.#options.runtime.handleSignals()
         stopped.throwIfAborted()
-        return applyChanges(this.#connection, changes, maxRejected)
+        return applyChanges(this.#connection, changes)
       },
       saveCheckpoint: async (change) => saveCheckpoint(this.#connection, change),
     }

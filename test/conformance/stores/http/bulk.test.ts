@@ -166,12 +166,6 @@ test('a write that is stopped waits for what is in flight, and ends without an e
   expect(result.error).toMatchObject({ message: 'stopped' })
 })
 
-test('no more are sent than may be rejected', async () => {
-  const deed = (): Deed => ({ status: 400, body: { error: 422, message: 'No ferns' } })
-  const { posts, tally } = await imported({ deed, maxRejected: 7 })
-  expect([tally, posts.length]).toEqual([{ rejected: 7, unsent: 93 }, 7])
-})
-
 test('as many connections as the limit are open at once', async () => {
   const full = gate()
   const deed = async ({ index }: Post): Promise<Deed> => {

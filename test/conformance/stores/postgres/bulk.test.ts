@@ -12,9 +12,7 @@ import {
   type Moment,
   openByLine,
   openShared,
-  othersWait,
   settled,
-  typesOf,
 } from '../../../helpers/shared-store.js'
 import { gathered } from '../../../helpers/store.js'
 
@@ -63,19 +61,6 @@ test('gives each id once to two imports that want the same ones', async () => {
   const names = a.map((outcome, id) => `${outcome === 'created' ? 'one' : 'other'} ${id}`)
   expect(b.reverse()).toEqual(a.map((outcome) => (outcome === 'created' ? 'rejected' : 'created')))
   expect((await gathered(one.read())).map(({ name }) => name)).toEqual(names)
-})
-
-test('makes no change after one that another store makes rejected', async () => {
-  const place = await database()
-  const store = await openShared(place)
-  await createAll(store, [...plants(1, 7), { id: 1n, name: 'Moss' }])
-  const commit = await place.hold("INSERT INTO plant_store.plants VALUES (0, 'Fern 0')")
-  const wanted = [7, 5, 0, 1, 2, 3].flatMap((id) => plants(1, id))
-  const outcomes = store.write(creations(wanted, { ifExists: 'same' }), { maxRejected: 1 })
-  await othersWait(place, 1)
-  await commit('COMMIT')
-  expect(typesOf(await outcomes).join(' ')).toBe('skipped created skipped rejected unsent unsent')
-  expect((await gathered(store.read())).map(({ id }) => id)).toEqual([0n, 1n, 5n, 7n])
 })
 
 /** The trigger of another, which runs before each insert. */
