@@ -9,7 +9,7 @@ const maxAgeMs = 30 * 24 * 60 * 60 * 1000
 
 /** Runs `dist/main.js`. Without a folder, nothing is cached. */
 exports.startFrom = async (dist, folder) => {
-  const cache = attempt(() => openCache(folder))
+  const cache = folder && attempt(() => openCache(folder))
   const modules = new Map()
   const uncached = new Map()
   await load('./main.js').start()
