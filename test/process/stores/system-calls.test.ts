@@ -154,7 +154,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     const files = [...store, 'rejects.ndjson']
     const faults = { fault, calls: [...calls, 'openat', 'write'], files, before, args }
     const counts = await faultAtEach(faults, async (world, result, isHit) => {
-      const { code, out, err } = isHit && result.out === '' ? await world.run(args) : result
+      const { code, out, err } = isHit && result.out === '' ? await world.spawn(args) : result
       if (result.out === '' || !isHit) expect(code, err).toBe(6)
       const rejected = { rejected: bad.length, reasons: { 400: bad.length } }
       expect(countsOf(out)).toEqual({ ...allCreated(good.length), ...rejected })
@@ -293,7 +293,7 @@ describe.runIf(canTrace)(
       const codes = new Set<number | undefined>()
       await faultAtEach({ ...faults, before, args }, async (world, result) => {
         codes.add(result.code)
-        const { code, out } = result.code === 6 ? result : await world.run(args)
+        const { code, out } = result.code === 6 ? result : await world.spawn(args)
         expect([code, countsOf(out)]).toEqual([
           6,
           { ...allCreated(3), rejected: 1, reasons: { 400: 1 } },
