@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { bin } from './process.js'
 
 /** Whether the program under test is the standalone executable, or another that runs on Bun. */
-const isExecutable = / on Bun /.test(
+const isExecutable = / on bun /.test(
   spawnSync(bin, ['doctor', '--output', 'ndjson'], {
     env: { PATH: process.env['PATH'] },
   }).stdout.toString(),
