@@ -9,7 +9,7 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { PlantsError, systemCode, unlessSystemError } from '../../platform/errors.js'
 import { isSameFile, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
 import type { Runtime } from '../../platform/runtime.js'
@@ -249,9 +249,10 @@ export function whyExposed(path: string): string | undefined {
 
 /** Whether a path names the store, or a file that SQLite keeps beside it, which need not exist. */
 export function isPartOf(store: string, path: string): boolean {
+  const names = [path, join(realPathOf(dirname(path)), basename(path))]
   return [store, realPathOf(store)].some((file) =>
     ['', '-wal', '-shm', '-journal'].some(
-      (end) => path === file + end || isSameFile(path, file + end),
+      (end) => names.includes(file + end) || isSameFile(path, file + end),
     ),
   )
 }
