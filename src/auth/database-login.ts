@@ -43,9 +43,8 @@ function filedPassword(
   { env: { PGPASSFILE, APPDATA }, resolvePath }: Io,
   log: (line: string) => void,
 ): FoundPassword | undefined {
-  const usual =
-    isWindows && APPDATA ? join(APPDATA, 'postgresql', 'pgpass.conf') : resolvePath('~/.pgpass')
-  const place = PGPASSFILE ? resolvePath(PGPASSFILE) : usual
+  const ofWindows = isWindows && APPDATA && join(APPDATA, 'postgresql', 'pgpass.conf')
+  const place = resolvePath(PGPASSFILE || ofWindows || '~/.pgpass')
   const stats = unlessSystemError(() => statSync(place))
   if (!stats?.isFile()) return undefined
   if (!isWindows && (stats.mode & 0o077) !== 0) {

@@ -17,6 +17,8 @@ export class Printer<Row extends object> {
   readonly #io: Io
   readonly #text: ((rows: Row[]) => string) | undefined
   readonly #document: ReturnType<typeof documentIn>
+  /** Cells on a terminal: JSON and `text` have no control characters. */
+  readonly #isRaw: boolean
   /** 0 after the first print */
   #first: number
   #waiting: Row[] = []
@@ -24,6 +26,7 @@ export class Printer<Row extends object> {
   constructor(io: Io, format: 'text' | FormatName, { fields, text, first = 0 }: Layout<Row> = {}) {
     this.#io = io
     this.#text = format === 'text' ? text : undefined
+    this.#isRaw = io.stdout.isTerminal && (format === 'csv' || format === 'tsv')
     this.#document = documentIn(format === 'text' ? 'ndjson' : format, fields)
     this.#first = this.#text ? first : 0
   }
@@ -58,7 +61,7 @@ export class Printer<Row extends object> {
   }
 
   async #write(text: string): Promise<void> {
-    const isRaw = !this.#text && this.#io.stdout.isTerminal
-    if (text !== '') await writeAnswer(this.#io, isRaw ? escapeControlCharsInLines(text) : text)
+    if (text !== '')
+      await writeAnswer(this.#io, this.#isRaw ? escapeControlCharsInLines(text) : text)
   }
 }

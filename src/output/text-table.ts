@@ -27,7 +27,7 @@ export function tableOf<Row>(
   return (page) => {
     const rows = page.map((row) => cellsOf(row).map(measured))
     widths = widths.map((width, column) =>
-      Math.max(width, ...rows.map((row) => row[column]?.width ?? 0)),
+      rows.reduce((widest, row) => Math.max(widest, row[column]?.width ?? 0), width),
     )
     if (isTerminal) widths = fitted(widths, titles, columns)
     const head = isFirst ? `${faint(lineOf(heading))}\n` : ''

@@ -9,7 +9,6 @@ import {
   closeSync,
   existsSync,
   fchmodSync,
-  fsync,
   fsyncSync,
   linkSync,
   openSync,
@@ -18,7 +17,6 @@ import {
   type Stats,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 import { isWindows, PlantsError, systemCode, systemReason, usageError } from './errors.js'
 import { isThisUser, makeFolderHint, syncFolder } from './files.js'
 
@@ -35,11 +33,6 @@ export class AtomicFile {
     this.#target = target
     this.path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
     this.fd = openSync(this.path, 'wx', followsUmask ? 0o666 : 0o600)
-  }
-
-  /** In a thread, so that `commit` of a large file does not block. */
-  flush(): Promise<void> {
-    return promisify(fsync)(this.fd)
   }
 
   commit(replaced?: Stats): void {
@@ -88,15 +81,17 @@ export function replaceFile(file: string, target: string): void {
 
 /** Gives a file the name durably. Throws EEXIST if the target exists. */
 export function createFile(file: string, target: string): void {
+  let isLinked = true
   try {
     linkSync(file, target)
   } catch (error) {
     if (systemCode(error) === 'EEXIST') throw error
     closeSync(openSync(target, 'wx')) // the file system has no hard links
-    replaceFile(file, target)
+    isLinked = false
   }
   try {
-    syncFolder(dirname(target))
+    if (isLinked) syncFolder(dirname(target))
+    else replaceFile(file, target)
   } catch (error) {
     rmSync(target, { force: true }) // so that a failure leaves nothing
     throw error

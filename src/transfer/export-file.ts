@@ -65,7 +65,6 @@ export async function exportFile(
     const readable = Readable.from(encoded)
     if (isPacked) await pipeline(readable, createGzip(), out, { signal })
     else await pipeline(readable, out, { signal })
-    await file?.flush()
     signal.throwIfAborted()
     file?.commit(old)
     return { plants, bytes: out.bytesWritten }

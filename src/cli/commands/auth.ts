@@ -79,11 +79,8 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = serviceOf(context)
-  const { isChanged: removed } = await changeSettings(
-    io,
-    context.timeout,
-    ({ tokens, ...saved }) =>
-      tokens ? { ...saved, tokens: withField(tokens, store.name, undefined) } : saved,
+  const { isChanged: removed } = await changeSettings(io, context.timeout, (saved) =>
+    saved.tokens ? { ...saved, tokens: withField(saved.tokens, store.name, undefined) } : saved,
   )
   if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set')
   const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${store.name}`

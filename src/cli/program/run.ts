@@ -57,7 +57,7 @@ async function runLine(argv: string[], io: Io): Promise<void> {
 
 /** In the format of the line or of the settings, even if others of them are what is wrong. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<void> {
-  const options = shownBy(argv)
+  const options = { ...shownBy(argv), store: 'local' } // which store is meant may be what is wrong
   let format = choiceIn(outputFormats, options.output)
   try {
     const file = await readSettings(io)

@@ -198,3 +198,12 @@ test('status shows no token in the place of an address, or in one', async () => 
   for (const output of ['text', 'json'])
     expect((await user.run(`auth status --output ${output}`)).code).toBe(0) // it fails by itself when it shows a token
 })
+
+test('logout says whether there was a token, wherever it is in the file', async () => {
+  const tokens = { [store]: { token, savedAt } }
+  const other = 'https://other.example.com'
+  user.save({ version: 1, tokens, timeout: '1m' })
+  const { out } = await user.run(`auth logout --store ${other} --output json`)
+  expect(JSON.parse(out)).toMatchObject({ removed: false })
+  expect(user.saved).toEqual({ version: 1, tokens, timeout: '1m' })
+})

@@ -30,3 +30,19 @@ test('what a service says looks like no hint', async () => {
   ])
   expect(err).not.toMatch(/^ +curl/m)
 })
+
+test('JSON on a terminal is JSON, whatever is not seen in a name', async () => {
+  const user = new World()
+  const name = 'a\u00adb\u206ac'
+  await user.run(['create', '--id', '1', '--name', name])
+  const { out } = await user.run('list --output json', { terminals: ['stdout'] })
+  expect(JSON.parse(out)).toEqual([{ id: 1, name }])
+  const table = await user.run('list --output csv', { terminals: ['stdout'] })
+  expect(table.out).toContain('a\\u{ad}b\\u{206a}c')
+})
+
+test('an error about an empty PLANTS_STORE has the format of PLANTS_OUTPUT', async () => {
+  const env = { PLANTS_STORE: '', PLANTS_OUTPUT: 'json' }
+  const { code, err } = await new World().run('list', { env })
+  expect([code, JSON.parse(err)]).toMatchObject([2, { message: 'PLANTS_STORE is empty' }])
+})

@@ -32,7 +32,7 @@ test('a connection cannot change the schema of a file past the checks of SQLite'
 })
 
 const isUnsafe =
-  /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u115f\u1160\u180e\u200b\u2060-\u2064\u3164\ufeff\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e007f}]|\u034f/u
+  /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u115f\u1160\u180e\u200b\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e007f}]|\u034f/u
 
 test('every character that drives a terminal, or is not seen, is escaped, and no other', () => {
   const points = Array.from({ length: 0x110000 }, (_, point) => point)
