@@ -107,12 +107,17 @@ function lost({ method }: HttpRequest<unknown>, error: PlantsError): Failure {
   return { effect: 'refused', error: new PlantsError('unavailable', message, details) }
 }
 
+/** As any address is shown: without user information and query, which may hold secrets. */
+function addressIn(location: string): string {
+  return location.replace(/^((?:[a-z][\w+.-]*:)?\/\/)[^/?#]*@/i, '$1').replace(/[?#].*$/s, '')
+}
+
 function contentOf(
   { status, headers, body, isCut }: HttpResponse,
   { expected }: HttpRequest<unknown>,
 ): string {
   if (status >= 300 && status < 400 && headers.location !== undefined)
-    return `, and redirects to ${excerpt(headers.location)}`
+    return `, and redirects to ${excerpt(addressIn(headers.location))}`
   if (body.length === 0) return ' with nothing'
   if (isCut) return ' with more than 16 MiB'
   if (headers['content-encoding'] !== undefined) return ' with a compressed body'

@@ -45,6 +45,12 @@ test.each<[string, Answer, string, status?: number]>([
   ['201', json(201, fern), `answered 201: ${fern}`, 201],
   ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 'answered 204 with nothing', 204],
   ['303', http(303, '', { Location: '/v2' }), 'answered 303, and redirects to /v2', 303],
+  [
+    'a redirect with a password and a query',
+    http(303, '', { Location: 'https://u:pw@example.com/v2?state=s3cret' }),
+    'answered 303, and redirects to https://example.com/v2',
+    303,
+  ],
 ])('takes only 200 with a Plant for success, not %s', async (_, answer, message, status = 200) => {
   expect(await createdBy(answer)).toEqual(unusable(message, status))
 })
