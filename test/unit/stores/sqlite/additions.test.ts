@@ -163,7 +163,8 @@ describe.each([
       expect(stored()).toEqual(others)
     })
 
-    test.skipIf(raise.includes('ROLLBACK'))('of an import', async () => {
+    if (raise.includes('ROLLBACK')) return // it undoes the whole transaction of an import
+    test('of an import', async () => {
       const store = await opened()
       const outcomes = await store.write(ids.map(create))
       expect(outcomes.map(({ type }) => type)).toEqual(
