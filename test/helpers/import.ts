@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
+import { donePrefix } from '../../src/stores/common/checkpoint-state.js'
 import { DatabaseSync } from './database.js'
 import type { World } from './world.js'
 
@@ -60,7 +61,7 @@ export function journalsOf({ state }: World): string[] {
   if (!existsSync(path)) return []
   try {
     const db = new DatabaseSync(path, { readOnly: true })
-    const rows = db.prepare('SELECT id FROM imports WHERE state NOT LIKE \'%"complete":%\'').all()
+    const rows = db.prepare(`SELECT id FROM imports WHERE state NOT LIKE '${donePrefix}%'`).all()
     db.close()
     return rows.map((row) => String(row['id']))
   } catch {

@@ -12,6 +12,10 @@ export const maxDone = 100
 /** How the state of a complete import begins. The time follows, so that the greatest state is the newest. */
 export const donePrefix = '{"done":"'
 
+export function doneState(time: Date): string {
+  return JSON.stringify({ done: time.toISOString() })
+}
+
 /** Not retryable: the import goes on in the other process. */
 export class CheckpointMovedError extends PlantsError {
   constructor() {

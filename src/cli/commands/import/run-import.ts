@@ -2,6 +2,7 @@ import { plantCount } from '../../../plant/plant.js'
 import { must, PlantsError, usageError } from '../../../platform/errors.js'
 import { completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf } from '../../../stores/common/change.js'
+import { doneState } from '../../../stores/common/checkpoint-state.js'
 import { planOf } from '../../../stores/common/plan.js'
 import type { OwnStore, Store, Transaction } from '../../../stores/common/store.js'
 import {
@@ -82,7 +83,7 @@ async function importInto(target: OpenTarget, first: OpenInput, all: Import): Pr
   }
   await report.writeSummary(importer)
   if (importer.isComplete && !report.isRolledBack(importer)) {
-    const to = JSON.stringify({ version: 1, complete: new Date(io.time()).toISOString() })
+    const to = doneState(new Date(io.time()))
     const complete = remembered && importer.hasNumbered ? { ...remembered, to } : undefined
     await importer.finish(complete).catch(async (error: unknown) => {
       if (!(error instanceof PlantsError)) throw error
@@ -167,8 +168,8 @@ function changedSince({ firstId }: Checkpoint, { rules }: ImportPlan): PlantsErr
 }
 
 function alreadyImported(state: string): PlantsError {
-  const { complete } = JSON.parse(state) as { complete: string } // of `importInto`
-  const when = `${complete.slice(0, 10)} at ${complete.slice(11, 16)} UTC`
+  const { done } = JSON.parse(state) as { done: string } // of `doneState`
+  const when = `${done.slice(0, 10)} at ${done.slice(11, 16)} UTC`
   return usageError(
     `The same input was imported on ${when}, and its plants were numbered`,
     'For plants with new names alone, add --match name',

@@ -323,3 +323,11 @@ test('an import resumes behind an input without records', async () => {
   })
   expect(await user.list()).toBe(plant(1, 'a') + plant(2, 'c'))
 })
+
+test('a store remembers the newest hundred of the complete imports that have numbered plants', async () => {
+  for (let list = 1; list <= 102; list += 1) {
+    user.write('plants', `{"name":"Fern ${list}"}\n`)
+    expect((await user.run('import plants --id-from next')).code).toBe(0)
+  }
+  expect(query(user.store, 'SELECT count(*) AS count FROM imports')).toEqual([{ count: 100 }])
+})
