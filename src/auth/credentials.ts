@@ -4,7 +4,7 @@ import { isLoopback } from '../platform/urls.js'
 import type { HttpAddress } from '../stores/common/address.js'
 import { parseToken } from './token.js'
 
-export interface CredentialContext {
+interface CredentialContext {
   /** If it was named by it. */
   storeName: string | undefined
   tokenCommand: string | undefined
@@ -76,6 +76,6 @@ export function assertNotExposed(address: HttpAddress, allowHttp: boolean): void
   )
 }
 
-export function isOpenToAll({ url }: HttpAddress): boolean {
+function isOpenToAll({ url }: HttpAddress): boolean {
   return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

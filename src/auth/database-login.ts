@@ -80,11 +80,11 @@ const unescapedColon = /(?<=(?<!\\)(?:\\\\)*):/
 /** Throws `usage` for `verify-ca` without a root certificate, and `input` for unusable files. */
 export async function readLoginCertificates(
   { hosts, name, sslmode, sslrootcert, sslcert, sslkey }: PostgresAddress,
-  caCert: { path: string } | undefined,
+  caPath: string | undefined,
 ): Promise<Pick<Login, 'ca' | 'cert' | 'key'>> {
   const none = { ca: undefined, cert: undefined, key: undefined }
   if (sslmode === 'disable' || hosts.every(isSocket)) return none
-  const root = sslrootcert ?? (sslmode === 'prefer' ? undefined : caCert?.path)
+  const root = sslrootcert ?? (sslmode === 'prefer' ? undefined : caPath)
   if (root === undefined && sslmode === 'verify-ca')
     throw usageError(
       `${name} has no root certificate to verify the server with`,

@@ -18,8 +18,6 @@ import { type ContextOptions, SettingsContext } from './settings-context.js'
 type OwnOptions = Partial<Pick<PostgresOptions, 'runtime' | 'onAway'>> &
   Partial<Pick<SqliteOptions, 'onCreated'>>
 
-export { SettingsContext } // by this door, so that a create loads one file less
-
 /** What a command works with: its store, its settings, and the terminal. */
 export class CommandContext extends SettingsContext {
   readonly address: Address

@@ -7,7 +7,14 @@ import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
 import { must, PlantsError, systemCode } from '../platform/errors.js'
 import { endsWithPlants, wrongAddressHint } from '../stores/common/address.js'
-import { type Change, idOf, notFound, type Outcome, type Problem } from '../stores/common/change.js'
+import {
+  type Change,
+  idOf,
+  notFound,
+  type Outcome,
+  type Problem,
+  toError,
+} from '../stores/common/change.js'
 import { planOf } from '../stores/common/plan.js'
 import type { Store } from '../stores/common/store.js'
 import type { CommandContext } from './command-context.js'
@@ -134,7 +141,7 @@ export async function printResults(
 /** An id that no plant has is an error of this store, which may be the wrong one. */
 function errorOf(problem: Problem, { address, storeFlag }: CommandContext): PlantsError {
   const { kind, message } = problem
-  if (kind !== 'notFound') return new PlantsError(kind, message, { ...problem })
+  if (kind !== 'notFound') return toError(problem)
   const listing = `List the plants with: plants list${storeFlag}`
   const hint = endsWithPlants(address) ? wrongAddressHint : listing
   return new PlantsError(kind, `${message} in ${address.name}`, { hint })

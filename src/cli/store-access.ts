@@ -60,7 +60,7 @@ export async function accessTo(
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
   const proxy = isProxySet ? await proxyFor(address, io) : undefined
   if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // without its password
-  const ca = certificatesOf(settings, io)
+  const caPath = certificatesPath(settings, io)
   return {
     token: found.token,
     tokenHint:
@@ -69,7 +69,7 @@ export async function accessTo(
         : `The token is from ${found.place}: set another one there`,
     renew: found.source === 'command' ? renewalOf(address, context) : undefined,
     userAgent: `plants/${version}`,
-    ca: ca && (await import('../platform/certificates.js')).readCertificates(ca.path),
+    ca: caPath && (await import('../platform/certificates.js')).readCertificates(caPath),
     proxy,
     notify: (text) => reporter.warnMeanwhile(text),
     trace: reporter.isVerbose ? (line) => reporter.log(line) : undefined,
@@ -88,11 +88,10 @@ function renewalOf(address: HttpAddress, context: AccessContext): Access['renew'
   }
 }
 
-/** The absolute path of the setting `ca-cert`, and the source of it. */
-function certificatesOf(settings: EffectiveSettings, io: Io) {
+/** The absolute path of the setting `ca-cert`. */
+function certificatesPath(settings: EffectiveSettings, io: Io): string | undefined {
   const { value, place } = settings.source('ca-cert')
-  if (value === undefined) return undefined
-  return { path: io.resolvePath(parseText(place, value)), source: place }
+  return value === undefined ? undefined : io.resolvePath(parseText(place, value))
 }
 
 export async function databaseOptions(
@@ -108,7 +107,7 @@ export async function databaseOptions(
       passwordHint: found
         ? `The password is from ${found.place}: set another one there`
         : `Set PGPASSWORD, or write the password to ${passwordFile}`,
-      ...(await readLoginCertificates(address, certificatesOf(settings, io))),
+      ...(await readLoginCertificates(address, certificatesPath(settings, io))),
     },
     timeout,
     runtime: io,

@@ -69,7 +69,7 @@ interface Setting {
 }
 
 /** Saved for all stores, or for one of them. */
-export type Scope = 'user' | 'store'
+type Scope = 'user' | 'store'
 
 export type SettingName = keyof typeof settingsTable
 export type SettingValue<Name extends SettingName> = ReturnType<

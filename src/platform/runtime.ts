@@ -84,7 +84,7 @@ export async function within<T>(
   }
 }
 
-export function timeIsOver(): DOMException {
+function timeIsOver(): DOMException {
   return new DOMException('The time is over', 'TimeoutError')
 }
 

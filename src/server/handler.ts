@@ -23,7 +23,7 @@ export interface Answer extends HttpAnswer {
 }
 
 /** What an operation is done with. */
-export interface OperationInput {
+interface OperationInput {
   request: IncomingMessage
   response: ServerResponse
   /** The last segment of the path. */

@@ -36,12 +36,12 @@ interface HttpServerOptions {
 interface Pending {
   response: ServerResponse
   body: Body
-  /** How many requests came behind it, which get no response. */
-  behind: number
+  /** How many requests came before its response, and get none. */
+  dropped: number
 }
 
 /** A connection with more is closed at once, unless its first request is with the store: Bun parses on while it waits. */
-const maxBehind = 100
+const maxDropped = 100
 
 /** A drain goes on accepting for so long: clients may have connected before they can know of it. */
 const drainGraceMs = 500
@@ -151,32 +151,38 @@ export class HttpServer {
 
   #receive(response: ServerResponse): void {
     const { socket, headers } = response.req
-    const first = this.#connections.get(socket)
-    const current = first?.response
+    const current = this.#connections.get(socket)
     // Over TLS, a response is finished a turn after its client has read it, and may have sent the next request.
-    if (!socket.writable || (current && !current.writableEnded)) {
-      if (current) closeAfter(current)
-      if (first) first.behind += 1
-      if (socket.writable && first && first.behind > maxBehind && this.#arrived.includes(first)) {
-        this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
-        socket.destroy()
-      }
-      socket.pause()
-      void this.#pauseForTurn()
+    if (!socket.writable || (current && !current.response.writableEnded)) {
+      this.#drop(socket, current)
       return
     }
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     const body = new Body(response, () => void this.#pauseForTurn())
-    const pending = { response, body, behind: 0 }
+    const pending = { response, body, dropped: 0 }
     this.#connections.set(socket, pending)
     response.once('close', () => this.#release(response))
     // All requests of a turn are handled together: one at a time takes three times as long.
     const arrive = () => {
       if (this.#arrived.push(pending) === 1) setImmediate(() => this.#handleArrived())
     }
-    if (current) current.once('close', arrive)
+    if (current) current.response.once('close', arrive)
     else arrive()
+  }
+
+  /** A request that comes before the response to another gets none. */
+  #drop(socket: Socket, current: Pending | undefined): void {
+    if (current) {
+      current.dropped += 1
+      closeAfter(current.response)
+      if (socket.writable && current.dropped > maxDropped && this.#arrived.includes(current)) {
+        this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
+        socket.destroy()
+      }
+    }
+    socket.pause()
+    void this.#pauseForTurn()
   }
 
   #release(response: ServerResponse): void {

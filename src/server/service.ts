@@ -19,7 +19,7 @@ import { openApi } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 /** What a store of any kind reports to the service. */
-export type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 'onCreated'>
+type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 'onCreated'>
 
 export interface ServiceOptions {
   openStore(events: StoreEvents): Promise<OwnStore>
@@ -41,7 +41,7 @@ export interface ServiceOptions {
   now(): number
 }
 
-export interface TcpAddress {
+interface TcpAddress {
   host: string
   port: number
   isAdmin?: boolean

@@ -19,7 +19,7 @@ import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { completeAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
-import { SettingsContext } from '../command-context.js'
+import { SettingsContext } from '../settings-context.js'
 
 const savedNames = settingsIn('user')
 

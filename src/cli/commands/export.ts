@@ -13,7 +13,7 @@ import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
 import { assertOrder } from './list.js'
 
-export interface ExportOptions extends QueryOptions {
+interface ExportOptions extends QueryOptions {
   yes?: true
 }
 
@@ -37,7 +37,7 @@ export function define(command: PlantsCommand): void {
     .handler((options: ExportOptions, io: Io, name?: string) => exportPlants(name, options, io))
 }
 
-export async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
+async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
   if (options.output !== undefined) parseOutput('--output', options.output, formatNames)
   const context = await CommandContext.from(options, io, outputFormats)
   const { reporter } = context

@@ -1,7 +1,7 @@
 import type { CommandDefinition } from '../command.js'
 
 /** What the help of the program shows of a command. Its file is loaded when a line names it. */
-export interface ListedCommand {
+interface ListedCommand {
   group: 'Plants:' | 'Files:' | 'Service:' | 'Setup:'
   summary: string
   aliases?: readonly string[]

@@ -3,7 +3,7 @@ import { writeAnswer } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 
-export interface OpenapiOptions extends GlobalOptions {
+interface OpenapiOptions extends GlobalOptions {
   basePath?: string
 }
 

@@ -13,7 +13,7 @@ import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'
 
-export interface CreateTokenOptions extends GlobalOptions {
+interface CreateTokenOptions extends GlobalOptions {
   note?: string
   /** In milliseconds. */
   expires?: number

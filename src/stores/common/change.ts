@@ -55,30 +55,29 @@ export function problem(kind: ErrorKind, message: string, hint?: string): Proble
   return { kind, error: errorValue(kind), message, hint }
 }
 
+export function toError(reason: Problem): PlantsError {
+  if (reason instanceof PlantsError) return reason
+  return new PlantsError(reason.kind, reason.message, { ...reason })
+}
+
 export function idOf(change: Change): bigint {
   if (change.type === 'delete') return change.id
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
 
 /** Throws the error of a change that failed. The change must not be one that is skipped. */
-export async function writeOne<Options>(
-  store: { write(changes: readonly Change[], options?: Options): Promise<Outcome[]> },
+export async function writeOne(
+  store: { write(changes: readonly Change[]): Promise<Outcome[]> },
   change: Change,
-  options?: Options,
 ): Promise<Changed> {
-  const [outcome] = await store.write([change], options)
+  const [outcome] = await store.write([change])
   return changedBy(must(outcome))
 }
 
 type Changed = Extract<Outcome, { plant: StoredPlant }>
 
 export function changedBy(outcome: Outcome): Changed {
-  if ('error' in outcome) {
-    const { error } = outcome
-    throw error instanceof PlantsError
-      ? error
-      : new PlantsError(error.kind, error.message, { ...error })
-  }
+  if ('error' in outcome) throw toError(outcome.error)
   if (outcome.type === 'skipped') throw new RangeError('The change was skipped')
   return outcome
 }

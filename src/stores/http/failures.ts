@@ -5,7 +5,7 @@ import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-c
 import { errorIn, excerpt } from './plant-request.js'
 
 /** Why a request has no result. After `maybe-done`, no answer settles it, and only a repetition can. */
-export interface Failure {
+interface Failure {
   effect: 'not-sent' | 'refused' | 'maybe-done'
   error: PlantsError
 }

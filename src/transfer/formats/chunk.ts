@@ -64,7 +64,7 @@ export type Cells = readonly Cell[]
 export type Cell = string | undefined | BadCell
 
 /** A cell that cannot be the value of a field. */
-export interface BadCell {
+interface BadCell {
   /** What a rejects file repeats. */
   text: string
   /** Follows the name of the field. */

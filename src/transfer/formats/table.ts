@@ -2,7 +2,7 @@ import { spreadsheetError } from '../../plant/records.js'
 import { inputError } from '../../platform/errors.js'
 import { type Cell, type Cells, Chunk, isTooLarge, maxRecordBytes, untilLast } from './chunk.js'
 
-export interface TableFormat {
+interface TableFormat {
   delimiter: string
   /** LF, which may follow a CR, or CR alone. */
   lineEnd: string

@@ -2,7 +2,7 @@ import { equalFields } from '../../plant/plant.js'
 import { must, PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { type Outcome, type Problem, rejected } from '../../stores/common/change.js'
+import { type Outcome, type Problem, rejected, toError } from '../../stores/common/change.js'
 import type { CheckpointChange } from '../../stores/common/checkpoint-state.js'
 import type { OwnStore, Store, Transaction } from '../../stores/common/store.js'
 import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
@@ -250,8 +250,7 @@ function outcomesOf(
     if ('error' in one) return rejected(one)
     const outcome = must(rest.next().value)
     const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
-    if (outcome.type === 'unsent' || isUnusable)
-      throw new PlantsError(outcome.error.kind, outcome.error.message, { ...outcome.error })
+    if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
     return outcome
   })
 }

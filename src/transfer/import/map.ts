@@ -16,7 +16,7 @@ import { type PlantNames, unknownName } from './names.js'
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
-export interface Numbering {
+interface Numbering {
   /** The ids of other records must be below. */
   firstId?: bigint | undefined
   nextId?: bigint | undefined

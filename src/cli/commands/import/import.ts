@@ -55,7 +55,7 @@ export function define(command: PlantsCommand): void {
     .handler((options: ImportOptions, io: Io, files: string[]) => importPlants(files, options, io))
 }
 
-export async function importPlants(files: string[], given: ImportOptions, io: Io): Promise<void> {
+async function importPlants(files: string[], given: ImportOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(given, io)
   const { rejects } = given
   if (given.atomic && context.address.scheme === 'http')
