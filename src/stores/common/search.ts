@@ -17,6 +17,7 @@ const unusual = RegExp(
  * letters. Marks of other scripts stay, because they make another letter, such as `й`. In linear time.
  */
 export function foldText(text: string): string {
+  if (ascii.test(text)) return text.toLowerCase()
   let folded = ''
   for (let index = 0; index < text.length; index += 1) {
     const code = text.charCodeAt(index)
@@ -26,6 +27,8 @@ export function foldText(text: string): string {
   }
   return folded
 }
+
+const ascii = /^[\0-\x7f]*$/
 
 /** Of a UTF-16 code unit; undefined if it depends on what is beside it. A lookup takes a tenth of the time of folding. */
 const foldings = new Map<number, string | undefined>()

@@ -50,9 +50,8 @@ const retryPolicy = { base: 2, max: 8 }
 const settings = `PRAGMA synchronous = EXTRA; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1;
   PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4000`
 
-/** The SQL functions that are `foldText`, and whether a text contains another, which is folded. */
+/** The SQL function that is `foldText`. */
 export const foldFunction = 'plants_fold'
-export const containsFunction = 'plants_contains'
 
 /** An open file. Its statements return rows as arrays, which takes two thirds of the time of objects. */
 export class Connection {
@@ -68,7 +67,7 @@ export class Connection {
     assertNoSuperJournal(this.path)
     this.#options = options
     this.db = connect(uriOf(this.path, mode), { readOnly: mode !== 'mode=rw' })
-    addFunctions(this.db)
+    addFoldFunction(this.db)
   }
 
   /** Creates a missing store. Returns whether it was missing. */
@@ -155,12 +154,9 @@ export class Connection {
   }
 }
 
-export function addFunctions(db: Database): void {
+export function addFoldFunction(db: Database): void {
   const options = { deterministic: true, directOnly: true }
   db.function(foldFunction, options, (text: unknown) => foldText(String(text)))
-  db.function(containsFunction, options, (text: unknown, folded: unknown) =>
-    Number(foldText(String(text)).includes(String(folded))),
-  )
 }
 
 /** Only `rw` can roll back a journal, and create the log of a store that nobody has open. */
