@@ -3,8 +3,12 @@ export const latinMarks = '(?<=[A-Za-zªºÀ-ÖØ-öø-ʸᴀ-ᴥḀ-ỿⱠ-Ɀ�
 
 const allLatinMarks = RegExp(latinMarks, 'g')
 
-/** The time to normalize a run of marks grows with the square of its length, so such a text stays as it is. */
-const longRun = /\p{M}{31}/u
+/**
+ * The time to normalize a run of marks grows with the square of its length, so such a text stays as it is. What has no
+ * meaning yet may be a mark to another version of Unicode, as a database has it: but beyond the first two planes, where
+ * there are only variation selectors.
+ */
+const longRun = /(?:(?![\u{20000}-\u{e00ff}\u{e01f0}-\u{10ffff}])[\p{M}\p{Cn}]){31}/u
 
 const surrogatesOfEmoji = '\ud83c\ud83d\udc00-\udfff'
 /** All but the characters, in lower case, that no normalization changes, whatever is beside them. */

@@ -684,6 +684,14 @@ function describeOrder(open: Open<OwnStore>): void {
     )
     const names = (found: NewPlant[]) => found.map(({ name, id }) => `${name.slice(0, 100)} ${id}`)
     expect(names(await gathered(store.read({ sort: 'name' })))).toEqual(names(expected))
+    const parts = samples.slice(0, 10).map((text) => Array.from(text).slice(0, 3).join(''))
+    for (const search of parts) {
+      const contains = ({ name }: NewPlant) => must(keys.get(name)).includes(foldText(search))
+      expect({ search, ids: await idsOf(store, { search }) }).toEqual({
+        search,
+        ids: many.filter(contains).map(({ id }) => id),
+      })
+    }
   })
 
   test('many, in parts that stay small', async () => {
@@ -710,7 +718,7 @@ function anySortedText(): fc.Arbitrary<string> {
     fc.string({ unit: fc.constantFrom(...letters), maxLength: 8 }),
     fc
       .tuple(fc.constantFrom(...letters), fc.constantFrom(...letters))
-      .map(([a, b]) => a + b.repeat(3000)),
+      .map(([a, b]) => a + b.repeat(40)),
     fc.string({ unit: 'binary', maxLength: 6 }).map((text) => text.replaceAll('\0', '')),
   )
 }

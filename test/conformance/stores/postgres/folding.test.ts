@@ -26,6 +26,7 @@ const texts = Array.from({ length: 0x2_0000 }, (_, code) => String.fromCodePoint
   ])
   .concat(['\u0301\u0316', '\u05b9\u05b0', '\u0f73'].map((marks) => `É${marks.repeat(31)}É`))
   .concat(['\u0301\u0316', '\u05b9\u05b0'].map((marks) => `É${marks.repeat(15)}É`))
+  .concat(['\uffff', '\u{2ffff}', '\u{e0100}'].map((other) => `É${other.repeat(31)}É`))
   .concat(Array.from({ length: 0x2fff }, (_, index) => String.fromCodePoint(index + 1)))
   .filter((text) => !newest.test(text))
 
