@@ -3,12 +3,11 @@ import { must, PlantsError } from '../platform/errors.js'
 import { changedBy } from '../stores/common/change.js'
 import type { Store } from '../stores/common/store.js'
 
-/** @param flag for the hint of the error */
-export function idAfter(greatest: bigint | undefined, flag = '--id'): bigint {
+export function idAfter(greatest: bigint | undefined): bigint {
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
   throw new PlantsError('conflict', `No id is left: a plant has the largest one, ${largestId}`, {
-    hint: `Choose one with ${flag} NUMBER`,
+    hint: 'Choose a number that no plant has',
   })
 }
 

@@ -11,8 +11,8 @@ import {
   type Change,
   idOf,
   notFound,
-  type Outcome,
   type Problem,
+  problem,
   toError,
 } from '../stores/common/change.js'
 import { planOf } from '../stores/common/plan.js'
@@ -78,6 +78,11 @@ async function* resultsOf(
   { io, output, storeFlag }: CommandContext,
 ): AsyncGenerator<PlantResult[]> {
   const signal = io.handleSignals()
+  // Of several requests in flight, only the hint says whose outcome is unknown.
+  const unknownOutcome = (id: bigint, { kind, message }: Problem): PlantResult => {
+    const hint = `Whether plant ${id} was changed is unknown. Look at it with: plants get ${id}${storeFlag}`
+    return { error: problem(kind, message, hint) }
+  }
   for (const page of inPages(changes)) {
     signal.throwIfAborted()
     const isPlanned = isDryRun || !store
@@ -86,25 +91,16 @@ async function* resultsOf(
     const outcomes = isPlanned ? planOf(plants, page).outcomes : await store.write(page, { signal })
     yield outcomes.flatMap((outcome, index): PlantResult[] => {
       if (outcome.type === 'skipped') return []
-      if ('error' in outcome) return [errorOfChange(outcome, idOf(must(page[index])), storeFlag)]
+      if ('error' in outcome) {
+        const isExplained = outcome.type !== 'unknown' || outcome.error.hint !== undefined
+        return [isExplained ? outcome : unknownOutcome(idOf(must(page[index])), outcome.error)]
+      }
       const before = output === 'text' && 'before' in outcome && { before: outcome.before }
       return [{ plant: { ...(isDryRun && { dryRun: true }), ...outcome.plant, ...before } }]
     })
     if (outcomes.some(({ type }) => type === 'unsent')) return
   }
   yield missing.map((id) => ({ error: notFound(id) }))
-}
-
-/** Of several requests in flight, only the hint says whose outcome is unknown. */
-function errorOfChange(
-  { type, error }: Extract<Outcome, { error: Problem }>,
-  id: bigint,
-  storeFlag: string,
-): PlantResult {
-  if (type !== 'unknown' || error.hint !== undefined) return { error }
-  const { kind, error: value, message } = error
-  const hint = `Whether plant ${id} was changed is unknown. Look at it with: plants get ${id}${storeFlag}`
-  return { error: { kind, error: value, message, hint } }
 }
 
 /**
@@ -126,9 +122,9 @@ export async function printResults(
     printed += plants.length
     // One of a service that failed is the error of all that were not sent.
     const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
-    for (const problem of problems) {
-      if (ignoresMissing && problem.kind === 'notFound') continue
-      const error = errorOf(problem, context)
+    for (const each of problems) {
+      if (ignoresMissing && each.kind === 'notFound') continue
+      const error = errorOf(each, context)
       await context.reporter.reportError(error)
       if (!worst || error.exitCode > worst.exitCode) worst = error
     }
@@ -139,9 +135,9 @@ export async function printResults(
 }
 
 /** An id that no plant has is an error of this store, which may be the wrong one. */
-function errorOf(problem: Problem, { address, storeFlag }: CommandContext): PlantsError {
-  const { kind, message } = problem
-  if (kind !== 'notFound') return toError(problem)
+function errorOf(reason: Problem, { address, storeFlag }: CommandContext): PlantsError {
+  const { kind, message } = reason
+  if (kind !== 'notFound') return toError(reason)
   const listing = `List the plants with: plants list${storeFlag}`
   const hint = endsWithPlants(address) ? wrongAddressHint : listing
   return new PlantsError(kind, `${message} in ${address.name}`, { hint })

@@ -68,8 +68,8 @@ async function readOptions(options: PlantOptions, context: CommandContext): Prom
   const valid = parsePlant({ id: 0n, name: '', ...given })
   const isComplete = id !== undefined && name !== undefined
   if (isComplete || !valid || !context.mayAsk) {
-    const missing = 'Add --id and --name. Stdin is read only without them and --tag'
-    const hint = isComplete ? 'Correct the options' : missing
+    const both = 'Give both --id and --name. Stdin is read only without --id, --name and --tag'
+    const hint = isComplete ? 'Correct the options' : both
     return { plant: await acceptPlant(given, hint, context), isNext }
   }
   const { askForPlant } = await import('./prompts.js')
