@@ -91,7 +91,8 @@ export class SettingsContext {
 
   /** Prints a word for a shell, or the fields if JSON was requested. */
   printWord(word: string, fields: object): Promise<void> {
-    return writeAnswer(this.io, `${this.reporter.isJson ? toJson(fields) : word}\n`)
+    const shown = this.io.stdout.isTerminal ? quoteIfNeeded(word) : word
+    return writeAnswer(this.io, `${this.reporter.isJson ? toJson(fields) : shown}\n`)
   }
 
   /** @param isSingle whether JSON is one value in place of an array */

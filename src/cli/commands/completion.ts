@@ -10,7 +10,6 @@ import bash from '../completions/plants.bash?raw'
 import fish from '../completions/plants.fish?raw'
 import powershell from '../completions/plants.ps1?raw'
 import zsh from '../completions/plants.zsh?raw'
-import { topics } from './help.js'
 
 const scripts = { bash, zsh, fish, powershell }
 const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
@@ -93,7 +92,7 @@ async function candidatesFor(
     return values.map(([word, meaning]) => [`${flag}=${word}`, meaning])
   }
   if (text.startsWith('-')) return optionsOf(command)
-  const commands = command.name() === 'help' ? helpWords(program) : commandsOf(command)
+  const commands = commandsOf(command.name() === 'help' ? program : command)
   if (commands.length > 0) return operands.length === 0 ? commands : []
   const { registeredArguments } = command
   const argument =
@@ -112,11 +111,6 @@ function optionsOf({ options }: Command): Candidate[] {
 
 function commandsOf({ commands }: Command): Candidate[] {
   return commands.map((each) => [each.name(), each.summary() || each.description()])
-}
-
-function helpWords(program: Command): Candidate[] {
-  const words = Object.keys(topics).map((name): Candidate => [name, ''])
-  return [...commandsOf(program).filter(([name]) => name !== 'help'), ...words]
 }
 
 /** The choices of an option or argument, or the names of stores. */

@@ -55,7 +55,6 @@ export function define(command: PlantsCommand): void {
     .handler(init)
   command
     .command('list')
-    .alias('ls')
     .description('List the named stores. An asterisk marks the default store.')
     .handler(list)
   command
@@ -65,7 +64,6 @@ export function define(command: PlantsCommand): void {
     .handler((options, io, store: string) => saveSetting(options, io, 'store', store))
   command
     .command('remove')
-    .alias('rm')
     .description('Remove the name of a store. Neither its plants nor its token are deleted.')
     .argument('<store>', 'its name')
     .handler(remove)

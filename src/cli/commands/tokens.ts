@@ -55,7 +55,6 @@ export function define(command: PlantsCommand): void {
     .handler(create)
   command
     .command('list')
-    .alias('ls')
     .description('List the notes, rights and dates of the tokens, but not the tokens themselves.')
     .handler(list)
   command

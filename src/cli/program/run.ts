@@ -31,7 +31,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
 function defect(cause: unknown): PlantsError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new PlantsError('defect', `Internal error, a bug in plants: ${reason}`, {
-    hint: 'Please report it, with this text, your command, and what this prints: plants version --output json',
+    hint: 'Please report it, with this text, your command, and what this prints: plants doctor',
     cause,
   })
 }
