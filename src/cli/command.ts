@@ -57,6 +57,12 @@ export class PlantsCommand extends Command {
     return this.#addParsed(option, (flag, text) => parseChoice(flag, text, words), preset)
   }
 
+  /** An argument that is one of these words. */
+  choiceArgument(name: string, words: readonly string[], hint?: string): this {
+    const argument = this.createArgument(`<${name}>`, words.join(', ')).choices(words)
+    return this.addArgument(argument.argParser((text) => parseChoice(name, text, words, hint)))
+  }
+
   #addParsed<T>(option: Option, parse: (flag: string, text: string) => T, preset?: string): this {
     const parser = (text: string) => parse(option.long ?? option.flags, text)
     if (preset !== undefined) option.default(parser(preset), preset)

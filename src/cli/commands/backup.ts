@@ -25,17 +25,6 @@ export function define(command: PlantsCommand): void {
     .handler(backup)
 }
 
-export function parseBackupPath(text: string): string {
-  if (text !== '-') return parseText('file', text)
-  throw usageError('A backup is a file, not stdin or stdout', 'Name a file')
-}
-
-export function fileOf(context: CommandContext, instead: string): SqliteAddress {
-  const address = context.ownAddress()
-  if (address.scheme === 'sqlite') return address
-  throw usageError(`${address.name} is a database, which has backups of its own`, instead)
-}
-
 async function backup(options: BackupOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)
   const address = fileOf(context, 'Use pg_dump, or write its plants to a file: plants export FILE')
@@ -49,6 +38,17 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
   await context.print({ file, plants, bytes }, `Backed up ${plantCount(plants)} ${names}`)
+}
+
+export function parseBackupPath(text: string): string {
+  if (text !== '-') return parseText('file', text)
+  throw usageError('A backup is a file, not stdin or stdout', 'Name a file')
+}
+
+export function fileOf(context: CommandContext, instead: string): SqliteAddress {
+  const address = context.ownAddress()
+  if (address.scheme === 'sqlite') return address
+  throw usageError(`${address.name} is a database, which has backups of its own`, instead)
 }
 
 export async function confirmReplacement(

@@ -1,5 +1,4 @@
 import type { Argument, Command, Option } from 'commander'
-import { parseChoice } from '../../config/option-values.js'
 import { namedStores } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
@@ -12,25 +11,19 @@ import powershell from '../completions/plants.ps1?raw'
 import zsh from '../completions/plants.zsh?raw'
 
 const scripts = { bash, zsh, fish, powershell }
-const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 
 export function define(command: PlantsCommand): void {
   command
     .description(
       'Print a script for the completion of a shell, which begins with where it belongs.',
     )
-    .addArgument(
-      command
-        .createArgument('<shell>', shells.join(', '))
-        .choices(shells)
-        .argParser((text) => parseChoice('shell', text, shells)),
-    )
+    .choiceArgument('shell', Object.keys(scripts))
     .addExamples(
       'source <(plants completion bash)',
       'plants completion zsh > _plants',
       'plants completion fish > plants.fish',
     )
-    .handler((_options, io, shell: (typeof shells)[number]) => writeAnswer(io, scripts[shell]))
+    .handler((_options, io, shell: keyof typeof scripts) => writeAnswer(io, scripts[shell]))
 }
 
 type Candidate = readonly [word: string, meaning: string]

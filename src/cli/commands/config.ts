@@ -1,4 +1,3 @@
-import { parseChoice } from '../../config/option-values.js'
 import {
   type EffectiveSettings,
   knownStore,
@@ -20,9 +19,9 @@ import { completeAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { SettingsContext } from '../settings-context.js'
 
-const savedNames = settingsIn('user')
-
 export function define(command: PlantsCommand): void {
+  const savedNames = settingsIn('user')
+  const hint = 'For one store: plants stores add --replace'
   command
     .description(
       'Read and change the settings for all stores. For one: plants stores add --replace.',
@@ -31,31 +30,23 @@ export function define(command: PlantsCommand): void {
   command
     .command('get')
     .description('Print the effective value of a setting.')
-    .addArgument(settingArgument(command, settingNames))
+    .choiceArgument('setting', settingNames, hint)
     .handler(get)
   command
     .command('set')
     .description('Save a setting.')
-    .addArgument(settingArgument(command, savedNames))
+    .choiceArgument('setting', savedNames, hint)
     .argument('<value>', 'the new value')
     .handler(saveSetting)
   command
     .command('unset')
     .description('Remove a saved setting, so that its default applies.')
-    .addArgument(settingArgument(command, savedNames))
+    .choiceArgument('setting', savedNames, hint)
     .handler(unset)
   command
     .command('list')
     .description('List the settings with their values, sources and descriptions.')
     .handler(list)
-}
-
-function settingArgument(command: PlantsCommand, names: readonly SettingName[]) {
-  const hint = 'For one store: plants stores add --replace'
-  return command
-    .createArgument('<setting>', `one of ${names.join(', ')}`)
-    .choices(names)
-    .argParser((text) => parseChoice('setting', text, names, hint))
 }
 
 async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
