@@ -54,7 +54,10 @@ export const foreignWords: ReadonlyMap<string, string> = new Map([
 ])
 
 const secretOptions: ReadonlyMap<string, string> = new Map([
-  ['--token', 'Set PLANTS_TOKEN, or save one with: plants auth login --store ADDRESS'],
+  [
+    '--token',
+    'Set PLANTS_TOKEN, or save one with: plants auth login. For serve: PLANTS_SERVE_TOKEN',
+  ],
   ['--password', `Set PGPASSWORD, or write it to ${passwordFile}`],
 ])
 

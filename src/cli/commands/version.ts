@@ -5,5 +5,6 @@ import type { PlantsCommand } from '../command.js'
 export function define(command: PlantsCommand): void {
   command
     .description('Show the version. For the runtime and SQLite, too: plants doctor.')
+    .addExamples('plants version')
     .handler((_options, io) => writeAnswer(io, `${version}\n`))
 }
