@@ -1,5 +1,5 @@
 import { type Credential, isTokenVariableSet, noToken } from '../../auth/credentials.js'
-import { failureOf } from '../../auth/token.js'
+import { failureOf, parseToken } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
 import { quoteIfNeeded } from '../../output/output.js'
@@ -119,10 +119,8 @@ async function readToken(
 ): Promise<string> {
   if (fromStdin && !io.stdin.isTerminal) {
     const hint = 'Pipe nothing but the token to stdin'
-    const text = (await readText('-', io, { wanted: hint, tooLarge: hint })).trim()
-    const failure = failureOf(text)
-    if (failure !== undefined) throw usageError(`The token on stdin ${failure}`, hint)
-    return text
+    const text = await readText('-', io, { wanted: hint, tooLarge: hint })
+    return parseToken(text.trim(), 'The token on stdin')
   }
   if (!mayAsk)
     throw usageError(

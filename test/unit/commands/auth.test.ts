@@ -154,13 +154,17 @@ describe('login saves nothing', () => {
 
   const notOne =
     'The token on stdin contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
-  const again = 'Pipe nothing but the token to stdin'
+  const again = 'Copy the token again, without any other text'
 
   test.each<[stdin: string | Uint8Array, message: string, hint?: string]>([
     [' \r\n\t', 'The token on stdin is empty'],
     ...['s3cret\ns3cret', 's3=cret'].map((text): [string, string] => [text, notOne]),
     ['s3cret'.repeat(683), 'The token on stdin is longer than 4096 characters'],
-    ['s3cret'.repeat(500_000), 'Stdin is larger than 1 MiB (1048576 bytes)'],
+    [
+      's3cret'.repeat(500_000),
+      'Stdin is larger than 1 MiB (1048576 bytes)',
+      'Pipe nothing but the token to stdin',
+    ],
     [
       Buffer.from('s3cret\xff\xfe', 'latin1'),
       'Stdin is not UTF-8',
