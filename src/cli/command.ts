@@ -87,7 +87,7 @@ export class PlantsCommand extends Command {
     return { ...above, ...Object.fromEntries(own) }
   }
 
-  /** A value is given once, and a long option is none: an empty variable of a shell leaves it there. */
+  /** A value is given once. An empty variable of a shell leaves the next option in its place. */
   override addOption(option: Option): this {
     const { long = '', short, required, variadic, parseArg } = option
     if (!required) return super.addOption(option)
@@ -151,7 +151,8 @@ export function globalOptions(): Option[] {
     const { flags, meaning } = settingOf(name)
     if (flags === undefined) return []
     const option = new Option(flags, meaning)
-    if (name === 'output') option.argChoices = [...outputFormats] // its value is parsed with the settings
+    // Completion offers them. The value is parsed with the settings.
+    if (name === 'output') option.argChoices = [...outputFormats]
     return [option]
   })
   return [

@@ -17,8 +17,8 @@ export async function greatestId(store: Pick<Store, 'read'>): Promise<bigint | u
 }
 
 /**
- * Creates the plant with the greatest id plus 1. If another process creates that id first, the next one is tried; a store
- * that rejects the same id twice has another reason.
+ * Creates the plant with the greatest id plus 1. If another process creates that id first, the next
+ * one is tried; a store that rejects the same id twice has another reason.
  */
 export async function createNext(
   store: Pick<Store, 'read' | 'write'>,

@@ -1,6 +1,7 @@
 /*
- * Several plants at once: pages of changes go to the store, and what became of each is printed as it comes. What fails for
- * one plant does not end the others; the worst error decides the exit code.
+ * Several plants at once: pages of changes go to the store, and what became of each is printed as
+ * it comes. What fails for one plant does not end the others; the worst error decides the exit
+ * code.
  */
 import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
@@ -28,7 +29,7 @@ interface ChangeOptions {
   missing?: readonly bigint[]
 }
 
-/** A plant as it is, or as it would be after a dry run, and for a sentence what it was, if that is known. */
+/** A plant as it is, or would be after a dry run, and what it was before, if that is known. */
 interface PrintedPlant extends StoredPlant {
   dryRun?: true
   before?: StoredPlant | undefined
@@ -64,7 +65,7 @@ export async function changePlants(
   }
 }
 
-/** So many changes are one transaction, or in flight: more are not lost to a full disk behind stdout. */
+/** Of changes in one transaction, or in flight: a full disk behind stdout hides no more of them. */
 const pageSize = 64
 
 export function* inPages<T>(items: readonly T[]): Generator<T[]> {
@@ -80,7 +81,8 @@ async function* resultsOf(
   const signal = io.handleSignals()
   // Of several requests in flight, only the hint says whose outcome is unknown.
   const unknownOutcome = (id: bigint, { kind, message }: Problem): PlantResult => {
-    const hint = `Whether plant ${id} was changed is unknown. Look at it with: plants get ${id}${storeFlag}`
+    const look = `plants get ${id}${storeFlag}`
+    const hint = `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
     return { error: problem(kind, message, hint) }
   }
   for (const page of inPages(changes)) {

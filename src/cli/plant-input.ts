@@ -28,7 +28,7 @@ export interface InputPlant {
 }
 
 const oneAsJson =
-  'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many, use plants import'
+  'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
 
 /** From options, from JSON in a file or on stdin, or from prompts. No store is open meanwhile. */
 export async function readPlant(
@@ -89,7 +89,7 @@ async function readJson(path: string, { io }: CommandContext): Promise<unknown> 
   throw inputError(`${source} is not JSON: ${parsed.reason}`, oneAsJson)
 }
 
-/** Throws `invalid` with a sentence for each wrong field, and warns of fields that are not stored. */
+/** Throws `invalid` with a sentence for each wrong field, and warns of fields it does not know. */
 async function acceptPlant(
   value: unknown,
   hint: string,

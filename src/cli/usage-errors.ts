@@ -1,8 +1,9 @@
 /*
- * What commander rejects, in our words. A hint is a fixed sentence: of the command, of a word of another program, or one
- * suggestion, which is not executed. What was typed may be a token or a password that slipped, so nothing of it is repeated
- * but a word of letters and dashes, and that is redacted when it is printed. To rebuild the line that was meant was tried:
- * it took 33 functions, and a guard for each word that it repeated.
+ * What commander rejects, in our words. A hint is a fixed sentence: of the command, of a word of
+ * another program, or one suggestion, which is not executed. What was typed may be a token or a
+ * password that slipped, so nothing of it is repeated but a word of letters and dashes, and that is
+ * redacted when it is printed. To rebuild the line that was meant was tried: it took 33 functions,
+ * and a guard for each word that it repeated.
  */
 import type { Command } from 'commander'
 import { isWord } from '../config/option-values.js'
@@ -23,7 +24,7 @@ const instead: Readonly<Record<string, string>> = {
   serve: 'The store is --store PATH, and the port --port NUMBER',
   doctor: 'The store is --store ADDRESS',
   tokens: 'A note is --note TEXT, in quotes if it has spaces',
-  auth: 'The service is --store ADDRESS. auth login asks for the token, or reads it with --from-stdin',
+  auth: 'The service is --store ADDRESS. A token is asked for, or read with --from-stdin',
 }
 
 const toSearch = 'To search: plants list --search TEXT'
@@ -115,7 +116,7 @@ function helpOf(command: Command): string {
   return `See: plants ${`${nameOf(command)} --help`.trim()}`
 }
 
-/** The one name that is nearest, at most one letter away, or two from six letters on: short words are near to too many. */
+/** The nearest name, a letter away, or two from six letters on: short words are near to many. */
 function suggestion(word: string, names: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
   const { length } = typed.replace(/^--/, '')
@@ -127,7 +128,7 @@ function suggestion(word: string, names: readonly string[]): string | undefined 
   return undefined
 }
 
-/** Whether so many letters were at most added, left out, changed, or exchanged with their neighbours. */
+/** Whether at most so many letters were added, left out, changed or exchanged with the next. */
 function isNear(one: string, other: string, edits: number): boolean {
   if (one === other) return true
   if (edits === 0 || Math.abs(one.length - other.length) > edits) return false

@@ -14,7 +14,7 @@ interface BackupOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Copy a consistent snapshot of the store to a file, and verify it. Others can use the store meanwhile.',
+      'Copy a snapshot of the store to a file, and verify it. Others can use the store meanwhile.',
     )
     .argument('<file>', 'file to write; an older backup is replaced', parseBackupPath)
     .option('-y, --yes', 'replace a backup with more than twice as many plants')

@@ -29,8 +29,8 @@ export function define(command: PlantsCommand): void {
 type Candidate = readonly [word: string, meaning: string]
 
 /**
- * For the script of a shell, prints each candidate for the last word of the line up to the cursor, a tab and its meaning.
- * Where there is none, the shell offers files.
+ * For the script of a shell, prints each candidate for the last word of the line up to the cursor,
+ * a tab and its meaning. Where there is none, the shell offers files.
  */
 export async function printCompletions(
   [shell, line = '']: readonly string[],

@@ -25,7 +25,7 @@ interface DoctorOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Check the settings, the store of this run and its contents. The exit code is 1 if a check fails.',
+      'Check the settings and the store of this run. The exit code is 1 if a check fails.',
     )
     .option('--quick', 'do not read the contents: check only whether the store can be used')
     .addExamples('plants doctor', 'plants doctor --output json', 'plants doctor --quick')

@@ -1,6 +1,6 @@
 import type { CommandDefinition } from '../command.js'
 
-/** The groups of commands, each with the global options that mean something to them, and that their help lists. */
+/** By group, the global options that its help lists: those that mean something to its commands. */
 export const groups = {
   'Plants:': ['--store', '--output'],
   'Store:': ['--store', '--output'],

@@ -82,7 +82,8 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
   const { startService } = await import('../../server/service.js')
   const service = await startService(await serviceOptions(options, context))
   try {
-    const signal = io.handleSignals() // handled from here on: whoever reads the address may send one at once
+    // Signals are handled from here on: whoever reads the address may send one at once.
+    const signal = io.handleSignals()
     const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
     // Like a log line: a slow or closed reader does not block the service.
     void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)

@@ -5,7 +5,7 @@ import type { Io } from '../../platform/io.js'
 import { globalOptions, PlantsCommand, RejectedLine } from '../command.js'
 import { groups, listed } from '../commands/index.js'
 
-/** Runs a command line, and returns the help that it asks for. Throws `usage` for an invalid one. */
+/** Runs a command line, and returns the help it asks for. Throws `usage` for an invalid one. */
 export async function runCommand(argv: readonly string[], io: Io): Promise<string> {
   let page = ''
   const program = await programOf(io, argv, (text) => {
@@ -24,7 +24,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
 }
 
 /**
- * The program with the commands that a line names: all of them would take a third of the time of a start.
+ * The program with the commands that a line names. All of them would take a third of a start.
  *
  * @param write receives help
  */
