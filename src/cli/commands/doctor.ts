@@ -163,10 +163,8 @@ async function examineContents(
   { sqliteOptions }: CommandContext,
 ): Promise<CheckResult> {
   const { countChecked } = await import('../../stores/sqlite/backup.js')
-  const plants = await countChecked(name, sqliteOptions)
-  return ok(
-    plants === undefined ? 'there are none yet' : `${plantCount(plants)} read, and no damage found`,
-  )
+  const plants = (await countChecked(name, sqliteOptions)) ?? 0n
+  return ok(`${plantCount(plants)} read, and no damage found`)
 }
 
 function ok(message: string): CheckResult {
