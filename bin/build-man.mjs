@@ -1,6 +1,6 @@
 // Writes the manual pages, man/plants.1, man/plants-create.1 and so on, from the commands that the
 // help is made of.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { Help } from 'commander'
@@ -13,10 +13,7 @@ const cache = join(root, 'node_modules/.cache/plants-man')
 const folder = join(root, 'man')
 
 const bundle = await rolldown({
-  input: {
-    program: join(root, 'src/cli/program/program.ts'),
-    help: join(root, 'src/cli/commands/help.ts'),
-  },
+  input: { program: join(root, 'src/cli/program/program.ts') },
   platform: 'node',
   external: /^(node:|@?[a-z][\w./-]*$)/, // packages
   plugins: [rawText],
@@ -28,8 +25,7 @@ await bundle.write({
   entryFileNames: '[name].mjs',
   chunkFileNames: '[name]-[hash].mjs',
 })
-const from = (name) => import(pathToFileURL(join(cache, `${name}.mjs`)).href)
-const [{ programOf }, { topics }] = await Promise.all(['program', 'help'].map(from))
+const { programOf } = await import(pathToFileURL(join(cache, 'program.mjs')).href)
 const io = { stdout: { isTerminal: true, columns: 72 }, env: { NO_COLOR: '1' } }
 const program = await programOf(io)
 const commands = program.commands.filter((command) => command.name() !== 'help')
@@ -56,10 +52,17 @@ function programPage() {
       terms(commands.map((command) => [`plants-${command.name()}(1)`, command.summary()])),
     ),
     section('OPTIONS', optionTerms(program.options)),
-    section('EXIT STATUS', verbatim(topics['exit-codes'](program).trimEnd().split('\n').slice(1))),
+    section('EXIT STATUS', terms(exitCodes())),
     section('EXAMPLES', verbatim(program.examples)),
     section('SEE ALSO', roff(names.map((name) => `${name}(1)`).join(', '))),
   ]
+}
+
+/** Each code with its meaning, from the table of the documentation. */
+function exitCodes() {
+  const page = readFileSync(join(root, 'docs/scripting.md'), 'utf8')
+  const rows = page.matchAll(/^\| (?<code>\d+) \| (?<meaning>.+) \|.*\|$/gm)
+  return Array.from(rows, ({ groups }) => [groups.code, groups.meaning.replaceAll('`', '')])
 }
 
 function commandPage(command) {

@@ -1,6 +1,6 @@
 import { Command, Option } from 'commander'
-import { choiceIn, outputFormats, parseChoice } from '../config/option-values.js'
-import { defaultOf, settingNames, settingOf } from '../config/setting-table.js'
+import { outputFormats, parseChoice } from '../config/option-values.js'
+import { settingNames, settingOf } from '../config/setting-table.js'
 import { usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 
@@ -57,6 +57,12 @@ export class PlantsCommand extends Command {
     return this.#addParsed(option, (flag, text) => parseChoice(flag, text, words), preset)
   }
 
+  /** An argument that is one of these words. */
+  choiceArgument(name: string, words: readonly string[], hint?: string): this {
+    const argument = this.createArgument(`<${name}>`, words.join(', ')).choices(words)
+    return this.addArgument(argument.argParser((text) => parseChoice(name, text, words, hint)))
+  }
+
   #addParsed<T>(option: Option, parse: (flag: string, text: string) => T, preset?: string): this {
     const parser = (text: string) => parse(option.long ?? option.flags, text)
     if (preset !== undefined) option.default(parser(preset), preset)
@@ -81,7 +87,7 @@ export class PlantsCommand extends Command {
     return { ...above, ...Object.fromEntries(own) }
   }
 
-  /** A value is given once, and a long option is none: an empty variable of a shell leaves it there. */
+  /** A value is given once. An empty variable of a shell leaves the next option in its place. */
   override addOption(option: Option): this {
     const { long = '', short, required, variadic, parseArg } = option
     if (!required) return super.addOption(option)
@@ -102,28 +108,21 @@ export class PlantsCommand extends Command {
     return super.addOption(option.argParser(parse))
   }
 
-  /** The global options, of which help shows two, at the end. */
-  addGlobalOptions(): void {
+  /** @param shown the long flags of those that help lists */
+  addGlobalOptions(shown: readonly string[]): void {
     this.optionsGroup('Options:')
     for (const option of globalOptions()) {
-      if (this.options.some(({ long }) => long === option.long)) continue
-      const meaning = shownMeanings[option.long ?? '']
-      if (meaning !== undefined) option.description = meaning
-      this.addOption(option.hideHelp(meaning === undefined))
+      const { long = '' } = option
+      if (this.options.some((own) => own.long === long)) continue
+      this.addOption(option.hideHelp(!shown.includes(long)))
     }
-    this.addHelpText('after', '\nGlobal options: plants help options')
+    this.addHelpText('after', '\nGlobal options: plants --help')
   }
 
   /** Commander prints its sentences; ours are printed where all errors are. */
   override error(message: string, { code = '' }: { code?: string } = {}): never {
-    if (message.includes("'--help=")) this.help() // whatever its value is
     throw new RejectedLine(this, code, message)
   }
-}
-
-const shownMeanings: Readonly<Record<string, string>> = {
-  '--store': 'store: a saved name, a path or an address',
-  '--output': 'output format; csv and tsv for plants',
 }
 
 /** A command line that commander does not accept. `usageErrorOf` says it in our words. */
@@ -151,17 +150,17 @@ export function globalOptions(): Option[] {
   const ofSettings = settingNames.flatMap((name) => {
     const { flags, meaning } = settingOf(name)
     if (flags === undefined) return []
-    const option = new Option(flags, `${meaning}; by default ${defaultOf(name)}`)
-    if (name === 'output')
-      option.choices(outputFormats).argParser((text) => choiceIn(outputFormats, text) ?? text)
+    const option = new Option(flags, meaning)
+    // Completion offers them. The value is parsed with the settings.
+    if (name === 'output') option.argChoices = [...outputFormats]
     return [option]
   })
   return [
     ...ofSettings,
     new Option('-v, --verbose', 'log requests and responses on stderr'),
-    new Option('-q, --quiet', 'print only results and errors: no warnings or progress'),
-    new Option('--no-input', 'never prompt, and start no pager; also PLANTS_NO_INPUT and CI'),
-    new Option('--no-color', 'no colours; also NO_COLOR'),
+    new Option('-q, --quiet', 'print only results and errors'),
+    new Option('--no-input', 'never prompt, and start no pager'),
+    new Option('--no-color', 'no colours'),
   ]
 }
 

@@ -40,8 +40,8 @@ function idIn(text: string, line: number): bigint {
 }
 
 /**
- * Lines end at a line feed alone. `readline` would end them at U+2028, too, so that a name could choose an id that is
- * deleted.
+ * Lines end at a line feed alone. `readline` would end them at U+2028, too, so that a name could
+ * choose an id that is deleted.
  */
 async function* linesOfStdin(io: Io): AsyncGenerator<string> {
   const decode = decoderOf('Stdin')

@@ -3,12 +3,11 @@ import { must, PlantsError } from '../platform/errors.js'
 import { changedBy } from '../stores/common/change.js'
 import type { Store } from '../stores/common/store.js'
 
-/** @param flag for the hint of the error */
-export function idAfter(greatest: bigint | undefined, flag = '--id'): bigint {
+export function idAfter(greatest: bigint | undefined): bigint {
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
   throw new PlantsError('conflict', `No id is left: a plant has the largest one, ${largestId}`, {
-    hint: `Choose one with ${flag} NUMBER`,
+    hint: 'Choose a number that no plant has',
   })
 }
 
@@ -18,8 +17,8 @@ export async function greatestId(store: Pick<Store, 'read'>): Promise<bigint | u
 }
 
 /**
- * Creates the plant with the greatest id plus 1. If another process creates that id first, the next one is tried; a store
- * that rejects the same id twice has another reason.
+ * Creates the plant with the greatest id plus 1. If another process creates that id first, the next
+ * one is tried; a store that rejects the same id twice has another reason.
  */
 export async function createNext(
   store: Pick<Store, 'read' | 'write'>,

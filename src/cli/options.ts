@@ -2,7 +2,6 @@ import { choiceIn, duration, invalidValue, parseCount } from '../config/option-v
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idFromText, idRule } from '../plant/plant.js'
 import { usageError } from '../platform/errors.js'
-import { maxSearch } from '../stores/common/query.js'
 import { type Right, rights } from '../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
 
@@ -15,17 +14,10 @@ export interface FilterOptions extends GlobalOptions {
 }
 
 export function addFilters(command: PlantsCommand): PlantsCommand {
-  const search = 'only plants whose name or tag contains this text, in any case'
   return command
     .option('-t, --tag <text>', 'only plants with this tag')
     .option('--no-tag', 'only plants without a tag')
-    .value('--search <text>', search, parseSearch)
-}
-
-function parseSearch(flag: string, text: string): string {
-  if (Array.from(text).length <= maxSearch) return text
-  const message = `${flag} must have at most ${maxSearch} characters`
-  throw usageError(message, 'Search for a part of it')
+    .option('--search <text>', 'only plants whose name or tag contains this text, in any case')
 }
 
 export interface QueryOptions extends FilterOptions {
@@ -73,11 +65,19 @@ export function parseRights(flag: string, text: string): readonly Right[] {
   throw invalidValue(flag, rule, text, 'create,read')
 }
 
+/** As word processors and chats write a hyphen. */
+export function beginsWithLongDash(text: string): boolean {
+  return /^[\u2010-\u2015\u2212]/.test(text)
+}
+
+export const hyphensHint = 'Options begin with hyphens, as in --id: type them anew'
+
 /** @param name of the option, or `id` for an argument. Throws `usage`. */
 export function parseId(name: string, text: string): bigint {
   const id = idFromText(text)
   if (id !== undefined) return id
   const { message, hint } = invalidValue(name, idRule, text, '1')
-  const forArgument = 'Separate ids by spaces: 1 2 3. For texts: plants list --search TEXT'
-  throw usageError(message, name === 'id' ? forArgument : hint)
+  if (name !== 'id') throw usageError(message, hint)
+  const idsHint = 'Separate ids by spaces: 1 2 3. To find them: plants list --search TEXT'
+  throw usageError(message, beginsWithLongDash(text) ? hyphensHint : idsHint)
 }

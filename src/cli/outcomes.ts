@@ -1,6 +1,7 @@
 /*
- * Several plants at once: pages of changes go to the store, and what became of each is printed as it comes. What fails for
- * one plant does not end the others; the worst error decides the exit code.
+ * Several plants at once: pages of changes go to the store, and what became of each is printed as
+ * it comes. What fails for one plant does not end the others; the worst error decides the exit
+ * code.
  */
 import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
@@ -11,8 +12,8 @@ import {
   type Change,
   idOf,
   notFound,
-  type Outcome,
   type Problem,
+  problem,
   toError,
 } from '../stores/common/change.js'
 import { planOf } from '../stores/common/plan.js'
@@ -28,7 +29,7 @@ interface ChangeOptions {
   missing?: readonly bigint[]
 }
 
-/** A plant as it is, or as it would be after a dry run, and for a sentence what it was, if that is known. */
+/** A plant as it is, or would be after a dry run, and what it was before, if that is known. */
 interface PrintedPlant extends StoredPlant {
   dryRun?: true
   before?: StoredPlant | undefined
@@ -64,7 +65,7 @@ export async function changePlants(
   }
 }
 
-/** So many changes are one transaction, or in flight: more are not lost to a full disk behind stdout. */
+/** Of changes in one transaction, or in flight: a full disk behind stdout hides no more of them. */
 const pageSize = 64
 
 export function* inPages<T>(items: readonly T[]): Generator<T[]> {
@@ -78,6 +79,12 @@ async function* resultsOf(
   { io, output, storeFlag }: CommandContext,
 ): AsyncGenerator<PlantResult[]> {
   const signal = io.handleSignals()
+  // Of several requests in flight, only the hint says whose outcome is unknown.
+  const unknownOutcome = (id: bigint, { kind, message }: Problem): PlantResult => {
+    const look = `plants get ${id}${storeFlag}`
+    const hint = `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
+    return { error: problem(kind, message, hint) }
+  }
   for (const page of inPages(changes)) {
     signal.throwIfAborted()
     const isPlanned = isDryRun || !store
@@ -86,25 +93,16 @@ async function* resultsOf(
     const outcomes = isPlanned ? planOf(plants, page).outcomes : await store.write(page, { signal })
     yield outcomes.flatMap((outcome, index): PlantResult[] => {
       if (outcome.type === 'skipped') return []
-      if ('error' in outcome) return [errorOfChange(outcome, idOf(must(page[index])), storeFlag)]
+      if ('error' in outcome) {
+        const isExplained = outcome.type !== 'unknown' || outcome.error.hint !== undefined
+        return [isExplained ? outcome : unknownOutcome(idOf(must(page[index])), outcome.error)]
+      }
       const before = output === 'text' && 'before' in outcome && { before: outcome.before }
       return [{ plant: { ...(isDryRun && { dryRun: true }), ...outcome.plant, ...before } }]
     })
     if (outcomes.some(({ type }) => type === 'unsent')) return
   }
   yield missing.map((id) => ({ error: notFound(id) }))
-}
-
-/** Of several requests in flight, only the hint says whose outcome is unknown. */
-function errorOfChange(
-  { type, error }: Extract<Outcome, { error: Problem }>,
-  id: bigint,
-  storeFlag: string,
-): PlantResult {
-  if (type !== 'unknown' || error.hint !== undefined) return { error }
-  const { kind, error: value, message } = error
-  const hint = `Whether plant ${id} was changed is unknown. Look at it with: plants get ${id}${storeFlag}`
-  return { error: { kind, error: value, message, hint } }
 }
 
 /**
@@ -126,9 +124,9 @@ export async function printResults(
     printed += plants.length
     // One of a service that failed is the error of all that were not sent.
     const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
-    for (const problem of problems) {
-      if (ignoresMissing && problem.kind === 'notFound') continue
-      const error = errorOf(problem, context)
+    for (const each of problems) {
+      if (ignoresMissing && each.kind === 'notFound') continue
+      const error = errorOf(each, context)
       await context.reporter.reportError(error)
       if (!worst || error.exitCode > worst.exitCode) worst = error
     }
@@ -139,9 +137,9 @@ export async function printResults(
 }
 
 /** An id that no plant has is an error of this store, which may be the wrong one. */
-function errorOf(problem: Problem, { address, storeFlag }: CommandContext): PlantsError {
-  const { kind, message } = problem
-  if (kind !== 'notFound') return toError(problem)
+function errorOf(reason: Problem, { address, storeFlag }: CommandContext): PlantsError {
+  const { kind, message } = reason
+  if (kind !== 'notFound') return toError(reason)
   const listing = `List the plants with: plants list${storeFlag}`
   const hint = endsWithPlants(address) ? wrongAddressHint : listing
   return new PlantsError(kind, `${message} in ${address.name}`, { hint })

@@ -7,9 +7,9 @@ import { type Io, type Output, withOutput } from '../platform/io.js'
 import { type GlobalOptions, mayWaitForPerson } from './command.js'
 
 /**
- * Shows what the action prints in the pager, if stdout is a terminal. As git does, what it writes to a terminal on stderr
- * goes there, too. If a person quits the pager, the action ends with EPIPE; after Ctrl-C, with the interruption, which is
- * not reported.
+ * Shows what the action prints in the pager, if stdout is a terminal. As git does, what it writes
+ * to a terminal on stderr goes there, too. If a person quits the pager, the action ends with EPIPE;
+ * after Ctrl-C, with the interruption, which is not reported.
  */
 export async function paged(
   options: GlobalOptions,
@@ -31,7 +31,7 @@ export async function paged(
       stderr: 'inherit',
       reject: false,
       buffer: false,
-      // Texts are UTF-8, whatever the locale is, which a container often lacks: less would show their bytes.
+      // Texts are UTF-8. Without a locale, as in a container, less would show their bytes.
       env: { LESS: 'FRX', LESSCHARSET: 'utf-8', ...withoutSecrets(io.env) },
       extendEnv: false,
     })
@@ -58,7 +58,8 @@ export async function paged(
   } catch (error) {
     const { reason } = io.handleSignals()
     if (!(reason instanceof PlantsError)) throw error
-    throw new PlantsError(reason.kind, reason.message, { isReported: true }) // to the person at the pager
+    // The person at the pager knows.
+    throw new PlantsError(reason.kind, reason.message, { isReported: true })
   } finally {
     pager?.stdin.end()
     await pager
@@ -66,8 +67,8 @@ export async function paged(
 }
 
 /**
- * The command of a pager that is on PATH; undefined for none. A shell that did not find the program would print an error,
- * and the text would be lost.
+ * The command of a pager that is on PATH; undefined for none. A shell that did not find the program
+ * would print an error, and the text would be lost.
  */
 function pagerIn({ env }: Io): string | undefined {
   const command = env['PAGER']?.trim() ?? (env['TERM'] === 'dumb' ? '' : 'less')

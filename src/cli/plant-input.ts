@@ -28,7 +28,7 @@ export interface InputPlant {
 }
 
 const oneAsJson =
-  'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many, use plants import'
+  'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
 
 /** From options, from JSON in a file or on stdin, or from prompts. No store is open meanwhile. */
 export async function readPlant(
@@ -68,8 +68,8 @@ async function readOptions(options: PlantOptions, context: CommandContext): Prom
   const valid = parsePlant({ id: 0n, name: '', ...given })
   const isComplete = id !== undefined && name !== undefined
   if (isComplete || !valid || !context.mayAsk) {
-    const missing = 'Add --id and --name. Stdin is read only without them and --tag'
-    const hint = isComplete ? 'Correct the options' : missing
+    const both = 'Give both --id and --name. Stdin is read only without --id, --name and --tag'
+    const hint = isComplete ? 'Correct the options' : both
     return { plant: await acceptPlant(given, hint, context), isNext }
   }
   const { askForPlant } = await import('./prompts.js')
@@ -89,7 +89,7 @@ async function readJson(path: string, { io }: CommandContext): Promise<unknown> 
   throw inputError(`${source} is not JSON: ${parsed.reason}`, oneAsJson)
 }
 
-/** Throws `invalid` with a sentence for each wrong field, and warns of fields that are not stored. */
+/** Throws `invalid` with a sentence for each wrong field, and warns of fields it does not know. */
 async function acceptPlant(
   value: unknown,
   hint: string,

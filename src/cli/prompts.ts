@@ -12,7 +12,8 @@ interface KnownFields {
 }
 
 /**
- * Prompts on stderr for the fields that are not known. Throws `interrupted` on Ctrl-C and Ctrl-D, `terminated` on SIGTERM.
+ * Prompts on stderr for the fields that are not known. Throws `interrupted` on Ctrl-C and Ctrl-D,
+ * `terminated` on SIGTERM.
  *
  * @param mayBeNext whether the store may choose the id
  */

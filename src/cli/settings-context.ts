@@ -24,7 +24,7 @@ export class SettingsContext {
   /** For the command of a hint, such as " --store ./garden.db"; empty if it needs no option. */
   readonly storeFlag: string
 
-  /** @param formats what the command prints: another one is ignored if it is saved, and `usage` as an option */
+  /** @param formats of the command: another one is ignored in settings, and `usage` as an option */
   constructor(
     settings: EffectiveSettings,
     options: ContextOptions,
@@ -85,13 +85,15 @@ export class SettingsContext {
   async printResult(fields: object, text: string, format = this.output): Promise<void> {
     if (format === 'text') return writeAnswer(this.io, `${text}\n`)
     if (isJson(format)) return writeAnswer(this.io, `${toJson(fields)}\n`)
-    const names = fieldNames.filter((name) => name !== 'id' || name in fields) // the specification's Plant has none
+    // The specification's Plant has no id.
+    const names = fieldNames.filter((name) => name !== 'id' || name in fields)
     await this.printer({ fields: names }).rows([fields])
   }
 
   /** Prints a word for a shell, or the fields if JSON was requested. */
   printWord(word: string, fields: object): Promise<void> {
-    return writeAnswer(this.io, `${this.reporter.isJson ? toJson(fields) : word}\n`)
+    const shown = this.io.stdout.isTerminal ? quoteIfNeeded(word) : word
+    return writeAnswer(this.io, `${this.reporter.isJson ? toJson(fields) : shown}\n`)
   }
 
   /** @param isSingle whether JSON is one value in place of an array */

@@ -15,22 +15,12 @@ import {
 import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Access } from '../stores/http/http-options.js'
 import type { PostgresOptions } from '../stores/postgres/options.js'
-
-/** A part of `CommandContext`. */
-interface AccessContext {
-  settings: EffectiveSettings
-  options: Pick<PostgresOptions, 'retry'>
-  reporter: Reporter
-  io: Io
-  /** In milliseconds. */
-  timeout: number
-  storeFlag: string
-}
+import type { SettingsContext } from './settings-context.js'
 
 /** Undefined if there is none. */
 export function tokenFor(
   address: HttpAddress,
-  { settings, timeout: timeoutMs, io }: AccessContext,
+  { settings, timeout: timeoutMs, io }: SettingsContext,
 ): Promise<Credential | undefined> {
   const { storeName, file } = settings
   const tokenCommand = settings.value('token-command')
@@ -49,7 +39,7 @@ export function assertSafe(address: HttpAddress, settings: EffectiveSettings): v
  */
 export async function accessTo(
   address: HttpAddress,
-  context: AccessContext,
+  context: SettingsContext,
   given?: Credential,
 ): Promise<Access> {
   const { settings, reporter, storeFlag, io } = context
@@ -77,7 +67,7 @@ export async function accessTo(
 }
 
 /** Runs the token command again, at most once a minute. */
-function renewalOf(address: HttpAddress, context: AccessContext): Access['renew'] {
+function renewalOf(address: HttpAddress, context: SettingsContext): Access['renew'] {
   const { io } = context
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   return () => {
@@ -96,7 +86,7 @@ function certificatesPath(settings: EffectiveSettings, io: Io): string | undefin
 
 export async function databaseOptions(
   address: PostgresAddress,
-  context: AccessContext,
+  context: SettingsContext,
 ): Promise<PostgresOptions> {
   const { settings, options, timeout, reporter, io } = context
   const found = findPassword(address, io, (line) => reporter.log(line))

@@ -1,8 +1,9 @@
 /*
- * What commander rejects, in our words. A hint is a fixed sentence: of the command, of a word of another program, or one
- * suggestion, which is not executed. What was typed may be a token or a password that slipped, so nothing of it is repeated
- * but a word of letters and dashes, and that is redacted when it is printed. To rebuild the line that was meant was tried:
- * it took 33 functions, and a guard for each word that it repeated.
+ * What commander rejects, in our words. A hint is a fixed sentence: of the command, of a word of
+ * another program, or one suggestion, which is not executed. What was typed may be a token or a
+ * password that slipped, so nothing of it is repeated but a word of letters and dashes, and that is
+ * redacted when it is printed. To rebuild the line that was meant was tried: it took 33 functions,
+ * and a guard for each word that it repeated.
  */
 import type { Command } from 'commander'
 import { isWord } from '../config/option-values.js'
@@ -10,6 +11,7 @@ import { idFromText } from '../plant/plant.js'
 import { type PlantsError, usageError } from '../platform/errors.js'
 import { passwordFile } from '../stores/common/address.js'
 import { nameOf, type RejectedLine } from './command.js'
+import { beginsWithLongDash, hyphensHint } from './options.js'
 
 const search = 'To search: --search TEXT, in quotes if it has spaces'
 
@@ -22,44 +24,48 @@ const instead: Readonly<Record<string, string>> = {
   serve: 'The store is --store PATH, and the port --port NUMBER',
   doctor: 'The store is --store ADDRESS',
   tokens: 'A note is --note TEXT, in quotes if it has spaces',
-  auth: 'The service is --store ADDRESS. auth login asks for the token, or reads it with --from-stdin',
+  auth: 'The service is --store ADDRESS. A token is asked for, or read with --from-stdin',
 }
+
+const toSearch = 'To search: plants list --search TEXT'
+const toReplace = 'For plants that exist: plants import --if-exists update'
 
 /** Words of other programs, twenty at most: a wrong hint is worse than none. */
-export const foreignWords = mapOf({
-  search: 'To search: plants list --search TEXT',
-  find: 'To search: plants list --search TEXT',
-  edit: 'To change a plant: plants update ID',
-  view: 'To show a plant: plants get ID',
-  remove: 'To delete plants: plants delete ID',
-  login: 'To save a token: plants auth login --store ADDRESS',
-  logout: 'To remove a token: plants auth logout --store ADDRESS',
-  status: 'To check the store: plants doctor. For the token: plants auth status',
-  start: 'To serve a store: plants serve',
-  '--json': 'For JSON: --output json, or ndjson for one value on each line',
-  '--csv': 'For CSV: --output csv',
-  '--format': 'The format is --output FORMAT',
-  '--filter': 'To filter plants: --tag TEXT, --no-tag or --search TEXT',
-  '--force': 'To go on without a question: --yes',
-  '--debug': 'For a log: --verbose',
-  '-L': 'The number of plants is --limit NUMBER',
-  '-n': 'The number of plants is --limit NUMBER',
-  '--offset': 'To go on after a plant: --after ID',
-  '--overwrite': 'For plants that exist: plants import --if-exists update',
-  '--out': 'For a file: plants export FILE',
-})
+export const foreignWords: ReadonlyMap<string, string> = new Map([
+  ['search', toSearch],
+  ['find', toSearch],
+  ['edit', 'To change a plant: plants update ID'],
+  ['view', 'To show a plant: plants get ID'],
+  ['remove', 'To delete plants: plants delete ID'],
+  ['login', 'To save a token: plants auth login --store ADDRESS'],
+  ['status', 'To check the store: plants doctor. For the token: plants auth status'],
+  ['start', 'To serve a store: plants serve'],
+  ['--json', 'For JSON: --output json, or ndjson for one value on each line'],
+  ['--csv', 'For CSV: --output csv'],
+  ['--format', 'The format is --output FORMAT'],
+  ['--filter', 'To filter plants: --tag TEXT, --no-tag or --search TEXT'],
+  ['--force', 'To go on without a question: --yes'],
+  ['--debug', 'For a log: --verbose'],
+  ['-n', 'The number of plants is --limit NUMBER'],
+  ['--offset', 'To go on after a plant: --after ID'],
+  ['--overwrite', toReplace],
+  ['--upsert', toReplace],
+  ['--update', toReplace],
+  ['--out', 'For a file: plants export FILE'],
+])
 
-const secretOptions = mapOf({
-  '--token': 'Set PLANTS_TOKEN, or save one with: plants auth login --store ADDRESS',
-  '--password': `Set PGPASSWORD, or write it to ${passwordFile}`,
-})
-
-function mapOf(table: Record<string, string>): ReadonlyMap<string, string> {
-  return new Map(Object.entries(table))
-}
+const secretOptions: ReadonlyMap<string, string> = new Map([
+  [
+    '--token',
+    'Set PLANTS_TOKEN, or save one with: plants auth login. For serve: PLANTS_SERVE_TOKEN',
+  ],
+  ['--password', `Set PGPASSWORD, or write it to ${passwordFile}`],
+])
 
 export function usageErrorOf({ command, code, message }: RejectedLine): PlantsError {
   const [word = ''] = command.args
+  if (command.args.some(beginsWithLongDash))
+    return usageError('An argument begins with a dash that is no hyphen', hyphensHint)
   if (code === 'commander.unknownCommand') return unknownCommandError(command, word)
   if (code === 'commander.excessArguments') return excessError(command)
   if (code === 'commander.unknownOption') {
@@ -84,10 +90,10 @@ function unknownOptionError(command: Command, option: string): PlantsError {
       `A ${option.slice(2)} is not accepted on the command line, where others can see it`,
       secretHint,
     )
-  const names = command.options.map(({ long }) => long ?? '')
+  const names = ['--help', ...command.options.map(({ long }) => long ?? '')]
   if (names.includes(option)) return usageError(`${option} takes no value`, 'Leave it out')
-  const near = suggestion(option, [...names, '--help'])
-  return unknown('option', option, near ?? foreignWords.get(option), command)
+  const hint = suggestion(option, names) ?? foreignWords.get(option)
+  return unknown('option', option, hint, command)
 }
 
 function unknown(what: string, word: string, hint: string | undefined, command: Command) {
@@ -110,7 +116,7 @@ function helpOf(command: Command): string {
   return `See: plants ${`${nameOf(command)} --help`.trim()}`
 }
 
-/** The one name that is nearest, at most one letter away, or two from six letters on: short words are near to too many. */
+/** The nearest name, a letter away, or two from six letters on: short words are near to many. */
 function suggestion(word: string, names: readonly string[]): string | undefined {
   const typed = word.toLowerCase()
   const { length } = typed.replace(/^--/, '')
@@ -122,7 +128,7 @@ function suggestion(word: string, names: readonly string[]): string | undefined 
   return undefined
 }
 
-/** Whether so many letters were at most added, left out, changed, or exchanged with their neighbours. */
+/** Whether at most so many letters were added, left out, changed or exchanged with the next. */
 function isNear(one: string, other: string, edits: number): boolean {
   if (one === other) return true
   if (edits === 0 || Math.abs(one.length - other.length) > edits) return false

@@ -40,7 +40,7 @@ export function parseOutput(
   text: string,
   formats: readonly OutputFormat[] = outputFormats,
 ): OutputFormat {
-  return parseChoice(flag, text, formats, 'See: plants help options')
+  return parseChoice(flag, text, formats, 'See: plants --help')
 }
 
 export function isJson(format: string | undefined): boolean {

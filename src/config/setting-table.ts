@@ -8,7 +8,7 @@ export const settingsTable = {
     scopes: ['user'],
     parse: parseText,
     default: 'local',
-    meaning: 'the store: a saved name, a path, sqlite:PATH, http(s)://… or postgres://…',
+    meaning: 'store: a saved name, a path or an address',
   },
   output: {
     flags: '-o, --output <format>',
@@ -16,7 +16,7 @@ export const settingsTable = {
     scopes: ['user'],
     parse: parseOutput,
     default: { words: 'text on a terminal, else JSON' },
-    meaning: 'the output format: text, json, ndjson and, for plants, csv or tsv',
+    meaning: 'output format; csv and tsv for plants',
   },
   timeout: {
     flags: '--timeout <duration>',

@@ -130,11 +130,8 @@ const idsIn = (out) =>
 
 const checks = {
   'the version says the platform': () => {
-    const { platform, runtime } = JSON.parse(ok('version -o json'))
-    assert.deepEqual(
-      [platform, runtime],
-      [`win32-${process.arch}`, `node ${process.versions.node}`],
-    )
+    const [runtime] = ok('doctor --output ndjson').split('\n')
+    assert.ok(runtime.includes(`on node ${process.versions.node}, win32 ${process.arch}`))
   },
   'a store is created at a path with a backslash': () => {
     const { code, out, err } = plants('create --store .\\a.db --id 1 --name Fern')

@@ -1,12 +1,12 @@
 import { type Credential, isTokenVariableSet, noToken } from '../../auth/credentials.js'
-import { failureOf } from '../../auth/token.js'
+import { failureOf, parseToken } from '../../auth/token.js'
 import { changeSettings, withField } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { type HttpAddress, isLoginAddress, passwordFile } from '../../stores/common/address.js'
+import { type HttpAddress, passwordFile } from '../../stores/common/address.js'
 import { schemeNouns } from '../../stores/registry.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -32,9 +32,7 @@ export function define(command: PlantsCommand): void {
   command.command('logout').description('Remove the saved token of the store.').handler(logout)
   command
     .command('status')
-    .description(
-      'Show where the token is from and, without --store, all that are saved. The exit code is 3 if there is none.',
-    )
+    .description('Show where the token of the store is from. The exit code is 3 if there is none.')
     .handler(status)
   command
     .command('token')
@@ -66,11 +64,8 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const saved = { [store.name]: { token, savedAt } }
   await changeSettings(io, timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
   const checked = check.state === 'accepted'
-  if (!checked) {
-    const { message, kind, hint } = check.error
-    const advice = kind === 'rejected' && hint !== undefined ? `. ${hint}` : ''
-    await context.warn(`The token is saved, but could not be checked: ${message}${advice}`)
-  }
+  if (!checked)
+    await context.warn(`The token is saved, but could not be checked: ${check.error.message}`)
   if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set, and takes precedence')
   const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`
   await context.print({ ...namesOf(store, settings), source: 'file', savedAt, checked }, text)
@@ -89,50 +84,23 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { settings, address, storeFlag } = context
-  const isNamed = options.store !== undefined
-  const store = isNamed || address.scheme === 'http' ? serviceOf(context) : undefined
-  const rows: Status[] = []
-  if (store) {
-    const found = await tokenFor(store, context)
-    const { source, savedAt } = found ?? { source: 'none' as const }
-    rows.push({ ...namesOf(store, settings), source, savedAt })
-  }
-  const { saved, path } = settings.file
-  for (const [other, { savedAt }] of Object.entries(isNamed ? {} : (saved.tokens ?? {})))
-    if (other !== store?.name && isLoginAddress(other))
-      rows.push({ store: other, address: other, source: 'file', savedAt })
-  const text = (lines: Status[]) => lines.map((line) => statusLine(line, path)).join('')
-  await context.printer({ text }).all([rows])
-  if (store && rows[0]?.source === 'none') throw noToken(store, storeFlag)
-  const hint = 'Save one with: plants auth login --store https://plants.example.com'
-  if (rows.length === 0) throw new PlantsError('unauthorized', 'No token is saved', { hint })
-}
-
-interface Status {
-  store: string
-  address: string
-  source: Credential['source'] | 'none'
-  savedAt?: string | undefined
-}
-
-function statusLine({ address, source, savedAt }: Status, path: string): string {
-  const words = {
-    variable: 'from PLANTS_TOKEN',
-    command: 'from its token command',
-    file: `saved on ${quoteIfNeeded(savedAt?.slice(0, 16) ?? '')}Z in ${quoteIfNeeded(path)}`,
-    none: 'no token',
-  }
-  return `${quoteIfNeeded(address)}: ${words[source]}\n`
+  const store = serviceOf(context)
+  const { source, place, savedAt } = await existingToken(store, context)
+  const when = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
+  const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(place + when)}`
+  await context.printResult({ ...namesOf(store, context.settings), source, savedAt }, text)
 }
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = serviceOf(context)
-  const found = await tokenFor(store, context)
-  if (!found) throw noToken(store, context.storeFlag)
-  const { token, source, savedAt } = found
+  const { token, source, savedAt } = await existingToken(serviceOf(context), context)
   await context.printWord(token, { token, source, savedAt })
+}
+
+async function existingToken(store: HttpAddress, context: CommandContext): Promise<Credential> {
+  const found = await tokenFor(store, context)
+  if (found) return found
+  throw noToken(store, context.storeFlag)
 }
 
 function serviceOf({ address: store }: CommandContext): HttpAddress {
@@ -151,10 +119,8 @@ async function readToken(
 ): Promise<string> {
   if (fromStdin && !io.stdin.isTerminal) {
     const hint = 'Pipe nothing but the token to stdin'
-    const text = (await readText('-', io, { wanted: hint, tooLarge: hint })).trim()
-    const failure = failureOf(text)
-    if (failure !== undefined) throw usageError(`The token on stdin ${failure}`, hint)
-    return text
+    const text = await readText('-', io, { wanted: hint, tooLarge: hint })
+    return parseToken(text.trim(), 'The token on stdin')
   }
   if (!mayAsk)
     throw usageError(

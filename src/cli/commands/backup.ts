@@ -14,7 +14,7 @@ interface BackupOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Copy a consistent snapshot of the store to a file, and verify it. Others can use the store meanwhile.',
+      'Copy a snapshot of the store to a file, and verify it. Others can use the store meanwhile.',
     )
     .argument('<file>', 'file to write; an older backup is replaced', parseBackupPath)
     .option('-y, --yes', 'replace a backup with more than twice as many plants')
@@ -23,17 +23,6 @@ export function define(command: PlantsCommand): void {
       'plants backup "plants-$(date +%F).bak" --store ./garden.db',
     )
     .handler(backup)
-}
-
-export function parseBackupPath(text: string): string {
-  if (text !== '-') return parseText('file', text)
-  throw usageError('A backup is a file, not stdin or stdout', 'Name a file')
-}
-
-export function fileOf(context: CommandContext, instead: string): SqliteAddress {
-  const address = context.ownAddress()
-  if (address.scheme === 'sqlite') return address
-  throw usageError(`${address.name} is a database, which has backups of its own`, instead)
 }
 
 async function backup(options: BackupOptions, io: Io, path: string): Promise<void> {
@@ -49,6 +38,17 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
   await context.print({ file, plants, bytes }, `Backed up ${plantCount(plants)} ${names}`)
+}
+
+export function parseBackupPath(text: string): string {
+  if (text !== '-') return parseText('file', text)
+  throw usageError('A backup is a file, not stdin or stdout', 'Name a file')
+}
+
+export function fileOf(context: CommandContext, instead: string): SqliteAddress {
+  const address = context.ownAddress()
+  if (address.scheme === 'sqlite') return address
+  throw usageError(`${address.name} is a database, which has backups of its own`, instead)
 }
 
 export async function confirmReplacement(

@@ -1,5 +1,4 @@
 import type { Argument, Command, Option } from 'commander'
-import { parseChoice } from '../../config/option-values.js'
 import { namedStores } from '../../config/resolve.js'
 import { readSettings } from '../../config/settings-file.js'
 import { writeAnswer } from '../../output/output.js'
@@ -10,35 +9,28 @@ import bash from '../completions/plants.bash?raw'
 import fish from '../completions/plants.fish?raw'
 import powershell from '../completions/plants.ps1?raw'
 import zsh from '../completions/plants.zsh?raw'
-import { topics } from './help.js'
 
 const scripts = { bash, zsh, fish, powershell }
-const shells = ['bash', 'zsh', 'fish', 'powershell'] as const
 
 export function define(command: PlantsCommand): void {
   command
     .description(
       'Print a script for the completion of a shell, which begins with where it belongs.',
     )
-    .addArgument(
-      command
-        .createArgument('<shell>', shells.join(', '))
-        .choices(shells)
-        .argParser((text) => parseChoice('shell', text, shells)),
-    )
+    .choiceArgument('shell', Object.keys(scripts))
     .addExamples(
       'source <(plants completion bash)',
       'plants completion zsh > _plants',
       'plants completion fish > plants.fish',
     )
-    .handler((_options, io, shell: (typeof shells)[number]) => writeAnswer(io, scripts[shell]))
+    .handler((_options, io, shell: keyof typeof scripts) => writeAnswer(io, scripts[shell]))
 }
 
 type Candidate = readonly [word: string, meaning: string]
 
 /**
- * For the script of a shell, prints each candidate for the last word of the line up to the cursor, a tab and its meaning.
- * Where there is none, the shell offers files.
+ * For the script of a shell, prints each candidate for the last word of the line up to the cursor,
+ * a tab and its meaning. Where there is none, the shell offers files.
  */
 export async function printCompletions(
   [shell, line = '']: readonly string[],
@@ -93,7 +85,7 @@ async function candidatesFor(
     return values.map(([word, meaning]) => [`${flag}=${word}`, meaning])
   }
   if (text.startsWith('-')) return optionsOf(command)
-  const commands = command.name() === 'help' ? helpWords(program) : commandsOf(command)
+  const commands = commandsOf(command.name() === 'help' ? program : command)
   if (commands.length > 0) return operands.length === 0 ? commands : []
   const { registeredArguments } = command
   const argument =
@@ -112,11 +104,6 @@ function optionsOf({ options }: Command): Candidate[] {
 
 function commandsOf({ commands }: Command): Candidate[] {
   return commands.map((each) => [each.name(), each.summary() || each.description()])
-}
-
-function helpWords(program: Command): Candidate[] {
-  const words = Object.keys(topics).map((name): Candidate => [name, ''])
-  return [...commandsOf(program).filter(([name]) => name !== 'help'), ...words]
 }
 
 /** The choices of an option or argument, or the names of stores. */

@@ -1,4 +1,3 @@
-import { isJson, parseChoice } from '../../config/option-values.js'
 import {
   type EffectiveSettings,
   knownStore,
@@ -12,18 +11,17 @@ import {
   settingOf,
   settingsIn,
 } from '../../config/setting-table.js'
-import { isStoreName, settingsPath } from '../../config/settings-file.js'
-import { quoteIfNeeded, writeAnswer } from '../../output/output.js'
-import { toJson } from '../../plant/exact-json.js'
+import { isStoreName } from '../../config/settings-file.js'
+import { quoteIfNeeded } from '../../output/output.js'
 import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { completeAddress } from '../../stores/common/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { SettingsContext } from '../settings-context.js'
 
-const savedNames = settingsIn('user')
-
 export function define(command: PlantsCommand): void {
+  const savedNames = settingsIn('user')
+  const hint = 'For one store: plants stores add --replace'
   command
     .description(
       'Read and change the settings for all stores. For one: plants stores add --replace.',
@@ -32,36 +30,23 @@ export function define(command: PlantsCommand): void {
   command
     .command('get')
     .description('Print the effective value of a setting.')
-    .addArgument(settingArgument(command, settingNames))
+    .choiceArgument('setting', settingNames, hint)
     .handler(get)
   command
     .command('set')
     .description('Save a setting.')
-    .addArgument(settingArgument(command, savedNames))
+    .choiceArgument('setting', savedNames, hint)
     .argument('<value>', 'the new value')
     .handler(saveSetting)
   command
     .command('unset')
     .description('Remove a saved setting, so that its default applies.')
-    .addArgument(settingArgument(command, savedNames))
+    .choiceArgument('setting', savedNames, hint)
     .handler(unset)
   command
     .command('list')
-    .alias('ls')
     .description('List the settings with their values, sources and descriptions.')
     .handler(list)
-  command
-    .command('path')
-    .description('Print the path of the settings file, even if the file does not exist.')
-    .handler(path)
-}
-
-function settingArgument(command: PlantsCommand, names: readonly SettingName[]) {
-  const hint = 'For one store: plants stores add --replace'
-  return command
-    .createArgument('<setting>', `one of ${names.join(', ')}`)
-    .choices(names)
-    .argParser((text) => parseChoice('setting', text, names, hint))
 }
 
 async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
@@ -69,12 +54,7 @@ async function get(options: GlobalOptions, io: Io, name: SettingName): Promise<v
   const entry = await entryOf(name, context.settings, io)
   const hint = `The default applies: ${defaultOf(name)}`
   if (entry.value === undefined) throw new PlantsError('notFound', `${name} is not set`, { hint })
-  await context.printWord(wordFor(io, entry.value), entry)
-}
-
-/** Unchanged, unless a terminal would obey it. */
-function wordFor({ stdout }: Io, text: string): string {
-  return stdout.isTerminal ? quoteIfNeeded(text) : text
+  await context.printWord(entry.value, entry)
 }
 
 export async function saveSetting(
@@ -130,12 +110,6 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
   }
   const printer = await context.tablePrinter(titles, cellsOf)
   await printer.all([entries])
-}
-
-/** Works with an invalid file, whose path is needed to correct it. */
-async function path({ output }: GlobalOptions, io: Io): Promise<void> {
-  const file = await settingsPath(io)
-  await writeAnswer(io, `${isJson(output) ? toJson({ path: file }) : wordFor(io, file)}\n`)
 }
 
 async function entryOf(name: SettingName, settings: EffectiveSettings, io: Io) {

@@ -39,7 +39,7 @@ async function count(options: CountOptions, io: Io): Promise<void> {
       return await writeAnswer(io, `${context.output === 'text' ? plantCount(plants) : plants}\n`)
     }
     const printer = await context.plantPrinter<PlantRecord>([by, 'count'])
-    await printer.all([await countsOf(by, options, store)])
+    await printer.all([await countsOf(by, options, context.output === 'text', store)])
   } finally {
     await store?.close()
   }
@@ -48,12 +48,14 @@ async function count(options: CountOptions, io: Io): Promise<void> {
 async function countsOf(
   by: TextName,
   { tag, search }: CountOptions,
+  isTable: boolean,
   store: Store | undefined,
 ): Promise<PlantRecord[]> {
   const counts = new Map<string | undefined, number>()
+  const none = isTable ? '(none)' : undefined
   for await (const plants of store?.read({ tag, search }) ?? [])
     for (const { [by]: text } of plants) counts.set(text, (counts.get(text) ?? 0) + 1)
   return Array.from(counts)
     .toSorted(([, one], [, other]) => other - one)
-    .map(([text, number]) => ({ [by]: text, count: BigInt(number) }))
+    .map(([text = none, number]) => ({ [by]: text, count: BigInt(number) }))
 }

@@ -19,7 +19,7 @@ interface CreateOptions extends PlantOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Create a plant from options, from JSON in a file or on stdin, or from prompts. With options, stdin is left untouched.',
+      'Create a plant from options, JSON or prompts. With options, stdin is left untouched.',
     )
     .argument('[-]', 'read the plant as JSON from stdin', (word) => {
       if (word !== '-') command.error('', { code: 'commander.excessArguments' })

@@ -1,4 +1,3 @@
-import { Option } from 'commander'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import { usageError } from '../../platform/errors.js'
@@ -21,9 +20,7 @@ export function define(command: PlantsCommand): void {
     .description('Delete plants by id, or all that match, and print what is deleted.')
     .argument('[id...]', idsMeaning)
   addFilters(command)
-    .addOption(
-      new Option('--ignore-missing', 'ignore ids that no plant has').conflicts(['tag', 'search']),
-    )
+    .option('--ignore-missing', 'ignore ids that no plant has')
     .option('--dry-run', 'print what would be deleted, but delete nothing')
     .option('-y, --yes', 'do not ask for confirmation')
     .addExamples(

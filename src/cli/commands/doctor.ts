@@ -1,7 +1,7 @@
 import { version } from '../../../package.json'
-import { commonFormats, parseOutput } from '../../config/option-values.js'
+import { choiceIn, commonFormats } from '../../config/option-values.js'
 import { EffectiveSettings } from '../../config/resolve.js'
-import { optionValue, settingNames, settingOf, textOf } from '../../config/setting-table.js'
+import { settingNames } from '../../config/setting-table.js'
 import { readSettings } from '../../config/settings-file.js'
 import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
@@ -17,7 +17,6 @@ import {
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { accessTo } from '../store-access.js'
-import { runtimeName } from './version.js'
 
 interface DoctorOptions extends GlobalOptions {
   quick?: true
@@ -26,31 +25,28 @@ interface DoctorOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Check the settings, the store of this run and its contents. The exit code is 1 if a check fails.',
+      'Check the settings and the store of this run. The exit code is 1 if a check fails.',
     )
-    .option('--quick', 'do not read the contents: check only whether the store opens')
+    .option('--quick', 'do not read the contents: check only whether the store can be used')
     .addExamples('plants doctor', 'plants doctor --output json', 'plants doctor --quick')
     .handler(doctor)
 }
 
 async function doctor(options: DoctorOptions, io: Io): Promise<void> {
-  // A wrong option is a mistake of this command line, and no finding.
-  for (const name of settingNames) {
-    const text = textOf(optionValue(name, options))
-    if (text !== undefined) settingOf(name).parse(`--${name}`, text)
-  }
-  const { output } = options
-  const given = output === undefined ? undefined : parseOutput('--output', output, commonFormats)
   const context = await contextOrError(options, io)
-  const saved = context instanceof PlantsError ? undefined : context.output
-  const format = given ?? saved ?? (io.stdout.isTerminal ? 'text' : 'ndjson')
+  const isBroken = context instanceof PlantsError
+  const usual = isBroken ? (io.stdout.isTerminal ? 'text' : 'ndjson') : context.output
+  const format = choiceIn(commonFormats, options.output) ?? usual
   const style = await styleFor(mayColor(io.stdout, options, io))
   const text = (findings: Finding[]) => findings.map((each) => lineOf(each, style)).join('')
   const printer = new Printer<Finding>(io, format, { text })
+  // What stdout shows may be sent to somebody who is asked for help.
+  const shown = (words: string) => redact(words, io)
   let failures = 0
-  for await (const finding of examine(context, options)) {
-    if (finding.state === 'failed') failures += 1
-    await printer.rows([redacted(finding, io)])
+  for await (const { check, state, message, hint } of examine(context, options)) {
+    if (state === 'failed') failures += 1
+    const words = { message: shown(message), hint: hint && shown(hint) }
+    await printer.rows([{ check: shown(check), state, ...words }])
   }
   await printer.end()
   if (failures === 0) return
@@ -66,12 +62,6 @@ interface CheckResult {
 
 interface Finding extends CheckResult {
   check: string
-}
-
-/** What stdout shows may be sent to somebody who is asked for help. */
-function redacted({ check, state, message, hint }: Finding, io: Io): Finding {
-  const shown = { check: redact(check, io), state, message: redact(message, io) }
-  return { ...shown, hint: hint && redact(hint, io) }
 }
 
 function lineOf({ check, state, message, hint }: Finding, style: Style): string {
@@ -101,8 +91,10 @@ async function* examine(
   context: CommandContext | PlantsError,
   { quick }: DoctorOptions,
 ): AsyncGenerator<Finding> {
-  const runtime = `plants ${version} on ${runtimeName()}, ${process.platform} ${process.arch}`
-  yield { check: 'runtime', state: 'ok', message: runtime }
+  const { bun, node } = process.versions
+  const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
+  const system = `${process.platform} ${process.arch}`
+  yield { check: 'runtime', ...ok(`plants ${version} on ${runtime}, ${system}`) }
   yield await findingOf('sqlite', async () => {
     const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
     return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
@@ -115,10 +107,11 @@ async function* examine(
   if (context instanceof PlantsError) return
   const { address, settings } = context
   const name = settings.storeName ?? (isDefaultStore(address) ? 'local' : address.name)
-  const store = await findingOf(`store ${name}`, () => examineStore(context))
+  const store = await findingOf(`store ${name}`, () =>
+    address.scheme === 'http' ? examineService(address, context) : examineStore(context),
+  )
   yield store
-  if (quick || store.state === 'failed') return
-  if (address.scheme === 'sqlite')
+  if (address.scheme === 'sqlite' && store.state !== 'failed' && !quick)
     yield await findingOf('contents', () => examineContents(address, context))
 }
 
@@ -131,37 +124,26 @@ async function findingOf(check: string, examine: () => Promise<CheckResult>): Pr
   }
 }
 
-function examineStore(context: CommandContext): Promise<CheckResult> {
+async function examineStore(context: CommandContext): Promise<CheckResult> {
   const { address } = context
-  if (address.scheme === 'sqlite') return examineFile(address, context)
-  if (address.scheme === 'postgres') return examineDatabase(context)
-  return examineService(address, context)
-}
-
-async function examineFile(
-  { name }: SqliteAddress,
-  { sqliteOptions }: CommandContext,
-): Promise<CheckResult> {
-  const { Connection, exposureHint, whyExposed } = await import('../../stores/sqlite/connection.js')
-  const { isWritable, permissionHint } = await import('../../stores/sqlite/errors.js')
-  const store = await Connection.open(name, sqliteOptions)
-  store?.close()
-  const exposure = store && whyExposed(store.path)
-  if (exposure !== undefined) return warned(exposure, exposureHint)
-  if (isWritable(name)) return ok(store ? name : `${name} (not created yet)`)
-  // A store that this user can only read may be meant so.
-  const state = store ? 'warning' : 'failed'
-  const message = `The store ${name} cannot be written by this user`
-  return { state, message, hint: permissionHint }
-}
-
-async function examineDatabase(context: CommandContext): Promise<CheckResult> {
-  const { name } = context.address
-  const store = await (await context.ownOpener()).open()
-  const rights = await store.rights().finally(() => store.close())
-  if (rights.includes('create')) return ok(name)
-  const hint = 'The owner of the database can grant it: see Least privilege in docs/databases.md'
-  return warned(`${name}: there is no right to create plants`, hint)
+  const { name } = address
+  const store = await context.openOwnStore()
+  if (!store) return ok(`${name} (not created yet)`)
+  try {
+    const rights = await store.rights()
+    if (!rights.includes('create')) {
+      // A store that this user can only read may be meant so.
+      const hint = 'Change the permissions of the file, or see Least privilege in docs/databases.md'
+      return warned(`The store ${name} cannot be written by this user`, hint)
+    }
+    await store.check()
+  } finally {
+    await store.close()
+  }
+  if (address.scheme !== 'sqlite') return ok(name)
+  const { exposureHint, whyExposed } = await import('../../stores/sqlite/connection.js')
+  const exposure = whyExposed(name)
+  return exposure === undefined ? ok(name) : warned(exposure, exposureHint)
 }
 
 async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {
@@ -181,10 +163,8 @@ async function examineContents(
   { sqliteOptions }: CommandContext,
 ): Promise<CheckResult> {
   const { countChecked } = await import('../../stores/sqlite/backup.js')
-  const plants = await countChecked(name, sqliteOptions)
-  return ok(
-    plants === undefined ? 'there are none yet' : `${plantCount(plants)} read, and no damage found`,
-  )
+  const plants = (await countChecked(name, sqliteOptions)) ?? 0n
+  return ok(`${plantCount(plants)} read, and no damage found`)
 }
 
 function ok(message: string): CheckResult {

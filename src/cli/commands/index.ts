@@ -1,8 +1,16 @@
 import type { CommandDefinition } from '../command.js'
 
+/** By group, the global options that its help lists: those that mean something to its commands. */
+export const groups = {
+  'Plants:': ['--store', '--output'],
+  'Store:': ['--store', '--output'],
+  'Service:': ['--store'],
+  'Setup:': [],
+} as const
+
 /** What the help of the program shows of a command. Its file is loaded when a line names it. */
 interface ListedCommand {
-  group: 'Plants:' | 'Files:' | 'Service:' | 'Setup:'
+  group: keyof typeof groups
   summary: string
   aliases?: readonly string[]
   load(): Promise<{ define: CommandDefinition }>
@@ -44,24 +52,29 @@ export const listed: Readonly<Record<string, ListedCommand>> = {
     load: () => import('./delete.js'),
   },
   import: {
-    group: 'Files:',
+    group: 'Store:',
     summary: 'create many plants',
     load: () => import('./import/import.js'),
   },
   export: {
-    group: 'Files:',
+    group: 'Store:',
     summary: 'write plants to a file',
     load: () => import('./export.js'),
   },
   backup: {
-    group: 'Files:',
+    group: 'Store:',
     summary: 'copy the store to a file',
     load: () => import('./backup.js'),
   },
   restore: {
-    group: 'Files:',
+    group: 'Store:',
     summary: 'restore a backup',
     load: () => import('./restore.js'),
+  },
+  doctor: {
+    group: 'Store:',
+    summary: 'check for problems',
+    load: () => import('./doctor.js'),
   },
   serve: {
     group: 'Service:',
@@ -78,11 +91,6 @@ export const listed: Readonly<Record<string, ListedCommand>> = {
     summary: 'save a token',
     load: () => import('./auth.js'),
   },
-  openapi: {
-    group: 'Service:',
-    summary: 'describe the HTTP API',
-    load: () => import('./openapi.js'),
-  },
   stores: {
     group: 'Setup:',
     summary: 'name and select stores',
@@ -93,10 +101,10 @@ export const listed: Readonly<Record<string, ListedCommand>> = {
     summary: 'read and change settings',
     load: () => import('./config.js'),
   },
-  doctor: {
+  openapi: {
     group: 'Setup:',
-    summary: 'check for problems',
-    load: () => import('./doctor.js'),
+    summary: 'describe the HTTP API',
+    load: () => import('./openapi.js'),
   },
   completion: {
     group: 'Setup:',

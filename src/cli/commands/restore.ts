@@ -13,7 +13,7 @@ interface RestoreOptions extends GlobalOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Replace the contents of the store with a backup. What was there is kept in a file beside it. Others can use the store meanwhile.',
+      'Replace what is in the store with a backup. What was there is kept in a file beside it.',
     )
     .argument('<file>', 'file that plants backup created', parseBackupPath)
     .option('--dry-run', 'check the backup and count its plants, but restore nothing')
@@ -25,13 +25,14 @@ export function define(command: PlantsCommand): void {
 async function restore(options: RestoreOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)
   const instead =
-    'Use pg_restore, or create the plants of a store in it: plants export --store FILE | plants import'
+    'Use pg_restore, or create the plants in it: plants export --store FILE | plants import'
   const address = fileOf(context, instead)
   const file = io.resolvePath(path)
   const { sqliteOptions } = context
   const { checkBackup, restoreStore } = await import('../../stores/sqlite/backup.js')
   const plants = await checkBackup(address, file, sqliteOptions)
-  const what = `${plantCount(plants)} from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
+  const names = `from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
+  const what = `${plantCount(plants)} ${names}`
   if (options.dryRun) {
     const fields = { dryRun: true, file, store: address.name, plants }
     return context.printResult(fields, `Would restore ${what}`)

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
-import { Option } from 'commander'
 import { parseToken } from '../../auth/token.js'
 import {
   duration,
@@ -25,7 +24,7 @@ import { parseRights, rareOptions, rightsRule } from '../options.js'
 
 interface ServeOptions extends GlobalOptions {
   host: string
-  port?: number
+  port: number
   socket?: string
   cors?: string[]
   basePath?: string
@@ -44,23 +43,13 @@ interface ServeOptions extends GlobalOptions {
   logLevel: 'info' | 'warn' | 'error' | 'silent'
 }
 
-/** Applied later than commander's defaults, because --port conflicts with --socket. */
-const defaultPort = 4010
-
 const loopback = '127.0.0.1'
 
-const parsePort = wholeNumber('a port', 0, 65_535, '4010')
-const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
-
 export function define(command: PlantsCommand): void {
-  const port = new Option(
-    '-p, --port <port>',
-    `port to listen on: ${defaultPort} (default); 0 for any free one`,
-  )
   command
     .description('Serve a store over HTTP. Prints its address on stdout, and its log on stderr.')
     .value('--host <host>', 'address to listen on; 0.0.0.0 for all', parseText, loopback)
-    .addOption(port.argParser((text) => parsePort('--port', text)).conflicts('socket'))
+    .value('-p, --port <port>', 'port to listen on; 0 for any free one', parsePort, '4010')
     .value('--base-path <prefix>', 'path prefix of /plants, such as /v1', parseBasePath)
     .option(
       '--cors <origin...>',
@@ -74,7 +63,7 @@ export function define(command: PlantsCommand): void {
     .value('--tls-key <path>', 'PEM key of the certificate', parseText)
     .value('--allow <rights>', `what to offer; by default all, ${rightsRule}`, parseRights)
     .optionsGroup(rareOptions)
-    .value('--socket <path>', 'listen on a Unix socket, for a proxy on this machine', parseText)
+    .value('--socket <path>', 'listen on a Unix socket in place of a port, for a proxy', parseText)
     .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
     .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
     .value('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')
@@ -93,7 +82,8 @@ async function serve(options: ServeOptions, io: Io): Promise<void> {
   const { startService } = await import('../../server/service.js')
   const service = await startService(await serviceOptions(options, context))
   try {
-    const signal = io.handleSignals() // handled from here on: whoever reads the address may send one at once
+    // Signals are handled from here on: whoever reads the address may send one at once.
+    const signal = io.handleSignals()
     const text = context.reporter.isJson ? toJson({ address: service.address }) : service.address
     // Like a log line: a slow or closed reader does not block the service.
     void io.stdout.log(`${io.stdout.isTerminal ? escapeControlChars(text) : text}\n`)
@@ -108,7 +98,7 @@ async function serviceOptions(
   context: CommandContext,
 ): Promise<ServiceOptions> {
   const { address, storeFlag, timeout, io } = context
-  const { socket, host, port = defaultPort, adminHost = loopback, adminPort } = options
+  const { socket, host, port, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows)
     throw usageError('--socket does not work on Windows', 'Use --port instead')
   if (options.adminHost !== undefined && adminPort === undefined)
@@ -181,6 +171,9 @@ function warnOfPermissions({ tlsKey }: ServeOptions, io: Io, warn: (text: string
   if ((mode & 0o077) !== 0)
     warn(`Other users can read the TLS key. Fix it with: chmod 600 ${shellWord(path)}`)
 }
+
+const parsePort = wholeNumber('a port', 0, 65_535, '4010')
+const parseTimer = duration('a duration from 1ms to 24d', 1, 24 * 86_400_000, '30s')
 
 /** As `new URL(…).origin` writes it, which is what browsers send. */
 function parseOrigin(text: string, before: string[] = []): string[] {

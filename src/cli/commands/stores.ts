@@ -55,7 +55,6 @@ export function define(command: PlantsCommand): void {
     .handler(init)
   command
     .command('list')
-    .alias('ls')
     .description('List the named stores. An asterisk marks the default store.')
     .handler(list)
   command
@@ -65,7 +64,6 @@ export function define(command: PlantsCommand): void {
     .handler((options, io, store: string) => saveSetting(options, io, 'store', store))
   command
     .command('remove')
-    .alias('rm')
     .description('Remove the name of a store. Neither its plants nor its token are deleted.')
     .argument('<store>', 'its name')
     .handler(remove)
@@ -85,7 +83,7 @@ async function addStore(options: AddOptions, io: Io, name: string, place: string
   })
   await warnOfExposure(address, context.reporter)
   const verb = savedStore(before, name) ? 'Replaced' : 'Saved'
-  const how = `Use it with: plants list --store ${name}. To make it the default: plants stores use ${name}`
+  const how = `Use it with: --store ${name}. To make it the default: plants stores use ${name}`
   const text = `${verb} the store ${name}, ${quoteIfNeeded(address.name)}. ${how}`
   await context.print(await fieldsOf(name, store, io), text)
 }
@@ -154,11 +152,12 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
   const { address } = knownStore(name, before)
   const shown = await shownStore(address, io)
   const rest = before.store === name ? '. The default store is now local' : ''
-  const text = `Removed the store ${quoteIfNeeded(name)}. Its plants are still in ${quoteIfNeeded(shown)}${rest}`
+  const place = `Its plants are still in ${quoteIfNeeded(shown)}${rest}`
   if (savedToken(before, address))
     await context.warn(
       `Its token is still saved. Remove it: plants auth logout --store ${shellWord(shown)}`,
     )
+  const text = `Removed the store ${quoteIfNeeded(name)}. ${place}`
   await context.print({ name, address: shown, removed: true }, text)
 }
 

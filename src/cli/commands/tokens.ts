@@ -20,15 +20,6 @@ interface CreateTokenOptions extends GlobalOptions {
   allow: readonly Right[]
 }
 
-/** A unit is required: 90 would mean seconds, but people mean days. */
-const parseLife = duration(
-  'a duration with its unit, such as 90d or 12h, up to 36525d',
-  1,
-  36_525 * 86_400_000,
-  '90d',
-  '',
-)
-
 export function define(command: PlantsCommand): void {
   command
     .description('Manage the tokens that plants serve accepts. The store keeps only their hashes.')
@@ -55,7 +46,6 @@ export function define(command: PlantsCommand): void {
     .handler(create)
   command
     .command('list')
-    .alias('ls')
     .description('List the notes, rights and dates of the tokens, but not the tokens themselves.')
     .handler(list)
   command
@@ -124,6 +114,15 @@ async function revoke(options: GlobalOptions, io: Io, name: string): Promise<voi
     await store?.close()
   }
 }
+
+/** A unit is required: 90 would mean seconds, but people mean days. */
+const parseLife = duration(
+  'a duration with its unit, such as 90d or 12h, up to 36525d',
+  1,
+  36_525 * 86_400_000,
+  '90d',
+  '',
+)
 
 /** By id, or by the note. Throws `usage` if several that are not revoked have the note. */
 async function idOfToken(name: string, tokens: TokenStore): Promise<bigint | undefined> {

@@ -3,9 +3,9 @@ import { version } from '../../../package.json'
 import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { globalOptions, PlantsCommand, RejectedLine } from '../command.js'
-import { listed } from '../commands/index.js'
+import { groups, listed } from '../commands/index.js'
 
-/** Runs a command line, and returns the help that it asks for. Throws `usage` for an invalid one. */
+/** Runs a command line, and returns the help it asks for. Throws `usage` for an invalid one. */
 export async function runCommand(argv: readonly string[], io: Io): Promise<string> {
   let page = ''
   const program = await programOf(io, argv, (text) => {
@@ -24,7 +24,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
 }
 
 /**
- * The program with the commands that a line names: all of them would take a third of the time of a start.
+ * The program with the commands that a line names. All of them would take a third of a start.
  *
  * @param write receives help
  */
@@ -51,8 +51,8 @@ export async function programOf(
     })
     .configureHelp({ commandUsage, subcommandTerm })
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')
-    .addHelpText('after', '\nMore help: plants help COMMAND, options or exit-codes')
-  for (const option of globalOptions()) program.addOption(option.hideHelp())
+    .addHelpText('after', '\nMore help: plants help COMMAND')
+  for (const option of globalOptions()) program.addOption(option)
   for (const [name, { group, summary, aliases = [], load }] of Object.entries(listed)) {
     const command = program.command(name).summary(summary).aliases(aliases).helpGroup(group)
     const isNeeded = !line || line.some((word) => word === name || aliases.includes(word))
@@ -62,7 +62,7 @@ export async function programOf(
     if (command.commands.length > 0)
       command.usage('<command> [options]').helpCommand('help [command]', 'show help for a command')
     for (const each of [command, ...command.commands])
-      if (each instanceof PlantsCommand) each.addGlobalOptions()
+      if (each instanceof PlantsCommand) each.addGlobalOptions(groups[group])
   }
   return program
 }

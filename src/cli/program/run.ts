@@ -31,7 +31,7 @@ export async function run(argv: string[], io: Io): Promise<number> {
 function defect(cause: unknown): PlantsError {
   const reason = cause instanceof Error ? cause.message : String(cause)
   return new PlantsError('defect', `Internal error, a bug in plants: ${reason}`, {
-    hint: 'Please report it, with this text, your command, and what this prints: plants version --output json',
+    hint: 'Please report it, with this text, your command, and what this prints: plants doctor',
     cause,
   })
 }
@@ -44,7 +44,7 @@ async function runLine(argv: string[], io: Io): Promise<void> {
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
   const [first = '', ...others] = argv
-  // In other programs, -v is often the version; here it is that alone, and --verbose with a command.
+  // In other programs, -v is often the version. With a command it is --verbose.
   if (first === '-v' && others.length === 0) return writeAnswer(io, `${version}\n`)
   if (first === '__complete') {
     const { printCompletions } = await import('../commands/completion.js')

@@ -87,6 +87,7 @@ export function parseSqlite(
 ): SqliteAddress {
   const path = text.replace(/^sqlite:/i, '')
   if (path === '') throw addressError(source, 'is empty')
+  if (fileUrl.test(text)) throw addressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
   const isRooted = rooted.test(path) || (isWindows && rootedInWindows.test(path))
   const isService = !isRooted && hostWithPort.test(path)
   const isMistake = isService || (!isRooted && almostUrl.test(path))
@@ -96,16 +97,18 @@ export function parseSqlite(
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
 
+const fileUrl = /^(?:file:|sqlite:\/\/)/i
+
 const rooted = /^(?:\.{0,2}\/(?!\/)|~)/
 const rootedInWindows = /^(?:\.{0,2}\\|[a-z]:[\\/])/i
 
 const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 
 /** `:memory:`, which no other process could open, `https//host`, `user:password@host`, or libpq's `host=… user=…`. */
-const almostUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite)$)/i
+const almostUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
 
 /** Such as `garden.db`, `./garden` or `~/garden`. Other words may be names of saved stores. */
-const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite)$/
+const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 
 /** Parses `http://…` or `https://…`. */
 export function parseHttp(address: string, source: string): HttpAddress {

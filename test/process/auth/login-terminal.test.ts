@@ -103,7 +103,12 @@ test('a terminal is not driven by an address, or by the path of the settings', a
   await typing.answer(['token for', `${typed}\r`])
   const { screen } = await typing.ended
   const screens = [screen]
-  for (const line of ['auth logout --store team', 'auth status', 'config path', 'stores list']) {
+  for (const line of [
+    'auth logout --store team',
+    'auth status --store team',
+    'stores list',
+    'doctor',
+  ]) {
     const { out, err } = await user.run(line, { env, terminals: ['stdout', 'stderr'] })
     screens.push(out + err)
   }

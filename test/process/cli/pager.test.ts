@@ -88,7 +88,7 @@ describe.skipIf(!isHere('less'))('in less (needs less)', () => {
     await session.answer(
       ['Usage: plants import', ''],
       [prompt, 'G'],
-      ['Global options: plants help options', 'q'],
+      ['Global options: plants --help', 'q'],
     )
     expect(await session.ended).toMatchObject({ code: 0 })
   })

@@ -38,18 +38,6 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
   },
 )
 
-test('the version as JSON names what it runs on', async () => {
-  const { code, out } = await new World().spawn('version --output json')
-  expect({ code, ...JSON.parse(out) }).toEqual({
-    code: 0,
-    version: expect.stringMatching(/^\d+\.\d+\.\d+$/),
-    runtime: expect.stringMatching(/^(node|bun) \d+\.\d+\.\d+$/),
-    sqlite: expect.stringMatching(/^3\.\d+\.\d+$/),
-    driver: expect.stringMatching(/^(node:sqlite|@photostructure\/sqlite)$/),
-    platform: expect.stringMatching(RegExp(`^${process.platform}-(x64|arm64)$`)), // which may be emulated
-  })
-})
-
 test('a defect is printed with the functions in which it happened', async () => {
   const user = new World()
   user.write(

@@ -196,7 +196,7 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
 })
 
 test('a stdin that never ends holds up no error when flags were given', async () => {
-  const hint = 'Add --id and --name. Stdin is read only without them and --tag'
+  const hint = 'Give both --id and --name. Stdin is read only without --id, --name and --tag'
   const expected = refusal(
     'Invalid plant: name must be a string of Unicode text without U+0000, but is missing',
     hint,

@@ -23,7 +23,6 @@ describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
   test.each([
     ['list', table],
     ['list --output json', '[\n{"id":1,"name":"Fern","tag":"wet"}\n]\n'],
-    ['help exit-codes', expect.stringContaining('Exit codes')],
     ['help list', expect.stringContaining('Usage: plants list')],
     ['list --help', expect.stringContaining('Usage: plants list')],
     ['--help', expect.stringContaining('Usage: plants')],

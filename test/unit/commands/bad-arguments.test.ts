@@ -24,7 +24,7 @@ test.each([
 })
 
 test('an argument that is no id is answered with how ids and texts are given', async () => {
-  const hint = 'Separate ids by spaces: 1 2 3. For texts: plants list --search TEXT'
+  const hint = 'Separate ids by spaces: 1 2 3. To find them: plants list --search TEXT'
   for (const id of ['abc', '1..3', '1,2', '1.5'])
     expect((await new World().run(`get ${id}`)).err).toContain(`\n  ${hint}\n`)
 })

@@ -9,7 +9,7 @@ import { answer, printed, refusal, World } from '../../helpers/world.js'
 
 const limit = 1_048_576
 const onePlant =
-  'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many, use plants import'
+  'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
 const convert = (encoding: string) => `Convert it from ${encoding} to UTF-8 first`
 const noPlant =
   'Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but is missing'

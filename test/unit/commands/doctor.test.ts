@@ -5,6 +5,7 @@ import { version } from '../../../package.json'
 import { accepting, Disk, findingsOf } from '../../helpers/doctor.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
+import { open } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { isWindows } from '../../helpers/windows.js'
 
@@ -77,15 +78,6 @@ test.skipIf(isWindows)(
     expect((await disk.examine()).ill).toEqual([
       { check: 'settings', state: 'warning', ...finding },
     ])
-  },
-)
-
-test.each(['--timeout soon', '--store=', '--ca-cert='])(
-  'a wrong option is a usage error, and no finding: %s',
-  async (option) => {
-    const { code, out, err } = await new Disk({}).run(`doctor ${option}`)
-    expect([code, out]).toEqual([2, ''])
-    expect(err).toContain(option.split(/[ =]/, 1).join())
   },
 )
 
@@ -174,7 +166,23 @@ describe('a store behind HTTP', () => {
   })
 })
 
-test('a store that is not there yet is well, and is not made', async () => {
+test('a store that was named fails if it is not there', async () => {
+  const disk = new Disk()
+  const message = `There is no store at ${join(disk.home, 'gardn.db')}`
+  const hint = 'Check the address. plants create creates a missing store'
+  const finding = { check: `store ${join(disk.home, 'gardn.db')}`, state: 'failed', message, hint }
+  expect((await disk.examine('--store ./gardn.db')).ill).toEqual([finding])
+})
+
+test('a store that another process has locked fails', async () => {
+  const disk = await Disk.build()
+  open(disk.store).exec('BEGIN IMMEDIATE')
+  const { ill } = await disk.examine('--timeout 10ms')
+  const message = `The store ${disk.store} was in use by another process for 0.01 s`
+  expect(ill).toMatchObject([{ check: 'store local', state: 'failed', message }])
+})
+
+test('the default store that is not there yet is well, and is not made', async () => {
   const disk = new Disk()
   const message = `${disk.store} (not created yet)`
   expect((await disk.examine()).findings).toContainEqual({
@@ -188,6 +196,6 @@ test('a store that is not there yet is well, and is not made', async () => {
 test('a store cannot drive the terminal', async () => {
   const stores = { garden: { address: './\u001b[2Jx\u202e.db' } }
   const { out } = await (await Disk.build({ store: 'garden', stores })).run('doctor --output text')
-  expect(out).toMatch(/^ok {7}store garden: .*x/m)
+  expect(out).toMatch(/^failed {3}store garden: .*x/m)
   expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
 })

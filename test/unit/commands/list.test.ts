@@ -86,15 +86,6 @@ test('a list is escaped if stdout is a terminal, whatever stderr is', async () =
   ])
 })
 
-test('--search takes at most 200 characters', async () => {
-  await plant({ name: 'Fern' })
-  expect(await user.run(['list', '--search', '🌿'.repeat(200)])).toEqual(printed(''))
-  const message = '--search must have at most 200 characters'
-  expect(await user.run(['count', '--search', 'x'.repeat(201)])).toEqual(
-    refusal(message, 'Search for a part of it'),
-  )
-})
-
 describe('a store that is missing', () => {
   const hint = 'Check the address. plants create creates a missing store'
   const readers = [

@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { objectsOf } from '../../helpers/json-lines.js'
 import type { RunOptions } from '../../helpers/run.js'
-import { answer, printed, refusal, World } from '../../helpers/world.js'
+import { answer, refusal, World } from '../../helpers/world.js'
 
 // What these commands print is in transcripts/stores.txt and config.txt.
 
@@ -31,6 +31,8 @@ describe('an address', () => {
     ['does not name a store', ':memory:'],
     ['does not name a store', '//server/x.db'],
     ['does not name a store', 'ftp://plants.example.com'],
+    ['is a URL of a file', 'sqlite:///tmp/x.db', 'Give it as sqlite:PATH'],
+    ['is a URL of a file', 'file:x.db', 'Give it as sqlite:PATH'],
     ['does not name a store', 'localhost:4010', noScheme],
     ['does not name a store', '127.0.0.1:4010/v1', noScheme],
     ['does not name a store', '[::1]:4010', noScheme],
@@ -201,10 +203,4 @@ test('stores remove keeps the token, and says so', async () => {
     `plants: Its token is still saved. Remove it: plants auth logout --store ${team}\n`,
   )
   expect(user.saved).toMatchObject({ tokens: { [team]: { token: 's3cret' } } })
-})
-
-test('config path works where the file is broken', async () => {
-  const user = new World()
-  user.save('{')
-  expect(await user.run('config path', onTerminal)).toEqual(printed(`${user.file}\n`))
 })

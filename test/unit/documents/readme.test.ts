@@ -2,14 +2,23 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import packageJson from '../../../package.json'
-import { exitCodes } from '../../../src/cli/commands/help.js'
 import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
+import { errorKinds } from '../../../src/platform/errors.js'
 import { blocksOf, documentation, pages } from '../../helpers/documents.js'
 import { commandAt, helpsOf } from '../../helpers/helps.js'
 import { runPlants } from '../../helpers/run.js'
 
 const root = join(import.meta.dirname, '../../..')
 const readme = pages.get('README.md') ?? ''
+
+/** In ascending order, each with the `error` values that cause it. */
+const exitCodes = [0, ...new Set(Object.values(errorKinds).map(({ exitCode }) => exitCode))]
+  .toSorted((one, other) => one - other)
+  .map((code): [code: number, errors: number[]] => {
+    const kinds = Object.values(errorKinds).filter(({ exitCode }) => exitCode === code)
+    const errors = new Set<number>(kinds.map(({ error }) => error))
+    return [code, [...errors].toSorted((one, other) => one - other)]
+  })
 const helps = await helpsOf([])
 
 test('the benchmarks say rightly which goals are met', () => {
@@ -161,7 +170,7 @@ describe('the documentation', () => {
     const names = found(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)
     expect(names.filter((name) => name !== 'help' && !commandAt([name]))).toEqual([])
     const codes = found(/exit code(?: is)? (\d+)/g).map(Number)
-    expect(codes.filter((code) => !exitCodes().some(([real]) => real === code))).toEqual([])
+    expect(codes.filter((code) => !exitCodes.some(([real]) => real === code))).toEqual([])
   })
 
   test('lists every exit code with its error values', () => {
@@ -169,7 +178,7 @@ describe('the documentation', () => {
       Number(code),
       (errors.match(/\d+/g) ?? []).map(Number),
     ])
-    expect(listed).toEqual(exitCodes())
+    expect(listed).toEqual(exitCodes)
   })
 
   test('lists every environment variable that is read', () => {

@@ -185,7 +185,7 @@ async function firstIdFor(
   if (rules.idFrom !== 'next') return rules.idFrom
   const ofStore = store && (await greatestId(store))
   const isOfStore = ofInputs === undefined || (ofStore !== undefined && ofStore > ofInputs)
-  return idAfter(isOfStore ? ofStore : ofInputs, '--id-from')
+  return idAfter(isOfStore ? ofStore : ofInputs)
 }
 
 interface OpenTarget extends ImportTarget {

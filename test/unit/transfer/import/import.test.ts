@@ -206,7 +206,7 @@ describe('--id-from next', () => {
   test('is none after the largest id', async () => {
     await user.run(`create --id ${largest} --name Z`)
     const message = `No id is left: a plant has the largest one, ${largest}`
-    const err = `plants: ${message}\n  Choose one with --id-from NUMBER\n`
+    const err = `plants: ${message}\n  Choose a number that no plant has\n`
     expect(await user.import('--id-from next', '{"name":"A"}\n')).toEqual({ code: 1, err })
   })
 })
