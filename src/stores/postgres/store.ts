@@ -1,4 +1,5 @@
-import { type StoredPlant, textLength } from '../../plant/plant.js'
+import { escapeLiteral } from 'pg'
+import type { StoredPlant } from '../../plant/plant.js'
 import { must, PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
@@ -12,45 +13,49 @@ import {
   tokenColumns,
   tokenFrom,
 } from '../common/token-store.js'
-import { type Connection, literal, type Row } from './connection.js'
-import { assertReady, PostgresDatabase } from './database.js'
-import type { PostgresOptions } from './options.js'
-import { countPlants, getPlants, readPages, readSnapshot } from './read.js'
-import { assertStore, createStore, imports, rightsOf, tokens } from './schema.js'
-import { keepChanges, limits, makeChanges, saveCheckpoint } from './write.js'
+import type { PostgresOptions } from './address.js'
+import { assertReady, type Connection, PostgresDatabase, type Row } from './database.js'
+import { clausesOf, readPages, readSnapshot } from './read.js'
+import {
+  assertStore,
+  columns,
+  createStore,
+  imports,
+  plants,
+  rightsOf,
+  tokens,
+  toPlant,
+} from './schema.js'
+import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 
-/** A store in a PostgreSQL database, shared by any number of processes. */
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
   /** The creates that wait for a connection, and will share a transaction. */
-  #waiting: Batch | undefined
+  #waiting: { creates: Create[]; outcomes: Promise<Outcome[]> } | undefined
 
   private constructor(database: PostgresDatabase) {
     this.#database = database
     this.tokens = postgresTokens(database)
   }
 
-  /** Creates the store. Returns whether there was none. The address has one server: see docs/databases.md. */
+  /** Creates the store. Returns whether there was none. */
   static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
-    const database = new PostgresDatabase({ address, options })
+    const database = new PostgresDatabase({ address, ...options })
     return database.run(createStore).finally(() => database.close())
   }
 
   /** Throws `inaccessible` if there is no store. */
   static async open(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
-    const database = new PostgresDatabase({ address, options })
-    try {
-      await database.run(assertStore)
-      return new PostgresStore(database)
-    } catch (error) {
-      await database.close()
-      throw error
-    }
+    const database = new PostgresDatabase({ address, ...options })
+    await database.run(assertStore)
+    return new PostgresStore(database)
   }
 
-  get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    return this.#database.run((connection) => getPlants(connection, ids))
+  async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
+    const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
+    const rows = await this.#database.run((connection) => connection.read(text))
+    return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
   }
 
   read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
@@ -58,32 +63,31 @@ export class PostgresStore implements OwnStore {
   }
 
   count(query: CountQuery = {}): Promise<bigint> {
-    return this.#database.run((connection) => countPlants(connection, query))
+    return this.#database.run(async (connection) => {
+      const { where } = await clausesOf(connection, query)
+      const [[count] = []] = await connection.read(`SELECT count(*) FROM ${plants} ${where}`)
+      return BigInt(must(count ?? undefined))
+    })
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
     signal?.throwIfAborted()
     const [change] = changes
-    if (!change) return []
-    if (changes.length === 1 && change.type === 'create') return [await this.#create(change)]
-    return this.#database.run(
-      (connection) => connection.transaction(() => makeChanges(connection, changes)),
-      () => changes.every(hasKey),
+    if (changes.length === 1 && change?.type === 'create') return [await this.#create(change)]
+    return this.#database.run((connection) =>
+      connection.transaction(() => makeChanges(connection, changes)),
     )
   }
 
   /** Creates that come before a connection is free share a transaction, and its commit. */
   async #create(create: Create): Promise<Outcome> {
     this.#waiting ??= this.#newBatch()
-    const batch = this.#waiting
-    const index = batch.creates.push(create) - 1
-    batch.characters += textLength(create.plant)
-    if (batch.creates.length >= limits.plants || batch.characters > limits.characters)
-      this.#waiting = undefined
-    return must((await batch.outcomes)[index])
+    const { creates, outcomes } = this.#waiting
+    const index = creates.push(create) - 1
+    return must((await outcomes)[index])
   }
 
-  #newBatch(): Batch {
+  #newBatch() {
     const creates: Create[] = []
     const close = () => {
       if (this.#waiting?.creates === creates) this.#waiting = undefined
@@ -92,10 +96,12 @@ export class PostgresStore implements OwnStore {
       close()
       return connection.transaction(() => makeChanges(connection, creates))
     }
+    // With an idempotency key, a create that was made succeeds again.
+    const haveKeys = () => creates.every(({ key }) => key !== undefined)
     const outcomes = new Promise(setImmediate) // for simultaneous calls
-      .then(() => this.#database.run(create, () => creates.every(hasKey)))
+      .then(() => this.#database.run(create, haveKeys))
       .finally(close)
-    return { creates, characters: 0, outcomes }
+    return { creates, outcomes }
   }
 
   transaction<T>(
@@ -119,7 +125,7 @@ export class PostgresStore implements OwnStore {
 
   /** Waits for a transaction that replaces it: the server may commit one of a process that was killed. */
   async checkpoint(id: string): Promise<string | undefined> {
-    const text = `SELECT state FROM ${imports} WHERE id = ${literal(id)} FOR SHARE`
+    const text = `SELECT state FROM ${imports} WHERE id = ${escapeLiteral(id)} FOR SHARE`
     const [[state] = []] = await this.#database.run((connection) => connection.read(text))
     return state ?? undefined
   }
@@ -142,17 +148,6 @@ export class PostgresStore implements OwnStore {
   close(): Promise<void> {
     return this.#database.close()
   }
-}
-
-interface Batch {
-  creates: Create[]
-  characters: number
-  outcomes: Promise<Outcome[]>
-}
-
-/** With an idempotency key, a create that was made succeeds again. */
-function hasKey(change: Change): boolean {
-  return change.type === 'create' && change.key !== undefined
 }
 
 function postgresTokens(database: PostgresDatabase): TokenStore {
