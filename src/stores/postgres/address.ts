@@ -21,6 +21,10 @@ export interface PostgresOptions {
   onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
 }
 
+export interface Access extends PostgresOptions {
+  address: PostgresAddress
+}
+
 export interface Login {
   /** A password file may have one for each host. */
   password(host: PostgresHost): string | undefined
@@ -31,9 +35,8 @@ export interface Login {
   key: string | undefined
 }
 
-/** What is written before the "?" of a complete address, and libpq's variables for it. */
+/** What is written before the "?" of a complete address and after it, with libpq's variables. */
 const parts = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
-/** What is written after it. */
 const options = {
   max: '',
   sslcert: 'PGSSLCERT',
@@ -62,19 +65,19 @@ export function parsePostgres(
   const user = textOf('user') ?? context.userName()
   if (user === undefined) throw addressError(source, 'has no user', example)
   const database = textOf('dbname') ?? user
-  const mode = textOf('sslmode') ?? 'prefer'
+  const sslrootcert = textOf('sslrootcert')
+  // The system trusts a certificate of any host, so that the name must be verified.
+  const mode = sslrootcert === 'system' ? 'verify-full' : (textOf('sslmode') ?? 'prefer')
   const sslmode = sslModes.find((each) => each === mode)
   if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, example)
-  const max = Number(textOf('max') ?? 4)
-  if (!(Number.isInteger(max) && max >= 1 && max <= 100))
-    throw usageError('max must be a whole number from 1 to 100', example)
-  const sslrootcert = textOf('sslrootcert')
-  // Anybody can get a certificate for some host, so that its name must be verified.
-  if (sslrootcert === 'system' && sslmode !== 'verify-full')
-    throw addressError(source, 'has sslrootcert=system without sslmode=verify-full', example)
 
-  const hosts = hostsFrom(textOf('host') ?? defaultHost(), textOf('port') ?? '', source)
-  const place = `${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
+  const socket = '/var/run/postgresql'
+  const servers = textOf('host') ?? (existsSync(socket) ? socket : 'localhost')
+  const hosts = hostsFrom(servers, textOf('port') ?? '', source)
+  const hostTexts = hosts.map(
+    ({ host, port }) => `${isIPv6(host) ? `[${host}]` : encodeURIComponent(host)}:${port}`,
+  )
+  const place = `${hostTexts.join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
   const query = Object.keys(options)
     .filter((name) => textOf(name) !== undefined)
@@ -83,7 +86,8 @@ export function parsePostgres(
     scheme: 'postgres',
     name: `postgres://${place}`,
     href: query.length === 0 ? login : `${login}?${query.join('&')}`,
-    ...{ hosts, user, database, password, sslmode, sslrootcert, max },
+    ...{ hosts, user, database, password, sslmode, sslrootcert },
+    max: Number(textOf('max') ?? 4),
     sslcert: textOf('sslcert'),
     sslkey: textOf('sslkey'),
   }
@@ -138,11 +142,6 @@ function decoded(text: string, source: string): string {
   }
 }
 
-function defaultHost(): string {
-  const folder = '/var/run/postgresql'
-  return existsSync(folder) ? folder : 'localhost'
-}
-
 function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[] {
   const names = hosts.split(',')
   const numbers = ports.split(',')
@@ -155,8 +154,4 @@ function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[]
     if (!isPort || !isHost) throw invalid(source)
     return { host, port }
   })
-}
-
-function hostText({ host, port }: PostgresHost): string {
-  return `${isIPv6(host) ? `[${host}]` : encodeURIComponent(host)}:${port}`
 }

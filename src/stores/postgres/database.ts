@@ -15,7 +15,8 @@ import { retrying } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../common/address.js'
 import { nextPause, patienceOf } from '../common/retry-policy.js'
-import { type Access, explained, isPoolFull, lacksTls, wasRolledBack } from './errors.js'
+import type { Access } from './address.js'
+import { explained, isPoolFull, lacksTls, wasRolledBack } from './errors.js'
 
 export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
@@ -33,8 +34,7 @@ export class PostgresDatabase {
   /** In the order in which they are tried. */
   #servers: Server[]
   #wasConnected = false
-  /** Whether no server can be reached. */
-  #outage: 'none' | 'begun' | 'reported' = 'none'
+  #isAway = false
 
   constructor(access: Access) {
     const { hosts, sslmode } = access.address
@@ -49,9 +49,8 @@ export class PostgresDatabase {
   }
 
   /**
-   * Calls `action` with a connection, and again after a failure that may pass, until the timeout.
-   *
-   * @param mayRepeatCommit whether to do so even if a commit may have been made; asked when that is unknown
+   * Calls `action` with a connection, and again after a failure that may pass, until the timeout. `mayRepeatCommit` is
+   * asked when a commit may have been made.
    */
   run<T>(action: Action<T>, mayRepeatCommit?: () => boolean): Promise<T> {
     return this.#retry(async () => this.#use(await this.#connect(), action), mayRepeatCommit)
@@ -62,13 +61,19 @@ export class PostgresDatabase {
     return this.#use(await this.#retry(() => this.#connect()), action)
   }
 
-  /** The same for a generator. */
-  async *stream<T>(items: (connection: Connection) => AsyncIterable<T>): AsyncGenerator<T> {
+  read(select: string): Promise<Row[]> {
+    return this.run((connection) => connection.read(select))
+  }
+
+  /** One consistent snapshot in the text format of COPY. */
+  async *copyOut(select: string): AsyncGenerator<string> {
     const client = await this.#retry(() => this.#connect())
     let isDone = false
     try {
-      yield* items(new Connection(client, this.#access))
+      yield* new Connection(client, this.#access).copyOut(select)
       isDone = true
+    } catch (error) {
+      throw explained(error, this.#access)
     } finally {
       client.release(!isDone)
     }
@@ -94,8 +99,8 @@ export class PostgresDatabase {
       else if (!error.isRetryable) throw unknownOutcome ?? error
       const elapsed = runtime.now() - start
       const patience = patienceOf(this.#access, this.#wasConnected)
-      if (this.#outage === 'begun' && tries > 1) {
-        this.#outage = 'reported'
+      if (!this.#isAway && tries > 1) {
+        this.#isAway = true
         onAway?.(error, patience)
       }
       const pause = nextPause({ base: 10, max: 1000 }, { tries, elapsed, patience }, runtime)
@@ -116,8 +121,8 @@ export class PostgresDatabase {
         server.isFallback = false
         this.#servers = [server, ...this.#servers.filter(({ host }) => host !== server.host)]
         this.#wasConnected = true
-        if (this.#outage === 'reported') this.#access.onAway?.(undefined)
-        this.#outage = 'none'
+        if (this.#isAway) this.#access.onAway?.(undefined)
+        this.#isAway = false
         return client
       } catch (reason) {
         lastReason = reason
@@ -132,7 +137,6 @@ export class PostgresDatabase {
         if (!failure?.isRetryable) failure = error
       }
     }
-    if (this.#outage === 'none') this.#outage = 'begun'
     throw must(failure)
   }
 
@@ -146,7 +150,7 @@ function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access)
   const { address, login, timeout } = access
   const { hosts, user, database, max, name, sslmode } = address
   const { ca, cert, key } = login
-  // Like libpq, `require` verifies the server if a root certificate is configured.
+  // As in libpq, `require` verifies the server if a root certificate is configured.
   const verifies = sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
   const anyName = sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
   const isPrivate = host.startsWith('/') || isLoopback(host) || (usesTls && verifies)
@@ -155,8 +159,8 @@ function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access)
     password: () => {
       const password = login.password({ host, port })
       if (password !== undefined) return password
-      const message = `${name} requires a password, but none is set`
-      throw new PlantsError('unauthorized', message, { hint: login.passwordHint })
+      const hint = login.passwordHint
+      throw new PlantsError('unauthorized', `${name} requires a password`, { hint })
     },
     ssl: usesTls && { rejectUnauthorized: verifies, ca, cert, key, ...anyName },
     connectionTimeoutMillis: Math.min(5000, timeout / hosts.length),
@@ -185,7 +189,6 @@ class SecretiveClient extends pg.Client {
   }
 }
 
-/** Throws for a server that is read-only, has another encoding than UTF8, or answers before a plant is on disk. */
 export async function assertReady(connection: Connection): Promise<void> {
   const [[encoding, fsync, isReadOnly] = []] = await connection.read(
     `SELECT current_setting('server_encoding'), current_setting('fsync'),
@@ -217,16 +220,10 @@ export class Connection {
     return rows
   }
 
-  /** Returns the result of the last statement. */
-  async query(text: string, values?: unknown[]): Promise<Result> {
+  async query(text: string, values: unknown[] = []): Promise<Result> {
     // The server cancels the statement before. Of a pool, it would end a COPY while that is read.
     const timeout = { query_timeout: this.#access.timeout + 1000 }
-    const query: pg.QueryArrayConfig = {
-      text,
-      rowMode: 'array',
-      ...(values && { values }),
-      ...timeout,
-    }
+    const query = { text, values, rowMode: 'array' as const, ...timeout }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const result = await answer.catch(this.#explain)
     return Array.isArray(result) ? must(result.at(-1)) : result
@@ -256,22 +253,16 @@ export class Connection {
     return result
   }
 
-  /** In a transaction: stores rows in the text format of COPY. Returns their number. */
+  /** Stores rows in the text format of COPY. Returns their number. */
   async copyIn(table: string, rows: string): Promise<number> {
     const stream = this.#client.query(copyFrom(`COPY ${table} FROM STDIN`))
     await pipeline([rows], stream).catch(this.#explain)
     return stream.rowCount
   }
 
-  /** One consistent snapshot in the text format of COPY. */
-  async *copyOut(select: string): AsyncGenerator<Buffer> {
+  async *copyOut(select: string): AsyncGenerator<string> {
     await this.query(`BEGIN; ${this.#settings()}; SET LOCAL statement_timeout = 0`)
-    const pieces: AsyncIterable<Buffer> = this.#client.query(copyTo(`COPY (${select}) TO STDOUT`))
-    try {
-      yield* pieces
-    } catch (error) {
-      this.#explain(error)
-    }
+    yield* this.#client.query(copyTo(`COPY (${select}) TO STDOUT`)).setEncoding('utf8')
     await this.query('COMMIT')
   }
 

@@ -1,11 +1,6 @@
 import pg from 'pg'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
-import type { PostgresAddress } from '../common/address.js'
-import type { PostgresOptions } from './address.js'
-
-export interface Access extends PostgresOptions {
-  address: PostgresAddress
-}
+import type { Access } from './address.js'
 
 /**
  * Explains an error of the server (https://www.postgresql.org/docs/current/errcodes-appendix.html), of the driver or of
@@ -16,7 +11,7 @@ export function explained(error: unknown, { address, login }: Access): PlantsErr
   const { name, user } = address
   // The addresses of one host fail together.
   const reason = reasonOf(error instanceof AggregateError ? error.errors[0] : error)
-  const code = codeOf(error)
+  const { code = '' } = reportedBy(error) ?? {}
   const failure = (kind: ErrorKind, message: string, hint: string) =>
     new PlantsError(kind, message, { hint, cause: error })
 
@@ -55,7 +50,7 @@ const hints: Readonly<Record<string, string>> = {
   '57014': 'Try again, or raise --timeout',
 }
 
-/** The driver has no code for it, nor for a server without TLS. */
+/** The driver has no codes for these two. */
 export function isPoolFull(error: unknown): boolean {
   return reasonOf(error) === 'timeout exceeded when trying to connect'
 }
@@ -75,8 +70,8 @@ export function isTaken(error: unknown): boolean {
  * its integrity (23), a limit such as the size of an index row (54), or RAISE (P0). Undefined for other errors.
  */
 export function refusalIn(error: unknown): string | undefined {
-  const isRefusal = /^(22|23|54|P0)/.test(codeOf(error)) && !isTaken(error)
-  return isRefusal ? reportedBy(error)?.message : undefined
+  const { code = '', message } = reportedBy(error) ?? {}
+  return /^(22|23|54|P0)/.test(code) && !isTaken(error) ? message : undefined
 }
 
 /**
@@ -84,11 +79,7 @@ export function refusalIn(error: unknown): string | undefined {
  * error of class 08, and with 40003 the server does not know it itself.
  */
 export function wasRolledBack(error: unknown): boolean {
-  return /^(23|40(?!003)|57014)/.test(codeOf(error))
-}
-
-function codeOf(error: unknown): string {
-  return reportedBy(error)?.code ?? ''
+  return /^(23|40(?!003)|57014)/.test(reportedBy(error)?.code ?? '')
 }
 
 function reportedBy(error: unknown): pg.DatabaseError | undefined {

@@ -1,48 +1,40 @@
 import { escapeLiteral } from 'pg'
+import { must } from '../../platform/errors.js'
 import { pagesOf, type ReadQuery } from '../common/query.js'
 import { foldText, latinMarks } from '../common/search.js'
-import type { Connection, PostgresDatabase, Row } from './database.js'
+import type { PostgresDatabase, Row } from './database.js'
 import { columns, plants, toPlant } from './schema.js'
 
 /** In the order of ids, each page at a moment of its own: it ends with the plant that fills a million bytes. */
 export function readPages(database: PostgresDatabase, query: ReadQuery) {
-  return pagesOf(query, (after, rows) =>
-    database.run(async (connection) => {
-      const { where, order } = await clausesOf(connection, { ...query, after })
-      const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
-      const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
-      const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
-      const found = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
-      return (await connection.read(found)).map(toPlant)
-    }),
-  )
-}
-
-/** One consistent snapshot, in arrays of about 64 KiB. COPY is by far the fastest way. */
-export function readSnapshot(database: PostgresDatabase, query: ReadQuery) {
-  return database.stream(async function* (connection) {
-    const { where, order } = await clausesOf(connection, query)
-    const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
-    const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
-    for await (const rows of rowsOf(connection.copyOut(select))) {
-      query.signal?.throwIfAborted()
-      yield rows.map(toPlant)
-    }
+  return pagesOf(query, async (after, rows) => {
+    const { where, order } = await clausesOf(database, { ...query, after })
+    const size = 'octet_length(name) + coalesce(octet_length(tag), 0)'
+    const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
+    const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
+    const found = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
+    return (await database.read(found)).map(toPlant)
   })
 }
 
+/** One consistent snapshot, in arrays of about 64 KiB. COPY is by far the fastest way. */
+export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery) {
+  const { where, order } = await clausesOf(database, query)
+  const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
+  const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
+  for await (const rows of rowsOf(database.copyOut(select))) {
+    query.signal?.throwIfAborted()
+    yield rows.map(toPlant)
+  }
+}
+
 /** Parses the text format of COPY, in which a line feed ends a row and nothing else. */
-export async function* rowsOf(pieces: AsyncIterable<Buffer>): AsyncGenerator<Row[]> {
-  let begun: Buffer[] = []
+export async function* rowsOf(pieces: AsyncIterable<string>): AsyncGenerator<Row[]> {
+  let begun = ''
   for await (const piece of pieces) {
-    const end = piece.lastIndexOf('\n') + 1
-    if (end === 0) {
-      begun.push(piece)
-      continue
-    }
-    const text = Buffer.concat([...begun, piece.subarray(0, end - 1)]).toString()
-    begun = [piece.subarray(end)]
-    yield text.split('\n').map((line) => line.split('\t').map(textOf))
+    const lines = (begun + piece).split('\n')
+    begun = must(lines.pop())
+    if (lines.length > 0) yield lines.map((line) => line.split('\t').map(textOf))
   }
 }
 
@@ -54,13 +46,12 @@ function textOf(cell: string): string | null {
 
 const controls = new Map(Object.entries({ b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }))
 
-const newerCollation = `SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`
-
-export async function clausesOf(connection: Connection, query: ReadQuery) {
+export async function clausesOf(database: PostgresDatabase, query: ReadQuery) {
   const { after, tag, search, sort = 'id', desc } = query
   const direction = desc ? 'DESC' : 'ASC'
   const isFolded = search !== undefined || sort !== 'id'
-  const [newer] = isFolded ? await connection.read(newerCollation) : []
+  const newest = `SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`
+  const [newer] = isFolded ? await database.read(newest) : []
   // Whose `upper` and `lower` are Unicode's.
   const collation = newer ? 'pg_unicode_fast' : 'und-x-icu'
   const conditions: string[] = []
@@ -108,7 +99,6 @@ export function foldedSql(column: string, collation: string): string {
     ELSE normalize(${bare}, NFC) END) COLLATE "C"`
 }
 
-/** Whether a text contains another, which is folded. */
 export function containsSql(column: string, folded: string, collation: string): string {
   const sought = escapeLiteral(folded)
   const text = folded.includes('s') ? `replace(${column}, 'ß', 'ss')` : column

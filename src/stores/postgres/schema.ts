@@ -1,7 +1,7 @@
 import { plantFrom, type StoredPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { type Right, rights } from '../common/token-store.js'
-import type { Connection, Row } from './database.js'
+import type { Connection, PostgresDatabase, Row } from './database.js'
 
 export const plants = 'plant_store.plants'
 export const tokens = 'plant_store.tokens'
@@ -46,7 +46,7 @@ export async function assertStore(connection: Connection): Promise<void> {
 export function createStore(connection: Connection): Promise<boolean> {
   return connection.transaction(async () => {
     const { rows } = await connection.query(
-      `SELECT pg_advisory_xact_lock(${lock}); SELECT to_regclass('${versions}')`,
+      `SELECT pg_advisory_xact_lock(hashtext('plant_store')); SELECT to_regclass('${versions}')`,
     )
     const isMissing = rows[0]?.[0] === null
     await (isMissing ? connection.query(schema) : assertStore(connection))
@@ -54,18 +54,14 @@ export function createStore(connection: Connection): Promise<boolean> {
   })
 }
 
-/** "plnt", which no other program is likely to use. */
-const lock = 0x706c6e74
-
-export async function rightsOf(connection: Connection): Promise<Right[]> {
+export async function rightsOf(database: PostgresDatabase): Promise<Right[]> {
   const privileges = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
   const has = rights.map((right) => `has_table_privilege('${plants}', '${privileges[right]}')`)
-  const [row = []] = await connection.read(`SELECT ${has.join()}`)
+  const [row = []] = await database.read(`SELECT ${has.join()}`)
   return rights.filter((_, index) => row[index] === 't')
 }
 
 /** @param row that begins with `columns` */
 export function toPlant([id, name, tag]: Row): StoredPlant {
-  if (typeof id !== 'string' || typeof name !== 'string') throw new TypeError('A plant has a name')
-  return plantFrom(BigInt(id), name, tag)
+  return plantFrom(BigInt(`${id}`), `${name}`, tag)
 }

@@ -39,7 +39,7 @@ export class PostgresStore implements OwnStore {
     this.tokens = postgresTokens(database)
   }
 
-  /** Creates the store. Returns whether there was none. */
+  /** Returns whether there was none. */
   static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
     const database = new PostgresDatabase({ address, ...options })
     return database.run(createStore).finally(() => database.close())
@@ -54,7 +54,7 @@ export class PostgresStore implements OwnStore {
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
-    const rows = await this.#database.run((connection) => connection.read(text))
+    const rows = await this.#database.read(text)
     return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
   }
 
@@ -62,12 +62,10 @@ export class PostgresStore implements OwnStore {
     return query.inPages ? readPages(this.#database, query) : readSnapshot(this.#database, query)
   }
 
-  count(query: CountQuery = {}): Promise<bigint> {
-    return this.#database.run(async (connection) => {
-      const { where } = await clausesOf(connection, query)
-      const [[count] = []] = await connection.read(`SELECT count(*) FROM ${plants} ${where}`)
-      return BigInt(must(count ?? undefined))
-    })
+  async count(query: CountQuery = {}): Promise<bigint> {
+    const { where } = await clausesOf(this.#database, query)
+    const [[count] = []] = await this.#database.read(`SELECT count(*) FROM ${plants} ${where}`)
+    return BigInt(`${count}`)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
@@ -79,7 +77,6 @@ export class PostgresStore implements OwnStore {
     )
   }
 
-  /** Creates that come before a connection is free share a transaction, and its commit. */
   async #create(create: Create): Promise<Outcome> {
     this.#waiting ??= this.#newBatch()
     const { creates, outcomes } = this.#waiting
@@ -126,23 +123,20 @@ export class PostgresStore implements OwnStore {
   /** Waits for a transaction that replaces it: the server may commit one of a process that was killed. */
   async checkpoint(id: string): Promise<string | undefined> {
     const text = `SELECT state FROM ${imports} WHERE id = ${escapeLiteral(id)} FOR SHARE`
-    const [[state] = []] = await this.#database.run((connection) => connection.read(text))
+    const [[state] = []] = await this.#database.read(text)
     return state ?? undefined
   }
 
   rights(): Promise<readonly Right[]> {
-    return this.#database.run(rightsOf)
+    return rightsOf(this.#database)
   }
 
-  check(needs: readonly Right[] = ['create']): Promise<void> {
-    return this.#database.run(async (connection) => {
-      await assertReady(connection)
-      const has = await rightsOf(connection)
-      const missing = needs.find((right) => !has.includes(right))
-      if (missing === undefined) return
-      const message = `There is no right to ${missing} plants in ${connection.name}`
-      throw new PlantsError('inaccessible', message)
-    })
+  async check(needs: readonly Right[] = ['create']): Promise<void> {
+    await this.#database.run(assertReady)
+    const has = await this.rights()
+    const missing = needs.find((right) => !has.includes(right))
+    if (missing === undefined) return
+    throw new PlantsError('inaccessible', `The store gives no right to ${missing} plants`)
   }
 
   close(): Promise<void> {
@@ -151,10 +145,8 @@ export class PostgresStore implements OwnStore {
 }
 
 function postgresTokens(database: PostgresDatabase): TokenStore {
-  const select = async (condition: string) => {
-    const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
-    return (await database.run((connection) => connection.read(text))).map(toToken)
-  }
+  const select = async (condition: string) =>
+    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map(toToken)
   const change = (text: string, values: unknown[]) =>
     database.run((connection) =>
       connection.transaction(async () => {
@@ -163,24 +155,17 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       }),
     )
   return {
-    async find(digest) {
-      return (await select(`WHERE digest = '\\x${Buffer.from(digest).toString('hex')}'`))[0]
-    },
-
-    async add(digest, { note, rights, createdAt, expiresAt }) {
+    find: async (digest) =>
+      (await select(`WHERE digest = '\\x${Buffer.from(digest).toString('hex')}'`))[0],
+    add: async (digest, { note, rights, createdAt, expiresAt }) => {
       const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5)`
       const times = [createdAt.getTime(), expiresAt?.getTime()]
       return must(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
     },
-
-    list() {
-      return pagesOf({}, (after = 0n, rows) =>
-        select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`),
-      )
-    },
-
-    revoke(id, at) {
+    list: () =>
+      pagesOf({}, (after = 0n, rows) => select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`)),
+    revoke: (id, at) => {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`
       return change(text, [id, at.getTime()])
     },

@@ -64,9 +64,7 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
     await connection.query(undo)
   }
   const message = `${connection.name} did not store all plants: others store the same, or a trigger left them out`
-  throw new PlantsError('inaccessible', message, {
-    hint: 'Look for triggers on plant_store.plants',
-  })
+  throw new PlantsError('inaccessible', message)
 }
 
 const undo = 'ROLLBACK TO changes'

@@ -28,8 +28,8 @@ test.each([1, 2, 7, 64, 65_536, bytes.length])(
     const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
       bytes.subarray(index * size, (index + 1) * size),
     )
-    expect(await gathered(rowsOf(Readable.from(pieces)))).toEqual(
-      plants.map(({ id, name, tag = null }, index) => [`${id}`, name, tag, `${index}`]),
-    )
+    expect(
+      await gathered(rowsOf(Readable.from(pieces, { objectMode: false }).setEncoding('utf8'))),
+    ).toEqual(plants.map(({ id, name, tag = null }, index) => [`${id}`, name, tag, `${index}`]))
   },
 )
