@@ -4,7 +4,7 @@ import { PlantsError, usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { type Address, isDefaultStore, type OwnAddress } from '../stores/common/address.js'
 import type { OwnStore, Store } from '../stores/common/store.js'
-import type { PostgresOptions } from '../stores/postgres/options.js'
+import type { PostgresOptions } from '../stores/postgres/address.js'
 import {
   httpOpener,
   type OwnStoreOpener,

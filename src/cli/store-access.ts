@@ -14,7 +14,7 @@ import {
 } from '../stores/common/address.js'
 import { tryingAgain } from '../stores/common/retry-policy.js'
 import type { Access } from '../stores/http/http-options.js'
-import type { PostgresOptions } from '../stores/postgres/options.js'
+import type { PostgresOptions } from '../stores/postgres/address.js'
 import type { SettingsContext } from './settings-context.js'
 
 /** Undefined if there is none. */

@@ -7,7 +7,7 @@ import { PlantsError, systemCode, systemReason, usageError } from '../platform/e
 import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/common/store.js'
 import type { Right, TokenStore } from '../stores/common/token-store.js'
-import type { PostgresOptions } from '../stores/postgres/options.js'
+import type { PostgresOptions } from '../stores/postgres/address.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'

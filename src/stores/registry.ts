@@ -11,7 +11,7 @@ import {
 } from './common/address.js'
 import type { OwnStore, Store } from './common/store.js'
 import type { HttpOptions } from './http/http-options.js'
-import type { PostgresOptions } from './postgres/options.js'
+import type { PostgresOptions } from './postgres/address.js'
 import type { SqliteOptions } from './sqlite/connection.js'
 
 export const schemeNouns: Record<Address['scheme'], string> = {

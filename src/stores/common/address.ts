@@ -51,7 +51,6 @@ export interface PostgresAddress {
   /** The absolute paths of the client certificate and its key, in PEM. */
   sslcert: string | undefined
   sslkey: string | undefined
-  applicationName: string
   max: number
 }
 

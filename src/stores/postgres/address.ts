@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { type PlantsError, usageError } from '../../platform/errors.js'
+import type { Runtime } from '../../platform/runtime.js'
 import {
   type AddressContext,
   addressError,
@@ -10,22 +11,40 @@ import {
   sslModes,
 } from '../common/address.js'
 
-/** The parameters of an address, and libpq's variables for them; `max` is ours. */
-const parameters: Readonly<Record<string, string>> = {
-  host: 'PGHOST',
-  port: 'PGPORT',
-  user: 'PGUSER',
-  dbname: 'PGDATABASE',
-  application_name: 'PGAPPNAME',
+export interface PostgresOptions {
+  login: Login
+  /** Of each statement, and of a call with its retries, in milliseconds. */
+  timeout: number
+  runtime: Runtime
+  retry?: number | undefined
+  /** The database is unavailable, and retried for `patience` milliseconds; undefined: it is available again. */
+  onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
+}
+
+export interface Access extends PostgresOptions {
+  address: PostgresAddress
+}
+
+export interface Login {
+  /** A password file may have one for each host. */
+  password(host: PostgresHost): string | undefined
+  passwordHint: string
+  /** PEM; those of the system if undefined. */
+  ca: string | undefined
+  cert: string | undefined
+  key: string | undefined
+}
+
+/** What is written before the "?" of a complete address and after it, with libpq's variables. */
+const parts = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
+const options = {
   max: '',
   sslcert: 'PGSSLCERT',
   sslkey: 'PGSSLKEY',
   sslmode: 'PGSSLMODE',
   sslrootcert: 'PGSSLROOTCERT',
 }
-
-/** What is written before the "?" of a complete address. */
-const parts = ['host', 'port', 'user', 'dbname']
+const parameters: Readonly<Record<string, string>> = { ...parts, ...options }
 const paths = ['sslcert', 'sslkey', 'sslrootcert']
 
 const example =
@@ -43,40 +62,34 @@ export function parsePostgres(
     const isPath = paths.includes(name) && text !== undefined && text !== 'system'
     return isPath ? context.resolvePath(text) : text
   }
-  const mustBe = (name: string, rule: string) =>
-    usageError(`${given.has(name) ? name : parameters[name]} must be ${rule}`, example)
-
   const user = textOf('user') ?? context.userName()
+  if (user === undefined) throw addressError(source, 'has no user', example)
   const database = textOf('dbname') ?? user
-  if (user === undefined || database === undefined)
-    throw addressError(source, 'has no user', example)
-  const mode = textOf('sslmode') ?? 'prefer'
-  const sslmode = sslModes.find((each) => each === mode)
-  if (!sslmode) throw mustBe('sslmode', `one of ${sslModes.join(', ')}`)
-  const max = Number(textOf('max') ?? 4)
-  if (!(Number.isInteger(max) && max >= 1 && max <= 100))
-    throw mustBe('max', 'a whole number from 1 to 100')
   const sslrootcert = textOf('sslrootcert')
-  // Anybody can get a certificate for some host, so that its name must be verified.
-  if (sslrootcert === 'system' && sslmode !== 'verify-full') {
-    const why = 'has sslrootcert=system without sslmode=verify-full'
-    throw addressError(source, why, 'Add sslmode=verify-full')
-  }
+  // The system trusts a certificate of any host, so that the name must be verified.
+  const mode = sslrootcert === 'system' ? 'verify-full' : (textOf('sslmode') ?? 'prefer')
+  const sslmode = sslModes.find((each) => each === mode)
+  if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, example)
 
-  const hosts = hostsFrom(textOf('host') ?? defaultHost(), textOf('port') ?? '', source)
-  const place = `${hosts.map(hostText).join()}/${encodeURIComponent(database)}`
+  const socket = '/var/run/postgresql'
+  const servers = textOf('host') ?? (existsSync(socket) ? socket : 'localhost')
+  const hosts = hostsFrom(servers, textOf('port') ?? '', source)
+  const hostTexts = hosts.map(
+    ({ host, port }) => `${isIPv6(host) ? `[${host}]` : encodeURIComponent(host)}:${port}`,
+  )
+  const place = `${hostTexts.join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
-  const query = Object.keys(parameters)
-    .filter((name) => !parts.includes(name) && textOf(name) !== undefined)
+  const query = Object.keys(options)
+    .filter((name) => textOf(name) !== undefined)
     .map((name) => `${name}=${encodeURIComponent(`${textOf(name)}`).replaceAll('%2F', '/')}`)
   return {
     scheme: 'postgres',
     name: `postgres://${place}`,
     href: query.length === 0 ? login : `${login}?${query.join('&')}`,
-    ...{ hosts, user, database, password, sslmode, sslrootcert, max },
+    ...{ hosts, user, database, password, sslmode, sslrootcert },
+    max: Number(textOf('max') ?? 4),
     sslcert: textOf('sslcert'),
     sslkey: textOf('sslkey'),
-    applicationName: textOf('application_name') ?? 'plants',
   }
 }
 
@@ -85,7 +98,7 @@ const uri =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<hosts>[^@/?]*)(?:\/(?<dbname>[^@?]*))?(?:\?(?<query>[^@]*))?$/i
 
 /**
- * Like libpq, the parts before the "?" are parameters, which those after it override, and `host` and `port` are lists
+ * As in libpq, the parameters after the "?" override the parts before it, and `host` and `port` are lists
  * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). A WHATWG URL has one host, and the
  * package pg-connection-string reads files.
  */
@@ -122,20 +135,13 @@ function invalid(source: string): PlantsError {
 
 function decoded(text: string, source: string): string {
   try {
-    const value = decodeURIComponent(text)
-    if (value !== '' && !value.includes('\0')) return value
+    return decodeURIComponent(text)
   } catch (error) {
-    if (!(error instanceof URIError)) throw error
+    if (error instanceof URIError) throw invalid(source)
+    throw error
   }
-  throw invalid(source)
 }
 
-function defaultHost(): string {
-  const folder = '/var/run/postgresql'
-  return existsSync(folder) ? folder : 'localhost'
-}
-
-/** One port is for all hosts. */
 function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[] {
   const names = hosts.split(',')
   const numbers = ports.split(',')
@@ -144,12 +150,8 @@ function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[]
     const host = name.startsWith('/') ? name : name.toLowerCase().replace(/^\[(.*)\]$/, '$1')
     const port = Number(numbers[numbers.length === 1 ? 0 : index] || 5432)
     const isPort = Number.isInteger(port) && port > 0 && port < 65_536
-    const isHost = host.startsWith('/') || isIPv6(host) || /^[^\s:/@,%?#[\]\\]{1,255}$/.test(host)
+    const isHost = host.startsWith('/') || isIPv6(host) || /^[^\s:]+$/.test(host)
     if (!isPort || !isHost) throw invalid(source)
     return { host, port }
   })
-}
-
-function hostText({ host, port }: PostgresHost): string {
-  return `${isIPv6(host) ? `[${host.replace('%', '%25')}]` : encodeURIComponent(host)}:${port}`
 }

@@ -7,43 +7,50 @@
  * pool that is full later nor a server that is away may lead to a connection without TLS.
  */
 import { setMaxListeners } from 'node:events'
+import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
-import { type ErrorKind, must, PlantsError } from '../../platform/errors.js'
+import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { must, PlantsError } from '../../platform/errors.js'
 import { retrying } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
-import type { PostgresAddress, PostgresHost } from '../common/address.js'
+import type { PostgresHost } from '../common/address.js'
 import { nextPause, patienceOf } from '../common/retry-policy.js'
-import { Connection } from './connection.js'
-import { type Access, explained, isPoolFull, refusesTls } from './errors.js'
+import type { Access } from './address.js'
+import { explained, isPoolFull, lacksTls, wasRolledBack } from './errors.js'
 
-/** The pools of a server, in the order in which they are tried. After the first login, there is one. */
-type Server = pg.Pool[]
-
+export type Row = (string | null)[]
+type Result = pg.QueryArrayResult<Row>
 type Action<T> = (connection: Connection) => Promise<T>
+
+interface Server {
+  host: PostgresHost
+  pool: pg.Pool
+  /** It is tried after the one before, of the same host, if that has said that it has no TLS. */
+  isFallback: boolean
+}
 
 export class PostgresDatabase {
   readonly #access: Access
-  readonly #pools: pg.Pool[]
-  readonly #inUse = new Set<pg.PoolClient>()
   /** In the order in which they are tried. */
   #servers: Server[]
   #wasConnected = false
-  /** Since no server could be reached. */
-  #outage: { failure: PlantsError; isReported: boolean } | undefined
+  #isAway = false
 
   constructor(access: Access) {
+    const { hosts, sslmode } = access.address
     this.#access = access
-    this.#servers = access.address.hosts.map((host) =>
-      waysTo(host, access.address).map((usesTls) => newPool(host, usesTls, access)),
-    )
-    this.#pools = this.#servers.flat()
-    setMaxListeners(0, access.options.runtime.handleSignals()) // Each call that waits adds one.
+    this.#servers = hosts.flatMap((host) => {
+      const usesTls = sslmode !== 'disable' && !host.host.startsWith('/')
+      const server = { host, pool: newPool(host, usesTls, access), isFallback: false }
+      if (!usesTls || sslmode !== 'prefer') return server
+      return [server, { host, pool: newPool(host, false, access), isFallback: true }]
+    })
+    setMaxListeners(0, access.runtime.handleSignals()) // Each call that waits adds one.
   }
 
   /**
-   * Calls `action` with a connection, and again after a failure that may pass, until the timeout.
-   *
-   * @param mayRepeatCommit whether to do so even if a commit may have been made; asked when that is unknown
+   * Calls `action` with a connection, and again after a failure that may pass, until the timeout. `mayRepeatCommit` is
+   * asked when a commit may have been made.
    */
   run<T>(action: Action<T>, mayRepeatCommit?: () => boolean): Promise<T> {
     return this.#retry(async () => this.#use(await this.#connect(), action), mayRepeatCommit)
@@ -54,38 +61,36 @@ export class PostgresDatabase {
     return this.#use(await this.#retry(() => this.#connect()), action)
   }
 
-  /** The same for a generator, which has the connection until its end. */
-  async *stream<T>(items: (connection: Connection) => AsyncIterable<T>): AsyncGenerator<T> {
+  read(select: string): Promise<Row[]> {
+    return this.run((connection) => connection.read(select))
+  }
+
+  /** One consistent snapshot in the text format of COPY. */
+  async *copyOut(select: string): AsyncGenerator<string> {
     const client = await this.#retry(() => this.#connect())
     let isDone = false
     try {
-      yield* items(new Connection(client, this.#access))
+      yield* new Connection(client, this.#access).copyOut(select)
       isDone = true
+    } catch (error) {
+      throw explained(error, this.#access)
     } finally {
-      this.#release(client, isDone)
+      client.release(!isDone)
     }
   }
 
+  /** A connection that failed may be lost, in a transaction, or at a server that is read-only: it is dropped. */
   async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
-    let isDone = false
-    try {
-      const result = await action(new Connection(client, this.#access))
-      isDone = true
-      return result
-    } finally {
-      this.#release(client, isDone)
-    }
-  }
-
-  /** One that has not done its work may be lost, in a transaction, or at a server that is read-only: it is dropped. */
-  #release(client: pg.PoolClient, isDone: boolean): void {
-    this.#inUse.delete(client)
-    client.release(!isDone)
+    const result = await action(new Connection(client, this.#access)).catch((error: unknown) => {
+      client.release(true)
+      throw error
+    })
+    client.release()
+    return result
   }
 
   #retry<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
-    const { options } = this.#access
-    const { runtime, onAway } = options
+    const { runtime, onAway } = this.#access
     const start = runtime.now()
     let unknownOutcome: PlantsError | undefined
     const pauseAfter = (error: unknown, tries: number) => {
@@ -93,12 +98,12 @@ export class PostgresDatabase {
       if (error.isOutcomeUnknown && mayRepeatCommit()) unknownOutcome = error
       else if (!error.isRetryable) throw unknownOutcome ?? error
       const elapsed = runtime.now() - start
-      const patience = patienceOf(options, this.#wasConnected)
-      if (this.#outage?.isReported === false && elapsed >= reportAfterMs) {
-        this.#outage.isReported = true
-        onAway?.(this.#outage.failure, patience)
+      const patience = patienceOf(this.#access, this.#wasConnected)
+      if (!this.#isAway && tries > 1) {
+        this.#isAway = true
+        onAway?.(error, patience)
       }
-      const pause = nextPause(policy, { tries, elapsed, patience }, runtime)
+      const pause = nextPause({ base: 10, max: 1000 }, { tries, elapsed, patience }, runtime)
       if (pause === undefined) throw unknownOutcome ?? error
       return pause
     }
@@ -108,100 +113,71 @@ export class PostgresDatabase {
   /** Tries each server once. Throws one of their failures, one that may pass if there is any. */
   async #connect(): Promise<pg.PoolClient> {
     let failure: PlantsError | undefined
+    let lastReason: unknown
     for (const server of this.#servers) {
+      if (server.isFallback && !lacksTls(lastReason)) continue
       try {
-        const client = await connectTo(server)
-        this.#inUse.add(client)
-        this.#servers = [server, ...this.#servers.filter((other) => other !== server)]
+        const client = await server.pool.connect()
+        server.isFallback = false
+        this.#servers = [server, ...this.#servers.filter(({ host }) => host !== server.host)]
         this.#wasConnected = true
-        if (this.#outage?.isReported) this.#access.options.onAway?.(undefined)
-        this.#outage = undefined
+        if (this.#isAway) this.#access.onAway?.(undefined)
+        this.#isAway = false
         return client
       } catch (reason) {
+        lastReason = reason
         const error = explained(reason, this.#access)
         if (isPoolFull(reason)) throw error
-        // At another server, a wrong password would look like a server that is away. After a login
-        // was accepted, one that is rejected is not the fault of the caller's credentials.
+        // At another server, a wrong password would look like a server that is away.
         if (error.kind === 'unauthorized') {
           if (!this.#wasConnected) throw error
+          // It is not the caller's, whose own credentials a service would seem to reject.
           throw new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
         }
         if (!failure?.isRetryable) failure = error
       }
     }
-    this.#outage ??= { failure: must(failure), isReported: false }
     throw must(failure)
   }
 
-  /** Calls that still run fail. */
+  /** Connections in use are closed when their calls end. */
   async close(): Promise<void> {
-    for (const client of this.#inUse) void client.end()
-    const open = this.#pools.filter(({ ending }) => !ending)
-    await Promise.all(open.map((pool) => pool.end()))
+    for (const { pool } of this.#servers) if (!pool.ending) void pool.end()
   }
-}
-
-const policy = { base: 10, max: 1000 }
-
-/** A person should not wonder why a command waits. */
-const reportAfterMs = 300
-
-/** Leaves the server with the pool of the first login. */
-async function connectTo(server: Server): Promise<pg.PoolClient> {
-  const [pool, withoutTls] = server
-  try {
-    const client = await must(pool).connect()
-    server.length = 1
-    return client
-  } catch (error) {
-    if (!withoutTls || !refusesTls(error)) throw error
-    const client = await withoutTls.connect()
-    if (server.length > 1) server.shift()
-    return client
-  }
-}
-
-/** With sslmode=prefer, like libpq, first with TLS. */
-function waysTo({ host }: PostgresHost, { sslmode }: PostgresAddress): boolean[] {
-  if (sslmode === 'disable' || host.startsWith('/')) return [false]
-  return sslmode === 'prefer' ? [true, false] : [true]
 }
 
 function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access): pg.Pool {
-  const { hosts, user, database, applicationName, max, name } = access.address
-  const { login, timeout } = access.options
-  const isPrivate = host.startsWith('/') || isLoopback(host) || (usesTls && verifies(access))
+  const { address, login, timeout } = access
+  const { hosts, user, database, max, name, sslmode } = address
+  const { ca, cert, key } = login
+  // As in libpq, `require` verifies the server if a root certificate is configured.
+  const verifies = sslmode.startsWith('verify') || (sslmode === 'require' && ca !== undefined)
+  const anyName = sslmode !== 'verify-full' && { checkServerIdentity: () => undefined }
+  const isPrivate = host.startsWith('/') || isLoopback(host) || (usesTls && verifies)
   const pool = new pg.Pool({
-    ...{ host, port, user, database, max, application_name: applicationName },
+    ...{ host, port, user, database, max, application_name: 'plants' },
     password: () => {
       const password = login.password({ host, port })
       if (password !== undefined) return password
-      const message = `${name} requires a password, but none is set`
-      throw new PlantsError('unauthorized', message, { hint: login.passwordHint })
+      const hint = login.passwordHint
+      throw new PlantsError('unauthorized', `${name} requires a password`, { hint })
     },
-    ssl: usesTls && tlsOptions(access),
+    ssl: usesTls && { rejectUnauthorized: verifies, ca, cert, key, ...anyName },
     connectionTimeoutMillis: Math.min(5000, timeout / hosts.length),
     idleTimeoutMillis: 0,
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
-    Client: isPrivate ? Client : SecretiveClient,
+    Client: isPrivate ? pg.Client : SecretiveClient,
     onConnect: (client) => assertReady(new Connection(client, access)),
   })
-  return pool.on('error', () => undefined) // Of an idle connection, which the pool drops.
-}
-
-class Client extends pg.Client {
-  constructor(config?: pg.ClientConfig) {
-    super(config)
-    this.on('error', () => undefined) // The statement in progress fails with the same error.
-    // The driver leaves a connection open whose login has failed.
-    this.connection.on('error', () => this.connection.stream.destroy())
-  }
+  pool.on('error', () => undefined) // Of an idle connection, which the pool drops.
+  // The statement in progress fails with the same error.
+  return pool.on('connect', (client) => void client.on('error', () => undefined))
 }
 
 /** Logs in with SCRAM alone, where others could read a password or its MD5 hash. */
-class SecretiveClient extends Client {
+class SecretiveClient extends pg.Client {
   constructor(config?: pg.ClientConfig) {
     super(config)
     for (const request of ['authenticationCleartextPassword', 'authenticationMD5Password'])
@@ -213,39 +189,93 @@ class SecretiveClient extends Client {
   }
 }
 
-/** Throws for a server that is read-only, has another encoding than UTF8, or answers before a plant is on disk. */
 export async function assertReady(connection: Connection): Promise<void> {
-  const failure = (kind: ErrorKind, why: string, hint: string) =>
-    new PlantsError(kind, `${connection.name} ${why}`, { hint })
   const [[encoding, fsync, isReadOnly] = []] = await connection.read(
     `SELECT current_setting('server_encoding'), current_setting('fsync'),
       pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean`,
   )
-  if (encoding !== 'UTF8') {
-    const why = `has the encoding ${encoding}, which cannot store every character`
-    const hint = 'Create one that can: createdb --encoding UTF8 --template template0 NAME'
-    throw failure('inaccessible', why, hint)
-  }
-  if (fsync === 'off') {
-    const why = 'answers before a plant is on disk: fsync is off'
-    throw failure('inaccessible', why, 'Turn fsync on in postgresql.conf')
-  }
-  if (isReadOnly === 't') {
-    const hint = 'Try again, or use the address of another server'
-    throw failure('unavailable', 'is not read-write now', hint)
-  }
+  const { name } = connection
+  if (encoding !== 'UTF8')
+    throw new PlantsError('inaccessible', `${name} has the encoding ${encoding} in place of UTF8`)
+  if (fsync === 'off')
+    throw new PlantsError('inaccessible', `${name} answers before a plant is on disk: fsync is off`)
+  if (isReadOnly === 't') throw new PlantsError('unavailable', `${name} is not read-write now`)
 }
 
-function tlsOptions(access: Access) {
-  const { ca, cert, key } = access.options.login
-  const anyHost = { checkServerIdentity: () => undefined }
-  return {
-    ...{ rejectUnauthorized: verifies(access), ca, cert, key },
-    ...(access.address.sslmode !== 'verify-full' && anyHost),
-  }
-}
+/** What a call says over a connection. Each statement has the timeout, and fails with a `PlantsError`. */
+export class Connection {
+  readonly name: string
+  readonly #client: pg.ClientBase
+  readonly #access: Access
 
-/** Like libpq, `require` verifies the server if a root certificate is configured. */
-function verifies({ address: { sslmode }, options: { login } }: Access): boolean {
-  return sslmode.startsWith('verify') || (sslmode === 'require' && login.ca !== undefined)
+  constructor(client: pg.ClientBase, access: Access) {
+    this.name = access.address.name
+    this.#client = client
+    this.#access = access
+  }
+
+  /** In a transaction of its own, which is one message. That has no parameters: values are literals. */
+  async read(select: string): Promise<Row[]> {
+    const { rows } = await this.query(`${this.#settings()}; ${select}`)
+    return rows
+  }
+
+  async query(text: string, values: unknown[] = []): Promise<Result> {
+    // The server cancels the statement before. Of a pool, it would end a COPY while that is read.
+    const timeout = { query_timeout: this.#access.timeout + 1000 }
+    const query = { text, values, rowMode: 'array' as const, ...timeout }
+    const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
+    const result = await answer.catch(this.#explain)
+    return Array.isArray(result) ? must(result.at(-1)) : result
+  }
+
+  /**
+   * Commits what `work` does, or rolls it back if `commits` returns false, or by the end of the connection if it throws.
+   *
+   * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of it
+   */
+  async transaction<T>(
+    work: () => Promise<T>,
+    commits: (result: T) => boolean = () => true,
+  ): Promise<T> {
+    await this.query(`BEGIN; ${this.#settings()}; SAVEPOINT changes`)
+    const result = await work()
+    if (!commits(result)) {
+      await this.query('ROLLBACK')
+      return result
+    }
+    await this.query('COMMIT').catch((cause: unknown) => {
+      if (wasRolledBack(cause)) throw cause
+      const message = `The connection to ${this.name} was lost during a commit: whether it is stored is unknown`
+      const hint = 'Look at what is stored before you repeat it'
+      throw new PlantsError('unknownOutcome', message, { hint, cause })
+    })
+    return result
+  }
+
+  /** Stores rows in the text format of COPY. Returns their number. */
+  async copyIn(table: string, rows: string): Promise<number> {
+    const stream = this.#client.query(copyFrom(`COPY ${table} FROM STDIN`))
+    await pipeline([rows], stream).catch(this.#explain)
+    return stream.rowCount
+  }
+
+  async *copyOut(select: string): AsyncGenerator<string> {
+    await this.query(`BEGIN; ${this.#settings()}; SET LOCAL statement_timeout = 0`)
+    yield* this.#client.query(copyTo(`COPY (${select}) TO STDOUT`)).setEncoding('utf8')
+    await this.query('COMMIT')
+  }
+
+  readonly #explain = (error: unknown): never => {
+    throw explained(error, this.#access)
+  }
+
+  /**
+   * For each transaction, because behind PgBouncer the next one may have another session. What has no schema is found in
+   * PostgreSQL's own alone, a commit returns when it is on disk, and a plant that violates a constraint fails itself.
+   */
+  #settings(): string {
+    return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
+      SET LOCAL statement_timeout = ${Math.ceil(this.#access.timeout)}; SET CONSTRAINTS ALL IMMEDIATE`
+  }
 }

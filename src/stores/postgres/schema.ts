@@ -1,7 +1,7 @@
 import { plantFrom, type StoredPlant } from '../../plant/plant.js'
-import { must, PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../platform/errors.js'
 import { type Right, rights } from '../common/token-store.js'
-import type { Connection, Row } from './connection.js'
+import type { Connection, PostgresDatabase, Row } from './database.js'
 
 export const plants = 'plant_store.plants'
 export const tokens = 'plant_store.tokens'
@@ -10,10 +10,10 @@ const versions = 'plant_store.schema_version'
 
 export const columns = 'id, name, tag'
 
-/** The version of this schema. */
 const version = 1
 
-const tables = `
+const schema = `
+  CREATE SCHEMA plant_store;
   CREATE TABLE ${plants} (
     id bigint PRIMARY KEY,
     name text NOT NULL,
@@ -35,7 +35,6 @@ const tables = `
   CREATE TABLE ${versions} (version integer PRIMARY KEY);
   INSERT INTO ${versions} VALUES (${version})`
 
-/** Throws `inaccessible` if there is no store, or one of another version. */
 export async function assertStore(connection: Connection): Promise<void> {
   const [[found] = []] = await connection.read(`SELECT max(version) FROM ${versions}`)
   if (found === String(version)) return
@@ -46,32 +45,23 @@ export async function assertStore(connection: Connection): Promise<void> {
 /** Returns whether there was none. The lock lets several processes do so at once. */
 export function createStore(connection: Connection): Promise<boolean> {
   return connection.transaction(async () => {
-    const { rows } = await connection.query(`SELECT pg_advisory_xact_lock(${lock});
-      SELECT to_regclass('${versions}') IS NULL, to_regnamespace('plant_store') IS NULL`)
-    const [lacksTables, lacksSchema] = must(rows[0])
-    if (lacksTables !== 't') {
-      await assertStore(connection)
-      return false
-    }
-    // An administrator may have created the schema for a role that may not.
-    const schema = lacksSchema === 't' ? 'CREATE SCHEMA plant_store;' : ''
-    await connection.query(schema + tables)
-    return true
+    const { rows } = await connection.query(
+      `SELECT pg_advisory_xact_lock(hashtext('plant_store')); SELECT to_regclass('${versions}')`,
+    )
+    const isMissing = rows[0]?.[0] === null
+    await (isMissing ? connection.query(schema) : assertStore(connection))
+    return isMissing
   })
 }
 
-/** "plnt", which no other program is likely to use. */
-const lock = 0x706c6e74
-
-export async function rightsOf(connection: Connection): Promise<Right[]> {
+export async function rightsOf(database: PostgresDatabase): Promise<Right[]> {
   const privileges = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
   const has = rights.map((right) => `has_table_privilege('${plants}', '${privileges[right]}')`)
-  const [row = []] = await connection.read(`SELECT ${has.join()}`)
+  const [row = []] = await database.read(`SELECT ${has.join()}`)
   return rights.filter((_, index) => row[index] === 't')
 }
 
 /** @param row that begins with `columns` */
 export function toPlant([id, name, tag]: Row): StoredPlant {
-  if (typeof id !== 'string' || typeof name !== 'string') throw new TypeError('A plant has a name')
-  return plantFrom(BigInt(id), name, tag)
+  return plantFrom(BigInt(`${id}`), `${name}`, tag)
 }

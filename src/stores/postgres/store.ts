@@ -1,4 +1,5 @@
-import { type StoredPlant, textLength } from '../../plant/plant.js'
+import { escapeLiteral } from 'pg'
+import type { StoredPlant } from '../../plant/plant.js'
 import { must, PlantsError } from '../../platform/errors.js'
 import type { PostgresAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
@@ -12,78 +13,78 @@ import {
   tokenColumns,
   tokenFrom,
 } from '../common/token-store.js'
-import { type Connection, literal, type Row } from './connection.js'
-import { assertReady, PostgresDatabase } from './database.js'
-import type { PostgresOptions } from './options.js'
-import { countPlants, getPlants, readPages, readSnapshot } from './read.js'
-import { assertStore, createStore, imports, rightsOf, tokens } from './schema.js'
-import { keepChanges, limits, makeChanges, saveCheckpoint } from './write.js'
+import type { PostgresOptions } from './address.js'
+import { assertReady, type Connection, PostgresDatabase, type Row } from './database.js'
+import { clausesOf, readPages, readSnapshot } from './read.js'
+import {
+  assertStore,
+  columns,
+  createStore,
+  imports,
+  plants,
+  rightsOf,
+  tokens,
+  toPlant,
+} from './schema.js'
+import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 
-/** A store in a PostgreSQL database, shared by any number of processes. */
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
   /** The creates that wait for a connection, and will share a transaction. */
-  #waiting: Batch | undefined
+  #waiting: { creates: Create[]; outcomes: Promise<Outcome[]> } | undefined
 
   private constructor(database: PostgresDatabase) {
     this.#database = database
     this.tokens = postgresTokens(database)
   }
 
-  /** Creates the store. Returns whether there was none. The address has one server: see docs/databases.md. */
+  /** Returns whether there was none. */
   static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
-    const database = new PostgresDatabase({ address, options })
+    const database = new PostgresDatabase({ address, ...options })
     return database.run(createStore).finally(() => database.close())
   }
 
   /** Throws `inaccessible` if there is no store. */
   static async open(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
-    const database = new PostgresDatabase({ address, options })
-    try {
-      await database.run(assertStore)
-      return new PostgresStore(database)
-    } catch (error) {
-      await database.close()
-      throw error
-    }
+    const database = new PostgresDatabase({ address, ...options })
+    await database.run(assertStore)
+    return new PostgresStore(database)
   }
 
-  get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    return this.#database.run((connection) => getPlants(connection, ids))
+  async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
+    const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
+    const rows = await this.#database.read(text)
+    return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
   }
 
   read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
     return query.inPages ? readPages(this.#database, query) : readSnapshot(this.#database, query)
   }
 
-  count(query: CountQuery = {}): Promise<bigint> {
-    return this.#database.run((connection) => countPlants(connection, query))
+  async count(query: CountQuery = {}): Promise<bigint> {
+    const { where } = await clausesOf(this.#database, query)
+    const [[count] = []] = await this.#database.read(`SELECT count(*) FROM ${plants} ${where}`)
+    return BigInt(`${count}`)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
     signal?.throwIfAborted()
     const [change] = changes
-    if (!change) return []
-    if (changes.length === 1 && change.type === 'create') return [await this.#create(change)]
-    return this.#database.run(
-      (connection) => connection.transaction(() => makeChanges(connection, changes)),
-      () => changes.every(hasKey),
+    if (changes.length === 1 && change?.type === 'create') return [await this.#create(change)]
+    return this.#database.run((connection) =>
+      connection.transaction(() => makeChanges(connection, changes)),
     )
   }
 
-  /** Creates that come before a connection is free share a transaction, and its commit. */
   async #create(create: Create): Promise<Outcome> {
     this.#waiting ??= this.#newBatch()
-    const batch = this.#waiting
-    const index = batch.creates.push(create) - 1
-    batch.characters += textLength(create.plant)
-    if (batch.creates.length >= limits.plants || batch.characters > limits.characters)
-      this.#waiting = undefined
-    return must((await batch.outcomes)[index])
+    const { creates, outcomes } = this.#waiting
+    const index = creates.push(create) - 1
+    return must((await outcomes)[index])
   }
 
-  #newBatch(): Batch {
+  #newBatch() {
     const creates: Create[] = []
     const close = () => {
       if (this.#waiting?.creates === creates) this.#waiting = undefined
@@ -92,10 +93,12 @@ export class PostgresStore implements OwnStore {
       close()
       return connection.transaction(() => makeChanges(connection, creates))
     }
+    // With an idempotency key, a create that was made succeeds again.
+    const haveKeys = () => creates.every(({ key }) => key !== undefined)
     const outcomes = new Promise(setImmediate) // for simultaneous calls
-      .then(() => this.#database.run(create, () => creates.every(hasKey)))
+      .then(() => this.#database.run(create, haveKeys))
       .finally(close)
-    return { creates, characters: 0, outcomes }
+    return { creates, outcomes }
   }
 
   transaction<T>(
@@ -119,24 +122,21 @@ export class PostgresStore implements OwnStore {
 
   /** Waits for a transaction that replaces it: the server may commit one of a process that was killed. */
   async checkpoint(id: string): Promise<string | undefined> {
-    const text = `SELECT state FROM ${imports} WHERE id = ${literal(id)} FOR SHARE`
-    const [[state] = []] = await this.#database.run((connection) => connection.read(text))
+    const text = `SELECT state FROM ${imports} WHERE id = ${escapeLiteral(id)} FOR SHARE`
+    const [[state] = []] = await this.#database.read(text)
     return state ?? undefined
   }
 
   rights(): Promise<readonly Right[]> {
-    return this.#database.run(rightsOf)
+    return rightsOf(this.#database)
   }
 
-  check(needs: readonly Right[] = ['create']): Promise<void> {
-    return this.#database.run(async (connection) => {
-      await assertReady(connection)
-      const has = await rightsOf(connection)
-      const missing = needs.find((right) => !has.includes(right))
-      if (missing === undefined) return
-      const message = `There is no right to ${missing} plants in ${connection.name}`
-      throw new PlantsError('inaccessible', message)
-    })
+  async check(needs: readonly Right[] = ['create']): Promise<void> {
+    await this.#database.run(assertReady)
+    const has = await this.rights()
+    const missing = needs.find((right) => !has.includes(right))
+    if (missing === undefined) return
+    throw new PlantsError('inaccessible', `The store gives no right to ${missing} plants`)
   }
 
   close(): Promise<void> {
@@ -144,22 +144,9 @@ export class PostgresStore implements OwnStore {
   }
 }
 
-interface Batch {
-  creates: Create[]
-  characters: number
-  outcomes: Promise<Outcome[]>
-}
-
-/** With an idempotency key, a create that was made succeeds again. */
-function hasKey(change: Change): boolean {
-  return change.type === 'create' && change.key !== undefined
-}
-
 function postgresTokens(database: PostgresDatabase): TokenStore {
-  const select = async (condition: string) => {
-    const text = `SELECT ${tokenColumns} FROM ${tokens} ${condition}`
-    return (await database.run((connection) => connection.read(text))).map(toToken)
-  }
+  const select = async (condition: string) =>
+    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map(toToken)
   const change = (text: string, values: unknown[]) =>
     database.run((connection) =>
       connection.transaction(async () => {
@@ -168,24 +155,17 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       }),
     )
   return {
-    async find(digest) {
-      return (await select(`WHERE digest = '\\x${Buffer.from(digest).toString('hex')}'`))[0]
-    },
-
-    async add(digest, { note, rights, createdAt, expiresAt }) {
+    find: async (digest) =>
+      (await select(`WHERE digest = '\\x${Buffer.from(digest).toString('hex')}'`))[0],
+    add: async (digest, { note, rights, createdAt, expiresAt }) => {
       const text = `INSERT INTO ${tokens} (digest, note, rights, created_at, expires_at)
         VALUES ($1, $2, $3, $4, $5)`
       const times = [createdAt.getTime(), expiresAt?.getTime()]
       return must(await change(text, [Buffer.from(digest), note, rights.join(), ...times]))
     },
-
-    list() {
-      return pagesOf({}, (after = 0n, rows) =>
-        select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`),
-      )
-    },
-
-    revoke(id, at) {
+    list: () =>
+      pagesOf({}, (after = 0n, rows) => select(`WHERE id > '${after}' ORDER BY id LIMIT ${rows}`)),
+    revoke: (id, at) => {
       const text = `UPDATE ${tokens} SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1`
       return change(text, [id, at.getTime()])
     },

@@ -5,7 +5,6 @@
  *
  * All of it happens in a transaction with a savepoint `changes`, to which a failed attempt goes back.
  */
-import { textLength } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
 import {
@@ -15,7 +14,7 @@ import {
   maxDone,
 } from '../common/checkpoint-state.js'
 import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
-import type { Connection } from './connection.js'
+import type { Connection } from './database.js'
 import { isTaken, refusalIn } from './errors.js'
 import { columns, imports, plants, toPlant } from './schema.js'
 
@@ -28,7 +27,7 @@ export async function makeChanges(
   } catch (error) {
     const refusal = refusalIn(error)
     if (refusal === undefined) throw error
-    await undoChanges(connection)
+    await connection.query(undo)
     const [change, ...others] = changes
     if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), refusal))]
     const half = Math.ceil(changes.length / 2)
@@ -43,93 +42,71 @@ export async function keepChanges(connection: Connection): Promise<void> {
   await connection.query('RELEASE changes; SAVEPOINT changes')
 }
 
-async function undoChanges(connection: Connection): Promise<void> {
-  await connection.query('ROLLBACK TO changes')
-}
-
 async function tryChanges(connection: Connection, changes: readonly Change[]): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
-  // After the first try, another writer has created one of the plants since they were looked up.
-  for (let tries = 1; tries <= 20; tries += 1) {
-    const areFree = areCreates && tries === 1
-    const lock = areCreates ? '' : 'FOR UPDATE'
-    const plan = areFree
-      ? allCreated(creates)
-      : planOf(await storedFor(connection, changes, lock), changes)
-    // A later try must not leave out what somebody else's unique constraint forbids.
-    if (await save(connection, plan, areFree ? 'ON CONFLICT DO NOTHING' : '')) return plan.outcomes
-    await undoChanges(connection)
+  if (areCreates) {
+    const plan = allCreated(creates)
+    if (await save(connection, plan, 'ON CONFLICT DO NOTHING')) return plan.outcomes
+    await connection.query(undo)
   }
-  const message = `Other writers kept creating the same plants in ${connection.name}`
-  throw new PlantsError('unavailable', message, { hint: 'Try again' })
+  const keys = creates.map(({ key }) => key).filter((key) => key !== undefined)
+  const select = `SELECT ${columns}, idempotency_key FROM ${plants}
+    WHERE id = ANY ($1::bigint[]) OR idempotency_key = ANY ($2::text[])
+    ORDER BY id ${areCreates ? '' : 'FOR UPDATE'}`
+  // A try fails if another writer has created one of the plants since they were looked up.
+  for (let tries = 1; tries <= 20; tries += 1) {
+    const { rows } = await connection.query(select, [changes.map(idOf), keys])
+    const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
+    const plan = planOf(stored, changes)
+    // This must not leave out what somebody else's unique constraint forbids.
+    if (await save(connection, plan, '')) return plan.outcomes
+    await connection.query(undo)
+  }
+  const message = `${connection.name} did not store all plants: others store the same, or a trigger left them out`
+  throw new PlantsError('inaccessible', message)
 }
 
-/** Reads the plants that have the ids or the keys of the changes. */
-async function storedFor(
-  connection: Connection,
-  changes: readonly Change[],
-  lock: '' | 'FOR UPDATE',
-): Promise<KeyedPlant[]> {
-  const keys = changes.map((change) => (change.type === 'create' ? change.key : undefined))
-  const text = `SELECT ${columns}, idempotency_key FROM ${plants}
-    WHERE id = ANY ($1::bigint[]) OR idempotency_key = ANY ($2::text[]) ORDER BY id ${lock}`
-  const values = [changes.map(idOf), keys.filter((key) => key !== undefined)]
-  const { rows } = await connection.query(text, values)
-  return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
-}
+const undo = 'ROLLBACK TO changes'
 
-/** Returns false if another writer has one of the new ids or keys. */
+/** Returns whether all new plants are there: another writer may have one of their ids or keys. */
 async function save(
   connection: Connection,
   { deleted, replaced, created }: Plan,
   onConflict: '' | 'ON CONFLICT DO NOTHING',
 ): Promise<boolean> {
-  const change = async (count: number, text: string, values: unknown[]) => {
-    if (count > 0 && (await connection.query(text, values)).rowCount !== count)
-      throw missingRows(connection)
-  }
-  const ids = deleted.map(({ id }) => id)
-  const after = replaced.map((each) => each.after)
   try {
-    await change(ids.length, `DELETE FROM ${plants} WHERE id = ANY ($1::bigint[])`, [ids])
-    await change(after.length, update, valuesOf(after))
-    const count = await insert(connection, created, onConflict)
-    if (count !== created.length && onConflict === '') throw missingRows(connection)
-    return count === created.length
+    if (deleted.length > 0) {
+      const { rowCount } = await connection.query(remove, [deleted.map(({ id }) => id)])
+      if (rowCount !== deleted.length) return false
+    }
+    if (replaced.length > 0) {
+      const { rowCount } = await connection.query(
+        update,
+        valuesOf(replaced.map(({ after }) => after)),
+      )
+      if (rowCount !== replaced.length) return false
+    }
+    if (created.length === 0) return true
+    // All writers have one order: no deadlocks.
+    const sorted = created.toSorted((one, other) => (one.plant.id < other.plant.id ? -1 : 1))
+    if (sorted.length > maxInserted)
+      return (await connection.copyIn(target, copiedRows(sorted))) === sorted.length
+    const insert = `INSERT INTO ${target} SELECT * FROM ${newRows} ${onConflict}`
+    return (await connection.query(insert, valuesOf(sorted))).rowCount === sorted.length
   } catch (error) {
     if (isTaken(error)) return false
     throw error
   }
 }
 
-function missingRows({ name }: Connection): PlantsError {
-  const hint =
-    'Look for triggers, rules and policies on plant_store.plants that plants did not create'
-  return new PlantsError('inaccessible', `${name} did not change all plants`, { hint })
-}
-
 /** Of one INSERT, which takes fewer messages than COPY. That is by far the fastest for many. */
-export const limits = { plants: 1000, characters: 4_000_000 }
-
-/** Returns how many were inserted. COPY fails where an id or a key exists. All writers have one order: no deadlocks. */
-async function insert(
-  connection: Connection,
-  created: readonly KeyedPlant[],
-  onConflict: string,
-): Promise<number | null> {
-  if (created.length === 0) return 0
-  const sorted = created.toSorted((one, other) => (one.plant.id < other.plant.id ? -1 : 1))
-  const characters = sorted.reduce((sum, { plant }) => sum + textLength(plant), 0)
-  if (sorted.length > limits.plants || characters > limits.characters)
-    return connection.copyIn(target, copiedRows(sorted))
-  const text = `INSERT INTO ${target} SELECT * FROM ${newRows} ${onConflict}`
-  return (await connection.query(text, valuesOf(sorted))).rowCount
-}
+const maxInserted = 500
 
 const target = `${plants} (${columns}, idempotency_key)`
 const newRows =
   'unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (id, name, tag, key)'
+const remove = `DELETE FROM ${plants} WHERE id = ANY ($1::bigint[])`
 const update = `UPDATE ${plants} AS plant SET name = new.name, tag = new.tag, idempotency_key = new.key
   FROM ${newRows} WHERE plant.id = new.id`
 
@@ -142,19 +119,12 @@ function valuesOf(all: readonly KeyedPlant[]): unknown[] {
   ]
 }
 
-/** In the text format of COPY (https://www.postgresql.org/docs/current/sql-copy.html), in pieces of some 64 KiB. */
-export function* copiedRows(all: readonly KeyedPlant[]): Generator<string> {
-  let piece = ''
-  for (const { plant, key } of all) {
-    piece += `${plant.id}\t${cell(plant.name)}\t${cell(plant.tag)}\t${cell(key)}\n`
-    if (piece.length < pieceLength) continue
-    yield piece
-    piece = ''
-  }
-  if (piece !== '') yield piece
+/** In the text format of COPY (https://www.postgresql.org/docs/current/sql-copy.html). */
+export function copiedRows(all: readonly KeyedPlant[]): string {
+  const cells = ({ plant: { id, name, tag }, key }: KeyedPlant) =>
+    `${id}\t${cell(name)}\t${cell(tag)}\t${cell(key)}\n`
+  return all.map(cells).join('')
 }
-
-const pieceLength = 65_536
 
 function cell(text: string | undefined): string {
   if (text === undefined) return '\\N'
@@ -165,19 +135,18 @@ const letters: Readonly<Record<string, string>> = { '\\': '\\', '\t': 't', '\n':
 
 export async function saveCheckpoint(
   connection: Connection,
-  change: CheckpointChange,
+  { id, from, to }: CheckpointChange,
 ): Promise<void> {
-  const { rowCount } = await connection.query(...replaceState(change))
-  if (rowCount === 0) throw new CheckpointMovedError()
-  if (change.to?.startsWith(donePrefix)) await connection.query(forgetOldest)
-}
-
-function replaceState({ id, from, to }: CheckpointChange): [text: string, values: unknown[]] {
-  const isUnchanged = 'id = $1 AND state = $2'
-  if (to === undefined) return [`DELETE FROM ${imports} WHERE ${isUnchanged}`, [id, from]]
-  if (from === undefined)
-    return [`INSERT INTO ${imports} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [id, to]]
-  return [`UPDATE ${imports} SET state = $3 WHERE ${isUnchanged}`, [id, from, to]]
+  const replace = async (text: string, values: unknown[]) => {
+    if ((await connection.query(text, values)).rowCount === 0) throw new CheckpointMovedError()
+  }
+  if (to === undefined)
+    await replace(`DELETE FROM ${imports} WHERE id = $1 AND state = $2`, [id, from])
+  else if (from === undefined)
+    await replace(`INSERT INTO ${imports} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [id, to])
+  else
+    await replace(`UPDATE ${imports} SET state = $3 WHERE id = $1 AND state = $2`, [id, from, to])
+  if (to?.startsWith(donePrefix)) await connection.query(forgetOldest)
 }
 
 const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${imports}

@@ -138,7 +138,7 @@ test('no variable of PostgreSQL that docs/database-address.md does not name chan
   const nonsense = Object.fromEntries(names.split(/\s+/).map((name) => [`PG${name}`, 'nonsense']))
   const store = `${url}?sslmode=disable&max=2`
   const user = new World()
-  const options = { env: { ...nonsense, ...env, PGAPPNAME: 'app', PLANTS_STORE: store } }
+  const options = { env: { ...nonsense, ...env, PLANTS_STORE: store } }
   expect(await user.spawn('create --id 1 --name Fern', options)).toEqual(
     printed('{"name":"Fern"}\n'),
   )

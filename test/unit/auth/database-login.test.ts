@@ -5,7 +5,7 @@ import { passwordIn } from '../../../src/auth/database-login.js'
 import { CommandContext } from '../../../src/cli/command-context.js'
 import { databaseOptions } from '../../../src/cli/store-access.js'
 import { passwordFile } from '../../../src/stores/common/address.js'
-import type { Login } from '../../../src/stores/postgres/options.js'
+import type { Login } from '../../../src/stores/postgres/address.js'
 
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Captured, ioOf } from '../../helpers/run.js'

@@ -123,7 +123,7 @@ test('waits no longer than its time for what is silent', async () => {
   const { line, store } = await openByLine(place, { timeout: 1000 })
   line.silence()
   expect(await settled([createPlant(store, fern)])).toEqual([
-    expect.stringMatching(/^unavailable: .*no answer in time$/),
+    expect.stringMatching(/^unavailable: .*Query read timeout$/),
   ])
   line.mend()
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([undefined])

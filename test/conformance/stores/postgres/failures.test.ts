@@ -120,9 +120,7 @@ test('fails in time while others have all connections, and goes on afterwards', 
   const place = await server()
   const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
   await endSessions(place)
-  const others = await Promise.all(
-    ids(7).map(() => openShared(place, { parameters: 'application_name=other' })),
-  )
+  const others = await Promise.all(ids(7).map(() => openShared(place)))
   const noneLeft = unavailable(' remaining connection slots are reserved .*$')
   await expect.poll(() => settled([createPlant(hasty, fern)]), { interval: 5 }).toEqual([noneLeft])
   const created = createPlant(patient, moss)

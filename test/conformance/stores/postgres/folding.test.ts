@@ -1,7 +1,7 @@
+import { escapeLiteral as literal } from 'pg'
 import { describe, expect, test } from 'vitest'
 import { foldText } from '../../../../src/stores/common/search.js'
-import { literal } from '../../../../src/stores/postgres/connection.js'
-import { containsSql, foldedSql } from '../../../../src/stores/postgres/folding.js'
+import { containsSql, foldedSql } from '../../../../src/stores/postgres/read.js'
 import { installations } from '../../../helpers/postgres/installation.js'
 import { reusedDatabase } from '../../../helpers/postgres.js'
 

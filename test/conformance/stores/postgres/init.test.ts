@@ -158,13 +158,3 @@ test('a service whose database loses its store answers 503, and logs one sentenc
     msg: `There is no store at ${addressOf(database).name}`,
   })
 })
-
-test('a table of somebody that is missing is not taken for a missing store', async () => {
-  const database = await freshDatabase()
-  await database.sql(`CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql AS
-    'BEGIN INSERT INTO public.audit VALUES (1); RETURN NEW; END'`)
-  await database.sql(`CREATE TRIGGER note AFTER INSERT ON plant_store.plants
-    FOR EACH ROW EXECUTE FUNCTION public.note()`)
-  const { err } = await user.run('create --id 1 --name Fern', worldOf(database, database.url))
-  expect(err).toContain('relation "public.audit" does not exist')
-})
