@@ -69,31 +69,25 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
 
 const undo = 'ROLLBACK TO changes'
 
-/** Returns whether all new plants are there: another writer may have one of their ids or keys. */
+/** Returns whether all is changed: another writer may have one of the ids or keys. */
 async function save(
   connection: Connection,
   { deleted, replaced, created }: Plan,
   onConflict: '' | 'ON CONFLICT DO NOTHING',
 ): Promise<boolean> {
+  const changesAll = async (rows: readonly unknown[], text: string, values: unknown[]) =>
+    rows.length === 0 || (await connection.query(text, values)).rowCount === rows.length
   try {
-    if (deleted.length > 0) {
-      const { rowCount } = await connection.query(remove, [deleted.map(({ id }) => id)])
-      if (rowCount !== deleted.length) return false
-    }
-    if (replaced.length > 0) {
-      const { rowCount } = await connection.query(
-        update,
-        valuesOf(replaced.map(({ after }) => after)),
-      )
-      if (rowCount !== replaced.length) return false
-    }
-    if (created.length === 0) return true
+    const ids = deleted.map(({ id }) => id)
+    if (!(await changesAll(ids, remove, [ids]))) return false
+    const changed = replaced.map(({ after }) => after)
+    if (!(await changesAll(changed, update, valuesOf(changed)))) return false
     // All writers have one order: no deadlocks.
     const sorted = created.toSorted((one, other) => (one.plant.id < other.plant.id ? -1 : 1))
     if (sorted.length > maxInserted)
       return (await connection.copyIn(target, copiedRows(sorted))) === sorted.length
     const insert = `INSERT INTO ${target} SELECT * FROM ${newRows} ${onConflict}`
-    return (await connection.query(insert, valuesOf(sorted))).rowCount === sorted.length
+    return await changesAll(sorted, insert, valuesOf(sorted))
   } catch (error) {
     if (isTaken(error)) return false
     throw error
