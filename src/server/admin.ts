@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
 import type { AccessLogEntry } from './log.js'
 
@@ -42,21 +42,11 @@ export class Metrics {
     name: 'plants_request_duration_seconds',
     help: 'Time from the headers of a request to its response',
     labelNames: ['outcome'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [this.#registry],
   })
 
-  /** @param depth the number of requests that wait for the store */
-  constructor(depth: () => number) {
+  constructor() {
     collectDefaultMetrics({ register: this.#registry })
-    new Gauge({
-      name: 'plants_queue_depth',
-      help: 'Requests that wait for the store',
-      registers: [this.#registry],
-      collect() {
-        this.set(depth())
-      },
-    })
   }
 
   record({ outcome, milliseconds }: AccessLogEntry): void {

@@ -3,16 +3,10 @@ import { escapeControlChars, escapeControlCharsInLines } from '../platform/escap
 import type { Output } from '../platform/io.js'
 
 /** The fields of a line: docs/serve.md describes them. */
-export type AccessLogEntry = {
+export interface AccessLogEntry {
   outcome: string
-  status?: number | undefined
-  milliseconds?: number | undefined
-  method?: string | undefined
-  path?: string | undefined
-  token?: string | undefined
-  requestId?: string
-  code?: string
-  from?: string | undefined
+  milliseconds?: number
+  [field: string]: string | number | undefined
 }
 
 export interface LogOptions {
@@ -46,8 +40,9 @@ export class Log {
   record(entry: AccessLogEntry): void {
     this.#options.onRequest?.(entry)
     this.#add('info', entry)
-    if (this.#options.delayMs === 0) void this.flush()
-    else this.#timer ??= setTimeout(() => this.flush(), this.#options.delayMs).unref()
+    const { delayMs } = this.#options
+    if (delayMs === 0) void this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
 
   info(message: string, fields: Fields = {}): void {
@@ -64,8 +59,7 @@ export class Log {
   error(error: unknown, requestId?: string): void {
     if (error instanceof PlantsError && error.kind !== 'defect') {
       const { kind: code, message: msg, cause } = error
-      const reason = cause === undefined ? undefined : reasonOf(cause)
-      this.#add('error', { msg, requestId, code, reason })
+      this.#add('error', { msg, requestId, code, reason: cause && reasonOf(cause) })
     } else {
       const stack = error instanceof Error ? error.stack : String(error)
       this.#add('error', { msg: 'failed', requestId, stack })

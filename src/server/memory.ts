@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http'
 import { busy } from './answer.js'
 
 interface Holder {
-  token: string
   usedBytes: number
   readonly waiting: Set<Waiter>
 }
@@ -34,7 +33,7 @@ export class Memory {
    */
   take(token: string, bytes: number, response: ServerResponse): Promise<void> | undefined {
     if (response.closed) throw busy()
-    const holder = this.#holders.get(token) ?? { token, usedBytes: 0, waiting: new Set() }
+    const holder = this.#holders.get(token) ?? { usedBytes: 0, waiting: new Set() }
     this.#holders.set(token, holder)
     if (holder.waiting.size > 0 || !this.#hasRoom(holder, bytes))
       return this.#wait(holder, bytes, response)
@@ -48,17 +47,20 @@ export class Memory {
 
   #wait(holder: Holder, bytes: number, response: ServerResponse): Promise<void> {
     return new Promise((resolve, reject) => {
-      const end = (then: () => void) => () => {
+      const end = () => {
         clearTimeout(timer)
         response.off('close', leave)
         holder.waiting.delete(waiter)
-        then()
       }
-      const leave = end(() => reject(busy()))
-      const enter = end(() => {
+      const leave = () => {
+        end()
+        reject(busy())
+      }
+      const enter = () => {
+        end()
         this.#grant(holder, bytes, response)
         resolve()
-      })
+      }
       const waiter = { bytes, enter }
       const timer = setTimeout(leave, this.#timeoutMs)
       response.once('close', leave)
@@ -74,7 +76,6 @@ export class Memory {
         if (!this.#hasRoom(holder, next.bytes)) return
         next.enter()
       }
-      if (holder.usedBytes === 0) this.#holders.delete(holder.token)
     })
   }
 }
