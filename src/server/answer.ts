@@ -104,8 +104,7 @@ export function preflightAnswer(
   const methods = [`${allow}Methods`, 'GET, POST, PATCH, DELETE']
   // By name: `*` does not cover Authorization.
   const names = [`${allow}Headers`, 'Authorization, Content-Type, Idempotency-Key, Accept']
-  const headers = [...methods, ...names, 'Access-Control-Max-Age', '600']
-  return { status: 204, body: '', headers }
+  return { status: 204, body: '', headers: [...methods, ...names] }
 }
 
 function allowedOrigin({ headers }: IncomingMessage, origins: readonly string[]) {

@@ -135,7 +135,7 @@ function finish(call: Call, answer: Answer, { cors, log, now }: HandlerOptions):
     requestId,
     status: isAborted ? undefined : status,
     outcome: isAborted ? 'aborted' : outcome,
-    milliseconds: Math.round((now() - startedAt) * 1000) / 1000,
+    milliseconds: Number((now() - startedAt).toFixed(3)),
     token: call.caller?.name,
     method: request.method,
     path: call.route?.path,

@@ -10,7 +10,6 @@ import {
   parsePlant,
 } from '../plant/plant.js'
 import { problemsOf } from '../plant/plant-schema.js'
-import { shorten } from '../platform/escape.js'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { maxSearch, type ReadQuery } from '../stores/common/query.js'
 import { busy, HttpError } from './answer.js'
@@ -153,7 +152,7 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
 /** @throws {HttpError} 400 */
 export function parseIdText(text: string, name = 'id'): bigint {
   const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
-  if (id === undefined) throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
+  if (id === undefined) throw new HttpError(400, `${name} must be ${idRule}, in decimal digits`)
   return id
 }
 
@@ -161,16 +160,15 @@ export function parseIdText(text: string, name = 'id'): bigint {
 export function parseListQuery(url: string): ReadQuery & { limit: number } {
   const parameters = new URLSearchParams(url.replace(/^[^?]*/s, ''))
   const names = ['limit', 'order', 'after', 'tag', 'noTag', 'search']
-  const other = [...parameters.keys()].find((name) => !names.includes(name))
-  if (other !== undefined)
-    throw new HttpError(400, `There is no parameter ${quote(other)}, only ${names.join(', ')}`)
+  if (![...parameters.keys()].every((name) => names.includes(name)))
+    throw new HttpError(400, `The parameters are ${names.join(', ')}`)
   const values: Partial<Record<string, string>> = Object.fromEntries(parameters)
   const { limit = defaultPage, order = 'asc', after, tag, noTag = 'false', search } = values
   const count = /^\d{1,4}$/.test(limit) ? Number(limit) : 0
   if (count < 1 || count > maxPage)
-    throw invalid(`limit must be a whole number from 1 to ${maxPage}`, limit)
-  if (order !== 'asc' && order !== 'desc') throw invalid('order must be asc or desc', order)
-  if (noTag !== 'true' && noTag !== 'false') throw invalid('noTag must be true or false', noTag)
+    throw new HttpError(400, `limit must be a whole number from 1 to ${maxPage}`)
+  if (order !== 'asc' && order !== 'desc') throw new HttpError(400, 'order must be asc or desc')
+  if (noTag !== 'true' && noTag !== 'false') throw new HttpError(400, 'noTag must be true or false')
   if (Array.from(search ?? '').length > maxSearch)
     throw new HttpError(400, `search must have at most ${maxSearch} characters`)
   if (url.includes('%00')) throw new HttpError(400, 'No text has U+0000')
@@ -181,12 +179,4 @@ export function parseListQuery(url: string): ReadQuery & { limit: number } {
     tag: noTag === 'true' ? false : tag,
     search,
   }
-}
-
-function invalid(rule: string, text: string): HttpError {
-  return new HttpError(400, `${rule}, but was ${quote(text)}`)
-}
-
-function quote(text: string): string {
-  return JSON.stringify(shorten(text))
 }

@@ -43,7 +43,6 @@ export interface ServiceOptions {
 interface TcpAddress {
   host: string
   port: number
-  isAdmin?: boolean
 }
 
 /** `path`: absolute, of a Unix socket for a proxy on this machine */
@@ -147,10 +146,8 @@ function explained(error: unknown, address: ListenAddress): unknown {
     const hint = 'Give another path with --socket, or remove what no other service uses'
     return new PlantsError('inaccessible', `${address.path}: ${reason}`, { hint, cause: error })
   }
-  const { host, port, isAdmin } = address
-  const option = isAdmin ? '--admin-' : '--'
-  const message = `Port ${port} of ${host}: ${reason}`
-  const hint = `Give another ${option}host, or another ${option}port, such as 0 for any free one`
+  const message = `Port ${address.port} of ${address.host}: ${reason}`
+  const hint = 'Give another host, or another port, such as 0 for any free one'
   const isTaken = systemCode(error) === 'EADDRINUSE'
   return new PlantsError(isTaken ? 'unavailable' : 'usage', message, { hint, cause: error })
 }

@@ -1,7 +1,7 @@
 import { PlantsError } from '../../platform/errors.js'
 import { wait } from '../../platform/runtime.js'
 import { nextPause, patienceOf, tryingAgain } from '../common/retry-policy.js'
-import { type Result, resultOf } from './failures.js'
+import { resultOf } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe } from './plant-request.js'
 
@@ -12,7 +12,7 @@ interface SendOptions {
   /** Ends the retries, and unless `finishesSent` also a request in flight. */
   signal?: AbortSignal
   finishesSent?: boolean
-  /** Of the timeout, in milliseconds. */
+  /** Of the timeout. */
   start?: number
 }
 
@@ -28,15 +28,20 @@ export async function send<T>(
   options: SendOptions = {},
 ): Promise<T> {
   const { runtime, timeout } = client.options
-  const { signal = runtime.handleSignals(), start = runtime.now() } = options
+  const { signal = runtime.handleSignals(), start = runtime.now(), finishesSent } = options
   const elapsed = () => runtime.now() - Math.max(start, client.connectedAt ?? start)
   const left = () => timeout - (client.connectedAt === undefined ? 0 : elapsed())
   let lost: PlantsError | undefined
   try {
     for (let tries = 1; ; tries += 1) {
-      const result = await attempt(client, request, left(), { ...options, signal })
+      signal.throwIfAborted()
+      const { token } = client.access
+      const response = await client.send(request, left(), finishesSent ? [] : [signal])
+      const result = resultOf(client, request, response)
       if ('value' in result) return result.value
       const { effect, error } = result
+      // A token may have expired, and a 401 changes nothing.
+      if (error.kind === 'unauthorized' && (await client.renewToken(token))) continue
       if (effect === 'maybe-done') lost = error
       else if (!error.isRetryable) throw error
       signal.throwIfAborted()
@@ -45,10 +50,7 @@ export async function send<T>(
       const pauseMs = nextPause(policy, state, runtime)
       if (pauseMs === undefined) throw error
       if (lost && !(await mayRepeat(client, request, { signal, start }))) throw error
-      if (!client.hasWarned) {
-        client.hasWarned = true
-        await client.access.notify(tryingAgain(lost ?? error, patience - elapsed()))
-      }
+      await client.warnOnce(tryingAgain(lost ?? error, patience - elapsed()))
       await wait(pauseMs, [signal])
     }
   } catch (error) {
@@ -57,24 +59,6 @@ export async function send<T>(
       request.method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
     throw lost && !isConflict ? lost : error
   }
-}
-
-/** A request whose token has expired is sent again with a newer one: a 401 changes nothing. */
-async function attempt<T>(
-  client: HttpClient,
-  request: HttpRequest<T>,
-  timeoutMs: number,
-  options: SendOptions,
-): Promise<Result<T>> {
-  const { signal, finishesSent } = options
-  const { token } = client.access
-  signal?.throwIfAborted()
-  const response = await client.send(request, timeoutMs, signal && !finishesSent ? [signal] : [])
-  if ('cause' in response && !response.isSent) signal?.throwIfAborted()
-  const result = resultOf(client, request, response)
-  const isUnauthorized = 'error' in result && result.error.kind === 'unauthorized'
-  if (!isUnauthorized || request.isPublic || !(await client.renewToken(token))) return result
-  return attempt(client, request, timeoutMs, options)
 }
 
 /**

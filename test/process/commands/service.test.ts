@@ -64,7 +64,7 @@ test.each([
     const { address, token } = await serve([], { rights: allowed })
     expect(await at(address, 'create --id 1 --name Fern', { token })).toMatchObject({ code: 0 })
     const { code, err } = await at(address, line, { stdin: '{"id":1,"name":"Oak"}', token })
-    const hint = `Ask the operator of the service for a token that may ${missing} plants`
+    const hint = 'Ask the operator of the service for a token with this right'
     const message = `plants: This token has no right to ${missing} plants (status 403)\n  ${hint}\n`
     expect([code, err.replace(/\. The plants created .*/, '')]).toEqual([3, message])
   },

@@ -79,16 +79,13 @@ describe('a store that does not exist', () => {
 })
 
 describe('a service does not start', () => {
-  test.each([
-    ['--port', '--host'],
-    ['--admin-port', '--admin-host'],
-  ])('at a %s that is taken', async (flag, host) => {
+  test.each(['--port', '--admin-port'])('at a %s that is taken', async (flag) => {
     const server = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void server.close())
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
     const message = `Port ${port} of 127.0.0.1: address already in use`
-    const hint = `Give another ${host}, or another ${flag}, such as 0 for any free one`
+    const hint = 'Give another host, or another port, such as 0 for any free one'
     expect(await failureOf([flag, `${port}`])).toEqual({
       code: 4,
       error: 503,
@@ -135,7 +132,7 @@ describe('a service does not start', () => {
     [
       ['--host', '192.0.2.1', '--port', '4010'],
       'Port 4010 of 192.0.2.1: address not available',
-      'Give another --host, or another --port, such as 0 for any free one',
+      'Give another host, or another port, such as 0 for any free one',
     ],
   ])('where it cannot listen: %j', async (args, message, hint) => {
     expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })

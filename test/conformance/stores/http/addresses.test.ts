@@ -114,7 +114,7 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
       'is for another name',
       () => own(certificate({ names: ['DNS:a.example'] })),
       /altnames/,
-      'Check the address',
+      checkAll,
     ],
     [
       'has expired',
