@@ -13,7 +13,7 @@ export type TokenSource = (token: string) => Caller | undefined | Promise<Caller
 /** A revoked token may still be accepted for so long. */
 const freshnessMs = 500
 
-/** Lookups of unknown tokens at a time. Each may wait for a database connection. */
+/** Lookups of unknown tokens at a time, each of which may take a database connection. */
 const maxLookups = 32
 
 /** @throws {HttpError} 401 (RFC 6750) */
@@ -58,7 +58,6 @@ export function tokensOfStore(
   now: () => number,
   time: () => number,
 ): TokenSource {
-  /** Of tokens that were found, and those in progress, which requests with the same token share. */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
   const lanes: Promise<unknown>[] = []
   let lane = 0

@@ -60,7 +60,6 @@ interface Call {
 /** A list is made in so many bytes at most, whatever its plants are. */
 const listBytes = 4 * 1_048_576
 
-/** Handles a request from its head to its line in the log. */
 export function requestHandler(options: HandlerOptions): Handler {
   const runId = randomBytes(4).toString('hex')
   let count = 0

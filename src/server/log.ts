@@ -11,13 +11,12 @@ export interface AccessLogEntry {
 
 export interface LogOptions {
   output: Output
-  /** The least severe level that is written, or "silent". */
+  /** The least that is written, or "silent". */
   level: string
   /** Lines of requests are collected for so long. */
   delayMs: number
   /** Hides secrets in what is written. */
   redact(lines: string): string
-  /** Counts the requests, too. */
   onRequest?(entry: AccessLogEntry): void
 }
 
@@ -27,7 +26,7 @@ type Level = 'info' | 'warn' | 'error'
 
 const levels = ['info', 'warn', 'error', 'silent']
 
-/** Text on a terminal, JSON lines elsewhere. Ignores write errors. A crash can lose the lines of `delayMs`. */
+/** Text on a terminal, JSON lines elsewhere. A crash can lose the lines of `delayMs`. */
 export class Log {
   readonly #options: LogOptions
   #lines: string[] = []

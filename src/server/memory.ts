@@ -12,15 +12,14 @@ interface Waiter {
 }
 
 /**
- * The memory for requests in progress. Each token has so much of its own, so that none can take that of another. Its
- * requests wait for it one after the other, and one of them may have more than that.
+ * The memory for requests in progress. Each token has so much of its own, for which its requests wait in order. One of
+ * them may have more than that.
  */
 export class Memory {
   readonly #limitBytes: number
   readonly #timeoutMs: number
   readonly #holders = new Map<string, Holder>()
 
-  /** @param timeoutMs for which a request waits */
   constructor(bytesPerToken: number, timeoutMs: number) {
     this.#limitBytes = bytesPerToken
     this.#timeoutMs = timeoutMs

@@ -13,7 +13,7 @@ import {
   plantInBody,
 } from './request-input.js'
 
-/** A page with so many characters ends before its limit. */
+/** A page with more ends before its limit. */
 const pageCharacters = 1_000_000
 
 export function plantHandlers(store: OwnStore): Handlers {

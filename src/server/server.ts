@@ -23,7 +23,6 @@ export interface Tls {
   key: string
 }
 
-/** If it rejects, the connection is closed. */
 export type Handler = (response: ServerResponse, body: Body) => Promise<void>
 
 interface HttpServerOptions {
@@ -43,7 +42,7 @@ interface Pending {
 /** A connection with more is closed, unless its first request is with the store: Bun parses on while it waits. */
 const maxDropped = 100
 
-/** A drain goes on accepting for so long: clients may have connected before they can know of it. */
+/** A drain goes on accepting for so long: clients may come before they can know of it. */
 const drainGraceMs = 500
 
 /** How long a client may go on sending a body whose request has its response. */
@@ -59,7 +58,7 @@ export class HttpServer {
   #arrived: Pending[] = []
   readonly #paused: Socket[] = []
   #isPausing = false
-  /** Set while a drain closes the port: what arrives waits. */
+  /** While a drain closes the port, what arrives waits. */
   #isHeld = false
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
@@ -99,11 +98,11 @@ export class HttpServer {
     this.isDraining = true
     for (const pending of this.#connections.values()) if (pending) closeAfter(pending.response)
     await wait(graceMs)
-    // When a port closes, the system resets the connections that nobody has accepted yet. So nobody gets a response for
-    // a moment, and comes anew, until those have been accepted.
+    // The system resets the connections that nobody has accepted when a port closes. So for a moment, nobody gets a
+    // response, and comes anew.
     this.#isHeld = true
     await wait(graceMs / 5)
-    await nextTurn() // what comes is accepted just before
+    await nextTurn() // just after some were accepted
     this.server.close()
     this.#isHeld = false
     this.#handleArrived()
@@ -179,13 +178,12 @@ export class HttpServer {
     this.#arrived = []
     for (const { response, body } of arrived) {
       const { socket } = response.req
-      // The client may have left.
-      if (!socket.writable) this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
-      else
-        this.#handler(response, body).catch((error: unknown) => {
-          this.#log.error(error)
-          socket.destroy()
-        })
+      const fail = (error: unknown) => {
+        this.#log.error(error)
+        socket.destroy()
+      }
+      if (socket.writable) this.#handler(response, body).catch(fail)
+      else this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
     }
   }
 
@@ -193,7 +191,7 @@ export class HttpServer {
   async #pauseForTurn(): Promise<void> {
     if (this.#isPausing) return
     this.#isPausing = true
-    // A socket that is told to resume does so in a tick of its own, even if it was paused since: this waits for them.
+    // A socket resumes in a tick of its own, even if it was paused since: this waits for it.
     await undefined
     for (const socket of this.#connections.keys())
       if (!socket.isPaused()) this.#paused.push(socket.pause())

@@ -17,7 +17,6 @@ import { plantHandlers } from './plants.js'
 import { openApi } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
-/** What a store of any kind reports to the service. */
 type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 'onCreated'>
 
 export interface ServiceOptions {
@@ -28,7 +27,7 @@ export interface ServiceOptions {
   basePath: string
   /** The operations of these rights are offered, as far as the store's own credentials permit them. */
   allow: readonly Right[]
-  /** Pages of these origins may use the service; `*` stands for all. */
+  /** Pages of these origins may use the service, or of all (`*`). */
   cors: readonly string[]
   tls: Tls | undefined
   admin: TcpAddress | undefined
@@ -45,7 +44,7 @@ interface TcpAddress {
   port: number
 }
 
-/** `path`: absolute, of a Unix socket for a proxy on this machine */
+/** Or the absolute path of a Unix socket. */
 export type ListenAddress = TcpAddress | { path: string }
 
 export interface Service {
@@ -88,7 +87,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         () => !server.isDraining,
         () => false,
       )
-    const admin = metrics && adminServer({ metrics, isReady, error: (error) => log.error(error) })
+    const admin = metrics && adminServer(metrics, isReady, log)
     stop = async () => {
       server.abort()
       admin?.close().closeAllConnections()

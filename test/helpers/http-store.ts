@@ -76,7 +76,7 @@ const unknownOutcome = 'Whether plant 1 is stored is unknown'
 /** What a hint says of a plant that may be stored: by what is known of the service's idempotency keys. */
 export const howToRepeat = {
   listed: `${unknownOutcome}. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key KEY`,
-  unlisted: `${unknownOutcome}, and this service does not support idempotency keys: check the service before you repeat it`,
+  unlisted: `${unknownOutcome}, and this service does not support idempotency keys: look before you repeat it`,
 }
 
 /** As the command line would access a service with `token`. */

@@ -4,7 +4,7 @@ import { urlOf } from '../../platform/urls.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
-/** Why a request has no result. After `maybe-done`, no answer settles it, and only a repetition can. */
+/** Why a request has no result. After `maybe-done`, only a repetition can settle it. */
 interface Failure {
   effect: 'not-sent' | 'refused' | 'maybe-done'
   error: PlantsError
@@ -45,6 +45,10 @@ const exists: Meaning = {
   kind: 'conflict',
   hint: 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant',
 }
+const forbidden: Meaning = {
+  kind: 'forbidden',
+  hint: 'Ask the operator of the service for a token with this right',
+}
 const later: Meaning = { kind: 'unavailable', hint: 'Nothing was stored. Try again later' }
 
 /** By the status, or by the `error` of a 400 response. A service may use others. */
@@ -52,7 +56,7 @@ const meanings: Readonly<Record<number, Meaning>> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
   ...{
     401: { kind: 'unauthorized' },
-    403: { kind: 'forbidden' },
+    403: forbidden,
     404: notOffered,
     405: notOffered,
   },
@@ -68,17 +72,13 @@ function meaningOf(status: number, error: number, isError: boolean): Meaning {
   return meanings[isTold ? error : status] ?? { kind: isRefusal ? 'rejected' : 'unusable' }
 }
 
-function failureOf(
-  client: HttpClient,
-  request: HttpRequest<unknown>,
-  response: HttpResponse,
-): Failure {
+function failureOf(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
   const { name } = client.address
   const { status, headers } = response
   const { error = status, message } = errorIn(response) ?? {}
   const text = message ?? `${name} answered ${status}${contentOf(client, request, response)}`
-  const id = String(headers['request-id'] ?? '')
-  const details = { status, requestId: /^[!-~]{1,200}$/.test(id) ? id : undefined }
+  const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
+  const details = { status, requestId }
   const isError = message !== undefined
   if (request.isOfOnePlant && status === 404 && error === 404 && isError)
     return { effect: 'refused', error: new PlantsError('notFound', text, details) }
@@ -91,15 +91,15 @@ function failureOf(
   const refusal = new PlantsError(kind, text, {
     ...details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: kind === 'unauthorized' || kind === 'forbidden' ? tokenHint(client, response) : hint,
+    hint: kind === 'unauthorized' ? client.access.tokenHint : hint,
     retryAfterMs: /^\d+$/.test(seconds) ? Number(seconds) * 1000 : undefined,
   })
   return { effect: 'refused', error: refusal }
 }
 
-/** What changes nothing is not done twice. */
+/** A request that only reads leaves nothing open. */
 function lost(
-  { method }: HttpRequest<unknown>,
+  { method }: HttpRequest,
   kind: ErrorKind,
   message: string,
   details: Pick<PlantsError, 'status' | 'requestId' | 'cause'>,
@@ -112,7 +112,7 @@ function lost(
 
 function contentOf(
   { address }: HttpClient,
-  { expected }: HttpRequest<unknown>,
+  { expected }: HttpRequest,
   { status, headers, body, isCut }: HttpResponse,
 ): string {
   const target =
@@ -124,17 +124,6 @@ function contentOf(
   if (isCut) return ' with more than 16 MiB'
   const missing = status === 200 ? ` with no ${expected.what}` : ''
   return `${missing}: ${excerpt(body.toString('utf8', 0, 1000))}`
-}
-
-/** Of RFC 6750, 3.1: the token is accepted, but has other rights. */
-export function lacksRight({ headers }: HttpResponse): boolean {
-  return /\binsufficient_scope\b/.test(headers['www-authenticate'] ?? '')
-}
-
-function tokenHint({ access }: HttpClient, response: HttpResponse): string {
-  return lacksRight(response)
-    ? 'Ask the operator of the service for a token with this right'
-    : access.tokenHint
 }
 
 interface Reason {
@@ -152,7 +141,7 @@ const slow: Reason = {
 }
 const closed: Reason = {
   text: 'the connection was closed',
-  hint: 'Is this the right port? Try http:// instead of https://, or the other way round',
+  hint: 'Is this the right port, and http or https?',
   isTransient: true,
 }
 const noTls: Reason = {
@@ -181,11 +170,11 @@ const reasons: Readonly<Record<string, Reason>> = {
 }
 
 const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
-const otherHint = 'Check the address, the runtime, and the certificate of the service'
+const otherHint = 'Check the address and the certificate of the service'
 
 function withoutResponse(
   { address, access }: HttpClient,
-  request: HttpRequest<unknown>,
+  request: HttpRequest,
   { cause, isSent }: NoResponse,
 ): Failure {
   const code = codeOf(cause)

@@ -11,7 +11,7 @@ import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../common/address.js'
 import { type Access, defaultConcurrency, type HttpOptions } from './http-options.js'
 
-export interface HttpRequest<T> {
+export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Below the base URL. */
   path: string
@@ -33,13 +33,13 @@ export interface HttpResponse {
   status: number
   headers: IncomingHttpHeaders
   body: Buffer
-  /** Whether the body was larger than 16 MiB. */
+  /** The body was larger than 16 MiB. */
   isCut: boolean
 }
 
 export interface NoResponse {
   cause: unknown
-  /** Whether the service may have received the request. */
+  /** The service may have received the request. */
   isSent: boolean
 }
 
@@ -49,13 +49,11 @@ const maxBodyBytes = 16 * 1_048_576
 /** Less than the idle timeout of most services. */
 const idleTimeoutMs = 4000
 
-/** Does not follow redirects or decompress bodies. Connects with the first request. */
+/** Does not follow redirects. Connects with the first request. */
 export class HttpClient {
   readonly address: HttpAddress
   readonly options: HttpOptions
-  /** With the newest token. */
   access: Access
-  /** Of the first connection, on the clock of the runtime. */
   connectedAt: number | undefined
   /** Once the service was asked whether it lists idempotency keys; undefined if it does not say. */
   keepsKeys: Promise<boolean | undefined> | undefined
@@ -74,7 +72,7 @@ export class HttpClient {
   }
 
   async send(
-    request: HttpRequest<unknown>,
+    request: HttpRequest,
     timeoutMs: number,
     signals: AbortSignal[],
   ): Promise<HttpResponse | NoResponse> {
@@ -117,7 +115,7 @@ export class HttpClient {
     return result
   }
 
-  /** Whether there is a newer token than one that was rejected. */
+  /** Whether there is another token than one that was rejected. */
   async renewToken(rejected: string): Promise<boolean> {
     const token = await this.access.renew?.()
     if (token === undefined || token === rejected) return false
@@ -138,12 +136,12 @@ export class HttpClient {
 
 type Transport = Awaited<ReturnType<typeof transportTo>>
 
-async function transportTo({ url }: HttpAddress, { access, concurrency }: HttpOptions) {
+async function transportTo({ url }: HttpAddress, options: HttpOptions) {
+  const { access, concurrency = defaultConcurrency } = options
   const { ca, proxy } = access
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
   const request = https?.request ?? httpRequest
-  const maxSockets = concurrency ?? defaultConcurrency
-  const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeoutMs }
+  const pool = { keepAlive: true, maxSockets: concurrency, timeout: idleTimeoutMs }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ca }
   const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
@@ -172,7 +170,6 @@ function whenConnected(socket: TLSSocket, note: () => void): void {
   else note()
 }
 
-/** Cut off soon after `maxBodyBytes`. */
 async function responseIn(incoming: IncomingMessage): Promise<HttpResponse> {
   const { statusCode: status = 0, headers } = incoming
   const received = new GrowingBuffer()
@@ -183,7 +180,7 @@ async function responseIn(incoming: IncomingMessage): Promise<HttpResponse> {
   return { status, headers, body: received.bytes, isCut: received.length > maxBodyBytes }
 }
 
-function headersOf({ idempotencyKey, body }: HttpRequest<unknown>, { token, userAgent }: Access) {
+function headersOf({ idempotencyKey, body }: HttpRequest, { token, userAgent }: Access) {
   return {
     accept: 'application/json',
     authorization: `Bearer ${token}`,

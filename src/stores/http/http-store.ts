@@ -79,7 +79,7 @@ export class HttpStore implements Store {
     }
     const unknown = `Whether plant ${id} is stored is unknown`
     if ((await this.#client.keepsKeys) === false)
-      return `${unknown}, and this service does not support idempotency keys: check the service before you repeat it`
+      return `${unknown}, and this service does not support idempotency keys: look before you repeat it`
     return `${unknown}. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`
   }
 

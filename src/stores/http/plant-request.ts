@@ -8,7 +8,6 @@ export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRe
   return { method: 'POST', path: '/plants', idempotencyKey, body, expected: expectedPlant }
 }
 
-/** May be sent again when the answer is lost. */
 export function requestForPlant(
   method: 'GET' | 'PATCH' | 'DELETE',
   id: bigint,
@@ -61,7 +60,6 @@ export function excerpt(text: string): string {
   return line.length > 200 ? `${line.slice(0, 199).join('')}…` : line.join('')
 }
 
-/** Whether a service lists the header of idempotency keys for creates. */
 export const requestToDescribe: HttpRequest<boolean> = {
   method: 'GET',
   path: '/openapi.json',
@@ -82,7 +80,12 @@ function listsKeys(document: unknown): boolean {
     const reference = at(parameter, '$ref')
     const target =
       typeof reference === 'string'
-        ? at(document, 'components', 'parameters', reference.replace(/^.*\//, ''))
+        ? at(
+            document,
+            'components',
+            'parameters',
+            reference.replace('#/components/parameters/', ''),
+          )
         : parameter
     const name = at(target, 'name')
     const isName = typeof name === 'string' && name.toLowerCase() === 'idempotency-key'

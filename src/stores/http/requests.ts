@@ -67,7 +67,7 @@ export async function send<T>(
  */
 async function mayRepeat(
   client: HttpClient,
-  { method }: HttpRequest<unknown>,
+  { method }: HttpRequest,
   options: SendOptions,
 ): Promise<boolean> {
   if (method !== 'POST') return true

@@ -66,7 +66,6 @@ async function sendUpdate(ask: Send, change: Of<'update'>): Promise<Outcome> {
   return whole || stored ? rejected(notFound(id)) : missingOutcome(change)
 }
 
-/** Undefined if no plant has the id. */
 export function fetchPlant(ask: Send, id: bigint): Promise<StoredPlant | undefined> {
   return unless(['notFound'], ask(requestForPlant('GET', id)))
 }
@@ -131,7 +130,6 @@ export async function sendChanges(
   return outcomes.map((outcome) => outcome ?? { type: 'unsent', error: stop.reason })
 }
 
-/** The type of outcome of a change that ended with this error. */
 export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
   if (error.isOutcomeUnknown) return 'unknown'
   return isOfPlant(error) ? 'rejected' : 'unsent'

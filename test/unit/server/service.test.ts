@@ -14,7 +14,7 @@ describe('the admin port', () => {
     const errors: unknown[] = []
     const error = (found: unknown) => void errors.push(found)
     const isReady = () => Promise.reject(broken)
-    const server = adminServer({ metrics: new Metrics(), isReady, error })
+    const server = adminServer(new Metrics(), isReady, { error })
     onTestFinished(() => void server.close().closeAllConnections())
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
