@@ -47,7 +47,7 @@ const exists: Meaning = {
 }
 const forbidden: Meaning = {
   kind: 'forbidden',
-  hint: 'Ask the operator of the service for a token with this right',
+  hint: 'Ask the operator of the service who may do this',
 }
 const later: Meaning = { kind: 'unavailable', hint: 'Nothing was stored. Try again later' }
 

@@ -57,7 +57,8 @@ export class HttpClient {
   connectedAt: number | undefined
   /** Once the service was asked whether it lists idempotency keys; undefined if it does not say. */
   keepsKeys: Promise<boolean | undefined> | undefined
-  #hasWarned = false
+  /** A person knows of a repetition. */
+  hasWarned = false
   readonly #transport: Transport
 
   private constructor(address: HttpAddress, options: HttpOptions, transport: Transport) {
@@ -121,12 +122,6 @@ export class HttpClient {
     if (token === undefined || token === rejected) return false
     this.access = { ...this.access, token }
     return true
-  }
-
-  async warnOnce(text: string): Promise<void> {
-    if (this.#hasWarned) return
-    this.#hasWarned = true
-    await this.access.notify(text)
   }
 
   close(): void {

@@ -50,7 +50,10 @@ export async function send<T>(
       const pauseMs = nextPause(policy, state, runtime)
       if (pauseMs === undefined) throw error
       if (lost && !(await mayRepeat(client, request, { signal, start }))) throw error
-      await client.warnOnce(tryingAgain(lost ?? error, patience - elapsed()))
+      if (!client.hasWarned) {
+        client.hasWarned = true
+        await client.access.notify(tryingAgain(lost ?? error, patience - elapsed()))
+      }
       await wait(pauseMs, [signal])
     }
   } catch (error) {
