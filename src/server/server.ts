@@ -45,7 +45,7 @@ const maxDropped = 100
 /** A drain goes on accepting for so long: clients may come before they can know of it. */
 const drainGraceMs = 500
 
-/** How long a client may go on sending a body whose request has its response. */
+/** How long a body may go on whose request has its response. */
 const lingerMs = 1000
 
 export class HttpServer {
@@ -101,8 +101,11 @@ export class HttpServer {
     // The system resets the connections that nobody has accepted when a port closes. So for a moment, nobody gets a
     // response, and comes anew.
     this.#isHeld = true
-    await wait(graceMs / 5)
-    await nextTurn() // just after some were accepted
+    for (let known = -1; known < this.#connections.size && performance.now() < end; ) {
+      known = this.#connections.size
+      await wait(graceMs / 5)
+    }
+    await nextTurn() // after an accept
     this.server.close()
     this.#isHeld = false
     this.#handleArrived()
@@ -158,7 +161,6 @@ export class HttpServer {
     if (current.dropped > maxDropped && this.#arrived.includes(current)) socket.destroy()
   }
 
-  /** The connection is free for the next request when the body has come. */
   #release(pending: Pending): void {
     const { req: request } = pending.response
     const { socket } = request
