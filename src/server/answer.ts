@@ -12,7 +12,7 @@ export interface HttpAnswer {
 }
 
 export class HttpError extends Error implements HttpAnswer {
-  /** Of the specification's operation; others have `error`. */
+  /** Others than creates have `error`. */
   readonly status: number
   readonly error: number
   readonly body: string

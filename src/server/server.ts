@@ -35,14 +35,14 @@ interface HttpServerOptions {
 interface Pending {
   response: ServerResponse
   body: Body
-  /** How many requests came before its response. */
+  /** Requests before its response. */
   dropped: number
 }
 
 /** A connection with more is closed, unless its first request is with the store: Bun parses on while it waits. */
 const maxDropped = 100
 
-/** A drain goes on accepting for so long: clients may come before they can know of it. */
+/** A drain goes on accepting: clients may come before they can know of it. */
 const drainGraceMs = 500
 
 /** How long a body may go on whose request has its response. */
@@ -189,7 +189,7 @@ export class HttpServer {
     }
   }
 
-  /** Reads nothing more from any connection in this turn of the event loop. */
+  /** Reads nothing more in this turn of the event loop. */
   async #pauseForTurn(): Promise<void> {
     if (this.#isPausing) return
     this.#isPausing = true
@@ -222,7 +222,9 @@ export class HttpServer {
       socket.pause()
     } else {
       const error = parserError(code)
-      this.#log.record({ outcome: String(error.error), code, from: socket.remoteAddress })
+      const outcome = String(error.error)
+      // Else its handler does.
+      if (!response) this.#log.record({ outcome, code, from: socket.remoteAddress })
       socket.end(rawResponse(error), () => socket.destroy())
     }
   }
