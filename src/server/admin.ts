@@ -1,16 +1,14 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client'
+import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
-import type { AccessLogEntry } from './log.js'
-
-interface AdminOptions {
-  metrics: Metrics
-  isReady(): Promise<boolean>
-  error(error: unknown): void
-}
+import type { AccessLogEntry, Log } from './log.js'
 
 /** Needs no token. Logs errors, but no requests. */
-export function adminServer({ metrics, isReady, error }: AdminOptions): Server {
+export function adminServer(
+  metrics: Metrics,
+  isReady: () => Promise<boolean>,
+  log: Pick<Log, 'error'>,
+): Server {
   const answerTo = async ({ url }: IncomingMessage): Promise<HttpAnswer> => {
     if (url === '/metrics') return metrics.text()
     if (url === '/live') return { status: 200, body: '{"live":true}' }
@@ -22,7 +20,7 @@ export function adminServer({ metrics, isReady, error }: AdminOptions): Server {
     try {
       respond(response, await answerTo(request))
     } catch (failure) {
-      error(failure)
+      log.error(failure)
       respond(response, new HttpError(500, 'Internal error'))
     }
   })
@@ -42,21 +40,11 @@ export class Metrics {
     name: 'plants_request_duration_seconds',
     help: 'Time from the headers of a request to its response',
     labelNames: ['outcome'],
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [this.#registry],
   })
 
-  /** @param depth the number of requests that wait for the store */
-  constructor(depth: () => number) {
+  constructor() {
     collectDefaultMetrics({ register: this.#registry })
-    new Gauge({
-      name: 'plants_queue_depth',
-      help: 'Requests that wait for the store',
-      registers: [this.#registry],
-      collect() {
-        this.set(depth())
-      },
-    })
   }
 
   record({ outcome, milliseconds }: AccessLogEntry): void {

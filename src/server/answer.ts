@@ -12,7 +12,7 @@ export interface HttpAnswer {
 }
 
 export class HttpError extends Error implements HttpAnswer {
-  /** Only the specification's operation has it; all others have `error`. */
+  /** Others than creates have `error`. */
   readonly status: number
   readonly error: number
   readonly body: string
@@ -27,19 +27,14 @@ export class HttpError extends Error implements HttpAnswer {
   }
 }
 
-/** All others have the status 400 within the specification's operation. */
 const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 431, 500, 503])
 
-export const invalidHttp = new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
-
-const parserErrors: Readonly<Record<string, HttpError>> = {
-  HPE_HEADER_OVERFLOW: new HttpError(431, 'The headers have more than 16 KiB'),
-  ERR_HTTP_REQUEST_TIMEOUT: new HttpError(408, 'The request did not arrive in time'),
-}
-
 /** @param code of an error of Node's HTTP parser */
-export function parserError(code: string): HttpError {
-  return parserErrors[code] ?? invalidHttp
+export function parserError(code = ''): HttpError {
+  if (code === 'HPE_HEADER_OVERFLOW') return new HttpError(431, 'The headers have more than 16 KiB')
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new HttpError(408, 'The request did not arrive in time')
+  return new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
 }
 
 export function busy(message = 'The service is busy, and nothing was stored'): HttpError {
@@ -47,17 +42,15 @@ export function busy(message = 'The service is busy, and nothing was stored'): H
 }
 
 /** For an internal error, the response contains only the request id; the details are in the log. */
-export function toHttpError(error: unknown, requestId: string): HttpError {
-  if (error instanceof HttpError) return error
-  const { kind, message } = error instanceof PlantsError ? error : { kind: 'defect', message: '' }
+export function toHttpError(failure: unknown, requestId: string): HttpError {
+  if (failure instanceof HttpError) return failure
   const ask = `Ask the operator of the service about request ${requestId}`
-  switch (kind) {
+  const known = failure instanceof PlantsError ? failure : undefined
+  switch (known?.kind) {
     case 'conflict':
-      return new HttpError(409, message)
     case 'constraint':
-      return new HttpError(422, message)
     case 'notFound':
-      return new HttpError(404, message)
+      return new HttpError(known.error, known.message)
     case 'unavailable':
     case 'inaccessible':
       return busy(`The store is not available, and nothing was stored. ${ask}`)
@@ -68,16 +61,13 @@ export function toHttpError(error: unknown, requestId: string): HttpError {
   }
 }
 
-/** @param more headers: alternating names and values */
 export function respond(
   response: ServerResponse,
   { status, contentType = 'application/json', body, headers = [] }: HttpAnswer,
-  more: readonly string[] = [],
 ): void {
   const length = Buffer.byteLength(body)
   const ofBody = ['Content-Type', contentType, 'Content-Length', String(length)]
-  const other = [...headers, ...more, 'X-Content-Type-Options', 'nosniff']
-  response.writeHead(status, status === 204 ? other : [...ofBody, ...other])
+  response.writeHead(status, status === 204 ? [...headers] : [...ofBody, ...headers])
   response.end(body, length === body.length ? 'latin1' : 'utf8')
 }
 
@@ -87,23 +77,22 @@ export function rawResponse({ status, body }: HttpError): string {
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    'X-Content-Type-Options: nosniff',
     `Connection: close\r\n\r\n${body}`,
   ].join('\r\n')
 }
 
 // https://fetch.spec.whatwg.org/#http-cors-protocol
 
+const allow = 'Access-Control-Allow-'
+
 /** Headers of every response, for pages of these origins, or of any (`*`). */
 export function corsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {
   if (origins.length === 0) return []
-  const allowed = allowedOrigin(request, origins)
-  if (allowed === undefined) return ['Vary', 'Origin']
+  const origin = allowedOrigin(request, origins)
+  if (!origin) return ['Vary', 'Origin']
   const exposed = 'Link, Retry-After, Request-Id, WWW-Authenticate'
-  return ['Vary', 'Origin', `${cors}Allow-Origin`, allowed, `${cors}Expose-Headers`, exposed]
+  return ['Vary', 'Origin', `${allow}Origin`, origin, 'Access-Control-Expose-Headers', exposed]
 }
-
-const cors = 'Access-Control-'
 
 /** What a page of one of these origins may send, if it asks that. */
 export function preflightAnswer(
@@ -112,11 +101,10 @@ export function preflightAnswer(
 ): HttpAnswer | undefined {
   const isAsked = request.headers['access-control-request-method'] !== undefined
   if (request.method !== 'OPTIONS' || !isAsked || !allowedOrigin(request, origins)) return undefined
-  const methods = 'GET, POST, PATCH, DELETE'
+  const methods = [`${allow}Methods`, 'GET, POST, PATCH, DELETE']
   // By name: `*` does not cover Authorization.
-  const names = 'Authorization, Content-Type, Idempotency-Key, Accept'
-  const allowed = [`${cors}Allow-Methods`, methods, `${cors}Allow-Headers`, names]
-  return { status: 204, body: '', headers: [...allowed, `${cors}Max-Age`, '600'] }
+  const names = [`${allow}Headers`, 'Authorization, Content-Type, Idempotency-Key, Accept']
+  return { status: 204, body: '', headers: [...methods, ...names] }
 }
 
 function allowedOrigin({ headers }: IncomingMessage, origins: readonly string[]) {

@@ -3,7 +3,6 @@ import type { Right, Token, TokenStore } from '../stores/common/token-store.js'
 import { HttpError } from './answer.js'
 
 export interface Caller {
-  /** The log shows it. */
   name: string
   rights: readonly Right[]
 }
@@ -14,7 +13,7 @@ export type TokenSource = (token: string) => Caller | undefined | Promise<Caller
 /** A revoked token may still be accepted for so long. */
 const freshnessMs = 500
 
-/** Lookups of unknown tokens at a time. Each may wait for a database connection. */
+/** Lookups of unknown tokens at a time, each of which may take a database connection. */
 const maxLookups = 32
 
 /** @throws {HttpError} 401 (RFC 6750) */
@@ -59,18 +58,24 @@ export function tokensOfStore(
   now: () => number,
   time: () => number,
 ): TokenSource {
-  /** Of tokens that were found, and those in progress, which requests with the same token share. */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
-  const inTurn = limited(maxLookups)
+  const lanes: Promise<unknown>[] = []
+  let lane = 0
+  const findInLane = (digest: Buffer) => {
+    lane = (lane + 1) % maxLookups
+    const found = Promise.resolve(lanes[lane]).then(() => store.find(digest))
+    lanes[lane] = found.catch(() => undefined)
+    return found
+  }
 
   return async (text) => {
     const digest = digestOf(text)
     const key = digest.toString('latin1')
     let lookup = lookups.get(key)
     if (!lookup || lookup.until <= now()) {
-      const find = () => store.find(digest)
       // A token that was known a moment ago does not wait for those that nobody knows.
-      lookup = { found: lookup ? find() : inTurn(find), until: now() + freshnessMs }
+      const found = lookup ? store.find(digest) : findInLane(digest)
+      lookup = { found, until: now() + freshnessMs }
       lookups.set(key, lookup)
     }
     const token = await lookup.found.catch((error: unknown) => {
@@ -81,22 +86,6 @@ export function tokensOfStore(
     return token && isValid(token, time())
       ? { name: String(token.id), rights: token.rights }
       : undefined
-  }
-}
-
-/** At most so many calls at a time; the others wait, in order. */
-function limited(max: number) {
-  const waiting: (() => void)[] = []
-  let running = 0
-  return async <T>(call: () => Promise<T>): Promise<T> => {
-    if (running >= max) await new Promise<void>((resolve) => waiting.push(resolve))
-    running += 1
-    try {
-      return await call()
-    } finally {
-      running -= 1
-      waiting.shift()?.()
-    }
   }
 }
 

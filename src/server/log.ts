@@ -3,27 +3,20 @@ import { escapeControlChars, escapeControlCharsInLines } from '../platform/escap
 import type { Output } from '../platform/io.js'
 
 /** The fields of a line: docs/serve.md describes them. */
-export type AccessLogEntry = {
+export interface AccessLogEntry {
   outcome: string
-  status?: number | undefined
-  milliseconds?: number | undefined
-  method?: string | undefined
-  path?: string | undefined
-  token?: string | undefined
-  requestId?: string
-  code?: string
-  from?: string | undefined
+  milliseconds?: number
+  [field: string]: string | number | undefined
 }
 
 export interface LogOptions {
   output: Output
-  /** The least severe level that is written, or "silent". */
+  /** The least that is written, or "silent". */
   level: string
   /** Lines of requests are collected for so long. */
   delayMs: number
   /** Hides secrets in what is written. */
   redact(lines: string): string
-  /** Counts the requests, too. */
   onRequest?(entry: AccessLogEntry): void
 }
 
@@ -33,7 +26,7 @@ type Level = 'info' | 'warn' | 'error'
 
 const levels = ['info', 'warn', 'error', 'silent']
 
-/** Text on a terminal, JSON lines elsewhere. Ignores write errors. A crash can lose the lines of `delayMs`. */
+/** Text on a terminal, JSON lines elsewhere. A crash can lose the lines of `delayMs`. */
 export class Log {
   readonly #options: LogOptions
   #lines: string[] = []
@@ -46,8 +39,9 @@ export class Log {
   record(entry: AccessLogEntry): void {
     this.#options.onRequest?.(entry)
     this.#add('info', entry)
-    if (this.#options.delayMs === 0) void this.flush()
-    else this.#timer ??= setTimeout(() => this.flush(), this.#options.delayMs).unref()
+    const { delayMs } = this.#options
+    if (delayMs === 0) void this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
 
   info(message: string, fields: Fields = {}): void {
@@ -64,8 +58,7 @@ export class Log {
   error(error: unknown, requestId?: string): void {
     if (error instanceof PlantsError && error.kind !== 'defect') {
       const { kind: code, message: msg, cause } = error
-      const reason = cause === undefined ? undefined : reasonOf(cause)
-      this.#add('error', { msg, requestId, code, reason })
+      this.#add('error', { msg, requestId, code, reason: cause && reasonOf(cause) })
     } else {
       const stack = error instanceof Error ? error.stack : String(error)
       this.#add('error', { msg: 'failed', requestId, stack })

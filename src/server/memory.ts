@@ -2,7 +2,6 @@ import type { ServerResponse } from 'node:http'
 import { busy } from './answer.js'
 
 interface Holder {
-  token: string
   usedBytes: number
   readonly waiting: Set<Waiter>
 }
@@ -13,15 +12,14 @@ interface Waiter {
 }
 
 /**
- * The memory for requests in progress. Each token has so much of its own, so that none can take that of another. Its
- * requests wait for it one after the other, and one of them may have more than that.
+ * The memory for requests in progress. Each token has so much of its own, for which its requests wait in order. One of
+ * them may have more than that.
  */
 export class Memory {
   readonly #limitBytes: number
   readonly #timeoutMs: number
   readonly #holders = new Map<string, Holder>()
 
-  /** @param timeoutMs for which a request waits */
   constructor(bytesPerToken: number, timeoutMs: number) {
     this.#limitBytes = bytesPerToken
     this.#timeoutMs = timeoutMs
@@ -34,7 +32,7 @@ export class Memory {
    */
   take(token: string, bytes: number, response: ServerResponse): Promise<void> | undefined {
     if (response.closed) throw busy()
-    const holder = this.#holders.get(token) ?? { token, usedBytes: 0, waiting: new Set() }
+    const holder = this.#holders.get(token) ?? { usedBytes: 0, waiting: new Set() }
     this.#holders.set(token, holder)
     if (holder.waiting.size > 0 || !this.#hasRoom(holder, bytes))
       return this.#wait(holder, bytes, response)
@@ -48,17 +46,20 @@ export class Memory {
 
   #wait(holder: Holder, bytes: number, response: ServerResponse): Promise<void> {
     return new Promise((resolve, reject) => {
-      const end = (then: () => void) => () => {
+      const end = () => {
         clearTimeout(timer)
         response.off('close', leave)
         holder.waiting.delete(waiter)
-        then()
       }
-      const leave = end(() => reject(busy()))
-      const enter = end(() => {
+      const leave = () => {
+        end()
+        reject(busy())
+      }
+      const enter = () => {
+        end()
         this.#grant(holder, bytes, response)
         resolve()
-      })
+      }
       const waiter = { bytes, enter }
       const timer = setTimeout(leave, this.#timeoutMs)
       response.once('close', leave)
@@ -74,7 +75,6 @@ export class Memory {
         if (!this.#hasRoom(holder, next.bytes)) return
         next.enter()
       }
-      if (holder.usedBytes === 0) this.#holders.delete(holder.token)
     })
   }
 }

@@ -13,10 +13,7 @@ import {
   plantInBody,
 } from './request-input.js'
 
-/** Plants in a page. */
-const defaultLimit = 100
-
-/** A page with so many characters ends before its limit. */
+/** A page with more ends before its limit. */
 const pageCharacters = 1_000_000
 
 export function plantHandlers(store: OwnStore): Handlers {
@@ -32,7 +29,7 @@ export function plantHandlers(store: OwnStore): Handlers {
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
     listPlants: async ({ request, response }) => {
-      const { limit = defaultLimit, ...query } = parseListQuery(request.url ?? '')
+      const { limit, ...query } = parseListQuery(request.url ?? '')
       const closed = new AbortController()
       response.once('close', () => closed.abort(busy()))
       const { plants, hasNext } = await pageOf(store, { ...query, signal: closed.signal }, limit)

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isJsonType, isObject, parseInt64, parseJson } from '../plant/exact-json.js'
 import {
   idRule,
@@ -9,13 +9,19 @@ import {
   type PlantPatch,
   parsePlant,
 } from '../plant/plant.js'
-import { problemOf, problemsOf } from '../plant/plant-schema.js'
-import { shorten } from '../platform/escape.js'
+import { problemsOf } from '../plant/plant-schema.js'
+import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { maxSearch, type ReadQuery } from '../stores/common/query.js'
-import { HttpError } from './answer.js'
-import { bodyTooLarge } from './body.js'
+import { busy, HttpError } from './answer.js'
+
+/** So many bytes of a body in chunks may come before its token is accepted. */
+const unacceptedBytes = 65_536
+
+/** After so many chunks of a body, other connections have their turn. */
+const chunksOfTurn = 1000
 
 /** In plants. */
+const defaultPage = '100'
 const maxPage = 1000
 
 /**
@@ -44,8 +50,67 @@ export function validateBodyHeaders(
   }
   if (coding.toLowerCase() !== 'identity')
     throw new HttpError(415, 'The body must have no Content-Encoding')
-  if (parseFloat(headers['content-length'] ?? '0') > bodyLimitBytes)
-    throw bodyTooLarge(bodyLimitBytes)
+  if (Number(headers['content-length'] ?? 0) > bodyLimitBytes) throw bodyTooLarge(bodyLimitBytes)
+}
+
+/**
+ * The body of a request. One with a length stays unread in the stream of the request until `read`. One in chunks is
+ * collected from its first byte on: node:http would keep each chunk, which may be one byte, as an object of hundreds.
+ */
+export class Body {
+  readonly #response: ServerResponse
+  readonly #onChunks: () => void
+  #whole: Promise<Buffer> | undefined
+  /** Undefined until it is read. */
+  #limitBytes: number | undefined
+
+  /** @param onChunks called when many chunks have come, which take longer than their bytes */
+  constructor(response: ServerResponse, onChunks: () => void) {
+    this.#response = response
+    this.#onChunks = onChunks
+    if (response.req.headers['transfer-encoding'] !== undefined) this.#whole = this.#collect()
+  }
+
+  /** @throws {HttpError} 413, or any when the client has left */
+  async read(limitBytes: number): Promise<Buffer> {
+    const { req: request } = this.#response
+    // Nearly always, and faster.
+    if (request.complete && !this.#whole) return request.read() ?? Buffer.alloc(0)
+    this.#limitBytes = limitBytes
+    this.#whole ??= this.#collect()
+    request.resume()
+    const bytes = await this.#whole
+    if (bytes.length > limitBytes) throw bodyTooLarge(limitBytes)
+    return bytes
+  }
+
+  /** Up to the first bytes beyond the limit. */
+  #collect(): Promise<Buffer> {
+    const { req: request } = this.#response
+    const received = new GrowingBuffer()
+    let chunks = 0
+    const whole = new Promise<Buffer>((resolve, reject) => {
+      request.once('end', () => resolve(received.bytes)).once('close', () => reject(busy()))
+      request.on('data', (chunk: Buffer) => {
+        chunks += 1
+        if (chunks % chunksOfTurn === 0) this.#onChunks()
+        if (this.#response.writableEnded) {
+          if (chunks >= chunksOfTurn) request.destroy()
+          return
+        }
+        received.append(chunk)
+        if (received.length <= (this.#limitBytes ?? unacceptedBytes)) return
+        request.pause()
+        if (this.#limitBytes !== undefined) resolve(received.bytes)
+      })
+    })
+    whole.catch(() => undefined) // perhaps nobody reads it
+    return whole
+  }
+}
+
+function bodyTooLarge(limitBytes: number): HttpError {
+  return new HttpError(413, `The body is larger than ${limitBytes} bytes`)
 }
 
 /** The specification's NewPlant. @throws {HttpError} 400 or 422 */
@@ -59,7 +124,7 @@ export function plantInBody(bytes: Buffer): NewPlant {
 /** A merge patch (RFC 7396) for the plant of a path. @throws {HttpError} 400 or 422 */
 export function patchInBody(bytes: Buffer, id: bigint): PlantPatch {
   const body = parseBody(bytes)
-  const value = isObject(body) && !Object.hasOwn(body, 'id') ? { ...body, id } : body
+  const value = isObject(body) ? { id, ...body } : body
   const patch = parsePlant(value, 'patch')
   if (!patch) throw new HttpError(422, invalidPlant(problemsOf(value, 'patch')))
   if (patch.id === id) return patch
@@ -87,45 +152,31 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
 /** @throws {HttpError} 400 */
 export function parseIdText(text: string, name = 'id'): bigint {
   const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
-  if (id === undefined) throw invalid(`${name} must be ${idRule}, in decimal digits`, text)
+  if (id === undefined) throw new HttpError(400, `${name} must be ${idRule}, in decimal digits`)
   return id
 }
 
 /** @throws {HttpError} 400, also for an unknown parameter, which may be one with a typing error */
-export function parseListQuery(url: string): ReadQuery {
+export function parseListQuery(url: string): ReadQuery & { limit: number } {
   const parameters = new URLSearchParams(url.replace(/^[^?]*/s, ''))
   const names = ['limit', 'order', 'after', 'tag', 'noTag', 'search']
-  const other = [...parameters.keys()].find((name) => !names.includes(name))
-  if (other !== undefined)
-    throw new HttpError(400, `There is no parameter ${quote(other)}, only ${names.join(', ')}`)
+  if (![...parameters.keys()].every((name) => names.includes(name)))
+    throw new HttpError(400, `The parameters are ${names.join(', ')}`)
   const values: Partial<Record<string, string>> = Object.fromEntries(parameters)
-  const { limit, order = 'asc', after, tag, noTag = 'false', search } = values
-  const count = /^\d{1,4}$/.test(limit ?? '') ? Number(limit) : 0
-  if (limit !== undefined && (count < 1 || count > maxPage))
-    throw invalid(`limit must be a whole number from 1 to ${maxPage}`, limit)
-  if (order !== 'asc' && order !== 'desc') throw invalid('order must be asc or desc', order)
-  if (noTag !== 'true' && noTag !== 'false') throw invalid('noTag must be true or false', noTag)
-  if (noTag === 'true' && tag !== undefined)
-    throw new HttpError(400, 'tag and noTag cannot be used together')
+  const { limit = defaultPage, order = 'asc', after, tag, noTag = 'false', search } = values
+  const count = /^\d{1,4}$/.test(limit) ? Number(limit) : 0
+  if (count < 1 || count > maxPage)
+    throw new HttpError(400, `limit must be a whole number from 1 to ${maxPage}`)
+  if (order !== 'asc' && order !== 'desc') throw new HttpError(400, 'order must be asc or desc')
+  if (noTag !== 'true' && noTag !== 'false') throw new HttpError(400, 'noTag must be true or false')
   if (Array.from(search ?? '').length > maxSearch)
     throw new HttpError(400, `search must have at most ${maxSearch} characters`)
-  for (const [name, text = ''] of Object.entries({ tag, search })) {
-    const problem = problemOf('tag', text)
-    if (problem !== undefined) throw new HttpError(400, problem.replace('tag', name))
-  }
+  if (url.includes('%00')) throw new HttpError(400, 'No text has U+0000')
   return {
-    limit: limit === undefined ? undefined : count,
+    limit: count,
     desc: order === 'desc',
     after: after === undefined ? undefined : parseIdText(after, 'after'),
     tag: noTag === 'true' ? false : tag,
     search,
   }
-}
-
-function invalid(rule: string, text: string): HttpError {
-  return new HttpError(400, `${rule}, but was ${quote(text)}`)
-}
-
-function quote(text: string): string {
-  return JSON.stringify(shorten(text))
 }

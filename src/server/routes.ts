@@ -10,7 +10,6 @@ export interface Operation {
   hasBody?: true
 }
 
-/** By method; the description of the service has no operation. */
 type Methods = Readonly<Record<string, Operation | 'describe'>>
 
 const plants: Methods = {

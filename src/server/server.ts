@@ -4,8 +4,8 @@ import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
 import { parserError, rawResponse } from './answer.js'
-import { Body } from './body.js'
 import type { Log } from './log.js'
+import { Body } from './request-input.js'
 
 // One request of a connection is handled at a time, as browsers, curl and proxies send them: a client that sends another
 // before its response gets that response, and no other (RFC 9112, 9.3.2). node:http parses the up to 64 KiB that were read
@@ -23,7 +23,6 @@ export interface Tls {
   key: string
 }
 
-/** If it rejects, the connection is closed. */
 export type Handler = (response: ServerResponse, body: Body) => Promise<void>
 
 interface HttpServerOptions {
@@ -32,48 +31,41 @@ interface HttpServerOptions {
   log: Pick<Log, 'record' | 'warn' | 'error'>
 }
 
-/** A request that has no response yet. */
+/** A request whose body or response is under way. */
 interface Pending {
   response: ServerResponse
   body: Body
-  /** How many requests came before its response, and get none. */
+  /** Requests before its response. */
   dropped: number
 }
 
-/** A connection with more is closed at once, unless its first request is with the store: Bun parses on while it waits. */
+/** A connection with more is closed, unless its first request is with the store: Bun parses on while it waits. */
 const maxDropped = 100
 
-/** A drain goes on accepting for so long: clients may have connected before they can know of it. */
+/** A drain goes on accepting: clients may come before they can know of it. */
 const drainGraceMs = 500
 
-/** How long a client may go on sending a body whose request has its response. */
+/** How long a body may go on whose request has its response. */
 const lingerMs = 1000
-
-/** So many connections may be accepted while all others are paused. */
-const maxAccepted = 1000
 
 export class HttpServer {
   readonly server: Server
   isDraining = false
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
-  /** With TLS, those below it. */
-  readonly #sockets = new Set<Socket>()
   readonly #connections = new Map<Socket, Pending | undefined>()
-  /** Connections on which a response was sent before its request had arrived as a whole. */
-  readonly #answeredEarly = new WeakSet<Socket>()
   /** The requests of this turn of the event loop. */
   #arrived: Pending[] = []
   readonly #paused: Socket[] = []
   #isPausing = false
-  /** Set while a drain closes the port: what arrives waits. */
+  /** While a drain closes the port, what arrives waits. */
   #isHeld = false
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
     const { requestTimeoutMs, connectionLimit } = limits
-    this.#handler = handler
-    this.#log = log
     const options = {
+      ...tls,
+      handshakeTimeout: 10_000,
       headersTimeout: Math.min(60_000, requestTimeoutMs), // it counts while a socket is paused
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: 65_000, // proxies close idle connections after 60 s
@@ -81,16 +73,13 @@ export class HttpServer {
       joinDuplicateHeaders: true, // so that a second Host is seen
       requireHostHeader: false, // a flood of what node:http answers itself would not be noticed
     }
-    const secure = { ...options, ...tls, handshakeTimeout: 10_000 }
-    const server = tls ? createSecureServer(secure) : createServer(options)
+    const server = tls ? createSecureServer(options) : createServer(options)
     this.server = server
+    this.#handler = handler
+    this.#log = log
     server.maxConnections = connectionLimit
     const refused = `Connections are refused: ${connectionLimit} are open, the limit of the service`
     server.once('drop', () => log.warn(refused))
-    server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket)
-      socket.once('close', () => this.#sockets.delete(socket))
-    })
     server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#add(socket))
     server.on('request', (_, response) => this.#receive(response))
     server.on('clientError', (error: Error, socket: Socket) =>
@@ -105,41 +94,32 @@ export class HttpServer {
   /** Answers the requests that arrive. Destroys the connections that are left after `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs
+    const graceMs = Math.min(drainGraceMs, timeoutMs / 2)
     this.isDraining = true
     for (const pending of this.#connections.values()) if (pending) closeAfter(pending.response)
-    await wait(Math.min(drainGraceMs, timeoutMs / 2))
-    await this.#closePort()
-    for (let turn = 0; this.#connections.size > 0 && performance.now() < end; turn += 1) {
-      // Who connected just before may send a request.
-      for (const [socket, pending] of this.#connections)
-        if (!pending && turn >= 10) socket.destroy()
+    await wait(graceMs)
+    // The system resets the connections that nobody has accepted when a port closes. So for a moment, nobody gets a
+    // response, and comes anew.
+    this.#isHeld = true
+    for (let known = -1; known < this.#connections.size && performance.now() < end; ) {
+      known = this.#connections.size
+      await wait(graceMs / 5)
+    }
+    await nextTurn() // after an accept
+    this.server.close()
+    this.#isHeld = false
+    this.#handleArrived()
+    await wait(graceMs / 5) // who connected just before may send a request
+    while (this.#connections.size > 0 && performance.now() < end) {
+      for (const [socket, pending] of this.#connections) if (!pending) socket.destroy()
       await wait(10)
     }
     this.abort()
   }
 
-  /**
-   * When a port closes, the system resets the connections that nobody has accepted yet. So nobody gets a response for a
-   * moment, and therefore nobody comes anew, until those have been accepted.
-   */
-  async #closePort(): Promise<void> {
-    this.#isHeld = true
-    for (let [tries, known] = [50, -1]; tries > 0; tries -= 1) {
-      const pending = [...this.#connections.values()].filter(Boolean)
-      if (pending.length === this.#arrived.length && known === this.#sockets.size) break
-      known = this.#sockets.size
-      await wait(10)
-      await nextTurn() // so that what comes is accepted just before the port closes
-    }
-    this.server.closeIdleConnections = () => undefined // their next request may be on its way
-    this.server.close()
-    this.#isHeld = false
-    this.#handleArrived()
-  }
-
   abort(): void {
     this.server.close()
-    for (const socket of this.#sockets) socket.destroy()
+    this.server.closeAllConnections()
   }
 
   #add(socket: Socket): void {
@@ -162,38 +142,36 @@ export class HttpServer {
     const body = new Body(response, () => void this.#pauseForTurn())
     const pending = { response, body, dropped: 0 }
     this.#connections.set(socket, pending)
-    response.once('close', () => this.#release(response))
+    response.once('close', () => this.#release(pending))
     // All requests of a turn are handled together: one at a time takes three times as long.
     const arrive = () => {
       if (this.#arrived.push(pending) === 1) setImmediate(() => this.#handleArrived())
     }
-    if (current) current.response.once('close', arrive)
+    if (current && !current.response.closed) current.response.once('close', arrive)
     else arrive()
   }
 
   /** A request that comes before the response to another gets none. */
   #drop(socket: Socket, current: Pending | undefined): void {
-    if (current) {
-      current.dropped += 1
-      closeAfter(current.response)
-      if (socket.writable && current.dropped > maxDropped && this.#arrived.includes(current)) {
-        this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
-        socket.destroy()
-      }
-    }
     socket.pause()
     void this.#pauseForTurn()
+    if (!current) return
+    closeAfter(current.response)
+    current.dropped += 1
+    if (current.dropped > maxDropped && this.#arrived.includes(current)) socket.destroy()
   }
 
-  #release(response: ServerResponse): void {
-    const { req: request } = response
+  #release(pending: Pending): void {
+    const { req: request } = pending.response
     const { socket } = request
-    if (this.#connections.get(socket)?.response === response)
-      this.#connections.set(socket, undefined)
-    if (request.complete || socket.destroyed) return
-    this.#answeredEarly.add(socket)
-    request.resume()
-    setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
+    const free = () => {
+      if (this.#connections.get(socket) === pending) this.#connections.set(socket, undefined)
+    }
+    if (request.complete) free()
+    else {
+      request.once('end', free).resume()
+      setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
+    }
   }
 
   #handleArrived(): void {
@@ -202,29 +180,30 @@ export class HttpServer {
     this.#arrived = []
     for (const { response, body } of arrived) {
       const { socket } = response.req
-      if (!socket.writable) continue // the client has left
-      this.#handler(response, body).catch((error: unknown) => {
+      const fail = (error: unknown) => {
         this.#log.error(error)
         socket.destroy()
-      })
+      }
+      if (socket.writable) this.#handler(response, body).catch(fail)
+      else this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
     }
   }
 
-  /** Reads nothing more from any connection in this turn of the event loop. */
+  /** Reads nothing more in this turn of the event loop. */
   async #pauseForTurn(): Promise<void> {
     if (this.#isPausing) return
     this.#isPausing = true
-    // A socket that is told to resume does so in a tick of its own, even if it was paused since: this waits for them.
+    // A socket resumes in a tick of its own, even if it was paused since: this waits for it.
     await undefined
     for (const socket of this.#connections.keys())
       if (!socket.isPaused()) this.#paused.push(socket.pause())
-    // A turn accepts one connection: those that wait come before what the others send.
-    let [known, turns] = [0, 0]
+    await nextTurn()
+    // A turn accepts one connection: all that wait come before what the others send.
+    let known = 0
     do {
-      known = this.#paused.length
-      turns += 1
+      known = this.#connections.size
       await nextTurn()
-    } while (this.#paused.length > known && turns < maxAccepted)
+    } while (this.#connections.size > known)
     this.#isPausing = false
     while (this.#paused.length > 0 && !this.#isPausing) {
       const lastServed = this.#paused.findLastIndex(({ bytesWritten }) => bytesWritten > 0)
@@ -233,20 +212,21 @@ export class HttpServer {
     }
   }
 
-  /** What is no HTTP, or is late: it fails the request whose body it is, or closes the connection. */
+  /** What is no HTTP, or is late, gets an Error, unless a request on its connection waits for a response. */
   #reject(socket: Socket, code: string): void {
+    const response = this.#connections.get(socket)?.response
     const isGone = !socket.writable || code === 'ECONNRESET' || code === 'EPIPE'
-    if (isGone || this.#answeredEarly.has(socket)) return void socket.destroy()
-    const error = parserError(code)
-    const pending = this.#connections.get(socket)
-    if (pending) {
-      pending.body.fail(error)
-      closeAfter(pending.response)
+    if (isGone || response?.closed) socket.destroy()
+    else if (response?.headersSent || response?.req.complete) {
+      closeAfter(response)
       socket.pause()
-      return
+    } else {
+      const error = parserError(code)
+      const outcome = String(error.error)
+      // Else its handler does.
+      if (!response) this.#log.record({ outcome, code, from: socket.remoteAddress })
+      socket.end(rawResponse(error), () => socket.destroy())
     }
-    this.#log.record({ outcome: String(error.error), code, from: socket.remoteAddress })
-    socket.end(rawResponse(error), () => socket.destroy())
   }
 }
 

@@ -2,8 +2,7 @@
 import { once } from 'node:events'
 import { chmodSync } from 'node:fs'
 import type { AddressInfo, Server } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
-import { PlantsError, systemCode, systemReason, usageError } from '../platform/errors.js'
+import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/common/store.js'
 import type { Right, TokenStore } from '../stores/common/token-store.js'
@@ -11,14 +10,13 @@ import type { PostgresOptions } from '../stores/postgres/address.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
-import { RequestHandler } from './handler.js'
+import { requestHandler } from './handler.js'
 import { Log, type LogOptions } from './log.js'
 import { Memory } from './memory.js'
 import { plantHandlers } from './plants.js'
 import { openApi } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
-/** What a store of any kind reports to the service. */
 type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 'onCreated'>
 
 export interface ServiceOptions {
@@ -29,7 +27,7 @@ export interface ServiceOptions {
   basePath: string
   /** The operations of these rights are offered, as far as the store's own credentials permit them. */
   allow: readonly Right[]
-  /** Pages of these origins may use the service; `*` stands for all. */
+  /** Pages of these origins may use the service, or of all (`*`). */
   cors: readonly string[]
   tls: Tls | undefined
   admin: TcpAddress | undefined
@@ -44,10 +42,9 @@ export interface ServiceOptions {
 interface TcpAddress {
   host: string
   port: number
-  isAdmin?: boolean
 }
 
-/** `path`: absolute, of a Unix socket for a proxy on this machine */
+/** Or the absolute path of a Unix socket. */
 export type ListenAddress = TcpAddress | { path: string }
 
 export interface Service {
@@ -62,8 +59,7 @@ const memoryPerTokenBytes = 16 * 1_048_576
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
   const { allow, basePath, cors, limits, tls, timeoutMs, now } = options
-  let handler: RequestHandler | undefined
-  const metrics = options.admin && new Metrics(() => handler?.waiting ?? 0)
+  const metrics = options.admin && new Metrics()
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const warn = (message: string) => log.warn(message)
   const store = await options.openStore({
@@ -73,7 +69,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   })
   let stop = () => store.close()
   try {
-    handler = new RequestHandler({
+    const handler = requestHandler({
       handlers: plantHandlers(store),
       description: openApi(basePath),
       basePath,
@@ -85,15 +81,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       bodyLimitBytes: limits.bodyLimitBytes,
       now,
     })
-    const server = new HttpServer(handler.handle, { limits, tls, log })
-    const isReady = async () => {
-      const isUsable = store.check(allow).then(
+    const server = new HttpServer(handler, { limits, tls, log })
+    const isReady = () =>
+      store.check(allow).then(
         () => !server.isDraining,
         () => false,
       )
-      return Promise.race([isUsable, wait(1000, false, { ref: false })])
-    }
-    const admin = metrics && adminServer({ metrics, isReady, error: (error) => log.error(error) })
+    const admin = metrics && adminServer(metrics, isReady, log)
     stop = async () => {
       server.abort()
       admin?.close().closeAllConnections()
@@ -103,17 +97,15 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const address = `${await listen(server.server, options.listen, scheme)}${basePath}`
     const adminAddress = options.admin && admin && (await listen(admin, options.admin, 'http'))
     log.info('listening', { address, admin: adminAddress })
-    if (!isLocal(options.listen) && !tls) {
-      const risk = 'Without TLS, tokens and plants can be read on the network'
-      warn(`Other machines can reach this address. ${risk}`)
-    }
+    if (!isLocal(options.listen) && !tls)
+      warn('Without TLS, others can read tokens and plants on the network')
     if (options.admin && !isLocal(options.admin))
       warn('Other machines can reach the admin port, which needs no token')
     return {
       address,
-      drain: async (drainTimeoutMs) => {
+      drain: async (limitMs) => {
         log.info('draining')
-        await server.drain(drainTimeoutMs)
+        await server.drain(limitMs)
         await stop()
         log.info('stopped')
         await log.flush()
@@ -147,36 +139,14 @@ async function listen(server: Server, address: ListenAddress, scheme: string): P
 }
 
 function explained(error: unknown, address: ListenAddress): unknown {
-  const code = systemCode(error)
-  if (code === undefined) return error
+  const reason = systemReason(error)
+  if (reason === undefined) return error
   if ('path' in address) {
-    const reason = code === 'EADDRINUSE' ? ' exists already' : `: ${systemReason(error)}`
     const hint = 'Give another path with --socket, or remove what no other service uses'
-    return new PlantsError('inaccessible', `${address.path}${reason}`, { hint, cause: error })
+    return new PlantsError('inaccessible', `${address.path}: ${reason}`, { hint, cause: error })
   }
-  const { host, port } = address
-  const option = address.isAdmin ? '--admin-' : '--'
-  const another = `Give another with ${option}port`
-  switch (code) {
-    case 'EADDRINUSE':
-      return new PlantsError(
-        'unavailable',
-        `Port ${port} of ${host} is in use by another program`,
-        {
-          hint: `${another}, or 0 for any free port`,
-        },
-      )
-    case 'EACCES':
-    case 'EPERM':
-      return usageError(`Port ${port} of ${host}: permission denied`, another, error)
-    case 'EADDRNOTAVAIL':
-    case 'ENOTFOUND':
-    case 'EAI_AGAIN':
-    case 'EAFNOSUPPORT': {
-      const hint = `Give ${option}host 127.0.0.1, or 0.0.0.0 for all of them`
-      return usageError(`${host} is not an address of this machine`, hint, error)
-    }
-    default:
-      return error
-  }
+  const message = `Port ${address.port} of ${address.host}: ${reason}`
+  const hint = 'Give another host, or another port, such as 0 for any free one'
+  const isTaken = systemCode(error) === 'EADDRINUSE'
+  return new PlantsError(isTaken ? 'unavailable' : 'usage', message, { hint, cause: error })
 }

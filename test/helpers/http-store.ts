@@ -75,9 +75,8 @@ const unknownOutcome = 'Whether plant 1 is stored is unknown'
 
 /** What a hint says of a plant that may be stored: by what is known of the service's idempotency keys. */
 export const howToRepeat = {
-  unasked: `${unknownOutcome}. To avoid a second plant, repeat it with: --idempotency-key KEY, if the service supports such keys`,
-  listed: `${unknownOutcome}. To avoid a second plant, repeat it with: --idempotency-key KEY`,
-  unlisted: `${unknownOutcome}, and this service does not support idempotency keys: check the service before you repeat it`,
+  listed: `${unknownOutcome}. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key KEY`,
+  unlisted: `${unknownOutcome}, and this service does not support idempotency keys: look before you repeat it`,
 }
 
 /** As the command line would access a service with `token`. */

@@ -132,8 +132,7 @@ async function serviceOptions(
     basePath: options.basePath ?? '',
     cors: options.cors ?? [],
     tls: await tlsFor(options, io),
-    admin:
-      adminPort === undefined ? undefined : { host: adminHost, port: adminPort, isAdmin: true },
+    admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort },
     limits: {
       bodyLimitBytes: options.bodyLimit,
       requestTimeoutMs: options.requestTimeout,

@@ -1,6 +1,6 @@
 import { PlantsError } from '../../platform/errors.js'
 import type { HttpAddress } from '../common/address.js'
-import { lacksRight, resultOf } from './failures.js'
+import { resultOf } from './failures.js'
 import { HttpClient } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
 import { errorIn, expectedPlant } from './plant-request.js'
@@ -27,7 +27,8 @@ export async function verifyToken(
     const { error } = result
     if ('cause' in response) return { state: 'unknown', error }
     if (error.kind === 'unauthorized' || error.kind === 'forbidden') {
-      const isAccepted = error.error !== 401 && lacksRight(response)
+      const challenge = response.headers['www-authenticate'] ?? '' // RFC 6750, 3.1
+      const isAccepted = error.error !== 401 && /\binsufficient_scope\b/.test(challenge)
       return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
     }
     // The specification does not say what other values of `error` mean.

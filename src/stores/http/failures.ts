@@ -1,10 +1,10 @@
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { isTimeout } from '../../platform/runtime.js'
-import { rights } from '../common/token-store.js'
+import { urlOf } from '../../platform/urls.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
-/** Why a request has no result. After `maybe-done`, no answer settles it, and only a repetition can. */
+/** Why a request has no result. After `maybe-done`, only a repetition can settle it. */
 interface Failure {
   effect: 'not-sent' | 'refused' | 'maybe-done'
   error: PlantsError
@@ -17,16 +17,12 @@ export function resultOf<T>(
   request: HttpRequest<T>,
   response: HttpResponse | NoResponse,
 ): Result<T> {
-  if ('cause' in response) {
-    return response.isSent
-      ? lost(request, unansweredError(client, response.cause))
-      : { effect: 'not-sent', error: unreachableError(client, response.cause) }
-  }
+  if ('cause' in response) return withoutResponse(client, request, response)
   const value = response.status === 200 ? request.expected.read(response) : undefined
   return value === undefined ? failureOf(client, request, response) : { value }
 }
 
-/** Whether the service rejects this plant, or does not have it. Other errors would concern any plant. */
+/** Whether the service rejects this plant, or does not have it. Other errors concern any plant. */
 export function isOfPlant({ kind, status = 0 }: PlantsError): boolean {
   if (kind === 'conflict' || kind === 'notFound') return true
   return kind === 'rejected' && [400, 413, 422].includes(status)
@@ -34,30 +30,37 @@ export function isOfPlant({ kind, status = 0 }: PlantsError): boolean {
 
 interface Meaning {
   kind: ErrorKind
-  /** By default, it says whose message this is. */
   hint?: string
 }
 
 const moved: Meaning = {
   kind: 'inaccessible',
-  hint: 'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store',
+  hint: 'Redirects are not followed. If the new address is right, use it with --store',
 }
 const notOffered: Meaning = {
   kind: 'rejected',
   hint: 'This service does not offer this, or the address is wrong: it is the base URL, the part before /plants',
+}
+const exists: Meaning = {
+  kind: 'conflict',
+  hint: 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant',
+}
+const forbidden: Meaning = {
+  kind: 'forbidden',
+  hint: 'Ask the operator of the service who may do this',
 }
 const later: Meaning = { kind: 'unavailable', hint: 'Nothing was stored. Try again later' }
 
 /** By the status, or by the `error` of a 400 response. A service may use others. */
 const meanings: Readonly<Record<number, Meaning>> = {
   ...{ 301: moved, 302: moved, 307: moved, 308: moved },
-  ...{ 401: { kind: 'unauthorized' }, 403: { kind: 'forbidden' } },
-  ...{ 404: notOffered, 405: notOffered },
-  409: {
-    kind: 'conflict',
-    hint: 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant',
+  ...{
+    401: { kind: 'unauthorized' },
+    403: forbidden,
+    404: notOffered,
+    405: notOffered,
   },
-  413: { kind: 'rejected', hint: 'Shorten the name or tag' },
+  ...{ 409: exists, 413: { kind: 'rejected', hint: 'Shorten the name or tag' } },
   ...{ 429: later, 503: later },
 }
 
@@ -69,74 +72,58 @@ function meaningOf(status: number, error: number, isError: boolean): Meaning {
   return meanings[isTold ? error : status] ?? { kind: isRefusal ? 'rejected' : 'unusable' }
 }
 
-function failureOf(
-  client: HttpClient,
-  request: HttpRequest<unknown>,
-  response: HttpResponse,
-): Failure {
+function failureOf(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
   const { name } = client.address
   const { status, headers } = response
   const { error = status, message } = errorIn(response) ?? {}
-  const id = String(headers['request-id'] ?? '')
-  const details = { status, requestId: /^[\x21-\x7e]{1,200}$/.test(id) ? id : undefined }
-  const text = message ?? `${name} answered ${status}${contentOf(response, request)}`
-  if (request.isOfOnePlant && status === 404 && error === 404 && message !== undefined)
+  const text = message ?? `${name} answered ${status}${contentOf(client, request, response)}`
+  const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
+  const details = { status, requestId }
+  const isError = message !== undefined
+  if (request.isOfOnePlant && status === 404 && error === 404 && isError)
     return { effect: 'refused', error: new PlantsError('notFound', text, details) }
-  const { kind, hint } = meaningOf(status, error, message !== undefined)
-  if (kind === 'unusable') {
-    const told = message === undefined ? text : `${name} answered ${status}: ${message}`
-    const failure = new PlantsError(kind, told, details)
-    return status >= 500 ? lost(request, failure) : { effect: 'refused', error: failure }
+  const { kind, hint = `This message is from ${name}` } = meaningOf(status, error, isError)
+  if (kind === 'unusable' && status >= 500) {
+    const told = isError ? `${name} answered ${status}: ${message}` : text
+    return lost(request, kind, told, details)
   }
-  const isOfToken = kind === 'unauthorized' || kind === 'forbidden'
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
   const refusal = new PlantsError(kind, text, {
     ...details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: isOfToken ? tokenHint(client, response) : (hint ?? `This message is from ${name}`),
-    retryAfterMs: /^\d+$/.test(seconds) ? parseFloat(seconds) * 1000 : undefined,
+    hint: kind === 'unauthorized' ? client.access.tokenHint : hint,
+    retryAfterMs: /^\d+$/.test(seconds) ? Number(seconds) * 1000 : undefined,
   })
   return { effect: 'refused', error: refusal }
 }
 
-/** What changes nothing is not done twice. */
-function lost({ method }: HttpRequest<unknown>, error: PlantsError): Failure {
-  if (method !== 'GET') return { effect: 'maybe-done', error }
-  const { message, cause, status, requestId } = error
-  const details = { cause, status, requestId, hint: 'Try again later' }
-  return { effect: 'refused', error: new PlantsError('unavailable', message, details) }
-}
-
-/** As any address is shown: without user information and query, which may hold secrets. */
-function addressIn(location: string): string {
-  return location.replace(/^((?:[a-z][\w+.-]*:)?\/\/)[^/?#]*@/i, '$1').replace(/[?#].*$/s, '')
+/** A request that only reads leaves nothing open. */
+function lost(
+  { method }: HttpRequest,
+  kind: ErrorKind,
+  message: string,
+  details: Pick<PlantsError, 'status' | 'requestId' | 'cause'>,
+): Failure {
+  if (method !== 'GET')
+    return { effect: 'maybe-done', error: new PlantsError(kind, message, details) }
+  const hint = 'Try again later'
+  return { effect: 'refused', error: new PlantsError('unavailable', message, { ...details, hint }) }
 }
 
 function contentOf(
+  { address }: HttpClient,
+  { expected }: HttpRequest,
   { status, headers, body, isCut }: HttpResponse,
-  { expected }: HttpRequest<unknown>,
 ): string {
-  if (status >= 300 && status < 400 && headers.location !== undefined)
-    return `, and redirects to ${excerpt(addressIn(headers.location))}`
+  const target =
+    headers.location === undefined ? undefined : urlOf(headers.location, address.url.href)
+  // User information and query may hold secrets.
+  if (target && status >= 300 && status < 400)
+    return `, and redirects to ${excerpt(target.origin + target.pathname)}`
   if (body.length === 0) return ' with nothing'
   if (isCut) return ' with more than 16 MiB'
-  if (headers['content-encoding'] !== undefined) return ' with a compressed body'
   const missing = status === 200 ? ` with no ${expected.what}` : ''
   return `${missing}: ${excerpt(body.toString('utf8', 0, 1000))}`
-}
-
-/** Of RFC 6750, 3.1: the token is accepted, but has other rights. */
-export function lacksRight({ headers }: HttpResponse): boolean {
-  return /\binsufficient_scope\b/.test(headers['www-authenticate'] ?? '')
-}
-
-function tokenHint({ access, address }: HttpClient, response: HttpResponse): string {
-  if (!lacksRight(response)) return access.tokenHint
-  const challenge = response.headers['www-authenticate']
-  const missing = rights.find((right) => challenge?.includes(`scope="${right}"`))
-  return missing === undefined
-    ? `This message is from ${address.name}`
-    : `Ask the operator of the service for a token that may ${missing} plants`
 }
 
 interface Reason {
@@ -154,7 +141,7 @@ const slow: Reason = {
 }
 const closed: Reason = {
   text: 'the connection was closed',
-  hint: 'Is this the right port? Try http:// instead of https://, or the other way round',
+  hint: 'Is this the right port, and http or https?',
   isTransient: true,
 }
 const noTls: Reason = {
@@ -174,42 +161,36 @@ const reasons: Readonly<Record<string, Reason>> = {
     isTransient: true,
   },
   ENOTFOUND: { text: 'the host is unknown', hint: 'Check the address for typing errors' },
-  EAI_AGAIN: {
-    text: 'the host could not be resolved',
-    hint: 'Check the network',
-    isTransient: true,
-  },
   ...{ ETIMEDOUT: slow, TIMEOUT: slow, ECONNRESET: closed, EPIPE: closed },
-  ...{ EHOSTUNREACH: unreachable, ENETUNREACH: unreachable, '': unreachable },
+  ...{ EAI_AGAIN: unreachable, EHOSTUNREACH: unreachable, ENETUNREACH: unreachable },
+  '': unreachable,
   ...{ EPROTO: noTls, ERR_SSL_WRONG_VERSION_NUMBER: noTls },
   ...{ DEPTH_ZERO_SELF_SIGNED_CERT: untrusted, SELF_SIGNED_CERT_IN_CHAIN: untrusted },
   ...{ UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted, UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted },
-  ERR_TLS_CERT_ALTNAME_INVALID: { hint: 'Check the address' },
-}
-
-function unansweredError({ address }: HttpClient, cause: unknown): PlantsError {
-  const code = codeOf(cause)
-  if (code.startsWith('HPE_'))
-    return new PlantsError('unusable', `${address.name} did not answer with HTTP/1.1`, { cause })
-  const text = reasons[code]?.text ?? reasonOf(cause)
-  const message = `${address.name} received the request, but did not answer: ${text}`
-  return new PlantsError('unanswered', message, { cause })
 }
 
 const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
-const otherHint = 'Check the address, the runtime, and the certificate of the service'
+const otherHint = 'Check the address and the certificate of the service'
 
-function unreachableError({ address, access }: HttpClient, cause: unknown): PlantsError {
-  if (cause instanceof PlantsError) return cause
+function withoutResponse(
+  { address, access }: HttpClient,
+  request: HttpRequest,
+  { cause, isSent }: NoResponse,
+): Failure {
   const code = codeOf(cause)
   const { text = reasonOf(cause), hint = otherHint, isTransient = false } = reasons[code] ?? {}
-  const isOfProxy = access.proxy !== undefined && (isTransient || code === 'ENOTFOUND')
+  if (isSent && code.startsWith('HPE_'))
+    return lost(request, 'unusable', `${address.name} did not answer with HTTP/1.1`, { cause })
+  if (isSent) {
+    const message = `${address.name} received the request, but did not answer: ${text}`
+    return lost(request, 'unanswered', message, { cause })
+  }
+  if (cause instanceof PlantsError) return { effect: 'not-sent', error: cause }
   const way = access.proxy ? ` through the proxy ${new URL(access.proxy).host}` : ''
   const message = `Could not reach ${address.name}${way}: ${text}`
-  return new PlantsError(isTransient ? 'unavailable' : 'inaccessible', message, {
-    hint: isOfProxy ? proxyHint : hint,
-    cause,
-  })
+  const details = { hint: isTransient && access.proxy ? proxyHint : hint, cause }
+  const kind = isTransient ? 'unavailable' : 'inaccessible'
+  return { effect: 'not-sent', error: new PlantsError(kind, message, details) }
 }
 
 function codeOf(cause: unknown): string {

@@ -1,4 +1,4 @@
-import { once, setMaxListeners } from 'node:events'
+import { once } from 'node:events'
 import {
   Agent,
   request as httpRequest,
@@ -11,15 +11,12 @@ import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../common/address.js'
 import { type Access, defaultConcurrency, type HttpOptions } from './http-options.js'
 
-export interface HttpRequest<T> {
+export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** Below the base URL. */
   path: string
-  /** Besides those of `headersOf`. */
-  headers?: Record<string, string>
+  idempotencyKey?: string
   body?: string
-  /** Without the token. */
-  isPublic?: true
   /** A 404 with an Error says that the plant does not exist. */
   isOfOnePlant?: true
   expected: Expected<T>
@@ -28,7 +25,7 @@ export interface HttpRequest<T> {
 export interface Expected<T> {
   /** As messages name it: "Plant". */
   what: string
-  /** Undefined if a 200 response is not the expected one. */
+  /** Undefined for another response with 200. */
   read(response: HttpResponse): T | undefined
 }
 
@@ -36,34 +33,31 @@ export interface HttpResponse {
   status: number
   headers: IncomingHttpHeaders
   body: Buffer
-  /** Whether the body was larger than 16 MiB. */
+  /** The body was larger than 16 MiB. */
   isCut: boolean
 }
 
 export interface NoResponse {
-  /** The error of the system or the connection, a `TimeoutError`, or the reason of a signal. */
   cause: unknown
-  /** Whether the service may have received the request. */
+  /** The service may have received the request. */
   isSent: boolean
 }
 
-/** By default a plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
+/** A plant has at most 1 MiB, and JSON escapes grow it up to sixfold. */
 const maxBodyBytes = 16 * 1_048_576
 
 /** Less than the idle timeout of most services. */
 const idleTimeoutMs = 4000
 
-/** Does not follow redirects or decompress bodies. Connects with the first request. */
+/** Does not follow redirects. Connects with the first request. */
 export class HttpClient {
   readonly address: HttpAddress
   readonly options: HttpOptions
-  /** With the newest token. */
   access: Access
-  /** The time of the first connection, on the clock of the runtime. */
   connectedAt: number | undefined
-  /** Whether the service lists idempotency keys, once it was asked; undefined if it does not say. */
+  /** Once the service was asked whether it lists idempotency keys; undefined if it does not say. */
   keepsKeys: Promise<boolean | undefined> | undefined
-  /** Whether a person knows of a repetition. */
+  /** A person knows of a repetition. */
   hasWarned = false
   readonly #transport: Transport
 
@@ -79,13 +73,12 @@ export class HttpClient {
   }
 
   async send(
-    request: HttpRequest<unknown>,
+    request: HttpRequest,
     timeoutMs: number,
     signals: AbortSignal[],
   ): Promise<HttpResponse | NoResponse> {
     const { method, path, body } = request
     const { url, name } = this.address
-    const { runtime } = this.options
     const { trace } = this.access
     const target = {
       ...this.#transport.target,
@@ -99,19 +92,18 @@ export class HttpClient {
       try {
         signal.throwIfAborted()
         const outgoing = this.#transport.request(target)
-        const abort = () => outgoing.destroy(signal.reason)
-        signal.addEventListener('abort', abort)
+        signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
         outgoing.on('error', () => undefined) // after the response, it concerns nobody
         // Otherwise what the proxy says would be taken for the response of the service.
         outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
           if (statusCode !== 200) outgoing.destroy(Error(`the proxy answered ${statusCode}`))
         })
-        outgoing.on('socket', (socket) =>
+        outgoing.on('socket', (socket) => {
           whenConnected(socket as TLSSocket, () => {
             isSent = true
-            this.connectedAt ??= runtime.now()
-          }),
-        )
+            this.connectedAt ??= this.options.runtime.now()
+          })
+        })
         outgoing.end(body)
         const [incoming] = await once(outgoing, 'response')
         return await responseIn(incoming)
@@ -119,14 +111,12 @@ export class HttpClient {
         return { cause: signal.aborted ? signal.reason : cause, isSent }
       }
     })
-    const isFailed = 'cause' in result
-    trace?.(
-      isFailed ? `* failed: ${result.cause}` : `< ${result.status}, ${result.body.length} bytes`,
-    )
+    if ('cause' in result) trace?.(`* failed: ${result.cause}`)
+    else trace?.(`< ${result.status}, ${result.body.length} bytes`)
     return result
   }
 
-  /** Whether there is a newer token than one that was rejected. */
+  /** Whether there is another token than one that was rejected. */
   async renewToken(rejected: string): Promise<boolean> {
     const token = await this.access.renew?.()
     if (token === undefined || token === rejected) return false
@@ -135,40 +125,37 @@ export class HttpClient {
   }
 
   close(): void {
-    this.#transport.closing.abort()
     this.#transport.target.agent.destroy()
   }
 }
 
 type Transport = Awaited<ReturnType<typeof transportTo>>
 
-async function transportTo({ url }: HttpAddress, { access, concurrency }: HttpOptions) {
+async function transportTo({ url }: HttpAddress, options: HttpOptions) {
+  const { access, concurrency = defaultConcurrency } = options
   const { ca, proxy } = access
   const https = url.protocol === 'https:' ? await import('node:https') : undefined
   const request = https?.request ?? httpRequest
-  const maxSockets = concurrency ?? defaultConcurrency
-  const pool = { keepAlive: true, maxSockets, maxFreeSockets: maxSockets, timeout: idleTimeoutMs }
+  const pool = { keepAlive: true, maxSockets: concurrency, timeout: idleTimeoutMs }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ca }
   const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
   const service = { protocol: url.protocol, hostname, port: url.port, ...(https && tls) }
-  const closing = new AbortController() // for connections that a proxy has not answered yet
   if (proxy === undefined) {
     const agent = https ? new https.Agent(pool) : new Agent(pool)
-    return { request, target: { ...service, agent }, closing }
+    return { request, target: { ...service, agent } }
   }
-  setMaxListeners(0, closing.signal) // each connection adds a listener
   const { HttpsProxyAgent } = await import('https-proxy-agent')
   const { checkServerIdentity } = await import('node:tls')
   // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
-  const agent = new HttpsProxyAgent(proxy, { ...pool, ...tls, signal: closing.signal })
+  const agent = new HttpsProxyAgent(proxy, { ...pool, ...tls })
   Object.assign(agent.options, {
     // By default, Node would expect the certificate of an IP address to be for localhost. Node 24
     // opens a connection for each request that brings its own check.
     checkServerIdentity: (_: string, certificate: PeerCertificate) =>
       checkServerIdentity(hostname, certificate),
   })
-  return { request, target: { ...service, agent }, closing }
+  return { request, target: { ...service, agent } }
 }
 
 function whenConnected(socket: TLSSocket, note: () => void): void {
@@ -178,7 +165,6 @@ function whenConnected(socket: TLSSocket, note: () => void): void {
   else note()
 }
 
-/** Cut off soon after `maxBodyBytes`. */
 async function responseIn(incoming: IncomingMessage): Promise<HttpResponse> {
   const { statusCode: status = 0, headers } = incoming
   const received = new GrowingBuffer()
@@ -189,15 +175,12 @@ async function responseIn(incoming: IncomingMessage): Promise<HttpResponse> {
   return { status, headers, body: received.bytes, isCut: received.length > maxBodyBytes }
 }
 
-function headersOf(
-  { headers, body, isPublic }: HttpRequest<unknown>,
-  { token, userAgent }: Access,
-) {
+function headersOf({ idempotencyKey, body }: HttpRequest, { token, userAgent }: Access) {
   return {
     accept: 'application/json',
-    ...(!isPublic && { authorization: `Bearer ${token}` }),
+    authorization: `Bearer ${token}`,
     ...(body !== undefined && { 'content-type': 'application/json' }),
-    ...headers,
+    ...(idempotencyKey !== undefined && { 'idempotency-key': idempotencyKey }),
     'user-agent': userAgent,
   }
 }

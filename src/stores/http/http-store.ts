@@ -7,10 +7,10 @@ import { type Change, idOf, type Outcome } from '../common/change.js'
 import type { CountQuery, ReadQuery } from '../common/query.js'
 import type { Store, WriteOptions } from '../common/store.js'
 import { HttpClient, type HttpRequest } from './http-client.js'
-import { defaultConcurrency, type HttpOptions } from './http-options.js'
+import type { HttpOptions } from './http-options.js'
 import { listPages } from './read.js'
 import { send } from './requests.js'
-import { fetchPlant, isOfKind, outcomeOf, sendChange, sendChanges } from './send-changes.js'
+import { fetchPlant, outcomeOf, sendChange, sendChanges } from './send-changes.js'
 
 export class HttpStore implements Store {
   readonly #client: HttpClient
@@ -27,13 +27,8 @@ export class HttpStore implements Store {
   readonly #ask = <T>(request: HttpRequest<T>): Promise<T> => send(this.#client, request)
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    const found = new Map<bigint, StoredPlant>()
-    const { concurrency = defaultConcurrency } = this.#client.options
-    for (let from = 0; from < ids.length; from += concurrency) {
-      const read = ids.slice(from, from + concurrency).map((id) => fetchPlant(this.#ask, id))
-      for (const plant of await Promise.all(read)) if (plant) found.set(plant.id, plant)
-    }
-    return found
+    const plants = await Promise.all(ids.map((id) => fetchPlant(this.#ask, id)))
+    return new Map(plants.flatMap((plant) => (plant ? [[plant.id, plant]] : [])))
   }
 
   async *read(query: ReadQuery = {}): AsyncGenerator<StoredPlant[]> {
@@ -62,16 +57,17 @@ export class HttpStore implements Store {
     } catch (error) {
       if (!(error instanceof PlantsError)) throw error
       const type = outcomeOf(error)
-      const hint = type === 'unknown' ? await this.#unknownHint(change, key) : error.hint
+      const isUnknown = type === 'unknown'
+      const hint = isUnknown ? await this.#unknownHint(change, key) : error.hint
       const { reason } = signal
-      if (reason instanceof PlantsError) {
-        const { name } = this.#client.address
-        const end = type === 'unknown' ? ` before ${name} answered` : ', nothing was stored'
-        const message = reason.message + end
-        return { type, error: new PlantsError(reason.kind, message, { hint, cause: error }) }
+      if (!(reason instanceof PlantsError)) {
+        const { kind, message, cause } = error
+        return { type, error: new PlantsError(kind, message, { ...error, cause, hint }) }
       }
-      const { kind, message, cause } = error
-      return { type, error: new PlantsError(kind, message, { ...error, cause, hint }) }
+      const { name } = this.#client.address
+      const end = isUnknown ? ` before ${name} answered` : ', nothing was stored'
+      const message = reason.message + end
+      return { type, error: new PlantsError(reason.kind, message, { hint, cause: error }) }
     }
   }
 
@@ -82,22 +78,9 @@ export class HttpStore implements Store {
       return `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
     }
     const unknown = `Whether plant ${id} is stored is unknown`
-    const keepsKeys = await this.#client.keepsKeys
-    if (keepsKeys === false)
-      return `${unknown}, and this service does not support idempotency keys: check the service before you repeat it`
-    const condition = keepsKeys === undefined ? ', if the service supports such keys' : ''
-    return `${unknown}. To avoid a second plant, repeat it with: --idempotency-key ${shellWord(key)}${condition}`
-  }
-
-  /** Whether the service lets this token read. */
-  async isReadable(): Promise<boolean> {
-    try {
-      await fetchPlant(this.#ask, 0n)
-      return true
-    } catch (error) {
-      if (isOfKind(error, 'forbidden', 'rejected')) return false
-      throw error
-    }
+    if ((await this.#client.keepsKeys) === false)
+      return `${unknown}, and this service does not support idempotency keys: look before you repeat it`
+    return `${unknown}. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {

@@ -4,12 +4,10 @@ import { type NewPlant, type Plant, parsePlant, type StoredPlant } from '../../p
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
 
 export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
-  const headers = { 'idempotency-key': idempotencyKey }
   const body = toWireJson(plant)
-  return { method: 'POST', path: '/plants', headers, body, expected: expectedPlant }
+  return { method: 'POST', path: '/plants', idempotencyKey, body, expected: expectedPlant }
 }
 
-/** May be sent again when the answer is lost. */
 export function requestForPlant(
   method: 'GET' | 'PATCH' | 'DELETE',
   id: bigint,
@@ -52,22 +50,19 @@ export function errorIn(response: HttpResponse): { error: number; message: strin
   const value = response.status === 200 ? undefined : readJson(response)
   if (!isObject(value)) return undefined
   const { error, message } = value
-  if (typeof error !== 'number' || (error | 0) !== error || typeof message !== 'string')
-    return undefined
-  return { error, message: excerpt(message) }
+  const isInt32 = typeof error === 'number' && (error | 0) === error
+  return isInt32 && typeof message === 'string' ? { error, message: excerpt(message) } : undefined
 }
 
-/** Shortens a service's own words to one line of at most 200 characters. */
+/** One line of at most 200 characters. */
 export function excerpt(text: string): string {
-  const characters = Array.from(text.slice(0, 1000).replace(/\s+/g, ' ').trim())
-  return characters.length > 200 ? `${characters.slice(0, 199).join('')}…` : characters.join('')
+  const line = Array.from(text.slice(0, 1000).replace(/\s+/g, ' ').trim())
+  return line.length > 200 ? `${line.slice(0, 199).join('')}…` : line.join('')
 }
 
-/** Whether the description of a service lists the header of idempotency keys for creates. */
 export const requestToDescribe: HttpRequest<boolean> = {
   method: 'GET',
   path: '/openapi.json',
-  isPublic: true,
   expected: {
     what: 'OpenAPI description',
     read({ body, isCut }) {
@@ -83,18 +78,21 @@ function listsKeys(document: unknown): boolean {
   if (!Array.isArray(parameters)) return false
   return parameters.some((parameter: unknown) => {
     const reference = at(parameter, '$ref')
-    const prefix = '#/components/parameters/'
-    const isReference = typeof reference === 'string' && reference.startsWith(prefix)
-    const target = isReference
-      ? at(document, 'components', 'parameters', reference.slice(prefix.length))
-      : parameter
+    const target =
+      typeof reference === 'string'
+        ? at(
+            document,
+            'components',
+            'parameters',
+            reference.replace('#/components/parameters/', ''),
+          )
+        : parameter
     const name = at(target, 'name')
-    if (at(target, 'in') !== 'header' || typeof name !== 'string') return false
-    return name.toLowerCase() === 'idempotency-key'
+    const isName = typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
+    return isName && at(target, 'in') === 'header'
   })
 }
 
-/** The member of nested objects. */
 function at(value: unknown, ...keys: string[]): unknown {
   let member = value
   for (const key of keys) member = isObject(member) ? member[key] : undefined

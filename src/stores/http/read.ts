@@ -6,7 +6,6 @@ import type { Expected, HttpClient } from './http-client.js'
 import { readJson, storedPlantIn } from './plant-request.js'
 import { send } from './requests.js'
 
-/** In pages: what changes meanwhile may be in it or not. */
 export async function* listPages(
   client: HttpClient,
   query: ReadQuery,
@@ -42,7 +41,6 @@ function assertSelected(client: HttpClient, { id, tag }: StoredPlant, query: Rea
 
 interface Page {
   plants: StoredPlant[]
-  /** Path of the next page. */
   next: string | undefined
 }
 
@@ -64,6 +62,6 @@ function nextOf(link: string): string | undefined {
 }
 
 function unusable({ address }: HttpClient, what: string): PlantsError {
-  const hint = 'Is it a Plant Store? Ask the operator of the service'
+  const hint = 'Is it a Plant Store?'
   return new PlantsError('unusable', `${address.name} answered ${what}`, { hint })
 }

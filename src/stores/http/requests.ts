@@ -1,7 +1,7 @@
 import { PlantsError } from '../../platform/errors.js'
 import { wait } from '../../platform/runtime.js'
 import { nextPause, patienceOf, tryingAgain } from '../common/retry-policy.js'
-import { type Result, resultOf } from './failures.js'
+import { resultOf } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe } from './plant-request.js'
 
@@ -12,7 +12,7 @@ interface SendOptions {
   /** Ends the retries, and unless `finishesSent` also a request in flight. */
   signal?: AbortSignal
   finishesSent?: boolean
-  /** Of the timeout, in milliseconds. */
+  /** Of the timeout. */
   start?: number
 }
 
@@ -28,15 +28,20 @@ export async function send<T>(
   options: SendOptions = {},
 ): Promise<T> {
   const { runtime, timeout } = client.options
-  const { signal = runtime.handleSignals(), start = runtime.now() } = options
+  const { signal = runtime.handleSignals(), start = runtime.now(), finishesSent } = options
   const elapsed = () => runtime.now() - Math.max(start, client.connectedAt ?? start)
   const left = () => timeout - (client.connectedAt === undefined ? 0 : elapsed())
   let lost: PlantsError | undefined
   try {
     for (let tries = 1; ; tries += 1) {
-      const result = await attempt(client, request, left(), { ...options, signal })
+      signal.throwIfAborted()
+      const { token } = client.access
+      const response = await client.send(request, left(), finishesSent ? [] : [signal])
+      const result = resultOf(client, request, response)
       if ('value' in result) return result.value
       const { effect, error } = result
+      // A token may have expired, and a 401 changes nothing.
+      if (error.kind === 'unauthorized' && (await client.renewToken(token))) continue
       if (effect === 'maybe-done') lost = error
       else if (!error.isRetryable) throw error
       signal.throwIfAborted()
@@ -59,31 +64,13 @@ export async function send<T>(
   }
 }
 
-/** A request whose token has expired is sent again with a newer one: a 401 changes nothing. */
-async function attempt<T>(
-  client: HttpClient,
-  request: HttpRequest<T>,
-  timeoutMs: number,
-  options: SendOptions,
-): Promise<Result<T>> {
-  const { signal, finishesSent } = options
-  const { token } = client.access
-  signal?.throwIfAborted()
-  const response = await client.send(request, timeoutMs, signal && !finishesSent ? [signal] : [])
-  if ('cause' in response && !response.isSent) signal?.throwIfAborted()
-  const result = resultOf(client, request, response)
-  const isUnauthorized = 'error' in result && result.error.kind === 'unauthorized'
-  if (!isUnauthorized || request.isPublic || !(await client.renewToken(token))) return result
-  return attempt(client, request, timeoutMs, options)
-}
-
 /**
  * A create that may have been processed is repeated only where its key prevents a second plant. The service is asked
  * once, even if that fails.
  */
 async function mayRepeat(
   client: HttpClient,
-  { method }: HttpRequest<unknown>,
+  { method }: HttpRequest,
   options: SendOptions,
 ): Promise<boolean> {
   if (method !== 'POST') return true

@@ -10,7 +10,6 @@ import {
   notFound,
   type Outcome,
   otherNameOutcome,
-  problem,
   rejected,
 } from '../common/change.js'
 import type { WriteOptions } from '../common/store.js'
@@ -20,14 +19,15 @@ import { defaultConcurrency } from './http-options.js'
 import { requestForPlant, requestToCreate } from './plant-request.js'
 import { send } from './requests.js'
 
-/** Sends a request of a change. */
 type Send = <T>(request: HttpRequest<T>) => Promise<T>
 type Of<Type> = Extract<Change, { type: Type }>
 
 /** @throws {PlantsError} for what no answer settles, or the reason of the signal */
-export function sendChange(ask: Send, change: Change): Promise<Outcome> {
+export async function sendChange(ask: Send, change: Change): Promise<Outcome> {
   if (change.type === 'create') return sendCreate(ask, change)
-  return change.type === 'update' ? sendUpdate(ask, change) : sendDelete(ask, change)
+  if (change.type === 'update') return sendUpdate(ask, change)
+  const plant = await unless(['notFound'], ask(requestForPlant('DELETE', change.id)))
+  return plant ? { type: 'deleted', plant } : rejected(notFound(change.id))
 }
 
 async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
@@ -36,10 +36,12 @@ async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
     return { type: 'created', plant: { id: plant.id, ...(await ask(requestToCreate(plant, key))) } }
   } catch (error) {
     // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
-    if (!isOfKind(error, 'conflict')) throw error
+    if (!(error instanceof PlantsError) || error.kind !== 'conflict') throw error
     if (ifExists === 'skip' && !isMatched) return { type: 'skipped' }
-    const isCompared = ifExists === 'same' || isMatched
-    const stored = isCompared ? await readablePlant(ask, plant.id) : undefined
+    if (ifExists !== 'same' && !isMatched) throw error
+    // The service may not let the token read.
+    const get = ask(requestForPlant('GET', plant.id))
+    const stored = await unless(['notFound', 'forbidden', 'rejected'], get)
     if (stored) return existingOutcome(change, stored)
     throw error
   }
@@ -58,45 +60,24 @@ async function sendUpdate(ask: Send, change: Of<'update'>): Promise<Outcome> {
   const create = { type: 'create', ifExists: 'skip', isMatched, key } as const
   const created = whole && (await sendCreate(ask, { ...create, plant: whole }))
   if (created && created.type !== 'skipped') return created
-  const request = { ...requestForPlant('PATCH', id), body: toWireJson(fields) }
-  const plant = await unlessMissing(ask(request))
+  const body = toWireJson(fields)
+  const plant = await unless(['notFound'], ask({ ...requestForPlant('PATCH', id), body }))
   if (plant) return { type: 'updated', plant }
-  if (!whole && !stored) return missingOutcome(change)
-  const message = `Plant ${id} was deleted before it could be updated`
-  return rejected(problem('conflict', message, 'Try again'))
+  return whole || stored ? rejected(notFound(id)) : missingOutcome(change)
 }
 
-async function sendDelete(ask: Send, { id }: Of<'delete'>): Promise<Outcome> {
-  const plant = await unlessMissing(ask(requestForPlant('DELETE', id)))
-  return plant ? { type: 'deleted', plant } : rejected(notFound(id))
-}
-
-/** Undefined if no plant has the id. */
 export function fetchPlant(ask: Send, id: bigint): Promise<StoredPlant | undefined> {
-  return unlessMissing(ask(requestForPlant('GET', id)))
+  return unless(['notFound'], ask(requestForPlant('GET', id)))
 }
 
-/** Undefined also where the service does not let the token read. */
-async function readablePlant(ask: Send, id: bigint): Promise<StoredPlant | undefined> {
-  try {
-    return await fetchPlant(ask, id)
-  } catch (error) {
-    if (isOfKind(error, 'forbidden', 'rejected')) return undefined
-    throw error
-  }
-}
-
-async function unlessMissing<T>(action: Promise<T>): Promise<T | undefined> {
+/** Undefined for an error of these kinds. */
+async function unless<T>(kinds: ErrorKind[], action: Promise<T>): Promise<T | undefined> {
   try {
     return await action
   } catch (error) {
-    if (isOfKind(error, 'notFound')) return undefined
+    if (error instanceof PlantsError && kinds.includes(error.kind)) return undefined
     throw error
   }
-}
-
-export function isOfKind(error: unknown, ...kinds: ErrorKind[]): error is PlantsError {
-  return error instanceof PlantsError && kinds.includes(error.kind)
 }
 
 /**
@@ -110,11 +91,8 @@ export async function sendChanges(
 ): Promise<Outcome[]> {
   const { runtime, concurrency = defaultConcurrency } = client.options
   const failed = new AbortController()
-  const stop = AbortSignal.any([
-    runtime.handleSignals(),
-    failed.signal,
-    ...(signal ? [signal] : []),
-  ])
+  const others = signal ? [signal] : []
+  const stop = AbortSignal.any([runtime.handleSignals(), failed.signal, ...others])
   setMaxListeners(0, stop) // each pause of a change adds a listener
   const ask: Send = (request) => send(client, request, { signal: stop, finishesSent: true })
   const outcomes = new Array<Outcome | undefined>(changes.length).fill(undefined)
@@ -152,7 +130,6 @@ export async function sendChanges(
   return outcomes.map((outcome) => outcome ?? { type: 'unsent', error: stop.reason })
 }
 
-/** The type of outcome of a change that ended with this error. */
 export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {
   if (error.isOutcomeUnknown) return 'unknown'
   return isOfPlant(error) ? 'rejected' : 'unsent'

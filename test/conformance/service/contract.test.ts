@@ -193,10 +193,7 @@ async function responseTo(line: string, service: RunningService) {
 }
 
 const volatile = new Set(['connection', 'date', 'content-length', 'keep-alive', 'request-id'])
-const usual: Record<string, string> = {
-  'content-type': 'application/json',
-  'x-content-type-options': 'nosniff',
-}
+const usual: Record<string, string> = { 'content-type': 'application/json' }
 
 function requestOf(line: string): RawRequest {
   const [start = '', ...parts] = line.split(' | ')

@@ -156,7 +156,7 @@ test('a token without the right to read does not match names, and says so', asyn
   const world = new World()
   world.write('list.csv', 'name\nAhorn\n')
   const message = 'This token has no right to read plants (status 403)'
-  const hint = 'Ask the operator of the service for a token that may read plants'
+  const hint = 'Ask the operator of the service who may do this'
   for (const flags of ['', '--id-from next'].map((one) => one.split(' ').filter(Boolean)))
     expect(
       await world.run(['import', 'list.csv', '--match', 'name', '--store', store, ...flags], {

@@ -59,12 +59,12 @@ test.each([
   ['create', 'delete --tag x --yes', 'read'],
   ['create', 'import --if-exists update', 'update'],
 ])(
-  'a token that may only %s ends %s with 3, and the hint names the right',
+  'a token that may only %s ends %s with 3, and the message names the right',
   async (allowed, line, missing) => {
     const { address, token } = await serve([], { rights: allowed })
     expect(await at(address, 'create --id 1 --name Fern', { token })).toMatchObject({ code: 0 })
     const { code, err } = await at(address, line, { stdin: '{"id":1,"name":"Oak"}', token })
-    const hint = `Ask the operator of the service for a token that may ${missing} plants`
+    const hint = 'Ask the operator of the service who may do this'
     const message = `plants: This token has no right to ${missing} plants (status 403)\n  ${hint}\n`
     expect([code, err.replace(/\. The plants created .*/, '')]).toEqual([3, message])
   },
@@ -83,7 +83,7 @@ test('a token deletes a plant by its id without the right to read', async () => 
 
 test('a service without creates rejects one, whose hint asks for no other token', async () => {
   const { address, token } = await serve(['--allow', 'read'], { rights: 'create,read' })
-  const err = 'plants: This service does not create plants\n  This message is from URL\n'
+  const err = 'plants: This service does not create plants\n  Ask the operator of the service who may do this\n'
   expect(await at(address, 'create --id 1 --name Fern', { token })).toEqual({
     code: 3,
     out: '',

@@ -38,7 +38,7 @@ test('a Unix socket is for user and group, replaces no file, and goes with the s
   expect(await world.spawn(`serve --socket ${path}`, { env })).toMatchObject({
     code: 4,
     out: '',
-    err: expect.stringContaining(`${path} exists already`),
+    err: expect.stringContaining(`${path}: address already in use`),
   })
   const place = { path }
   const created = await exchange({ place, token: testToken }, { target: '/v1/plants', body: fern })

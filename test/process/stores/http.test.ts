@@ -46,7 +46,7 @@ describe('a signal', () => {
     posts?: number
   }
   const nothing = { message: 'Interrupted, nothing was stored' }
-  const open = { message: 'Interrupted before URL answered', hint: howToRepeat.unasked }
+  const open = { message: 'Interrupted before URL answered', hint: howToRepeat.listed }
 
   test.each<[string, { message: string; hint?: string }, Case]>([
     ['while a response is waited for leaves the outcome open', open, {}],

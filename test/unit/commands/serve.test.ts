@@ -84,8 +84,8 @@ describe('a service does not start', () => {
     onTestFinished(() => void server.close())
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
-    const message = `Port ${port} of 127.0.0.1 is in use by another program`
-    const hint = `Give another with ${flag}, or 0 for any free port`
+    const message = `Port ${port} of 127.0.0.1: address already in use`
+    const hint = 'Give another host, or another port, such as 0 for any free one'
     expect(await failureOf([flag, `${port}`])).toEqual({
       code: 4,
       error: 503,
@@ -106,7 +106,7 @@ describe('a service does not start', () => {
 
   test.skipIf(isWindows)('in the place of a file (needs Unix sockets)', async () => {
     const path = `${user.home}/${user.write('file', 'precious')}`
-    const message = `${path} exists already`
+    const message = `${path}: address already in use`
     expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, message })
     expect(user.read('file')).toBe('precious')
   })
@@ -130,9 +130,9 @@ describe('a service does not start', () => {
   test.each([
     [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
     [
-      ['--host', '192.0.2.1'],
-      '192.0.2.1 is not an address of this machine',
-      'Give --host 127.0.0.1, or 0.0.0.0 for all of them',
+      ['--host', '192.0.2.1', '--port', '4010'],
+      'Port 4010 of 192.0.2.1: address not available',
+      'Give another host, or another port, such as 0 for any free one',
     ],
   ])('where it cannot listen: %j', async (args, message, hint) => {
     expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })

@@ -9,21 +9,19 @@ import { exchange } from '../../helpers/raw-http.js'
 import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
 
 describe('the admin port', () => {
-  test('answers metrics that fail with 500, and goes on', async () => {
-    const broken = new Error('This gauge is broken')
-    const metrics = new Metrics(() => {
-      throw broken
-    })
+  test('answers a check that fails with 500, and goes on', async () => {
+    const broken = new Error('The store is broken')
     const errors: unknown[] = []
     const error = (found: unknown) => void errors.push(found)
-    const server = adminServer({ metrics, isReady: async () => true, error })
+    const isReady = () => Promise.reject(broken)
+    const server = adminServer(new Metrics(), isReady, { error })
     onTestFinished(() => void server.close().closeAllConnections())
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
     const place = { host: '127.0.0.1', port }
     const statusOf = async (target: string) =>
       (await exchange({ place, token: '' }, { method: 'GET', target })).status
-    expect([await statusOf('/metrics'), await statusOf('/live')]).toEqual([500, 200])
+    expect([await statusOf('/ready'), await statusOf('/live')]).toEqual([500, 200])
     expect(errors).toEqual([broken])
   })
 })

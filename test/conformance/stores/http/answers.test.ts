@@ -1,6 +1,5 @@
 import type { Socket } from 'node:net'
-import { gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { type Answer, Hostile, http, json, jsonHead } from '../../../helpers/hostile.js'
 import { createAt, created, howToRepeat, keyless, token } from '../../../helpers/http-store.js'
 import { runPlants } from '../../../helpers/run.js'
@@ -13,7 +12,6 @@ const html = http(200, '<h1>Oops</h1>', { 'Content-Type': 'text/html; charset=ut
 const refusal = { error: 409, message: 'No ferns today' }
 const create = 'POST /plants'
 const noPlant = 'answered 200 with no Plant: '
-const bomb = gzipSync('F'.repeat(20_000_000)).toString('latin1')
 
 /** Creates a plant at a service without idempotency keys. */
 const createdBy = async (answer: Answer, now?: () => number) =>
@@ -26,7 +24,7 @@ const failed = (error: object, code = 5, requests = [create]) => ({
   requests,
 })
 const unusable = (message: string, status: number) =>
-  failed({ error: 502, message: `URL ${message}`, hint: howToRepeat.unasked, status })
+  failed({ error: 502, message: `URL ${message}`, hint: howToRepeat.listed, status })
 
 test.each<[string, Answer, string, status?: number]>([
   ['HTML', html, `${noPlant}<h1>Oops</h1>`],
@@ -37,14 +35,9 @@ test.each<[string, Answer, string, status?: number]>([
   ],
   ['a number as the tag', json(200, { name: 'Fern', tag: 1 }), `${noPlant}{"name":"Fern","tag":1}`],
   ['a prototype', json(200, `{"__proto__":${fern}}`), `${noPlant}{"__proto__":${fern}}`],
-  [
-    'a gzip bomb',
-    json(200, bomb, { 'Content-Encoding': 'gzip' }),
-    'answered 200 with a compressed body',
-  ],
   ['201', json(201, fern), `answered 201: ${fern}`, 201],
   ['204', Buffer.from('HTTP/1.1 204 No Content\r\n\r\n'), 'answered 204 with nothing', 204],
-  ['303', http(303, '', { Location: '/v2' }), 'answered 303, and redirects to /v2', 303],
+  ['303', http(303, '', { Location: '/v2' }), 'answered 303, and redirects to URL/v2', 303],
   [
     'a redirect with a password and a query',
     http(303, '', { Location: 'https://u:pw@example.com/v2?state=s3cret' }),
@@ -55,11 +48,10 @@ test.each<[string, Answer, string, status?: number]>([
   expect(await createdBy(answer)).toEqual(unusable(message, status))
 })
 
-const redirect =
-  'Redirects are not followed, because the token is only for this address. If the new address is right, use it with --store'
+const redirect = 'Redirects are not followed. If the new address is right, use it with --store'
 
 test.each([301, 307])('does not follow a redirect: %i', async (status) => {
-  const message = `URL answered ${status}, and redirects to /v2`
+  const message = `URL answered ${status}, and redirects to URL/v2`
   const error = { error: 503, message, hint: redirect, status }
   expect(await createdBy(http(status, '', { Location: '/v2' }))).toEqual(failed(error, 4))
 })
@@ -156,7 +148,7 @@ test.each<[string, (string | Buffer)[]]>([
 ])('an answer that does not come in time is not waited for: %s', async (_, parts) => {
   const time = settableTime()
   const message = 'URL received the request, but did not answer: it timed out'
-  const error = { error: 504, message, hint: howToRepeat.unasked }
+  const error = { error: 504, message, hint: howToRepeat.listed }
   expect(await createdBy(trickle(parts, time.timeOut), time.now)).toEqual(failed(error))
 })
 
@@ -177,27 +169,13 @@ test('another Plant is printed as it is', async () => {
   expect(await createdBy(answer)).toEqual({ ...created, out: `${other}\n` })
 })
 
-describe('the text of a service', () => {
-  test.each<[string, (words: string) => Answer, string]>([
-    ['an Error', (message) => json(400, { error: 400, message }), ''],
-    [
-      'a Location',
-      (path) => http(302, '', { Location: encodeURI(path) }),
-      'URL answered 302, and redirects to ',
-    ],
-  ])('is shown in one line of at most 200 characters: %s', async (_, answer, before) => {
-    const { said } = await createdBy(
-      answer(`No ferns\n\t ${'x'.repeat(189)}${'\u{1f331}'.repeat(1000)}`),
-    )
-    const { message } = said[0] as { message: string }
-    const words = Array.from(message.slice(before.length))
-    expect([message.startsWith(`${before}No`), words.length, words.at(-1)]).toEqual([
-      true,
-      200,
-      '…',
-    ])
-    expect([message.isWellFormed(), /\s\s|\n/.test(message)]).toEqual([true, false])
-  })
+test('the text of a service is shown in one line of at most 200 characters', async () => {
+  const message = `No ferns\n\t ${'x'.repeat(189)}${'\u{1f331}'.repeat(1000)}`
+  const { said } = await createdBy(json(400, { error: 400, message }))
+  const { message: shown } = said[0] as { message: string }
+  const words = Array.from(shown)
+  expect([shown.startsWith('No'), words.length, words.at(-1)]).toEqual([true, 200, '…'])
+  expect([shown.isWellFormed(), /\s\s|\n/.test(shown)]).toEqual([true, false])
 })
 
 const tooLarge = json(413, { error: 413, message: 'Too large' })

@@ -209,7 +209,7 @@ describe('a plant of an import that updates', () => {
       requests: [post, patch],
     })
     expect(await updated(whole, [taken], [missing])).toMatchObject({
-      rejections: [[0, 409, 'Plant 1 was deleted before it could be updated']],
+      rejections: [[0, 404, 'No plant has id 1']],
       requests: [post, patch],
     })
   })

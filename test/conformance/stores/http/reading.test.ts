@@ -90,7 +90,7 @@ describe('a service that can be read', () => {
     })
     const argv = ['create', '--id', 'next', '--name', 'Ivy', '--store', service.url]
     const result = await runPlants(argv, { env: { PLANTS_TOKEN: token } })
-    const hint = 'Is it a Plant Store? Ask the operator of the service'
+    const hint = 'Is it a Plant Store?'
     const err = `plants: ${service.url} answered plant 2 after plant 1\n  ${hint}\n`
     expect(result).toEqual(code === 0 ? printed('{"id":3,"name":"Ivy"}\n') : { code, out: '', err })
     expect(service.lines.filter((line) => line.startsWith('GET'))).toEqual([desc])

@@ -6,6 +6,7 @@ import {
   howToRepeat,
   keyless,
   type Outcome,
+  token,
 } from '../../../helpers/http-store.js'
 import { settableTime } from '../../../helpers/time.js'
 
@@ -121,11 +122,12 @@ describe('a plant without an answer is sent again, when the service keeps keys',
     expect(await createdBy([reset, second], keyed)).toEqual({ code: 5, out: '', said, requests })
   })
 
-  test('and the description is fetched once, without the token', async () => {
+  test('and the description is fetched once', async () => {
     const service = await Hostile.listen({ posts: [reset, reset, reset, plant], openapi: keyed })
     expect((await createAt(service, ['--store', `${service.url}/v1/`])).code).toBe(0)
     const headers = {
       accept: 'application/json',
+      authorization: `Bearer ${token}`,
       host: `127.0.0.1:${service.port}`,
       connection: 'keep-alive',
     }
@@ -166,7 +168,7 @@ describe('a plant without an answer is not sent again', () => {
     ['broken JSON', json(200, '{"paths":')],
     ['more than 16 MiB', json(200, ' '.repeat(16_777_217))],
   ])('when there is no description: %s', async (_, openapi) => {
-    const said = [unknown(howToRepeat.unasked)]
+    const said = [unknown(howToRepeat.listed)]
     expect(await createdBy([reset, plant], openapi)).toEqual({
       code: 5,
       out: '',
@@ -187,7 +189,7 @@ describe('a plant without an answer is not sent again', () => {
   ])('while the service cannot describe itself: %s', async (_, openapi) => {
     const time = settableTime()
     const end = (line: string) => line === description && time.timeOut()
-    const said = [unknown(howToRepeat.unasked)]
+    const said = [unknown(howToRepeat.listed)]
     const expected = { code: 5, out: '', said, requests: [post, description] }
     expect(await createdBy([reset, plant], openapi, end, time.now)).toEqual(expected)
   })
