@@ -12,7 +12,7 @@ import { type ErrorKind, must, PlantsError } from '../../platform/errors.js'
 import { retrying } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../common/address.js'
-import { nextPause, patienceOf } from '../common/retry-policy.js'
+import { nextPause, patienceOf } from '../common/store.js'
 import { Connection } from './connection.js'
 import { type Access, explained, isPoolFull, refusesTls } from './errors.js'
 

@@ -1,22 +1,21 @@
-/**
- * The embedded store: one SQLite file, shared by any number of processes of this machine. `Connection` opens it, the
- * `Writer` commits to it, `applyChanges` and `readPlants` are what is done there. This module must not know other kinds
- * of stores, or the command line.
- */
+/** The embedded store: one SQLite file, shared by any number of processes of this machine. */
 import type { StoredPlant } from '../../plant/plant.js'
 import type { SqliteAddress } from '../common/address.js'
 import type { Change, Outcome } from '../common/change.js'
+import type { CountQuery, ReadQuery } from '../common/query.js'
 import {
   type CheckpointChange,
   CheckpointMovedError,
   donePrefix,
   maxDone,
-} from '../common/checkpoint-state.js'
-import type { CountQuery, ReadQuery } from '../common/query.js'
-import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
+  type OwnStore,
+  type Transaction,
+  type TransactionOptions,
+  type WriteOptions,
+} from '../common/store.js'
 import { type Right, rights, type TokenStore } from '../common/token-store.js'
 import { applyChanges } from './apply.js'
-import { Connection, exposureHint, type SqliteOptions, whyExposed } from './connection.js'
+import { Connection, type SqliteOptions } from './connection.js'
 import { isWritable, unusableStore } from './errors.js'
 import { countPlants, findPlant, readPlants } from './read.js'
 import { sqliteTokens } from './tokens.js'
@@ -37,24 +36,15 @@ export class SqliteStore implements OwnStore {
 
   /** Creates a missing store. Returns whether it was missing. */
   static async init(address: SqliteAddress, options: SqliteOptions): Promise<boolean> {
-    const { connection, isNew } = await SqliteStore.#create(address, options)
+    const { connection, isNew } = await Connection.create(address, options)
     connection.close()
     return isNew
   }
 
   /** Creates a missing store. */
   static async open(address: SqliteAddress, options: SqliteOptions): Promise<SqliteStore> {
-    const { connection } = await SqliteStore.#create(address, options)
+    const { connection } = await Connection.create(address, options)
     return new SqliteStore(connection, options)
-  }
-
-  static async #create(address: SqliteAddress, options: SqliteOptions) {
-    const created = await Connection.create(address, options)
-    const { path } = created.connection
-    if (created.isNew && !address.isDefault) await options.onCreated?.(path)
-    const exposure = created.isNew ? whyExposed(path) : undefined
-    if (exposure !== undefined) await options.onExposed?.(exposure, exposureHint)
-    return created
   }
 
   static async openExisting(
@@ -70,14 +60,13 @@ export class SqliteStore implements OwnStore {
     return this.#writer.write(() => applyChanges(this.#connection, changes))
   }
 
-  async transaction<T>(
+  transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
     { commits }: TransactionOptions<T> = {},
   ): Promise<T> {
     const transaction: Transaction = {
       write: async (changes, { signal } = {}) => {
-        const stopped = signal ?? this.#options.runtime.handleSignals()
-        stopped.throwIfAborted()
+        signal?.throwIfAborted()
         return applyChanges(this.#connection, changes)
       },
       saveCheckpoint: async (change) => saveCheckpoint(this.#connection, change),
@@ -86,21 +75,13 @@ export class SqliteStore implements OwnStore {
   }
 
   checkpoint(id: string): Promise<string | undefined> {
-    return this.#connection.retry(() => {
-      const select = 'SELECT state FROM imports WHERE id = ?'
-      const [state]: [string?] = this.#connection.prepare(select).get(id) ?? []
-      return state
-    })
+    return this.#connection.retry(() => findState(this.#connection, id))
   }
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     return this.#connection.retry(() => {
-      const found = new Map<bigint, StoredPlant>()
-      for (const id of ids) {
-        const plant = findPlant(this.#connection, 'id', id)
-        if (plant) found.set(id, plant)
-      }
-      return found
+      const plants = ids.map((id) => findPlant(this.#connection, 'id', id))
+      return new Map(plants.flatMap((plant) => (plant ? [[plant.id, plant]] : [])))
     })
   }
 
@@ -139,18 +120,17 @@ export class SqliteStore implements OwnStore {
   }
 }
 
+function findState(connection: Connection, id: string): string | undefined {
+  const row = connection.prepare('SELECT state FROM imports WHERE id = ?').get(id)
+  return row?.[0]
+}
+
 /** In the transaction of the changes: of two processes with one import, one finds another state and stores nothing. */
 function saveCheckpoint(connection: Connection, { id, from, to }: CheckpointChange): void {
-  const run = (sql: string, ...values: (string | null)[]) => connection.prepare(sql).run(...values)
-  const replace = () => {
-    if (to === undefined)
-      return run('DELETE FROM imports WHERE id = ? AND state = ?', id, from ?? null)
-    if (from === undefined)
-      return run('INSERT INTO imports (id, state) VALUES (?, ?) ON CONFLICT DO NOTHING', id, to)
-    return run('UPDATE imports SET state = ? WHERE id = ? AND state = ?', to, id, from)
-  }
-  if (Number(replace().changes) === 0) throw new CheckpointMovedError()
-  if (to?.startsWith(donePrefix)) run(forgetOldest)
+  if (findState(connection, id) !== from) throw new CheckpointMovedError()
+  if (to === undefined) connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
+  else connection.prepare('REPLACE INTO imports (id, state) VALUES (?, ?)').run(id, to)
+  if (to?.startsWith(donePrefix)) connection.prepare(forgetOldest).run()
 }
 
 const forgetOldest = `DELETE FROM imports WHERE id IN (SELECT id FROM imports

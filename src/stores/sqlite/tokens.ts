@@ -1,14 +1,15 @@
-import { pagesOf } from '../common/query.js'
 import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
 import type { Connection } from './connection.js'
 import type { Writer } from './writer.js'
 
+const select = `SELECT ${tokenColumns} FROM tokens`
+
 export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
+  const { prepare } = connection
   return {
     find: (digest) =>
       connection.retry(() => {
-        const select = `SELECT ${tokenColumns} FROM tokens WHERE digest = ?`
-        const row = connection.prepare(select).get(digest)
+        const row = prepare(`${select} WHERE digest = ?`).get(digest)
         return row && toToken(row)
       }),
 
@@ -17,23 +18,18 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
         const insert = `INSERT INTO tokens (digest, note, rights, created_at, expires_at)
           VALUES (?, ?, ?, ?, ?) RETURNING ${tokenColumns}`
         const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
-        return toToken(connection.prepare(insert).get(digest, note, rights.join(), ...times))
+        return toToken(prepare(insert).get(digest, note, rights.join(), ...times))
       }),
 
-    list: () =>
-      pagesOf({}, (after = 0n, rows) =>
-        connection.retry(() => {
-          const select = `SELECT ${tokenColumns} FROM tokens WHERE id > ? ORDER BY id LIMIT ?`
-          return connection.prepare(select).all(after, rows).map(toToken)
-        }),
-      ),
+    async *list() {
+      yield await connection.retry(() => prepare(`${select} ORDER BY id`).all().map(toToken))
+    },
 
     revoke: (id, at) =>
       writer.write(() => {
         const update = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'
-        connection.prepare(update).run(at.getTime(), id)
-        const select = `SELECT ${tokenColumns} FROM tokens WHERE id = ?`
-        const row = connection.prepare(select).get(id)
+        prepare(update).run(at.getTime(), id)
+        const row = prepare(`${select} WHERE id = ?`).get(id)
         return row && toToken(row)
       }),
   }

@@ -5,8 +5,9 @@
  * What was acknowledged must be found again, so the files of the store are looked up by their names: before a
  * transaction, which then stores nothing, and after its commit, whose outcome is then unknown. SQLite notices neither.
  */
-import { PlantsError } from '../../platform/errors.js'
-import { isSqliteError, primaryCode } from '../../platform/sqlite.js'
+import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
+import { PlantsError, unlessSystemError } from '../../platform/errors.js'
+import { primaryCode } from '../../platform/sqlite.js'
 import type { Connection } from './connection.js'
 import { explained } from './errors.js'
 import { assertVersion } from './schema.js'
@@ -19,12 +20,16 @@ interface Job {
 
 export class Writer {
   readonly #connection: Connection
+  readonly #isInPlace: () => boolean
   #waiting: Job[] = []
   /** Ends with the transaction that was asked for last. */
   #lastTurn: Promise<unknown> = Promise.resolve()
 
   constructor(connection: Connection) {
     this.#connection = connection
+    // The last two are missing where the store has a rollback journal.
+    const checks = ['', '-wal', '-shm'].map((end) => placeCheckOf(connection.path + end))
+    this.#isInPlace = () => checks.every((isInPlace) => isInPlace())
   }
 
   /** An error of `work` rolls back the transaction, and rejects all calls that share it. */
@@ -40,7 +45,7 @@ export class Writer {
   }
 
   /** Nothing else may use the connection meanwhile. It is rolled back unless the result `commits`. */
-  transaction<T>(work: () => Promise<T>, commits: (result: T) => boolean = () => true) {
+  transaction<T>(work: () => Promise<T>, commits: (result: T) => boolean = () => true): Promise<T> {
     return this.#inTurn(() => this.#transact(work, commits))
   }
 
@@ -58,51 +63,37 @@ export class Writer {
     }
     const jobs = this.#waiting
     this.#waiting = []
-    await this.#commit(jobs)
-  }
-
-  async #commit(jobs: Job[]): Promise<void> {
     try {
-      await this.#transact(() => {
+      const performAll = () => {
         for (const job of jobs) job.perform()
-      })
+      }
+      await this.#transact(performAll, () => true)
       for (const job of jobs) job.resolve()
     } catch (error) {
-      // RAISE(ROLLBACK) of a trigger has ended the transaction of all because of one.
-      const isOfOne = error instanceof PlantsError && error.kind === 'constraint'
-      if (isOfOne && jobs.length > 1) for (const job of jobs) await this.#commit([job])
-      else for (const job of jobs) job.reject(error)
+      for (const job of jobs) job.reject(error)
     }
   }
 
-  async #transact<T>(
-    work: () => T | Promise<T>,
-    commits: (result: T) => boolean = () => true,
-  ): Promise<T> {
+  async #transact<T>(work: () => T | Promise<T>, commits: (result: T) => boolean): Promise<T> {
     const connection = this.#connection
-    const { db, path } = connection
-    const goneText = `${path} or its log was deleted or replaced`
-    await connection.retry(() => connection.prepare('BEGIN IMMEDIATE').run())
+    const { db, path, prepare } = connection
+    const gone = `${path} or its log was deleted or replaced`
+    await connection.retry(() => prepare('BEGIN IMMEDIATE').run())
     let isCommitting = false
     try {
-      if (!connection.isInPlace())
-        throw new PlantsError('unavailable', goneText, { hint: 'Try again' })
+      if (!this.#isInPlace()) throw new PlantsError('unavailable', gone, { hint: 'Try again' })
       // Another version of the program may have changed the store since it was opened.
-      const [version]: [bigint] = connection.prepare('PRAGMA user_version').get()
+      const [version]: [bigint] = prepare('PRAGMA user_version').get()
       assertVersion(version, path)
       const made = work()
       // Without an await where it can be left out: what reads meanwhile sees what is not committed yet.
       const result = made instanceof Promise ? await made : made
       isCommitting = commits(result)
-      connection.prepare(isCommitting ? 'COMMIT' : 'ROLLBACK').run()
-      if (isCommitting && !connection.isInPlace()) throw unknownOutcome(goneText)
+      prepare(isCommitting ? 'COMMIT' : 'ROLLBACK').run()
+      if (isCommitting && !this.#isInPlace()) throw unknownOutcome(gone)
       return result
     } catch (error) {
-      try {
-        if (db.isTransaction) db.exec('ROLLBACK')
-      } catch (other) {
-        if (!isSqliteError(other)) throw other // to close the connection rolls back, too
-      }
+      if (db.isTransaction) db.exec('ROLLBACK')
       // A commit whose fsync failed may be in the log, from where a crash would bring it back.
       const isUnknown = isCommitting && primaryCode(error) === 10 // IOERR
       throw isUnknown
@@ -110,6 +101,26 @@ export class Writer {
         : explained(error, path)
     }
   }
+}
+
+/**
+ * Whether what SQLite has open still has this name, if it had it now. On Linux, the link of the descriptor tells, where
+ * only one can be SQLite's. To look up the file itself asks for its times, which makes the next fsync of the log write
+ * them, too, and lone commits a sixth slower.
+ */
+function placeCheckOf(path: string): () => boolean {
+  const targetOf = (link: string) => unlessSystemError(() => readlinkSync(link))
+  const descriptors = unlessSystemError(() => readdirSync('/proc/self/fd')) ?? []
+  const links = descriptors.map((name) => `/proc/self/fd/${name}`)
+  const [link, ...others] = links.filter((name) => targetOf(name) === path)
+  if (link !== undefined && others.length === 0) return () => targetOf(link) === path
+  const identityOf = () =>
+    unlessSystemError(() => {
+      const { dev, ino } = lstatSync(path, { bigint: true })
+      return `${dev}:${ino}`
+    })
+  const identity = identityOf()
+  return () => identity === undefined || identityOf() === identity
 }
 
 function unknownOutcome(why: string, cause?: unknown): PlantsError {
