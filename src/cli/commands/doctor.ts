@@ -180,8 +180,8 @@ async function examineContents(
   { name }: SqliteAddress,
   { sqliteOptions }: CommandContext,
 ): Promise<CheckResult> {
-  const { countChecked } = await import('../../stores/sqlite/backup.js')
-  const plants = await countChecked(name, sqliteOptions)
+  const { examine } = await import('../../stores/sqlite/backup.js')
+  const plants = await examine(name, sqliteOptions)
   return ok(
     plants === undefined ? 'there are none yet' : `${plantCount(plants)} read, and no damage found`,
   )

@@ -28,20 +28,17 @@ export interface SqliteOptions {
 /** SQLite takes no locks on an immutable file, creates none beside it, and rolls nothing back. */
 export const immutable = 'mode=ro&immutable=1'
 
-const retryPolicyMs = { base: 2, max: 8 }
-
 /**
- * A commit returns when it is on disk. EXTRA is FULL, and makes the end of a rollback journal durable, too, which a
- * backup has that is used as a store. Cache and log have room for a chunk of an import: each page is written once.
+ * A commit returns when it is on disk. EXTRA also makes the end of a rollback journal durable: of a backup that is used as
+ * a store. Cache and log have room for a chunk of an import.
  */
 const settings = `PRAGMA synchronous = EXTRA; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1;
   PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4000`
 
-/** The SQL functions that are `foldText`, and whether a text contains another, which is folded. */
+/** The SQL functions that are `foldText`, and whether it contains a folded text. */
 export const foldFunction = 'plants_fold'
 export const containsFunction = 'plants_contains'
 
-/** An open file. Its statements return rows as arrays, which takes two thirds of the time of objects. */
 export class Connection {
   readonly db: Database
   /** SQLite keeps its files beside the target of a link. */
@@ -49,17 +46,17 @@ export class Connection {
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
 
-  private constructor(name: string, options: SqliteOptions) {
-    this.path = realPathOf(name)
-    if (!statSync(this.path).isFile()) throw unusableStore(this.path, 'is not a file')
-    assertNoSuperJournal(this.path)
+  private constructor(path: string, options: SqliteOptions) {
+    // Only `rw` can roll back a journal, and create the log of a store that nobody has open.
+    const readMode = unmergedChanges(path) === undefined ? immutable : 'mode=ro'
+    const mode = isWritable(path) ? 'mode=rw' : readMode
+    this.path = path
     this.#options = options
-    const mode = modeOf(this.path)
-    this.db = connect(uriOf(this.path, mode), { readOnly: mode !== 'mode=rw' })
+    this.db = connect(uriOf(path, mode), { readOnly: mode !== 'mode=rw' })
     addFunctions(this.db)
   }
 
-  /** Creates a missing store. Returns whether its file was missing. */
+  /** Returns whether the file was missing. */
   static async create({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
     const isNew = makeFile(name, isDefault)
     const connection = must(await Connection.open(name, options, true))
@@ -71,14 +68,14 @@ export class Connection {
   }
 
   /** Undefined for a missing or empty file, unless it may become a store. */
-  static async open(
-    name: string,
-    options: SqliteOptions,
-    mayCreate = false,
-  ): Promise<Connection | undefined> {
+  static async open(name: string, options: SqliteOptions, mayCreate = false) {
     try {
-      if (isEmpty(name) && !mayCreate) return undefined
-      const connection = new Connection(name, options)
+      const path = realPathOf(name)
+      const stats = statSync(path, { throwIfNoEntry: mayCreate })
+      if (!stats?.size && !mayCreate) return undefined
+      if (!stats?.isFile()) throw unusableStore(path, 'is not a file')
+      assertNoSuperJournal(path)
+      const connection = new Connection(path, options)
       return (await connection.#prepare(mayCreate)) ? connection : undefined
     } catch (error) {
       throw explained(error, name)
@@ -104,16 +101,16 @@ export class Connection {
     const known = this.#statements.get(sql)
     if (known) return known
     const statement = this.db.prepare(sql)
-    statement.setReturnArrays(true)
+    statement.setReturnArrays(true) // in two thirds of the time of objects
     this.#statements.set(sql, statement)
     return statement
   }
 
-  /** Calls again while another process has locked the store, until the timeout. Explains errors. */
+  /** Calls again while another process has locked the store. Explains errors. */
   async retry<T>(call: () => T): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
-      return await retryWhileBusy(call, retryPolicyMs, timeout, runtime)
+      return await retryWhileBusy(call, { base: 2, max: 8 }, timeout, runtime)
     } catch (error) {
       throw explained(error, this.path)
     }
@@ -121,12 +118,9 @@ export class Connection {
 
   close(): void {
     this.#statements.clear()
-    try {
-      // A read transaction would otherwise last until its statements are garbage-collected.
-      if (this.db.isTransaction) this.db.exec('ROLLBACK')
-    } finally {
-      this.db.close()
-    }
+    // A read transaction would otherwise last until its statements are garbage-collected.
+    if (this.db.isTransaction) this.db.exec('ROLLBACK')
+    this.db.close()
   }
 }
 
@@ -138,28 +132,18 @@ export function addFunctions(db: Database): void {
   )
 }
 
-/** Only `rw` can roll back a journal, and create the log of a store that nobody has open. */
-function modeOf(path: string): string {
-  if (isWritable(path)) return 'mode=rw'
-  return unmergedChanges(path) === undefined ? immutable : 'mode=ro'
-}
-
-/** The file beside a store without which it is not complete. Undefined if there is none. */
+/** The file beside a store without which it is not complete. */
 export function unmergedChanges(name: string): string | undefined {
   const path = realPathOf(name)
-  return [`${path}-wal`, `${path}-journal`].find((file) => !isEmpty(file))
-}
-
-function isEmpty(path: string): boolean {
-  const stats = statSync(path, { throwIfNoEntry: false })
-  return stats === undefined || (stats.isFile() && stats.size === 0)
+  const files = [`${path}-wal`, `${path}-journal`]
+  return files.find((file) => statSync(file, { throwIfNoEntry: false })?.size)
 }
 
 function realPathOf(path: string): string {
   return unlessSystemError(() => realpathSync.native(path)) ?? path
 }
 
-/** Mode 0600: SQLite would create the file readable for others. Returns whether it was missing. */
+/** SQLite would create it readable for others. Returns whether it was missing. */
 function makeFile(path: string, isInDefaultFolder: boolean): boolean {
   try {
     if (isInDefaultFolder) makeFolder(dirname(path))
@@ -172,17 +156,13 @@ function makeFile(path: string, isInDefaultFolder: boolean): boolean {
   }
 }
 
-/**
- * SQLite deletes the super-journal that a journal names at its end, when it rolls back
- * (https://sqlite.org/fileformat2.html#the_rollback_journal). Transactions of a store have none: they change one file.
- */
+/** A journal can name a file that SQLite deletes (https://sqlite.org/fileformat2.html#the_rollback_journal). */
 function assertNoSuperJournal(path: string): void {
   const journal = `${path}-journal`
   const stats = statSync(journal, { throwIfNoEntry: false })
   if (!stats?.isFile() || stats.size < 8) return
   if (readBytes(journal, stats.size - 8, 8).toString('hex') !== 'd9d505f920a163d7') return
-  const why = `is not a store of plants: ${journal} names another file, which SQLite would delete`
-  throw unusableStore(path, why)
+  throw unusableStore(path, `cannot be used: SQLite would delete a file that ${journal} names`)
 }
 
 export function readBytes(path: string, position: number, length: number): Buffer {
@@ -195,14 +175,14 @@ export function readBytes(path: string, position: number, length: number): Buffe
 
 export const exposureHint = 'Move it to a directory that only you can write to'
 
-/** Why other users can create files beside a store, which become a part of it. Undefined if they cannot. */
+/** Why other users can create files beside a store, which become a part of it. */
 export function whyExposed(path: string): string | undefined {
   const folder = dirname(path)
   const why = whyOthersCanWrite(statSync(folder))
   return why && `The store ${path} is exposed to other users: ${folder} ${why}`
 }
 
-/** Whether a path names the store, or a file that SQLite keeps beside it, which need not exist. */
+/** Whether a path names the store, or what SQLite may keep beside it. */
 export function isPartOf(store: string, path: string): boolean {
   return ['', '-wal', '-shm', '-journal'].some(
     (end) => path === store + end || isSameFile(path, realPathOf(store) + end),

@@ -1,4 +1,4 @@
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
 import {
   type ErrorKind,
@@ -7,76 +7,58 @@ import {
   reasonOfCode,
   systemCode,
 } from '../../platform/errors.js'
-import { makeFolderHint } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { constraintHint } from '../common/change.js'
 
-/** The file holds what only a failed disk, or another program, can have written. */
+/** Of what only a failed disk, or another program, can have written. */
 export class StoreDamageError extends Error {}
 
-export function unusableStore(
-  path: string,
-  why: string,
-  hint = 'Choose another file with --store PATH',
-): PlantsError {
+const anotherFile = 'Choose another file'
+export const permissionHint = 'Change the permissions of the file and its directory'
+
+export function unusableStore(path: string, why: string, hint = anotherFile): PlantsError {
   return new PlantsError('inaccessible', `${path} ${why}`, { hint })
 }
 
-export const permissionHint =
-  'Change the permissions of the file and its directory, or choose another file with --store PATH'
-
-/** The errors of SQLite (https://sqlite.org/rescode.html) and of the file system. Returns any other unchanged. */
+/** By SQLite's code (https://sqlite.org/rescode.html) or the system's. Returns any other error unchanged. */
 export function explained(error: unknown, path: string): unknown {
   const code = error instanceof StoreDamageError ? 11 : (primaryCode(error) ?? systemCode(error))
   const reason = typeof code === 'string' ? reasonOfCode(code) : reasonOf(error)
   if (code === undefined || reason === undefined) return error
-  const failure = (kind: ErrorKind, message: string, hint: string) =>
-    new PlantsError(kind, message, { hint, cause: error })
-  const store = `The store ${path}`
-  const folder = dirname(path)
-
-  if ((code === 14 || code === 'ENOENT') && !existsSync(folder)) {
-    const message = `There is no directory ${folder} for the store ${path}`
-    return failure('inaccessible', message, makeFolderHint(folder))
-  }
+  const failure = (kind: ErrorKind, hint: string, why = 'could not be used') =>
+    new PlantsError(kind, `The store ${path} ${why}: ${reason}`, { hint, cause: error })
   switch (code) {
     case 5: // BUSY
     case 6: // LOCKED
-    case 15: {
-      // PROTOCOL
-      const hint = 'Try again, or wait longer with --timeout 2m'
-      return failure('unavailable', `${store} is in use by another process`, hint)
-    }
+    case 15: // PROTOCOL
+      return failure('unavailable', waitHint, 'is in use by another process')
     case 8: // READONLY
     case 14: // CANTOPEN
     case 'EACCES':
     case 'EPERM':
-      return failure('inaccessible', `${store} could not be used: ${reason}`, permissionHint)
+      return failure('inaccessible', permissionHint)
     case 10: // IOERR
-    case 'EIO': {
-      const hint = 'Check the disk and its free space, then try again'
-      return failure('unavailable', `${store} could not be used: ${reason}`, hint)
-    }
-    case 11: {
-      const hint = 'Restore a backup, or see Rescue in docs/export-and-backup.md'
-      return failure('inaccessible', `${store} is damaged: ${reason}`, hint)
-    }
+    case 'EIO':
+      return failure('unavailable', 'Check the disk and its free space, then try again')
+    case 11: // CORRUPT
+      return failure('inaccessible', damageHint, 'is damaged')
     case 13: // FULL
     case 'ENOSPC':
-    case 'EDQUOT': {
-      const hint = 'Free some space, then try again'
-      return failure('unavailable', `No space left on the disk of ${path}`, hint)
-    }
-    case 19:
-      return failure('constraint', `${store} does not accept this: ${reason}`, constraintHint)
-    case 26:
-      return unusableStore(path, 'is not a store: it is not an SQLite file')
+    case 'EDQUOT':
+      return failure('unavailable', 'Free some space, then try again')
+    case 19: // CONSTRAINT
+      return failure('constraint', constraintHint, 'does not accept this')
+    case 26: // NOTADB
+      return failure('inaccessible', anotherFile)
   }
-  if (typeof code === 'string') return unusableStore(path, `could not be opened: ${reason}`)
-  return failure('unavailable', `${store} could not be used: ${reason}`, 'Try again')
+  if (typeof code === 'string') return failure('inaccessible', anotherFile)
+  return failure('unavailable', 'Try again')
 }
 
-/** Also true for a store that can be created. */
+const waitHint = 'Try again, or wait longer with --timeout 2m'
+const damageHint = 'Restore a backup, or see Rescue in docs/export-and-backup.md'
+
+/** Also true where nothing is. */
 export function isWritable(path: string): boolean {
   return mayAccess(path, constants.W_OK) && mayAccess(dirname(path), constants.W_OK)
 }

@@ -25,24 +25,20 @@ export function findPlant(
   connection: Connection,
   column: 'id' | 'idempotency_key',
   value: bigint | string,
-): StoredPlant | undefined {
+) {
   const row = connection.prepare(`SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(value)
   return row && toPlant(row)
 }
 
-/** Another program may have written what a STRICT table does not allow. */
-function toPlant(row: unknown): StoredPlant {
-  const [id, name, tag] = row as unknown[]
+/** Another program may have written anything into it. */
+function toPlant([id, name, tag]: unknown[]): StoredPlant {
   const isTag = tag === null || typeof tag === 'string'
   if (typeof id !== 'bigint' || typeof name !== 'string' || !isTag)
     throw new StoreDamageError(`plant ${id} has a value of another type`)
   return plantFrom(id, name, tag)
 }
 
-export async function* readPlants(
-  connection: Connection,
-  query: ReadQuery,
-): AsyncGenerator<StoredPlant[]> {
+export async function* readPlants(connection: Connection, query: ReadQuery) {
   const { sort = 'id', signal } = query
   const nextStep =
     sort === 'id' ? stepsById(connection, query) : stepsByText(connection, sort, query)
@@ -55,34 +51,32 @@ export async function* readPlants(
   }
 }
 
-/** Returns what the next plants are; undefined at the end. */
-type Steps = () => StoredPlant[] | undefined
-
-function stepsById({ prepare }: Connection, query: ReadQuery): Steps {
+/** Returns what returns the next plants; undefined at the end. */
+function stepsById({ prepare }: Connection, query: ReadQuery) {
   const { after, limit = Infinity, desc = false } = query
   const { where, values } = filterOf(query)
   const range = 'FROM plants WHERE id BETWEEN ? AND ?'
   const order = `ORDER BY id ${desc ? 'DESC' : 'ASC'} LIMIT ?`
   const select = `SELECT id, name, tag ${range} AND ${where} ${order}`
-  const size = 'octet_length(name) + ifnull(octet_length(tag), 0) AS size'
-  const sum = `SELECT ${desc ? 'min' : 'max'}(id), sum(size) FROM (SELECT id, ${size} ${range} ${order})`
+  const bytes = 'octet_length(name) + ifnull(octet_length(tag), 0) AS bytes'
+  const sum = `SELECT ${desc ? 'min' : 'max'}(id), sum(bytes) FROM (SELECT id, ${bytes} ${range} ${order})`
 
   let left = limit
   let [first, last] = [smallestId, largestId]
   if (after !== undefined && desc) last = after - 1n
   else if (after !== undefined) first = after + 1n
 
-  /** The last id of a step; undefined if there is no row left. */
+  /** Undefined if there is no row left. */
   const endOfStep = (rows: number): bigint | undefined => {
-    const [end, bytes]: (bigint | null)[] = prepare(sum).get(first, last, rows)
+    const [end, size]: (bigint | null)[] = prepare(sum).get(first, last, rows)
     if (end == null) return undefined
-    // A corrupt tree can lead back to one of its pages: a list of it would have no end.
+    // A corrupt tree can lead back to one of its pages, without end.
     if (end < first || end > last) throw new StoreDamageError(`the id ${end} is out of order`)
-    if (rows === 1 || Number(bytes) <= stepBytes) return end
-    return endOfStep(Math.max(1, Math.floor((rows * stepBytes) / Number(bytes))))
+    if (rows === 1 || Number(size) <= stepBytes) return end
+    return endOfStep(Math.max(1, Math.floor((rows * stepBytes) / Number(size))))
   }
 
-  return () => {
+  return (): StoredPlant[] | undefined => {
     const rows = Math.min(left, stepRows)
     const isAtEnd = rows === 0 || first > last
     const end = isAtEnd ? undefined : endOfStep(where === everything ? rows : stepRows)
@@ -99,7 +93,7 @@ function stepsById({ prepare }: Connection, query: ReadQuery): Steps {
 }
 
 /** Of one statement: a transaction must hold its moment. */
-function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQuery): Steps {
+function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQuery) {
   const { after, limit, desc } = query
   const { where, values } = filterOf(query)
   const direction = desc ? 'DESC' : 'ASC'
@@ -108,8 +102,8 @@ function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQ
     WHERE ${where} ${after === undefined ? '' : `AND id > ${after}`}
     ORDER BY ${sort} IS NULL, ${foldedSql(sort)} ${direction}, ${sort} ${direction}, id
     ${limit === undefined ? '' : `LIMIT ${limit}`}`
-  const rows: Iterator<unknown> = prepare(select).iterate(...values)
-  return () => {
+  const rows: Iterator<unknown[]> = prepare(select).iterate(...values)
+  return (): StoredPlant[] | undefined => {
     const plants: StoredPlant[] = []
     for (let length = 0; plants.length < stepRows && length < stepBytes; ) {
       const { value, done } = rows.next()

@@ -1,7 +1,7 @@
 import type { Database } from '../../platform/sqlite.js'
 import { unusableStore } from './errors.js'
 
-/** "plnt": it stands in the header of the file (https://sqlite.org/fileformat2.html, 1.3). */
+/** "plnt", in the header of the file (https://sqlite.org/fileformat2.html, 1.3). */
 export const applicationId = 0x706c6e74n
 const schemaVersion = 1n
 
@@ -33,7 +33,7 @@ PRAGMA user_version = ${schemaVersion}`
 
 export const tables = ['plants', 'tokens', 'imports']
 
-/** False for an empty file. Throws for another program's, and for another version. */
+/** False for an empty file. Throws for that of another program or version. */
 export function isStore(db: Database, path: string): boolean {
   const sql = `SELECT application_id AS id, user_version AS version,
     (SELECT count(*) FROM sqlite_schema) AS objects FROM pragma_application_id, pragma_user_version`
@@ -51,7 +51,7 @@ export function assertVersion(version: bigint | undefined, path: string): void {
   throw unusableStore(path, why, 'Use the version of plants that wrote it last')
 }
 
-/** Several processes may do so at once. What exists begins a log if it can. */
+/** Several processes may do so at once. */
 export function createStore(db: Database, path: string): void {
   const exists = isStore(db, path)
   const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']

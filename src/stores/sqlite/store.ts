@@ -1,7 +1,6 @@
 /** The embedded store: one SQLite file, shared by any number of processes of this machine. */
-import type { StoredPlant } from '../../plant/plant.js'
 import type { SqliteAddress } from '../common/address.js'
-import type { Change, Outcome } from '../common/change.js'
+import type { Change } from '../common/change.js'
 import type { CountQuery, ReadQuery } from '../common/query.js'
 import {
   type CheckpointChange,
@@ -13,7 +12,7 @@ import {
   type TransactionOptions,
   type WriteOptions,
 } from '../common/store.js'
-import { type Right, rights, type TokenStore } from '../common/token-store.js'
+import { rights, type TokenStore } from '../common/token-store.js'
 import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { isWritable, unusableStore } from './errors.js'
@@ -35,27 +34,23 @@ export class SqliteStore implements OwnStore {
   }
 
   /** Creates a missing store. Returns whether it was missing. */
-  static async init(address: SqliteAddress, options: SqliteOptions): Promise<boolean> {
+  static async init(address: SqliteAddress, options: SqliteOptions) {
     const { connection, isNew } = await Connection.create(address, options)
     connection.close()
     return isNew
   }
 
-  /** Creates a missing store. */
-  static async open(address: SqliteAddress, options: SqliteOptions): Promise<SqliteStore> {
+  static async open(address: SqliteAddress, options: SqliteOptions) {
     const { connection } = await Connection.create(address, options)
     return new SqliteStore(connection, options)
   }
 
-  static async openExisting(
-    { name }: SqliteAddress,
-    options: SqliteOptions,
-  ): Promise<SqliteStore | undefined> {
+  static async openExisting({ name }: SqliteAddress, options: SqliteOptions) {
     const connection = await Connection.open(name, options)
     return connection && new SqliteStore(connection, options)
   }
 
-  async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
+  async write(changes: readonly Change[], { signal }: WriteOptions = {}) {
     signal?.throwIfAborted()
     return this.#writer.write(() => applyChanges(this.#connection, changes))
   }
@@ -63,7 +58,7 @@ export class SqliteStore implements OwnStore {
   transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
     { commits }: TransactionOptions<T> = {},
-  ): Promise<T> {
+  ) {
     const transaction: Transaction = {
       write: async (changes, { signal } = {}) => {
         signal?.throwIfAborted()
@@ -74,24 +69,24 @@ export class SqliteStore implements OwnStore {
     return this.#writer.transaction(() => work(transaction), commits)
   }
 
-  checkpoint(id: string): Promise<string | undefined> {
+  checkpoint(id: string) {
     return this.#connection.retry(() => findState(this.#connection, id))
   }
 
-  async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
+  get(ids: readonly bigint[]) {
     return this.#connection.retry(() => {
       const plants = ids.map((id) => findPlant(this.#connection, 'id', id))
       return new Map(plants.flatMap((plant) => (plant ? [[plant.id, plant]] : [])))
     })
   }
 
-  async *read(query: ReadQuery = {}): AsyncGenerator<StoredPlant[]> {
+  async *read(query: ReadQuery = {}) {
     if (query.inPages) yield* readPlants(this.#connection, query)
     else yield* this.#readSnapshot(query)
   }
 
   /** Uses another connection: a transaction on this one would affect all other operations. */
-  async *#readSnapshot(query: ReadQuery): AsyncGenerator<StoredPlant[]> {
+  async *#readSnapshot(query: ReadQuery) {
     const { path } = this.#connection
     const connection = await Connection.open(path, this.#options)
     if (!connection) throw unusableStore(path, 'was deleted or replaced', 'Try again')
@@ -103,19 +98,19 @@ export class SqliteStore implements OwnStore {
     }
   }
 
-  count(query: CountQuery = {}): Promise<bigint> {
+  count(query: CountQuery = {}) {
     return countPlants(this.#connection, query)
   }
 
-  async rights(): Promise<readonly Right[]> {
-    return isWritable(this.#connection.path) ? rights : ['read']
+  async rights() {
+    return isWritable(this.#connection.path) ? rights : (['read'] as const)
   }
 
-  check(): Promise<void> {
+  check() {
     return this.#writer.write(() => undefined)
   }
 
-  async close(): Promise<void> {
+  async close() {
     this.#connection.close()
   }
 }

@@ -6,12 +6,12 @@ const select = `SELECT ${tokenColumns} FROM tokens`
 
 export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
   const { prepare } = connection
+  const findBy = (column: 'id' | 'digest', value: bigint | Uint8Array) => {
+    const row = prepare(`${select} WHERE ${column} = ?`).get(value)
+    return row && toToken(row)
+  }
   return {
-    find: (digest) =>
-      connection.retry(() => {
-        const row = prepare(`${select} WHERE digest = ?`).get(digest)
-        return row && toToken(row)
-      }),
+    find: (digest) => connection.retry(() => findBy('digest', digest)),
 
     add: (digest, { note = null, rights, createdAt, expiresAt }) =>
       writer.write(() => {
@@ -29,13 +29,12 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
       writer.write(() => {
         const update = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'
         prepare(update).run(at.getTime(), id)
-        const row = prepare(`${select} WHERE id = ?`).get(id)
-        return row && toToken(row)
+        return findBy('id', id)
       }),
   }
 }
 
-/** In the order of `tokenColumns`, as the STRICT table has them. */
+/** In the order of `tokenColumns`. */
 type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
 
 function toToken([id, note, rights, ...times]: TokenRow): Token {

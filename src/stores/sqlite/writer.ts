@@ -2,8 +2,8 @@
  * Group commit. Transactions take turns on the one connection of a store. Changes that need no waiting share one: all
  * that have come when its turn begins are made in it, and share its fsync, which takes longer than all the rest.
  *
- * What was acknowledged must be found again, so the files of the store are looked up by their names: before a
- * transaction, which then stores nothing, and after its commit, whose outcome is then unknown. SQLite notices neither.
+ * SQLite does not notice that its files were deleted or replaced. They are looked up by their names before a
+ * transaction, which then stores nothing, and after its commit, whose outcome is then unknown.
  */
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
 import { PlantsError, unlessSystemError } from '../../platform/errors.js'
@@ -13,8 +13,8 @@ import { explained } from './errors.js'
 import { assertVersion } from './schema.js'
 
 interface Job {
-  perform(): void
-  resolve(): void
+  /** Returns what resolves the call, once the transaction is committed. */
+  perform(): () => void
   reject(error: unknown): void
 }
 
@@ -32,14 +32,14 @@ export class Writer {
     this.#isInPlace = () => checks.every((isInPlace) => isInPlace())
   }
 
-  /** An error of `work` rolls back the transaction, and rejects all calls that share it. */
+  /** An error of `work` rejects all calls that share the transaction. */
   write<T>(work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      let result: T
       const perform = () => {
-        result = work()
+        const result = work()
+        return () => resolve(result)
       }
-      this.#waiting.push({ perform, resolve: () => resolve(result), reject })
+      this.#waiting.push({ perform, reject })
       if (this.#waiting.length === 1) void this.#inTurn(() => this.#commitWaiting())
     })
   }
@@ -55,7 +55,7 @@ export class Writer {
     return turn
   }
 
-  async #commitWaiting(): Promise<void> {
+  async #commitWaiting() {
     // The event loop accepts one connection a turn, so the clients of a burst come in turns, too.
     for (let count = 0; count < this.#waiting.length; ) {
       count = this.#waiting.length
@@ -64,11 +64,8 @@ export class Writer {
     const jobs = this.#waiting
     this.#waiting = []
     try {
-      const performAll = () => {
-        for (const job of jobs) job.perform()
-      }
-      await this.#transact(performAll, () => true)
-      for (const job of jobs) job.resolve()
+      const performAll = () => jobs.map((job) => job.perform())
+      for (const resolve of await this.#transact(performAll, () => true)) resolve()
     } catch (error) {
       for (const job of jobs) job.reject(error)
     }
@@ -82,11 +79,10 @@ export class Writer {
     let isCommitting = false
     try {
       if (!this.#isInPlace()) throw new PlantsError('unavailable', gone, { hint: 'Try again' })
-      // Another version of the program may have changed the store since it was opened.
       const [version]: [bigint] = prepare('PRAGMA user_version').get()
       assertVersion(version, path)
       const made = work()
-      // Without an await where it can be left out: what reads meanwhile sees what is not committed yet.
+      // Without an await if possible: what reads meanwhile sees what is not committed yet.
       const result = made instanceof Promise ? await made : made
       isCommitting = commits(result)
       prepare(isCommitting ? 'COMMIT' : 'ROLLBACK').run()
@@ -95,18 +91,16 @@ export class Writer {
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK')
       // A commit whose fsync failed may be in the log, from where a crash would bring it back.
-      const isUnknown = isCommitting && primaryCode(error) === 10 // IOERR
-      throw isUnknown
-        ? unknownOutcome(`The disk failed under ${path}`, error)
-        : explained(error, path)
+      if (isCommitting && primaryCode(error) === 10)
+        throw unknownOutcome(`The disk failed under ${path}`, error)
+      throw explained(error, path)
     }
   }
 }
 
 /**
- * Whether what SQLite has open still has this name, if it had it now. On Linux, the link of the descriptor tells, where
- * only one can be SQLite's. To look up the file itself asks for its times, which makes the next fsync of the log write
- * them, too, and lone commits a sixth slower.
+ * Whether what SQLite has open still has this name. On Linux, the link of its descriptor tells, if there is one. To look
+ * up the file asks for its times, which makes the next fsync write them, too: a sixth of a lone commit.
  */
 function placeCheckOf(path: string): () => boolean {
   const targetOf = (link: string) => unlessSystemError(() => readlinkSync(link))
