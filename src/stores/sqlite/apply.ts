@@ -12,7 +12,7 @@ import { findPlant } from './read.js'
 
 export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
   const entries = [...changes.entries()]
-  const hasKeys = changes.some((change) => change.type === 'create' && change.key !== undefined)
+  const hasKeys = changes.some((change) => 'key' in change && change.key !== undefined)
   // Changes of one id stay in their order, and so do those whose keys may be the same.
   if (!hasKeys) entries.sort(([, one], [, other]) => compareIds(one, other))
   const outcomes = new Array<Outcome>(changes.length)

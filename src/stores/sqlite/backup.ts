@@ -1,11 +1,11 @@
 /**
- * A backup is a snapshot in one file, which is checked before it gets its name. A restore replaces rows, not the file, in
- * one transaction: who has the store open goes on with those of the backup. What was there is first copied beside it.
+ * A backup is a snapshot in one file, which is checked before it gets its name. A restore replaces rows, not the file: who
+ * has the store open goes on with those of the backup.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
-import { usageError } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
@@ -31,7 +31,7 @@ const anotherTarget = 'Choose another file for the backup'
 
 /** The file is a store itself, and there as a whole or not at all. Undefined if there is no store. */
 export async function backUp(
-  { name }: Pick<SqliteAddress, 'name'>,
+  { name }: SqliteAddress,
   target: string,
   { onLarger, ...options }: BackupOptions,
 ) {
@@ -63,8 +63,8 @@ function countReplaced(store: Connection, target: string, old: Stats | undefined
   } catch (error) {
     cause = error
   }
-  const message = `${target} cannot be replaced: it is not a backup, or is damaged or in use`
-  throw usageError(message, anotherTarget, cause)
+  const why = 'cannot be replaced: it is not a backup, or is damaged or in use'
+  throw usageError(`${target} ${why}`, anotherTarget, cause)
 }
 
 /** By the header (https://sqlite.org/fileformat2.html, 1.3). A store in use has a log, which no backup has. */
@@ -150,22 +150,26 @@ export async function restoreStore(
   const signal = options.runtime.handleSignals()
   const { connection: store } = await Connection.create(address, options)
   const { db, path } = store
+  let kept: string | undefined
   try {
     db.prepare('ATTACH ? AS copy').run(uriOf(file, immutable))
-    return await new Writer(store).transaction(async () => {
-      const isUsed = tables.some((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get())
-      const time = at.toISOString().replace(/[-:]|\.\d+/g, '')
-      let kept = isUsed ? `${path}.before-restore-${time}` : undefined
-      while (kept !== undefined && existsSync(kept)) kept += '-2'
-      if (kept !== undefined) await backUp({ name: path }, kept, options)
+    await new Writer(store).transaction(async () => {
+      if (tables.some((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get())) {
+        kept = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
+        while (existsSync(kept)) kept += '-2'
+        await backUp({ ...address, name: path }, kept, options)
+      }
       for (const table of tables) {
         db.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM copy.${table}`)
         await checkSignal(signal)
       }
-      return kept
     })
+    return kept
   } catch (error) {
-    throw explained(error, path)
+    const failure = explained(error, path)
+    const isUnknown = failure instanceof PlantsError && failure.isOutcomeUnknown
+    if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
+    throw failure
   } finally {
     store.close()
   }

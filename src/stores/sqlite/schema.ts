@@ -7,7 +7,7 @@ const schemaVersion = 1n
 
 /**
  * Rights are comma-separated, and times are in milliseconds. The row of a revoked token stays, so that no id is given
- * twice. `imports` has the checkpoints (`CheckpointChange`).
+ * twice.
  */
 const schema = `
 CREATE TABLE plants (

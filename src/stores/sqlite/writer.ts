@@ -5,8 +5,9 @@
  * SQLite does not notice that its files were deleted or replaced. They are looked up by their names before a
  * transaction, which then stores nothing, and after its commit, whose outcome is then unknown.
  */
-import { lstatSync, readdirSync, readlinkSync } from 'node:fs'
+import { readdirSync, readlinkSync } from 'node:fs'
 import { PlantsError, unlessSystemError } from '../../platform/errors.js'
+import { identityOf } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import type { Connection } from './connection.js'
 import { explained } from './errors.js'
@@ -108,13 +109,8 @@ function placeCheckOf(path: string): () => boolean {
   const links = descriptors.map((name) => `/proc/self/fd/${name}`)
   const [link, ...others] = links.filter((name) => targetOf(name) === path)
   if (link !== undefined && others.length === 0) return () => targetOf(link) === path
-  const identityOf = () =>
-    unlessSystemError(() => {
-      const { dev, ino } = lstatSync(path, { bigint: true })
-      return `${dev}:${ino}`
-    })
-  const identity = identityOf()
-  return () => identity === undefined || identityOf() === identity
+  const identity = identityOf(path)
+  return () => identity === undefined || identityOf(path) === identity
 }
 
 function unknownOutcome(why: string, cause?: unknown): PlantsError {
