@@ -14,7 +14,7 @@ export interface Store {
   count(query?: CountQuery): Promise<bigint>
   /**
    * Returns an outcome for each change, in their order. A store of ours makes them in one transaction: when it resolves,
-   * they are on disk. Calls that come while one commits share the next commit.
+   * they are on disk.
    *
    * @throws {PlantsError} `unavailable` when nothing was stored, `unknownOutcome` when that is unknown, and the reason
    * of the signal. A service throws nothing once it was sent a change: see `Outcome`.
@@ -35,7 +35,7 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** A store that this program keeps itself, which can do everything. */
+/** A store that this program keeps itself. */
 export type OwnStore = Required<Store>
 
 export interface WriteOptions {
@@ -45,7 +45,7 @@ export interface WriteOptions {
 export interface TransactionOptions<T> {
   /** Whether `work` is called again when the connection is lost before it is committed. */
   isRepeatable?: boolean
-  /** Decides by the result whether what `work` wrote is committed, or rolled back. By default it is committed. */
+  /** Whether what `work` wrote is committed, by its result. By default it is. */
   commits?(result: T): boolean
 }
 
@@ -55,7 +55,7 @@ export interface Transaction {
   saveCheckpoint(change: CheckpointChange): Promise<void>
 }
 
-/** The states of a checkpoint: undefined is none. */
+/** Its states: undefined is none. */
 export interface CheckpointChange {
   id: string
   from: string | undefined
@@ -79,13 +79,13 @@ export class CheckpointMovedError extends PlantsError {
   }
 }
 
+/** In milliseconds. */
 interface RetryState {
   tries: number
-  /** Milliseconds since the call began, or since the store began to fail. */
+  /** Since the call began, or since the store began to fail. */
   elapsed: number
-  /** See `patienceOf`. */
   patience: number
-  /** Milliseconds that the store asks for. */
+  /** That the store asks for. */
   retryAfter?: number | undefined
 }
 
@@ -109,7 +109,7 @@ export function nextPause(
   return Math.min(retryAfter + backoff(policy, tries, runtime), left)
 }
 
-/** The message for a person who waits. @param left milliseconds until the store is given up */
+/** @param left milliseconds until the store is given up */
 export function tryingAgain({ message }: PlantsError, left: number): string {
   return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
 }
