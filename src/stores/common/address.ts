@@ -137,5 +137,5 @@ export function isLoginAddress(text: string): boolean {
   return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
 }
 
-/** libpq reads passwords from it (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
+/** Has the passwords of libpq (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
 export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'

@@ -35,7 +35,7 @@ function compareIds(one: Change, other: Change): number {
 /** The fastest of 10 to 200. */
 const rowsAtOnce = 50
 
-/** All or, if one is not a plain create or is refused, none. */
+/** All or none, such as where one is not a plain create, or is refused. */
 function insertTogether(connection: Connection, entries: [number, Change][]): boolean {
   const values: ReturnType<typeof valuesOf> = []
   for (const [, change] of entries) {

@@ -117,7 +117,7 @@ async function copyStore(
   }
 }
 
-/** Reads all of a store, and counts its plants. Undefined if there is none. */
+/** Reads a whole store, and counts its plants. */
 export async function examine(path: string, options: SqliteOptions) {
   const store = await Connection.open(path, options)
   try {

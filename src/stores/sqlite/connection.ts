@@ -19,13 +19,13 @@ export interface SqliteOptions {
   /** Of a call, in milliseconds. */
   timeout: number
   runtime: Runtime
-  /** Called when a store was created that is not the default one. */
+  /** Called for a new store that is not the default one. */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  /** Called when a store was created that other users can change. */
+  /** Called for a new store that other users can change. */
   onExposed?: ((warning: string, hint: string) => Promise<void>) | undefined
 }
 
-/** SQLite takes no locks on an immutable file, creates none beside it, and rolls nothing back. */
+/** Without locks, files beside it, and a look at its log. */
 export const immutable = 'mode=ro&immutable=1'
 
 /**
@@ -175,7 +175,7 @@ export function readBytes(path: string, position: number, length: number): Buffe
 
 export const exposureHint = 'Move it to a directory that only you can write to'
 
-/** Why other users can create files beside a store, which become a part of it. */
+/** Why other users can create files that become a part of a store. */
 export function whyExposed(path: string): string | undefined {
   const folder = dirname(path)
   const why = whyOthersCanWrite(statSync(folder))

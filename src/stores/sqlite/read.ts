@@ -51,7 +51,7 @@ export async function* readPlants(connection: Connection, query: ReadQuery) {
   }
 }
 
-/** Returns what returns the next plants; undefined at the end. */
+/** The result returns undefined at the end. */
 function stepsById({ prepare }: Connection, query: ReadQuery) {
   const { after, limit = Infinity, desc = false } = query
   const { where, values } = filterOf(query)
@@ -97,7 +97,7 @@ function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQ
   const { after, limit, desc } = query
   const { where, values } = filterOf(query)
   const direction = desc ? 'DESC' : 'ASC'
-  // Even with LIMIT -1, SQLite would sort into a b-tree, which takes twice the time.
+  // With any LIMIT, SQLite sorts into a b-tree, in twice the time.
   const select = `SELECT id, name, tag FROM plants
     WHERE ${where} ${after === undefined ? '' : `AND id > ${after}`}
     ORDER BY ${sort} IS NULL, ${foldedSql(sort)} ${direction}, ${sort} ${direction}, id

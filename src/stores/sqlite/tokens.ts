@@ -1,3 +1,4 @@
+import { pagesOf } from '../common/query.js'
 import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
 import type { Connection } from './connection.js'
 import type { Writer } from './writer.js'
@@ -21,9 +22,11 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
         return toToken(prepare(insert).get(digest, note, rights.join(), ...times))
       }),
 
-    async *list() {
-      yield await connection.retry(() => prepare(`${select} ORDER BY id`).all().map(toToken))
-    },
+    list: () =>
+      pagesOf({}, (after = 0n, rows) => {
+        const page = `${select} WHERE id > ? ORDER BY id LIMIT ?`
+        return connection.retry(() => prepare(page).all(after, rows).map(toToken))
+      }),
 
     revoke: (id, at) =>
       writer.write(() => {

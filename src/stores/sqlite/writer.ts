@@ -23,7 +23,7 @@ export class Writer {
   readonly #connection: Connection
   readonly #isInPlace: () => boolean
   #waiting: Job[] = []
-  /** Ends with the transaction that was asked for last. */
+  /** Of the last transaction that was asked for. */
   #lastTurn: Promise<unknown> = Promise.resolve()
 
   constructor(connection: Connection) {
@@ -33,7 +33,7 @@ export class Writer {
     this.#isInPlace = () => checks.every((isInPlace) => isInPlace())
   }
 
-  /** An error of `work` rejects all calls that share the transaction. */
+  /** An error of `work` is one of all that share the transaction. */
   write<T>(work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
       const perform = () => {
@@ -57,7 +57,7 @@ export class Writer {
   }
 
   async #commitWaiting() {
-    // The event loop accepts one connection a turn, so the clients of a burst come in turns, too.
+    // The event loop accepts one connection a turn, so a burst comes in turns.
     for (let count = 0; count < this.#waiting.length; ) {
       count = this.#waiting.length
       await new Promise(setImmediate)
