@@ -37,7 +37,7 @@ export class CommandContext extends SettingsContext {
       timeout,
       runtime: io,
       onCreated: (path) => reporter.warn(`Created store ${path}`),
-      onExposed: (message, hint) => reporter.warn(`${message}. ${hint}`, 'warning'),
+      onExposed: (warning) => reporter.warn(warning, 'warning'),
     }
   }
 

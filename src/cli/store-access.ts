@@ -12,7 +12,7 @@ import {
   type PostgresAddress,
   passwordFile,
 } from '../stores/common/address.js'
-import { tryingAgain } from '../stores/common/retry-policy.js'
+import { tryingAgain } from '../stores/common/store.js'
 import type { Access } from '../stores/http/http-options.js'
 import type { PostgresOptions } from '../stores/postgres/address.js'
 import type { SettingsContext } from './settings-context.js'

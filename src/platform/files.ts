@@ -50,7 +50,7 @@ export function isSameFile(path: string, other: string): boolean {
 }
 
 /** A file system without identities, such as of a network, says 0. */
-function identityOf(path: string): string | undefined {
+export function identityOf(path: string): string | undefined {
   const stats = unlessSystemError(() => statSync(path, { bigint: true }))
   return stats?.ino ? `${stats.dev}:${stats.ino}` : undefined
 }

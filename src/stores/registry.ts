@@ -40,7 +40,7 @@ export async function parseAddress(
   return parseSqlite(text, source, context)
 }
 
-/** Opens the store at an address. Its module is loaded then. */
+/** The module of the store is loaded when it is opened. */
 export interface StoreOpener {
   /** Creates a missing file, and nothing else. */
   open(): Promise<Store>

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { donePrefix } from '../../src/stores/common/checkpoint-state.js'
+import { donePrefix } from '../../src/stores/common/store.js'
 import { DatabaseSync } from './database.js'
 import type { World } from './world.js'
 

@@ -430,8 +430,8 @@ const checks = {
   'hints name commands of Windows, which its shells run': () => {
     for (const name of ['two words', "it's 5 $ `x"]) {
       const directory = join(folder, name)
-      const args = ['create', '--store', join(directory, 'x.db'), '--id', '1', '--name', 'x']
-      const hint = fails(args, 4, `There is no directory ${directory} for the store`)
+      const args = ['export', join(directory, 'x.csv')]
+      const hint = fails(args, 74, 'could not be written')
       const command = /Make it with: (?<command>.*)/.exec(hint).groups.command
       for (const shell of shells.filter(({ quotesAll }) => quotesAll || name === 'two words')) {
         shell.run(command)

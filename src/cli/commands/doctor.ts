@@ -141,9 +141,9 @@ async function examineStore(context: CommandContext): Promise<CheckResult> {
     await store.close()
   }
   if (address.scheme !== 'sqlite') return ok(name)
-  const { exposureHint, whyExposed } = await import('../../stores/sqlite/connection.js')
-  const exposure = whyExposed(name)
-  return exposure === undefined ? ok(name) : warned(exposure, exposureHint)
+  const { exposureOf } = await import('../../stores/sqlite/connection.js')
+  const exposure = exposureOf(name)
+  return exposure === undefined ? ok(name) : warned(exposure)
 }
 
 async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {
@@ -162,8 +162,8 @@ async function examineContents(
   { name }: SqliteAddress,
   { sqliteOptions }: CommandContext,
 ): Promise<CheckResult> {
-  const { countChecked } = await import('../../stores/sqlite/backup.js')
-  const plants = (await countChecked(name, sqliteOptions)) ?? 0n
+  const { examine } = await import('../../stores/sqlite/backup.js')
+  const plants = (await examine(name, sqliteOptions)) ?? 0n
   return ok(`${plantCount(plants)} read, and no damage found`)
 }
 
@@ -171,6 +171,6 @@ function ok(message: string): CheckResult {
   return { state: 'ok', message }
 }
 
-function warned(message: string, hint: string | undefined): CheckResult {
+function warned(message: string, hint?: string): CheckResult {
   return { state: 'warning', message, hint }
 }

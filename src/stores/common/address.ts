@@ -5,31 +5,31 @@ export interface AddressContext {
   resolvePath(path: string): string
   /** The directory of the store `local`. */
   dataFolder(): Promise<string>
-  /** Has libpq's variables, which complete the address of a database. */
+  /** With libpq's variables. */
   env: Readonly<Record<string, string | undefined>>
   /** Undefined for a user id without an account. */
   userName(): string | undefined
-  /** Collects the passwords of addresses, which are redacted. */
+  /** Collects the passwords of addresses. */
   secrets: Set<string>
-  /** An argument, which other users can see, must not contain a password. */
+  /** Other users can see it, so it must not contain a password. */
   isArgument: boolean
 }
 
 export type Address = SqliteAddress | PostgresAddress | HttpAddress
 
-/** The address of a store that is accessed directly, and not through a service. */
+/** Of a store that is accessed directly, and not through a service. */
 export type OwnAddress = SqliteAddress | PostgresAddress
 
 export interface SqliteAddress {
   scheme: 'sqlite'
   name: string
-  /** Whether it is the store `local`, whose directory is created if it is missing. */
+  /** Whether it is `local`, whose directory is created if it is missing. */
   isDefault: boolean
 }
 
 export interface HttpAddress {
   scheme: 'http'
-  /** The address as written, without a trailing slash. Tokens are saved under it. */
+  /** Without a trailing slash. Tokens are saved under it. */
   name: string
   /** The specification's base_url, without a trailing slash. */
   url: URL
@@ -46,9 +46,9 @@ export interface PostgresAddress {
   database: string
   password: string | undefined
   sslmode: (typeof sslModes)[number]
-  /** The absolute path of PEM certificates, or "system". By default that of libpq. */
+  /** Absolute, or "system". By default that of libpq. */
   sslrootcert: string | undefined
-  /** The absolute paths of the client certificate and its key, in PEM. */
+  /** The absolute paths of the client certificate and its key. */
   sslcert: string | undefined
   sslkey: string | undefined
   max: number
@@ -64,7 +64,7 @@ export function endsWithPlants(address: Address): boolean {
   return address.scheme === 'http' && /\/plants$/.test(address.url.pathname)
 }
 
-/** As it is saved: with the user and the parameters, but without the password. */
+/** As it is saved: without the password alone. */
 export function completeAddress(address: Address): string {
   return address.scheme === 'postgres' ? address.href : address.name
 }
@@ -78,7 +78,6 @@ export interface PostgresHost {
 /** https://www.postgresql.org/docs/current/libpq-ssl.html#LIBPQ-SSL-PROTECTION */
 export const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as const
 
-/** Parses a path, with or without `sqlite:`. */
 export function parseSqlite(
   text: string,
   source: string,
@@ -106,10 +105,9 @@ const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 /** `:memory:`, which no other process could open, `https//host`, `user:password@host`, or libpq's `host=… user=…`. */
 const almostUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
 
-/** Such as `garden.db`, `./garden` or `~/garden`. Other words may be names of saved stores. */
+/** Other words may be names of saved stores. */
 const looksLikeFile = /[/\\]|^[.~]|\.(db|sqlite3?)$/
 
-/** Parses `http://…` or `https://…`. */
 export function parseHttp(address: string, source: string): HttpAddress {
   const url = /^https?:\/\//i.test(address) ? urlOf(address) : undefined
   if (!url) throw addressError(source, 'is not a valid URL')
@@ -136,10 +134,10 @@ export function addressError(source: string, why: string, hint: string = address
   return usageError(`${source} ${why}`, hint)
 }
 
-/** Whether credentials are saved under it, so that it may be shown where a token could be. */
+/** Credentials are saved under it, so that it may be shown where a token could be. */
 export function isLoginAddress(text: string): boolean {
   return /^(?:https?:\/\/[^/@?#]+(?:\/[^?#]*)?|postgres:\/\/[^:@/?]*@[^@?]*)$/.test(text)
 }
 
-/** As hints name it: libpq reads passwords from it (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
+/** Has the passwords of libpq (https://www.postgresql.org/docs/current/libpq-pgpass.html). */
 export const passwordFile = isWindows ? '%APPDATA%\\postgresql\\pgpass.conf' : '~/.pgpass'

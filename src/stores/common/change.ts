@@ -15,7 +15,7 @@ export type Change =
   | {
       type: 'create'
       plant: NewPlant
-      /** 1 to 255 visible ASCII characters, stored with the plant: the same create with the same key succeeds again */
+      /** 1 to 255 visible ASCII characters. The same create with the same key succeeds again. */
       key?: string | undefined
       /** By default `error`; `same` skips an equal plant, and rejects one that differs. */
       ifExists?: 'error' | 'skip' | 'same' | undefined
@@ -33,12 +33,8 @@ export type Change =
   | { type: 'delete'; id: bigint }
 
 /**
- * What became of a change.
- *
- * - `updated`: a service does not report what the plant was `before`.
- * - `rejected`: the store refused it, and goes on.
- * - `unknown`: it was sent, and no answer settles it.
- * - `unsent`: the store was not asked, because it failed before.
+ * What became of a change: a service does not report what the plant was `before`; of what is `unknown`, no answer came;
+ * for what is `unsent`, the store was not asked, because it failed before.
  */
 export type Outcome =
   | { type: 'created' | 'deleted'; plant: StoredPlant }
@@ -46,7 +42,7 @@ export type Outcome =
   | { type: 'skipped' }
   | { type: 'rejected' | 'unknown' | 'unsent'; error: Problem }
 
-/** A `PlantsError` without a stack, which would take a kilobyte for each of millions of records. */
+/** Without a stack, which would take a kilobyte for each of millions of records. */
 export type Problem = Pick<PlantsError, 'kind' | 'error' | 'message'> & {
   hint?: string | undefined
 }
@@ -65,7 +61,7 @@ export function idOf(change: Change): bigint {
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
 
-/** Throws the error of a change that failed. The change must not be one that is skipped. */
+/** Throws the error of a change that failed. */
 export async function writeOne(
   store: { write(changes: readonly Change[]): Promise<Outcome[]> },
   change: Change,
@@ -94,7 +90,6 @@ export function constraintProblem(id: bigint, reason: string): Problem {
 export const constraintHint =
   'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
-/** The outcome of a create whose id `stored` has. */
 export function existingOutcome(
   change: Extract<Change, { type: 'create' }>,
   stored: StoredPlant | undefined,
@@ -132,7 +127,7 @@ export function notFound(id: bigint): Problem {
   return problem('notFound', `No plant has id ${id}`)
 }
 
-/** What happens to a record whose id exists: `same` skips it if it equals the plant, and rejects it otherwise. */
+/** Of a record whose id exists: `same` skips one that equals the plant, and rejects any other. */
 export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
@@ -142,6 +137,6 @@ export function idExists(id: bigint): PlantsError {
 
 export function keyConflict(id: bigint): PlantsError {
   const message = 'This idempotency key was used for a different plant'
-  const hint = `It created plant ${id}. Repeat a key only with the same plant, and use a new key for any other`
+  const hint = `It created plant ${id}. Use a new key for any other`
   return new PlantsError('conflict', message, { hint })
 }

@@ -13,7 +13,6 @@ import {
 
 export type Create = Extract<Change, { type: 'create' }>
 
-/** A stored plant with its idempotency key. */
 export interface KeyedPlant {
   plant: NewPlant
   key?: string | undefined
@@ -56,7 +55,7 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[]): Plan {
     return { type: 'created', plant }
   }
 
-  const settleOne = (change: Change): Outcome => {
+  const apply = (change: Change): Outcome => {
     const now = after.get(idOf(change))?.plant
     if (change.type === 'create') return create(change, now)
     if (change.type === 'delete') {
@@ -66,30 +65,29 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[]): Plan {
     }
     const other = otherNameOutcome(change, now)
     if (other) return other
-    const plant = patchedPlant(change.patch, now)
-    if (!plant || !(now || change.ifMissing === 'create')) return missingOutcome(change)
+    const { patch, ifMissing } = change
+    const plant = patchedPlant(patch, now)
+    if (!plant || !(now || ifMissing === 'create')) return missingOutcome(change)
+    if (!now) {
+      put(plant)
+      return { type: 'created', plant }
+    }
     // An import that is repeated changes nothing.
     const isSame =
-      now &&
-      (change.ifMissing === 'create'
-        ? equalPlants(plant, now)
-        : Object.keys(change.patch).length === 1)
+      ifMissing === 'create' ? equalPlants(plant, now) : Object.keys(patch).length === 1
     if (!isSame) put(plant)
-    return now ? { type: 'updated', plant, before: now } : { type: 'created', plant }
+    return { type: 'updated', plant, before: now }
   }
 
-  const outcomes = changes.map(settleOne)
-  const plan: Plan & { created: KeyedPlant[] } = {
-    outcomes,
-    created: [],
-    replaced: [],
-    deleted: [],
-  }
+  const outcomes = changes.map(apply)
+  const created: KeyedPlant[] = []
+  const replaced: Plan['replaced'] = []
+  const deleted: StoredPlant[] = []
   for (const [id, now] of after) {
     const old = before.get(id)
-    if (now && !old) plan.created.push(now)
-    else if (now && old && now !== old) plan.replaced.push({ before: old.plant, after: now })
-    else if (!now && old) plan.deleted.push(old.plant)
+    if (now && !old) created.push(now)
+    else if (now && old && now !== old) replaced.push({ before: old.plant, after: now })
+    else if (!now && old) deleted.push(old.plant)
   }
-  return plan
+  return { outcomes, created, replaced, deleted }
 }

@@ -19,7 +19,7 @@ export interface ReadQuery extends ListQuery {
   inPages?: boolean | undefined
 }
 
-/** In Unicode characters: the time to search a text that repeats one character grows with it. */
+/** In characters: the time to search a text that repeats one of them grows with it. */
 export const maxSearch = 200
 
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
@@ -43,7 +43,6 @@ export async function* pagesOf<Row extends { id: bigint }>(
   }
 }
 
-/** Such as `limit=100&after=1`. */
 export function queryText({ limit, desc, after, tag, search }: ReadQuery): string {
   const order = desc ? 'desc' : undefined
   const parameters = { limit, order, after, ...(tag === false ? { noTag: true } : { tag }), search }

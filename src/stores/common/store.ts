@@ -1,6 +1,7 @@
 import type { StoredPlant } from '../../plant/plant.js'
+import { PlantsError } from '../../platform/errors.js'
+import { backoff, type RetryPolicy, type Runtime } from '../../platform/runtime.js'
 import type { Change, Outcome } from './change.js'
-import type { CheckpointChange } from './checkpoint-state.js'
 import type { CountQuery, ReadQuery } from './query.js'
 import type { Right, TokenStore } from './token-store.js'
 
@@ -13,7 +14,7 @@ export interface Store {
   count(query?: CountQuery): Promise<bigint>
   /**
    * Returns an outcome for each change, in their order. A store of ours makes them in one transaction: when it resolves,
-   * they are on disk. Calls that come while one commits share the next commit.
+   * they are on disk.
    *
    * @throws {PlantsError} `unavailable` when nothing was stored, `unknownOutcome` when that is unknown, and the reason
    * of the signal. A service throws nothing once it was sent a change: see `Outcome`.
@@ -34,26 +35,81 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** A store that this program keeps itself, which can do everything. */
+/** A store that this program keeps itself. */
 export type OwnStore = Required<Store>
+
+export interface WriteOptions {
+  signal?: AbortSignal | undefined
+}
 
 export interface TransactionOptions<T> {
   /** Whether `work` is called again when the connection is lost before it is committed. */
   isRepeatable?: boolean
-  /** Decides by the result whether what `work` wrote is committed, or rolled back. By default it is committed. */
+  /** Whether what `work` wrote is committed, by its result. By default it is. */
   commits?(result: T): boolean
 }
 
 export interface Transaction {
   write: Store['write']
-  /**
-   * Replaces the state of a checkpoint: of several processes with one import, one continues.
-   *
-   * @throws {PlantsError} `unavailable` unless the state is `from`
-   */
+  /** Of several processes with one import, one goes on. @throws {CheckpointMovedError} unless the state is `from` */
   saveCheckpoint(change: CheckpointChange): Promise<void>
 }
 
-export interface WriteOptions {
-  signal?: AbortSignal | undefined
+/** Its states: undefined is none. */
+export interface CheckpointChange {
+  id: string
+  from: string | undefined
+  to: string | undefined
+}
+
+/** A store keeps the newest so many checkpoints of complete imports. */
+export const maxDone = 100
+/** How the state of a complete import begins. The time follows, so that the greatest state is the newest. */
+export const donePrefix = '{"done":"'
+
+export function doneState(time: Date): string {
+  return JSON.stringify({ done: time.toISOString() })
+}
+
+/** Not retryable: the import goes on in the other process. */
+export class CheckpointMovedError extends PlantsError {
+  constructor() {
+    const message = 'Another plants process is importing the same inputs into this store'
+    super('inaccessible', message, { hint: 'Wait for it' })
+  }
+}
+
+/** In milliseconds. */
+interface RetryState {
+  tries: number
+  /** Since the call began, or since the store began to fail. */
+  elapsed: number
+  patience: number
+  /** That the store asks for. */
+  retryAfter?: number | undefined
+}
+
+/** In milliseconds: a store that never answered may not be running at all, and is retried only briefly. */
+export function patienceOf(
+  { timeout, retry = Math.min(2000, timeout) }: { timeout: number; retry?: number | undefined },
+  hasAnswered: boolean,
+): number {
+  return hasAnswered ? timeout : retry
+}
+
+/** Milliseconds before the next try, the last one being shortly before the end; undefined after that. */
+export function nextPause(
+  policy: RetryPolicy,
+  { tries, elapsed, patience, retryAfter = 0 }: RetryState,
+  runtime: Pick<Runtime, 'random'>,
+): number | undefined {
+  const reservedForLastTry = Math.min(1000, patience / 10)
+  const left = patience - elapsed - reservedForLastTry
+  if (left <= 0 || retryAfter > left) return undefined
+  return Math.min(retryAfter + backoff(policy, tries, runtime), left)
+}
+
+/** @param left milliseconds until the store is given up */
+export function tryingAgain({ message }: PlantsError, left: number): string {
+  return `${message}. Trying again for up to ${Math.max(1, Math.round(left / 1000))} s`
 }

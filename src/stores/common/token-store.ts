@@ -6,7 +6,6 @@ export interface TokenStore {
   add(digest: Uint8Array, token: NewToken): Promise<Token>
   /** Includes revoked tokens. In the order of their creation. */
   list(): AsyncIterable<Token[]>
-  /** Undefined if there is none with this id. */
   revoke(id: bigint, at: Date): Promise<Token | undefined>
 }
 

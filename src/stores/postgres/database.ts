@@ -14,7 +14,7 @@ import { must, PlantsError } from '../../platform/errors.js'
 import { retrying } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../common/address.js'
-import { nextPause, patienceOf } from '../common/retry-policy.js'
+import { nextPause, patienceOf } from '../common/store.js'
 import type { Access } from './address.js'
 import { explained, isPoolFull, lacksTls, wasRolledBack } from './errors.js'
 

@@ -7,13 +7,13 @@
  */
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
+import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
 import {
   type CheckpointChange,
   CheckpointMovedError,
   donePrefix,
   maxDone,
-} from '../common/checkpoint-state.js'
-import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
+} from '../common/store.js'
 import type { Connection } from './database.js'
 import { isTaken, refusalIn } from './errors.js'
 import { columns, imports, plants, toPlant } from './schema.js'

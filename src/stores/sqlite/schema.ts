@@ -1,13 +1,13 @@
 import type { Database } from '../../platform/sqlite.js'
 import { unusableStore } from './errors.js'
 
-/** "plnt": it stands in the header of the file (https://sqlite.org/fileformat2.html, 1.3). */
+/** "plnt", in the header of the file (https://sqlite.org/fileformat2.html, 1.3). */
 export const applicationId = 0x706c6e74n
 const schemaVersion = 1n
 
 /**
  * Rights are comma-separated, and times are in milliseconds. The row of a revoked token stays, so that no id is given
- * twice. `imports` has the checkpoints (`CheckpointChange`).
+ * twice.
  */
 const schema = `
 CREATE TABLE plants (
@@ -33,40 +33,32 @@ PRAGMA user_version = ${schemaVersion}`
 
 export const tables = ['plants', 'tokens', 'imports']
 
-/**
- * False for an empty file. What else its owner has added, such as an index or a trigger, is left alone.
- *
- * @throws {PlantsError} `inaccessible` for the file of another program, and for another version
- */
+/** False for an empty file. Throws for that of another program or version. */
 export function isStore(db: Database, path: string): boolean {
   const sql = `SELECT application_id AS id, user_version AS version,
     (SELECT count(*) FROM sqlite_schema) AS objects FROM pragma_application_id, pragma_user_version`
   const { id, version, objects }: Record<string, bigint> = db.prepare(sql).get()
-  if (id === 0n && version === 0n && objects === 0n) return false
+  if (id === 0n && objects === 0n) return false
   if (id !== applicationId)
     throw unusableStore(path, 'is an SQLite file of another program, not a store')
   assertVersion(version, path)
   return true
 }
 
-/** @throws {PlantsError} `inaccessible` */
 export function assertVersion(version: bigint | undefined, path: string): void {
   if (version === schemaVersion) return
   const why = `is a store of version ${version}, and this program reads version ${schemaVersion}`
   throw unusableStore(path, why, 'Use the version of plants that wrote it last')
 }
 
-/** Several processes may do so at once. Returns whether there was no store. */
-export function createStore(db: Database, path: string): boolean {
+/** Several processes may do so at once. */
+export function createStore(db: Database, path: string): void {
   const exists = isStore(db, path)
-  if (db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode'] !== 'wal') {
-    const why = "cannot be a store: its file system does not support SQLite's WAL mode"
-    throw unusableStore(path, why, 'Put it on a local disk: --store PATH')
-  }
-  if (exists) return false
+  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
+  if (exists) return
+  const why = "cannot be a store: its file system does not support SQLite's WAL mode"
+  if (mode !== 'wal') throw unusableStore(path, why, 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
-  const isNew = !isStore(db, path)
-  if (isNew) db.exec(schema)
+  if (!isStore(db, path)) db.exec(schema)
   db.exec('COMMIT')
-  return isNew
 }

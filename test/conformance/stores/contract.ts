@@ -10,10 +10,14 @@ import {
 } from '../../../src/plant/plant.js'
 import { must } from '../../../src/platform/errors.js'
 import type { Change, Outcome } from '../../../src/stores/common/change.js'
-import type { CheckpointChange } from '../../../src/stores/common/checkpoint-state.js'
 import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/common/query.js'
 import { foldText } from '../../../src/stores/common/search.js'
-import type { OwnStore, Store, Transaction } from '../../../src/stores/common/store.js'
+import type {
+  CheckpointChange,
+  OwnStore,
+  Store,
+  Transaction,
+} from '../../../src/stores/common/store.js'
 import { fc } from '../../helpers/fast-check.js'
 import { seed } from '../../helpers/random.js'
 import { rounds } from '../../helpers/rounds.js'

@@ -37,7 +37,7 @@ describe.runIf(canDropRights)('a store that this user cannot write to', () => {
 test.runIf(canDropRights)('a store that this user cannot read fails', async () => {
   const disk = await Disk.build()
   chmodSync(disk.store, 0o000)
-  const message = expect.stringContaining('cannot be read by this user')
+  const message = expect.stringContaining(`The store ${disk.store} could not be used: `)
   const { ill } = await disk.examine('', {}, (line) => resultOf(startWithoutRights(disk, line)))
   expect(ill).toMatchObject([{ check: 'store local', state: 'failed', message }])
 })

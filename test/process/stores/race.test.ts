@@ -49,7 +49,7 @@ async function lockedStore() {
 test('while another process holds the write lock, plants are read, and a create ends with its time', async () => {
   const { world } = await lockedStore()
   expect(await world.spawn('get 1')).toEqual(plantsOf(1))
-  const message = `The store ${world.store} was in use by another process for 0.3 s`
+  const message = `The store ${world.store} is in use by another process: database is locked`
   const rejected = refusal(message, 'Try again, or wait longer with --timeout 2m', 4)
   expect(await world.spawn(`${createOther} --timeout 300ms`)).toEqual(rejected)
 })

@@ -178,7 +178,7 @@ test('a store that another process has locked fails', async () => {
   const disk = await Disk.build()
   open(disk.store).exec('BEGIN IMMEDIATE')
   const { ill } = await disk.examine('--timeout 10ms')
-  const message = `The store ${disk.store} was in use by another process for 0.01 s`
+  const message = `The store ${disk.store} is in use by another process: database is locked`
   expect(ill).toMatchObject([{ check: 'store local', state: 'failed', message }])
 })
 

@@ -33,7 +33,7 @@ const cases: [string, string, (user: World, text: string) => Made | Promise<Made
   [
     'a folder that does not exist',
     'with: ',
-    ({ home }, text) => [[...fern, `--store=./${text}/a.db`], join(home, text)],
+    ({ home }, text) => [['export', `./${text}/a.csv`], join(home, text)],
   ],
   [
     'settings that are open to others',

@@ -2,9 +2,13 @@ import { plantCount } from '../../../plant/plant.js'
 import { must, PlantsError, usageError } from '../../../platform/errors.js'
 import { completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf } from '../../../stores/common/change.js'
-import { doneState } from '../../../stores/common/checkpoint-state.js'
 import { planOf } from '../../../stores/common/plan.js'
-import type { OwnStore, Store, Transaction } from '../../../stores/common/store.js'
+import {
+  doneState,
+  type OwnStore,
+  type Store,
+  type Transaction,
+} from '../../../stores/common/store.js'
 import {
   type Checkpoint,
   checkpointId,
