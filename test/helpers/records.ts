@@ -7,7 +7,6 @@ interface Read {
   records: ReadRecord[]
   otherFields: Set<string>
   format: string
-  headerLine: number | undefined
 }
 
 interface ReadRecord {
@@ -71,12 +70,12 @@ export async function readRecords(
   for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {
       const line = chunk.lines[index] ?? 0
-      const mapped = chunk.problems.get(index) ?? mapper.map(raw)
+      const mapped = mapper.map(raw)
       if ('error' in mapped)
         records.push({ problem: `${mapped.error}: ${mapped.message}`, line, raw })
       else if (mapped.type === 'create') records.push({ plant: mapped.plant, line, raw })
     }
-  return { records, otherFields, format: reader.format, headerLine: reader.headerLine }
+  return { records, otherFields, format: reader.format }
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */

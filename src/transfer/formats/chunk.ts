@@ -1,8 +1,8 @@
 import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
-import { must } from '../../platform/errors.js'
+import { inputError, must } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
-import { type ExistsPolicy, type Problem, problem } from '../../stores/common/change.js'
+import type { ExistsPolicy } from '../../stores/common/change.js'
 
 export interface FieldRules {
   /** Such as `CommonName` for `name`; an empty one is not read. */
@@ -50,13 +50,11 @@ export interface FormatReader {
   format: FormatName | 'xlsx'
   header?: Header
   delimiter?: string
-  /** The line of a header that has other rows above it. */
-  headerLine?: number | undefined
   chunks: AsyncIterable<Chunk>
 }
 
-/** A record as it is in the input: the text of a JSON value, or the cells of a row. */
-export type RawRecord = string | Cells
+/** As it is in the input: the text of a JSON value, the cells of a row, or null for a line that is too large to keep. */
+export type RawRecord = string | Cells | null
 
 /** The cells of a row. An empty cell is undefined. */
 export type Cells = readonly Cell[]
@@ -76,13 +74,10 @@ export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[] = []
   /** The line where each record begins. */
   readonly lines: number[] = []
-  /** Why a record cannot be read, by its index. */
-  readonly problems = new Map<number, Problem>()
   /** Rows without an id, a name and a tag, which are no records. */
   emptyRows = 0
 
-  add(record: R, line: number, why?: Problem): void {
-    if (why) this.problems.set(this.records.length, why)
+  add(record: R, line: number): void {
     this.records.push(record)
     this.lines.push(line)
   }
@@ -91,7 +86,7 @@ export class Chunk<R extends RawRecord = RawRecord> {
     if (from === 0 && to >= this.records.length) return this
     const part = new Chunk<R>()
     for (const [index, record] of this.records.slice(from, to).entries())
-      part.add(record, must(this.lines[from + index]), this.problems.get(from + index))
+      part.add(record, must(this.lines[from + index]))
     return part
   }
 }
@@ -131,7 +126,9 @@ export function isTooLarge(text: string): boolean {
   return text.length > maxRecordBytes / 3 && Buffer.byteLength(text) > maxRecordBytes
 }
 
-export const recordTooLarge = problem(
-  'tooLarge',
-  `The record is larger than 1 MiB (${maxRecordBytes} bytes)`,
-)
+export const recordTooLarge = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
+
+/** What ends an import. */
+export function brokenRecord(name: string, line: number, reason: string): Error {
+  return inputError(`${name}:${line}: ${reason}`, 'Correct it, and run it again')
+}

@@ -1,4 +1,3 @@
-import { parseJson } from '../../plant/exact-json.js'
 import type { FormatName } from '../../plant/records.js'
 import { inputError, must, usageError } from '../../platform/errors.js'
 import {
@@ -11,10 +10,11 @@ import {
   prepend,
   type RawRecord,
   skipRecords,
+  untilLast,
 } from './chunk.js'
 import { findHeader, headerAt, maxHeaderRows } from './header.js'
 import { readDocument, readNdjson } from './json.js'
-import { readTable, TableParser } from './table.js'
+import { TableParser } from './table.js'
 import { decoded, markedEncoding } from './text.js'
 
 /** Throws `input` for an unknown format, an unreadable workbook, and a table without a header. */
@@ -62,7 +62,7 @@ const others: readonly [start: RegExp, what: string, hint: string][] = [
 
 function detectFormat({ name, head }: FormatInput, { format, encoding, ...rest }: InputOptions) {
   const bytes = head.toString('latin1', 0, 1000)
-  for (const [start, what, hint] of format === undefined ? others : [])
+  for (const [start, what, hint] of others)
     if (start.test(bytes)) throw inputError(`${name} is ${what}`, hint)
   const marked = markedEncoding(head)
   const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
@@ -86,16 +86,9 @@ function formatOf(
   if (named === 'csv' || named === 'tsv') return named
   if (delimiter !== undefined || rules.columns) return 'csv'
   if (named === 'ndjson' || named === 'jsonl' || start === '') return 'ndjson'
-  if (start.startsWith('{')) return isOpenLine(start) ? 'json' : 'ndjson'
+  const goesOn = /^.*[^}\s]\s*\n/.test(start) // after its first line
+  if (start.startsWith('{')) return goesOn ? 'json' : 'ndjson'
   return start.startsWith('[') || named === 'json' ? 'json' : 'csv'
-}
-
-/** Whether an object goes on after its first line, which is no JSON then, and has more brackets that open. */
-function isOpenLine(start: string): boolean {
-  const end = start.indexOf('\n')
-  const line = start.slice(0, Math.max(0, end))
-  if (end === -1 || 'value' in parseJson(line)) return false
-  return line.split(/[{[]/).length > line.split(/[}\]]/).length
 }
 
 const delimiters = [',', ';', '\t', '|']
@@ -128,12 +121,10 @@ async function openTable(
     const { delimiter, rows, index } = must(trials.toSorted((a, b) => a.rank - b.rank)[0])
     if (rows.records.length === 0 && !isWhole) continue
     const parser = new TableParser({ delimiter, lineEnd }, name)
-    const chunks = readTable(prepend([text], texts), parser)
+    const chunks = rowsOf(prepend([text], texts), parser)
     if (rows.records.length === 0) return { chunks }
     const header = headerAt(index, rows, rules, name)
-    const first = must(index)
-    const headerLine = rows.lines[first]
-    return { header, headerLine, delimiter, chunks: skipRecords(chunks, first + 1) }
+    return { header, delimiter, chunks: skipRecords(chunks, must(index) + 1) }
   }
   throw inputError(`${name} begins without a row`, 'Begin it with its header')
 }
@@ -141,19 +132,22 @@ async function openTable(
 /** A header can have many thousand columns. */
 const headLengths = [65_536, 2 * maxRecordBytes]
 
+async function* rowsOf(texts: AsyncIterable<string>, parser: TableParser): AsyncGenerator<Chunk> {
+  for await (const { text, isLast } of untilLast(texts)) yield parser.parse(text, isLast)
+}
+
 function withoutEmptyRows(reader: FormatReader): FormatReader {
   const { header, chunks } = reader
   if (!header) return reader
   const columns = [...header.columns.values()]
-  const isEmpty = (row: RawRecord) => columns.every((column) => row[column] === undefined)
+  const isEmpty = (row: RawRecord) => columns.every((column) => row?.[column] === undefined)
   async function* filledRows(): AsyncGenerator<Chunk> {
-    for await (const chunk of chunks) {
+    for await (const { records, lines } of chunks) {
       const filled = new Chunk()
-      const hasEmpty = chunk.records.some(isEmpty) // seldom, and a copy takes 20 MB
-      for (const [index, row] of hasEmpty ? chunk.records.entries() : [])
+      for (const [index, row] of records.entries())
         if (isEmpty(row)) filled.emptyRows += 1
-        else filled.add(row, must(chunk.lines[index]))
-      yield hasEmpty ? filled : chunk
+        else filled.add(row, must(lines[index]))
+      yield filled
     }
   }
   return { ...reader, chunks: filledRows() }

@@ -37,16 +37,16 @@ export function headerAt(
     const place = row === -1 ? 'it' : `line ${rows.lines[row]}`
     throw inputError(
       `${source} has no column for ${wanted.join(' and ')}: ${place} has only ${listOf(names)}`,
-      chooseColumns,
+      'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next',
     )
   }
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
-    const found = columnsOf(field, names, rules)
-    if (found[0] !== undefined) columns.set(field, found[0])
-    if (found.length > 1)
+    const [column, ...others] = columnsOf(field, names, rules)
+    if (column !== undefined) columns.set(field, column)
+    if (others.length > 0)
       throw inputError(
-        `Several columns of ${source} may be the ${field}: ${listOf(found.map((at) => must(names[at])))}`,
+        `Several columns of ${source} may be the ${field}`,
         `Choose one with --map ${field}=COLUMN, or give each a different name`,
       )
   }
@@ -59,9 +59,6 @@ export function headerAt(
   })
   return { names, columns, others, repeated }
 }
-
-const chooseColumns =
-  'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next'
 
 function likelyHeader({ records }: Chunk<Cells>): number {
   return Math.max(
@@ -106,7 +103,6 @@ function namesIn(row: Cells): string[] {
 
 export function listOf(names: readonly string[]): string {
   const some = names.filter(Boolean)
-  if (some.length === 0) return 'empty cells'
   const shown = some.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
   const others = some.length - shown.length
   return `${shown.join(', ')}${others > 0 ? ` and ${others} more` : ''}`

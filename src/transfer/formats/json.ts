@@ -1,7 +1,14 @@
 import { parseJson } from '../../plant/exact-json.js'
-import { inputError } from '../../platform/errors.js'
+import { inputError, must } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { Chunk, isTooLarge, maxRecordBytes, recordTooLarge, untilLast } from './chunk.js'
+import {
+  brokenRecord,
+  Chunk,
+  isTooLarge,
+  maxRecordBytes,
+  recordTooLarge,
+  untilLast,
+} from './chunk.js'
 import { lineFeedsIn } from './text.js'
 
 /**
@@ -12,21 +19,20 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
   let line = 1
   let rest = ''
   let isRestTooLarge = false
-  const linesOf = (text: string): Chunk => {
+  for await (const { text, isLast } of untilLast(texts)) {
     const chunk = new Chunk()
     const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
+    rest = isLast ? '' : (lines.pop() ?? '')
     for (const record of lines) {
-      if (isRestTooLarge || isTooLarge(record)) chunk.add('', line, recordTooLarge)
+      if (isRestTooLarge || isTooLarge(record)) chunk.add(null, line)
       else if (record.trim() !== '') chunk.add(record, line)
       isRestTooLarge = false
       line += 1
     }
     isRestTooLarge ||= isTooLarge(rest)
     if (isRestTooLarge) rest = ''
-    return chunk
+    yield chunk
   }
-  for await (const { text, isLast } of untilLast(texts)) yield linesOf(isLast ? `${text}\n` : text)
 }
 
 /**
@@ -53,7 +59,8 @@ export async function* readDocument(
     await checkSignal(signal)
     for (const [index, record] of records.entries()) {
       const parsed = parseJson(record)
-      if ('reason' in parsed) throw broken(name, lines[index], `Not JSON: ${parsed.reason}`)
+      if ('reason' in parsed)
+        throw brokenRecord(name, must(lines[index]), `Not JSON: ${parsed.reason}`)
     }
   }
   for (const chunk of valuesIn(text, name)) {
@@ -97,7 +104,7 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
       if (text[at] !== ']') continue
     } else {
       const value = text.slice(at, endOfValue(text, at, isInArray))
-      if (isTooLarge(value)) throw broken(name, line, recordTooLarge.message)
+      if (isTooLarge(value)) throw brokenRecord(name, line, recordTooLarge)
       chunk.add(value.trimEnd(), line)
       skip(value)
     }
@@ -106,43 +113,31 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
     at += 1
   }
   if (isInArray)
-    throw broken(name, chunk.lines.at(-1) ?? line, 'Not JSON: Unexpected end of JSON input')
+    throw brokenRecord(name, chunk.lines.at(-1) ?? line, 'Not JSON: the array is not closed')
   yield chunk
 }
 
 /** The index after it, or, in an array, of the comma or bracket after it. */
 function endOfValue(text: string, start: number, isInArray: boolean): number {
-  const token = isInArray ? /["[\]{},]/g : /["[\]{}\s]/g
+  const token = isInArray ? /\\.|["[\]{},]/gs : /\\.|["[\]{}\s]/gs
   token.lastIndex = start
   let depth = 0
+  let isInString = false
   const isEnd = (word: string) => (isInArray ? word === ',' || word === ']' : word.trim() === '')
   for (let found = token.exec(text); found; found = token.exec(text)) {
     const [word] = found
     const { index } = found
-    if (index - start > maxRecordBytes || (depth === 0 && isEnd(word))) return index
-    if (word === '"') token.lastIndex = endOfString(text, index)
-    else if (word === '[' || word === '{') depth += 1
+    if (index - start > maxRecordBytes) return index
+    if (word === '"') isInString = !isInString
+    if (isInString) continue
+    if (depth === 0 && isEnd(word)) return index
+    if (word === '[' || word === '{') depth += 1
     else if (depth > 0 && (word === ']' || word === '}')) {
       depth -= 1
       if (depth === 0 && !isInArray) return index + 1
     }
   }
   return text.length
-}
-
-/** The index after its closing quote. */
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); end >= 0; ) {
-    let escapes = end
-    while (text[escapes - 1] === '\\') escapes -= 1
-    if ((end - escapes) % 2 === 0) return end + 1
-    end = text.indexOf('"', end + 1)
-  }
-  return text.length
-}
-
-function broken(name: string, line: number | undefined, reason: string): Error {
-  return inputError(`${name}:${line}: ${reason}`, 'Correct it, and run it again')
 }
 
 const maxChunkLength = 131_072

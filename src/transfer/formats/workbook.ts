@@ -2,6 +2,7 @@ import type { CellValue } from 'hucre/xlsx'
 import { inputError, must, PlantsError, reasonOf } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import {
+  brokenRecord,
   type Cell,
   type Cells,
   Chunk,
@@ -9,17 +10,16 @@ import {
   type FormatReader,
   type InputOptions,
   isTooLarge,
-  maxRecordBytes,
   recordTooLarge,
   skipRecords,
 } from './chunk.js'
-import { findHeader, headerAt, listOf, maxHeaderRows, rejectNames } from './header.js'
+import { findHeader, headerAt, listOf, maxHeaderRows } from './header.js'
 import { plainCell } from './table.js'
 
 /** Throws `input` for a damaged workbook, and if no sheet has the columns. */
 export async function openWorkbook(
   { name, blocks, signal }: FormatInput,
-  options: InputOptions,
+  { sheet: wanted, rules }: InputOptions,
 ): Promise<FormatReader> {
   const bytes = await readWhole(blocks, name)
   assertUnpackable(bytes, name)
@@ -31,14 +31,16 @@ export async function openWorkbook(
   })
 
   /** @param width of the table: what is beside it is left out */
-  async function* rowsOf(sheet: number, width: number, atOnce: number) {
+  async function* rowsOf(sheet: number, width: number, atOnce = rowsAtOnce) {
     let chunk = new Chunk<Cells>()
     let [rows, length] = [0, 0]
     try {
       for await (const { index, values } of streamXlsxRows(bytes, { sheet })) {
         const cells = values.slice(0, width).map(cellOf)
-        length += lengthOf(cells, name, index + 1)
-        if (cells.some((cell) => cell !== undefined)) chunk.add(cells, index + 1)
+        const text = cells.join('')
+        if (isTooLarge(text)) throw brokenRecord(name, index + 1, recordTooLarge)
+        if (text !== '') chunk.add(cells, index + 1)
+        length += text.length
         rows += 1
         if (rows % atOnce !== 0 && length < maxChunkLength) continue
         await checkSignal(signal)
@@ -56,34 +58,31 @@ export async function openWorkbook(
       if (rows.records.length > 0) return rows
     return new Chunk<Cells>()
   }
+  /** A sheet that is a chart has no rows. */
+  const hasColumns = async (sheet: number) => {
+    try {
+      return findHeader(await firstRows(sheet), rules) !== undefined
+    } catch (error) {
+      if (error instanceof PlantsError && error.kind === 'input') return false
+      throw error
+    }
+  }
 
   if (sheets.length === 0) throw damaged(name, new Error('it has no sheet'))
-  const isRejects = (await firstRows(0).catch(ofChart)).records[0]?.[0] === rejectNames[0]
-  const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
-  let sheet = isRejects ? 0 : sheetNamed(options.sheet, sheets)
-  for (const index of sheet === undefined ? sheets.keys() : []) {
-    if (findHeader(await firstRows(index).catch(ofChart), rules) === undefined) continue
-    sheet = index
-    break
-  }
+  let sheet = wanted === undefined ? undefined : sheetNamed(wanted, sheets)
+  for (const index of sheet === undefined ? sheets.keys() : [])
+    if (sheet === undefined && (await hasColumns(index))) sheet = index
   sheet ??= 0 // its header says what is missing
   const rows = await firstRows(sheet)
-  if (rows.records.length === 0) return { format: 'xlsx', chunks: rowsOf(sheet, 0, rowsAtOnce) }
+  if (rows.records.length === 0) return { format: 'xlsx', chunks: rowsOf(sheet, 0) }
   const found = findHeader(rows, rules)
   const header = headerAt(found, rows, rules, name)
-  const chunks = rowsOf(sheet, header.names.length, rowsAtOnce)
-  const headerLine = rows.lines[must(found)]
-  return { format: 'xlsx', header, headerLine, chunks: skipRecords(chunks, must(found) + 1) }
+  const chunks = skipRecords(rowsOf(sheet, header.names.length), must(found) + 1)
+  return { format: 'xlsx', header, chunks }
 }
 
-/** A sheet that is a chart has no rows. */
-function ofChart(error: unknown): Chunk<Cells> {
-  if (error instanceof PlantsError && error.kind === 'input') return new Chunk<Cells>()
-  throw error
-}
-
-function sheetNamed(wanted: string | undefined, sheets: readonly string[]): number | undefined {
-  if (wanted === undefined) return undefined
+/** By its name, or its number from 1. */
+function sheetNamed(wanted: string, sheets: readonly string[]): number {
   const plain = (name: string) => name.trim().toLowerCase()
   const index = sheets.findIndex((name) => plain(name) === plain(wanted))
   const found = index === -1 ? Number(wanted) - 1 : index
@@ -100,9 +99,8 @@ function cellOf(value: CellValue): Cell {
 }
 
 /** To the second. */
-function dateOf(date: Date): Cell {
+function dateOf(date: Date): string {
   const time = new Date(Math.round(date.getTime() / 1000) * 1000)
-  if (Number.isNaN(time.getTime())) return { text: '', reason: 'is a date that there is not' }
   return time.toISOString().replace(/(?:T00:00:00)?\.000Z$/, '')
 }
 
@@ -110,21 +108,8 @@ function numberOf(value: number): Cell {
   const text = String(value)
   if (Math.abs(value) > Number.MAX_SAFE_INTEGER)
     return { text, reason: 'is a number above 2^53, which has lost digits. Format it as text' }
-  const { sign, first, others = '', exponent } = exponential.exec(text)?.groups ?? {}
-  if (exponent === undefined) return text
-  return `${sign}0.${'0'.repeat(Number(exponent) - 1)}${first}${others}`
-}
-
-/** As JavaScript writes what is nearer to 0 than 0.000001. */
-const exponential = /^(?<sign>-?)(?<first>\d)(?:\.(?<others>\d+))?e-(?<exponent>\d+)$/
-
-/** Throws `input` for a row above 1 MiB. */
-function lengthOf(cells: Cells, name: string, line: number): number {
-  let length = 0
-  for (const cell of cells) if (typeof cell === 'string') length += cell.length
-  if (length > maxRecordBytes / 3 && isTooLarge(cells.join('')))
-    throw inputError(`${name}:${line}: ${recordTooLarge.message}`, 'Shorten it, or leave it out')
-  return length
+  if (!text.includes('e')) return text
+  return value.toLocaleString('en', { useGrouping: false, maximumSignificantDigits: 17 })
 }
 
 async function readWhole(blocks: AsyncIterable<Buffer>, name: string): Promise<Buffer> {

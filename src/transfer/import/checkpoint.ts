@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
 import { isObject, parseJson } from '../../plant/exact-json.js'
 import { usageError } from '../../platform/errors.js'
 
@@ -65,16 +64,7 @@ export function doneIn(counts: Counts): number {
   return counts.created + counts.updated + counts.skipped + counts.unknown + rejectedIn(counts)
 }
 
-/** Of an import that goes on: the same for the same store and paths on one machine. */
-export function checkpointId(store: string, paths: readonly string[]): string {
-  return digestOf([hostname(), store, ...paths])
-}
-
-/** Of an import that is complete, and has numbered plants: the same for the same store and contents. */
-export function completeId(store: string, hashes: readonly string[]): string {
-  return digestOf(['complete', store, ...hashes])
-}
-
-function digestOf(parts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
+/** The same for the same words, such as an address and paths. */
+export function checkpointId(...words: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(words)).digest('hex').slice(0, 32)
 }

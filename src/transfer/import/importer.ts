@@ -1,22 +1,16 @@
 import { equalFields } from '../../plant/plant.js'
-import { must, PlantsError } from '../../platform/errors.js'
+import { must } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { type Outcome, type Problem, rejected, toError } from '../../stores/common/change.js'
 import type { CheckpointChange } from '../../stores/common/checkpoint-state.js'
 import type { OwnStore, Store, Transaction } from '../../stores/common/store.js'
-import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
+import { type Chunk, skipRecords } from '../formats/chunk.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
-import { type MappedChange, Mapper } from './map.js'
+import { type MappedChange, Mapper, type Numbering } from './map.js'
 import type { PlantNames } from './names.js'
-import {
-  assertSameLayout,
-  type RejectedRecord,
-  type Rejects,
-  rejectsHeader,
-  rejectsRow,
-} from './rejects.js'
+import { assertSameLayout, type RejectedRecord, type Rejects, rowsOf } from './rejects.js'
 
 /*
  * An import is a loop over chunks of records. A chunk is one transaction, and has its checkpoint in it: what is on disk
@@ -55,20 +49,19 @@ export interface ImportStart {
   rejects: Rejects | undefined
 }
 
-export interface ImportObserver {
-  onOpened(reader: FormatReader, input: string): Promise<void>
-  /** What became of the records of a chunk. */
-  onChunk(
-    outcomes: readonly Outcome[],
-    rejected: readonly RejectedRecord[],
-    importer: Importer,
-  ): Promise<void>
-}
+/** Gets what became of the records of a chunk. */
+export type OnChunk = (
+  outcomes: readonly Outcome[],
+  rejected: readonly RejectedRecord[],
+  importer: Importer,
+) => Promise<void>
 
 export class Importer {
   readonly #start: ImportStart
-  readonly #observer: ImportObserver
+  readonly #onChunk: OnChunk
   readonly #io: Io
+  readonly #numbering: Numbering
+  /** Of the chunks. */
   #transaction: OwnStore['transaction']
   /** The text of the checkpoint as this process has found it, or saved it last. */
   #saved: string | undefined
@@ -79,20 +72,25 @@ export class Importer {
   rejected = 0
   /** Rows of this run without an id, a name and a tag. */
   emptyRows = 0
-  /** Whether a service may have stored something. */
-  hasSent = false
   /** Whether the inputs were read to their end. */
   isComplete = false
   /** Names of unknown fields, at most a thousand. */
   readonly otherFields = new Set<string>()
 
-  constructor(start: ImportStart, observer: ImportObserver, io: Io) {
+  constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
     this.#start = start
-    this.#observer = observer
+    this.#onChunk = onChunk
     this.#io = io
     this.#transaction = start.target.transaction
     this.#saved = start.saved
-    this.position = start.checkpoint.position
+    const { firstId, position } = start.checkpoint
+    this.position = position
+    this.#numbering = {
+      firstId: start.plan.rules.idFrom === 'next' ? idOf(firstId) : undefined,
+      nextId: idOf(position.nextId),
+      names: start.names,
+      otherFields: this.otherFields,
+    }
   }
 
   /** Whether it has given numbers to records, now or before it was interrupted. */
@@ -107,24 +105,18 @@ export class Importer {
     return part === undefined ? undefined : (this.position.input + part) / length
   }
 
-  /** Imports all in one transaction. */
-  async runIn(transaction: Transaction, first: OpenInput): Promise<void> {
-    this.#transaction = (work) => work(transaction)
-    await this.run(first)
-  }
-
-  async run(first: OpenInput): Promise<void> {
+  /** @param transaction for all; by default, each chunk has its own */
+  async run(first: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target, checkpoint, rejects } = this.#start
+    if (transaction) this.#transaction = (work) => work(transaction)
     // What a killed run has left, plants at a service and a rejects file, is known by the checkpoint.
     if (target.send || rejects) await this.#save(JSON.stringify(checkpoint))
-    rejects?.publish()
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)
       this.#reader = reader
       try {
         if (rejects) assertSameLayout(reader, first, input.name)
-        await this.#observer.onOpened(reader, input.name)
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
         const hasEnded = await this.#importInput(reader)
@@ -138,45 +130,52 @@ export class Importer {
 
   /** Returns false if it has stopped because too many records were rejected. */
   async #importInput(reader: OpenInput): Promise<boolean> {
-    const { maxRecords, maxErrors } = this.#start.plan
+    const { maxRecords, maxErrors, rules } = this.#start.plan
+    const mapper = new Mapper(rules, reader.header, this.#numbering)
     for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
       this.emptyRows += chunk.emptyRows
       for (let from = 0; from < chunk.records.length; from += maxRecords) {
         if (this.rejected >= maxErrors) return false
-        await this.#importChunk(chunk.slice(from, from + maxRecords), reader)
+        await this.#importChunk(chunk.slice(from, from + maxRecords), mapper, reader)
         await checkSignal(this.#io.handleSignals())
       }
     }
     return true
   }
 
-  async #importChunk(chunk: Chunk, reader: OpenInput): Promise<void> {
+  async #importChunk(chunk: Chunk, mapper: Mapper, reader: OpenInput): Promise<void> {
     const { target, checkpointId: id, checkpoint, rejects } = this.#start
-    const { position: before } = this
+    const before = this.position
+    const numbering = this.#numbering
     const options = { signal: this.#io.handleSignals() }
-    const { mapped, nextId } = this.#map(chunk, reader)
+    const mapped = chunk.records.map((raw, index) => {
+      const { nextId } = numbering
+      const one = mapper.map(raw)
+      // What is matched may be what a run that was killed has created with this number.
+      const isNew = !('error' in one) && (!one.isMatched || numbering.nextId !== nextId)
+      if (target.send && isNew)
+        one.key = `${checkpoint.importId}-${before.input}-${before.records + index}`
+      return one
+    })
     const changes = mapped.filter((one): one is MappedChange => !('error' in one))
     const sent = await target.send?.(changes, options)
-    if (sent?.some(({ type }) => type !== 'unsent')) this.hasSent = true
 
     const work = async ({ write, saveCheckpoint }: Transaction) => {
       const outcomes = outcomesOf(mapped, sent ?? (await write(changes, options)))
       const firstElement = reader.format === 'json' ? before.records : undefined
       const rejections = rejectedRecords(chunk, outcomes, firstElement)
-      const rows = rejects ? rejectsRows(rejections, reader, before) : Buffer.alloc(0)
+      const { length = 0 } = before.rejects ?? {}
+      const rows = rowsOf(rejections, reader, length === 0)
       const position: Position = {
         input: before.input,
         records: before.records + mapped.length,
         counts: withOutcomes(before.counts, outcomes),
-        nextId: nextId?.toString(),
-        rejects: before.rejects && {
-          ...before.rejects,
-          length: before.rejects.length + rows.length,
-        },
+        nextId: numbering.nextId?.toString(),
+        rejects: rejects && { ...rejects.start, length: length + rows.length },
       }
       const saved = JSON.stringify({ ...checkpoint, position })
       if (id !== undefined) await saveCheckpoint({ id, from: this.#saved, to: saved })
-      rejects?.write(before.rejects?.length ?? 0, rows)
+      rejects?.write(length, rows)
       return { outcomes, rejections, position, saved }
     }
 
@@ -184,38 +183,7 @@ export class Importer {
     this.#saved = done.saved
     this.position = done.position
     this.rejected += done.rejections.length
-    await this.#observer.onChunk(done.outcomes, done.rejections, this)
-  }
-
-  #map(chunk: Chunk, { header }: OpenInput) {
-    const { plan, target, checkpoint, names } = this.#start
-    const { input, records, nextId } = this.position
-    const firstId = plan.rules.idFrom === 'next' ? checkpoint.firstId : undefined
-    const mapper = new Mapper(plan.rules, header, {
-      firstId: firstId === undefined ? undefined : BigInt(firstId),
-      nextId: nextId === undefined ? undefined : BigInt(nextId),
-      names,
-      otherFields: this.otherFields,
-    })
-    const mapped = chunk.records.map((raw, index) => {
-      const { nextId: number } = mapper
-      const one = chunk.problems.get(index) ?? mapper.map(raw)
-      // What is matched may be what a run that was killed has created with this number.
-      const isNew = !('error' in one) && (!one.isMatched || mapper.nextId !== number)
-      if (target.send && isNew) one.key = `${checkpoint.importId}-${input}-${records + index}`
-      return one
-    })
-    return { mapped, nextId: mapper.nextId }
-  }
-
-  /** What has left nothing, such as at a service that was not reached, is not resumed. */
-  async forgetUnlessStored(): Promise<void> {
-    const { saved, rejects } = this.#start
-    const hasLeft = this.hasSent || this.position.records > 0 || rejects?.isEmpty === false
-    if (saved !== undefined || hasLeft) return
-    await this.#save(undefined).catch((error: unknown) => {
-      if (!(error instanceof PlantsError)) throw error // a checkpoint that stays is resumed
-    })
+    await this.#onChunk(done.outcomes, done.rejections, this)
   }
 
   /**
@@ -238,6 +206,10 @@ export class Importer {
     })
     this.#saved = to
   }
+}
+
+function idOf(text: string | undefined): bigint | undefined {
+  return text === undefined ? undefined : BigInt(text)
 }
 
 /** Of all records. Throws why a service was not asked for one, or if what answered is no Plant Store. */
@@ -267,16 +239,6 @@ function rejectedRecords(
     const [line, raw] = [must(chunk.lines[index]), must(chunk.records[index])]
     return [{ line, element, raw, error, message }]
   })
-}
-
-/** With the header, if they are the first ones. */
-function rejectsRows(
-  rejections: readonly RejectedRecord[],
-  reader: FormatReader,
-  { rejects }: Position,
-): Buffer {
-  const rows = rejections.map((record) => rejectsRow(record, reader)).join('')
-  return Buffer.from(rows !== '' && !rejects?.length ? rejectsHeader(reader) + rows : rows)
 }
 
 function withOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {

@@ -10,15 +10,23 @@ import { problemsOf } from '../../plant/plant-schema.js'
 import { must } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { type Change, type Problem, problem } from '../../stores/common/change.js'
-import type { Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
+import {
+  type Cells,
+  type FieldRules,
+  type Header,
+  type RawRecord,
+  recordTooLarge,
+} from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 import { type PlantNames, unknownName } from './names.js'
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
-interface Numbering {
+/** The numbers of records without an id, and the names that are known. */
+export interface Numbering {
   /** The ids of other records must be below. */
   firstId?: bigint | undefined
+  /** Of the next valid record that has none. */
   nextId?: bigint | undefined
   /** If records are matched by their names. */
   names?: PlantNames | undefined
@@ -32,18 +40,16 @@ export class Mapper {
   readonly #header: Header | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #numbering: Numbering
-  /** The id of the next valid record that has none. */
-  nextId: bigint | undefined
 
   constructor(rules: FieldRules, header: Header | undefined, numbering: Numbering) {
     this.#rules = rules
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
     this.#numbering = numbering
-    this.nextId = numbering.nextId
   }
 
   map(raw: RawRecord): MappedChange | Problem {
+    if (raw === null) return problem('tooLarge', recordTooLarge)
     if (typeof raw !== 'string') return this.#changeOfRow(raw)
     const parsed = parseJson(raw, { idKey: this.#rules.map.id || 'id' })
     if ('reason' in parsed) return problem('input', `Not JSON: ${parsed.reason}`)
@@ -64,19 +70,20 @@ export class Mapper {
 
   #change(record: unknown, cells: Cells = []): MappedChange | Problem {
     const { ifExists } = this.#rules
-    const { firstId, names } = this.#numbering
+    const { firstId, nextId, names } = this.#numbering
     const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
     const match = lacksId ? this.#match(record) : undefined
     if (typeof match === 'object') return match
     const isMatched = match !== undefined
-    const isNumbered = lacksId && !isMatched && this.nextId !== undefined
-    if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? this.nextId
+    const isNumbered = lacksId && !isMatched && nextId !== undefined
+    if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? nextId
     const isPartial = ifExists === 'update' && !isNumbered
     const form = isPartial ? 'patch' : 'record'
     const patch = parsePlant(record, form)
     if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
     // A run that was killed at a service may have given the next number to this plant, which is then matched.
-    if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
+    if (nextId !== undefined && (isNumbered || match === nextId))
+      this.#numbering.nextId = nextId + 1n
     if (!lacksId && firstId !== undefined && patch.id >= firstId)
       return problem(
         'conflict',
@@ -91,9 +98,9 @@ export class Mapper {
 
   /** The id of the plant that has the name of the record, or why that is not known. Undefined for a new plant. */
   #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
-    const { names } = this.#numbering
+    const { names, nextId } = this.#numbering
     if (!names || typeof name !== 'string') return undefined
-    return names.find(name) ?? (this.nextId === undefined ? unknownName(name) : undefined)
+    return names.find(name) ?? (nextId === undefined ? unknownName(name) : undefined)
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
@@ -147,10 +154,8 @@ function complete(patch: PlantPatch): NewPlant {
   return tag === null ? { id, name: must(name ?? undefined) } : (patch as NewPlant) // with a name, as a record is
 }
 
-/** In a table, zeros before an id and `.0` after it do not count. */
+/** In a table, spaces around an id, zeros before it and `.0` after it do not count. */
 function idIn(cell: string): bigint | string {
-  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
-  const { sign, digits } =
-    /^(?<sign>-?)0*(?<digits>\d{1,19})(?:\.0{1,40})?$/.exec(cell.trim())?.groups ?? {}
-  return digits === undefined ? cell : BigInt(`${sign}${digits}`)
+  const digits = cell.replace(/\.0+\s*$/, '')
+  return /^\s*-?\d{1,40}\s*$/.test(digits) ? BigInt(digits) : cell
 }

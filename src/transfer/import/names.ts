@@ -1,4 +1,4 @@
-import { grouped, type NewPlant } from '../../plant/plant.js'
+import type { NewPlant } from '../../plant/plant.js'
 import { shorten } from '../../platform/escape.js'
 import { type Problem, problem } from '../../stores/common/change.js'
 
@@ -28,8 +28,8 @@ export class PlantNames {
   find(name: string): bigint | Problem | undefined {
     const found = this.#ids.get(name)
     if (!Array.isArray(found)) return found
-    const ids = found.slice(0, maxShown).join(', ') + (found.length > maxShown ? ', …' : '')
-    return problem('invalid', `${grouped(found.length)} plants have ${described(name)}: ${ids}`)
+    const ids = found.length > maxShown ? [...found.slice(0, maxShown), '…'] : found
+    return problem('invalid', `Several plants have ${described(name)}: ${ids.join(', ')}`)
   }
 }
 

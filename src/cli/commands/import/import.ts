@@ -5,15 +5,30 @@ import { formatNames } from '../../../plant/records.js'
 import { usageError } from '../../../platform/errors.js'
 import { shorten } from '../../../platform/escape.js'
 import type { Io } from '../../../platform/io.js'
-import { existsPolicies } from '../../../stores/common/change.js'
+import { type ExistsPolicy, existsPolicies } from '../../../stores/common/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
-import type { FieldRules } from '../../../transfer/formats/chunk.js'
+import type { FieldRules, InputOptions } from '../../../transfer/formats/chunk.js'
 import { commonEncodings, encodingOf } from '../../../transfer/formats/text.js'
-import type { ImportInput, ImportPlan } from '../../../transfer/import/input.js'
-import type { PlantsCommand } from '../../command.js'
+import type { ImportPlan } from '../../../transfer/import/input.js'
+import type { GlobalOptions, PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
-import type { ImportOptions } from './import-options.js'
+
+export interface ImportOptions extends GlobalOptions, Partial<Omit<InputOptions, 'rules'>> {
+  dryRun?: true
+  atomic?: true
+  columns?: string[]
+  map?: FieldRules['map']
+  idFrom?: bigint | 'next'
+  match?: 'name'
+  ifExists: ExistsPolicy
+  maxErrors?: number
+  rejects?: string
+  restart?: true
+  concurrency?: number
+  /** In milliseconds. */
+  retry?: number
+}
 
 export function define(command: PlantsCommand): void {
   command
@@ -57,55 +72,40 @@ export function define(command: PlantsCommand): void {
 
 async function importPlants(files: string[], given: ImportOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(given, io)
-  const { rejects } = given
-  if (given.atomic && context.address.scheme === 'http')
+  const { scheme, name } = context.address
+  if (given.atomic && scheme === 'http')
     throw usageError(
-      `--atomic is not supported at ${context.address.name}: a service cannot roll back what was created`,
+      `--atomic is not supported at ${name}: a service cannot roll back what was created`,
       'Leave it out: an interrupted import can be resumed',
     )
-  if (rejects === '-') throw usageError('Rejected records go to a file', 'Name a file')
-  if (rejects !== undefined && /\.xlsx$/i.test(rejects))
-    throw usageError(
-      'Rejected rows of a workbook are written as CSV',
-      'For example: --rejects rejected.csv',
-    )
-  const inputs = inputsOf(files, io)
-  const path = rejects === undefined ? {} : { rejects: io.resolvePath(rejects) }
-  const options = { ...given, ...path }
-  const { runImport } = await import('./run-import.js')
-  await runImport(planOf(inputs, options, context), options, context)
-}
-
-function inputsOf(files: string[], io: Io): ImportInput[] {
+  if (given.rejects === '-' || /\.xlsx$/i.test(given.rejects ?? ''))
+    throw usageError('Rejected records go to a text file', 'For example: --rejects rejected.csv')
   if (files.length === 0 && !io.stdin.isPiped)
     throw usageError(
       'import needs a file, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
-  const names = files.length === 0 ? ['-'] : files
-  if (names.filter((name) => name === '-').length > 1)
-    throw usageError('Stdin can be read only once', 'Use "-" only once')
-  return names.map((name) =>
-    name === '-'
+  const inputs = (files.length === 0 ? ['-'] : files).map((file) =>
+    file === '-'
       ? { path: '-', name: 'stdin' }
-      : { path: io.resolvePath(parseText('file', name)), name },
+      : { path: io.resolvePath(parseText('file', file)), name: file },
   )
-}
+  if (inputs.filter(({ path }) => path === '-').length > 1)
+    throw usageError('Stdin can be read only once', 'Use "-" only once')
 
-function planOf(
-  inputs: ImportInput[],
-  options: ImportOptions,
-  { address }: CommandContext,
-): ImportPlan {
-  const { format, sheet, encoding, delimiter, columns, map = {}, match, ifExists } = options
-  const { maxErrors = Infinity } = options
-  const isService = address.scheme === 'http'
+  const { format, sheet, encoding, delimiter, columns, map = {}, match, ifExists } = given
   // A dry run does not ask a service for its names: a record without an id is a new plant.
-  const areNew = match && isService && options.dryRun
-  const idFrom = options.idFrom ?? (areNew ? 'next' : undefined)
-  const rules = { map, columns, idFrom, match, ifExists }
-  const maxRecords = isService ? recordsPerRequests : recordsPerTransaction
-  return { inputs, format, sheet, encoding, delimiter, rules, maxErrors, maxRecords }
+  const areNew = match && scheme === 'http' && given.dryRun
+  const idFrom = given.idFrom ?? (areNew ? 'next' : undefined)
+  const plan: ImportPlan = {
+    ...{ inputs, format, sheet, encoding, delimiter },
+    rules: { map, columns, idFrom, match, ifExists },
+    maxErrors: given.maxErrors ?? Infinity,
+    maxRecords: scheme === 'http' ? recordsPerRequests : recordsPerTransaction,
+  }
+  const rejects = given.rejects === undefined ? {} : { rejects: io.resolvePath(given.rejects) }
+  const { runImport } = await import('./run-import.js')
+  await runImport(plan, { ...given, ...rejects }, context)
 }
 
 /** Less than a second of requests. */

@@ -4,25 +4,23 @@ import {
   unknownFields,
   writeAnswer,
 } from '../../../output/output.js'
-import { clockOf, Progress } from '../../../output/progress.js'
+import { Progress } from '../../../output/progress.js'
 import { toJson } from '../../../plant/exact-json.js'
 import { equalFields, grouped, plantCount, plantOf } from '../../../plant/plant.js'
 import { must, PlantsError } from '../../../platform/errors.js'
 import type { Outcome } from '../../../stores/common/change.js'
-import { CheckpointMovedError } from '../../../stores/common/checkpoint-state.js'
-import type { FormatReader } from '../../../transfer/formats/chunk.js'
 import { doneIn, rejectedIn } from '../../../transfer/import/checkpoint.js'
-import type { Importer, ImportObserver } from '../../../transfer/import/importer.js'
+import type { Importer } from '../../../transfer/import/importer.js'
 import type { ImportPlan } from '../../../transfer/import/input.js'
 import type { RejectedRecord } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
-import type { ImportOptions } from './import-options.js'
+import type { ImportOptions } from './import.js'
 
 /** The greatest numbers of rejected records, and of changes of a dry run, that are printed as text. */
 const maxShown = 20
 
 /** What an import prints. */
-export class ImportReport implements ImportObserver {
+export class ImportReport {
   readonly #plan: ImportPlan
   readonly #options: ImportOptions
   readonly #isResumable: boolean
@@ -47,21 +45,12 @@ export class ImportReport implements ImportObserver {
     this.#startMs = io.now()
   }
 
-  async onOpened({ headerLine = 1 }: FormatReader, input: string): Promise<void> {
-    if (headerLine > 1) await this.#context.warn(`The header of ${input} is in line ${headerLine}`)
-  }
-
-  async onChunk(
+  async writeChunk(
     outcomes: readonly Outcome[],
     rejected: readonly RejectedRecord[],
-    importer: Importer,
+    { position: { counts, input }, progress }: Importer,
   ): Promise<void> {
-    const { counts, input } = importer.position
-    this.#progress.show({
-      done: doneIn(counts),
-      rejected: rejectedIn(counts),
-      part: importer.progress,
-    })
+    this.#progress.show({ done: doneIn(counts), rejected: rejectedIn(counts), part: progress })
     const { reporter } = this.#context
     const file = must(this.#plan.inputs[input]).name
     const shown = rejected.slice(0, reporter.isJson ? Infinity : maxShown - this.#rejectedShown)
@@ -102,48 +91,31 @@ export class ImportReport implements ImportObserver {
 
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
-    await this.#warnOfRest(importer)
+    const { reporter, io } = this.#context
     const { dryRun, rejects: file } = this.#options
-    const { counts } = importer.position
-    const { rejected: reasons, skipped, unknown } = counts
-    const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : counts
-    const rejected = rejectedIn(counts)
-    const seconds = Math.round(this.#context.io.now() - this.#startMs) / 1000
+    const { position, otherFields, emptyRows } = importer
+    const { rejected: reasons, skipped, unknown, ...changed } = position.counts
+    const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : changed
+    const rejected = rejectedIn(position.counts)
+    const done = doneIn(position.counts)
 
+    if (done === 0) await reporter.warn('The input contains no records', 'warning')
+    if (emptyRows > 0)
+      await reporter.warn(`Rows without an id, a name and a tag: ${grouped(emptyRows)}, left out`)
+    if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
+
+    const seconds = Math.round(io.now() - this.#startMs) / 1000
     const why = Object.entries(reasons)
       .map(([error, count]) => `${grouped(count)} ${words[error] ?? `with error ${error}`}`)
       .join(', ')
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${grouped(count)} ${name}${name === 'rejected' ? ` (${why})` : ''}`)
-    const time = seconds < 90 ? `${seconds.toFixed(1)} s` : clockOf(seconds)
-    const plants = plantCount(doneIn(counts))
-    const text = `${dryRun ? 'Dry run of' : 'Read'} ${plants} in ${time}: ${parts.join(', ')}`
+    const read = `${dryRun ? 'Dry run of' : 'Read'} ${plantCount(done)}`
+    const text = `${read} in ${seconds.toFixed(1)} s: ${parts.join(', ')}`
     const rejects = rejected > 0 && !dryRun ? file : undefined
     const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rejects }
     await this.#context.print({ ...(dryRun && { dryRun }), ...fields }, text)
-  }
-
-  /** What the input had besides, and what was not printed. */
-  async #warnOfRest(importer: Importer): Promise<void> {
-    const { reporter, output } = this.#context
-    const { position, otherFields, emptyRows, rejected } = importer
-    const { created, updated } = position.counts
-    if (doneIn(position.counts) === 0) {
-      const [input, ...others] = this.#plan.inputs
-      const name = others.length === 0 ? must(input).name : 'The input'
-      await reporter.warn(`${name} contains no records`, 'warning')
-    }
-    if (emptyRows > 0) {
-      const [rows, are] =
-        emptyRows === 1 ? ['1 row has', 'is'] : [`${grouped(emptyRows)} rows have`, 'are']
-      await reporter.warn(`${rows} no id, name and tag, and ${are} left out`)
-    }
-    if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
-    if (rejected > maxShown && !reporter.isJson)
-      await reporter.warn(`Only the first ${maxShown} rejected records are shown`)
-    if (this.#options.dryRun && output === 'text' && created + updated > maxShown)
-      await reporter.warn(`Only the first ${maxShown} changes are shown. For all: --output ndjson`)
   }
 
   /** Whether `--atomic` has undone all. */
@@ -151,22 +123,20 @@ export class ImportReport implements ImportObserver {
     return this.#options.atomic === true && (rejected > 0 || !isComplete)
   }
 
-  /** Throws `unknownOutcome` or `incomplete` unless all records are done well. */
+  /** Throws `unknownOutcome` or `incomplete` for what was not done. */
   assertComplete(importer: Importer): void {
-    const { dryRun, idFrom } = this.#options
+    const { idFrom } = this.#options
     const { counts } = importer.position
-    const isNumbered = idFrom !== undefined
     if (counts.unknown > 0) {
-      const plants = `${plantCount(counts.unknown)} ${counts.unknown === 1 ? 'is' : 'are'}`
-      const hint = isNumbered ? 'Look in the store for what is stored' : `Import them ${again}`
-      throw new PlantsError('unknownOutcome', `Whether ${plants} stored is unknown`, { hint })
+      const hint = idFrom === undefined ? `Import them ${again}` : 'Look in the store for them'
+      const message = `The outcome of ${plantCount(counts.unknown)} is unknown`
+      throw new PlantsError('unknownOutcome', message, { hint })
     }
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
-    const verb = dryRun ? 'would be' : rejected === 1 ? 'was' : 'were'
     const stopped = importer.isComplete ? '' : ', and the import stopped there'
     const undone = this.isRolledBack(importer) ? ', so nothing was changed' : ''
-    const message = `${plantCount(rejected)} ${verb} rejected${stopped}${undone}`
+    const message = `Rejected ${plantCount(rejected)}${stopped}${undone}`
     throw new PlantsError('incomplete', message, { hint: this.#hintOfRejected(importer) })
   }
 
@@ -188,12 +158,13 @@ export class ImportReport implements ImportObserver {
   async failed(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'defect') return error
-    if (error instanceof CheckpointMovedError) return error // the other process goes on
     const { atomic, dryRun, idFrom } = this.#options
     const done = doneIn(importer.position.counts)
-    const isStored = (done > 0 || importer.hasSent) && !atomic && !dryRun
+    // What was sent to a service may be stored before it is done.
+    const mayBeStored = done > 0 || this.#context.address.scheme === 'http'
+    const isStored = mayBeStored && !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
-      if (isStored) await this.writeSummary(importer)
+      if (isStored && done > 0) await this.writeSummary(importer)
       return error // the same command would fail again
     }
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'

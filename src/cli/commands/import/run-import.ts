@@ -1,21 +1,19 @@
+import { hostname } from 'node:os'
 import { plantCount } from '../../../plant/plant.js'
-import { must, PlantsError, usageError } from '../../../platform/errors.js'
+import { must, usageError } from '../../../platform/errors.js'
 import { completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf } from '../../../stores/common/change.js'
 import { doneState } from '../../../stores/common/checkpoint-state.js'
 import { planOf } from '../../../stores/common/plan.js'
 import type { OwnStore, Store, Transaction } from '../../../stores/common/store.js'
 import {
-  type Checkpoint,
   checkpointId,
-  completeId,
   doneIn,
   newCheckpoint,
   parseCheckpoint,
 } from '../../../transfer/import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
 import {
-  assertSameLayouts,
   type ExaminedInputs,
   examineInputs,
   type ImportPlan,
@@ -27,7 +25,7 @@ import { PlantNames } from '../../../transfer/import/names.js'
 import { Rejects } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
 import { greatestId, idAfter } from '../../next-id.js'
-import type { ImportOptions } from './import-options.js'
+import type { ImportOptions } from './import.js'
 import { ImportReport } from './report.js'
 
 /** Reads what can be read twice before it opens the store. */
@@ -36,11 +34,9 @@ export async function runImport(
   options: ImportOptions,
   context: CommandContext,
 ): Promise<void> {
-  const { io } = context
-  const first = await openInput(must(plan.inputs[0]), plan, io)
+  const first = await openInput(must(plan.inputs[0]), plan, context.io)
   try {
-    if (options.rejects !== undefined) await assertSameLayouts(first, plan, io)
-    const examined = await examineInputs(plan, io)
+    const examined = await examineInputs(plan, context.io)
     const target = await openTarget(examined !== undefined, options, context)
     try {
       await importInto(target, first, { plan, examined, options, context })
@@ -62,34 +58,27 @@ interface Import {
 
 async function importInto(target: OpenTarget, first: OpenInput, all: Import): Promise<void> {
   const { plan, examined, options, context } = all
-  const { io } = context
   const { atomic, dryRun } = options
   const remembered = await findRemembered(target, all)
   const start = await findStart(target, remembered?.from, all)
   const isResumable = examined !== undefined && !atomic && !dryRun
   const report = new ImportReport(plan, options, isResumable, context)
-  const importer = new Importer(start, report, io)
+  const importer = new Importer(start, report.writeChunk.bind(report), context.io)
   try {
     if (atomic)
-      await target.transaction((transaction) => importer.runIn(transaction, first), {
+      await target.transaction((transaction) => importer.run(first, transaction), {
         commits: () => importer.isComplete && importer.rejected === 0,
       })
     else await importer.run(first)
   } catch (error) {
-    if (error instanceof PlantsError) await importer.forgetUnlessStored()
     throw await report.failed(error, importer)
   } finally {
     start.rejects?.close()
   }
   await report.writeSummary(importer)
   if (importer.isComplete && !report.isRolledBack(importer)) {
-    const to = doneState(new Date(io.time()))
-    const complete = remembered && importer.hasNumbered ? { ...remembered, to } : undefined
-    await importer.finish(complete).catch(async (error: unknown) => {
-      if (!(error instanceof PlantsError)) throw error
-      const what = 'The import is done, but its checkpoint may have been left'
-      await context.warn(`${what}: ${error.message}`) // the same command prints the summary again
-    })
+    const to = doneState(new Date(context.io.time()))
+    await importer.finish(remembered && importer.hasNumbered ? { ...remembered, to } : undefined)
   }
   report.assertComplete(importer)
 }
@@ -103,7 +92,7 @@ async function findRemembered(
   if (!examined || idFrom === undefined || match || options.dryRun) return undefined
   // A store of ours has the row itself, whatever its address is.
   const store = context.address.scheme === 'http' ? completeAddress(context.address) : ''
-  const id = completeId(store, examined.hashes)
+  const id = checkpointId('complete', store, ...examined.hashes)
   return { id, from: await target.checkpoint(id) }
 }
 
@@ -119,28 +108,34 @@ async function findStart(
 ): Promise<ImportStart> {
   const { io, address, reporter } = context
   const { atomic, dryRun, restart, match, rejects: path } = options
-  const paths = plan.inputs.map((input) => input.path)
-  const id = examined && !dryRun ? checkpointId(completeAddress(address), paths) : undefined
+  const words = [hostname(), completeAddress(address), ...plan.inputs.map((input) => input.path)]
+  const id = examined && !dryRun ? checkpointId(...words) : undefined
   const saved = id === undefined ? undefined : await target.checkpoint(id)
   const source = sourceOf(plan, examined?.hashes)
   const interrupted = saved === undefined || restart ? undefined : parseCheckpoint(saved)
-  if (interrupted && (atomic || interrupted.source !== source))
-    throw changedSince(interrupted, plan)
-  if (!interrupted && !restart && complete !== undefined) throw alreadyImported(complete)
   const done = interrupted ? doneIn(interrupted.position.counts) : 0
-  if (done > 0)
-    await reporter.warn(
-      `Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`,
+  const isSame = interrupted?.source === source && !atomic
+  if (interrupted && !isSame && (done > 0 || target.send)) {
+    const isNumbered = interrupted.firstId !== undefined || plan.rules.idFrom !== undefined
+    const anew = ', or begin anew with --restart: what is stored and equal is skipped'
+    throw usageError(
+      'An interrupted import was begun with other options, or a file has changed since',
+      `Use the same options and files${isNumbered ? '' : anew}`,
     )
+  }
+  if (!isSame && !restart && complete !== undefined)
+    throw usageError(
+      'The same input was imported before, and its plants were numbered',
+      'For plants with new names alone, add --match name',
+    )
+  if (done > 0) await reporter.warn(`Resuming an interrupted import after ${plantCount(done)}`)
   const { store } = target
-  const checkpoint =
-    interrupted ?? newCheckpoint(source, await firstIdFor(plan, store, examined?.greatestId))
+  const checkpoint = isSame
+    ? interrupted
+    : newCheckpoint(source, await firstIdFor(plan, store, examined?.greatestId))
   const { position } = checkpoint
-  const rejects =
-    path === undefined || dryRun
-      ? undefined
-      : new Rejects(path, id ?? crypto.randomUUID(), position.rejects)
-  if (rejects) position.rejects = rejects.start
+  const rejects = path === undefined || dryRun ? undefined : new Rejects(path, position.rejects)
+  position.rejects = rejects?.start
   const names = match && (await PlantNames.of(store?.read({ signal: io.handleSignals() })))
   return {
     ...{ plan, target, saved, checkpoint, names, rejects },
@@ -154,26 +149,6 @@ function sourceOf(plan: ImportPlan, hashes: readonly string[] | undefined): stri
   const { map, columns, match } = rules
   const idFrom = rules.idFrom?.toString()
   return JSON.stringify({ hashes, format, sheet, encoding, delimiter, map, columns, idFrom, match })
-}
-
-function changedSince({ firstId }: Checkpoint, { rules }: ImportPlan): PlantsError {
-  const isNumbered = firstId !== undefined || rules.idFrom !== undefined
-  const same = 'Use the same options and files'
-  return usageError(
-    'An interrupted import was begun with other options, or a file has changed since',
-    isNumbered
-      ? same
-      : `${same}, or begin anew with --restart: what is stored and equal is skipped`,
-  )
-}
-
-function alreadyImported(state: string): PlantsError {
-  const { done } = JSON.parse(state) as { done: string } // of `doneState`
-  const when = `${done.slice(0, 10)} at ${done.slice(11, 16)} UTC`
-  return usageError(
-    `The same input was imported on ${when}, and its plants were numbered`,
-    'For plants with new names alone, add --match name',
-  )
 }
 
 /** `next` is above all ids of the store and, if they can be read twice, of the inputs. */
@@ -238,14 +213,15 @@ function ownTarget(store: OwnStore, dryRun: boolean): OpenTarget {
   }
 }
 
-/** A dry run of a store that is not there yet, or of a service, which may have any plant and is not asked. */
-function plannedTarget(mayHavePlants: boolean): OpenTarget {
+/** A dry run of a store that is not there yet, or of a service, which is not asked: it may have any plant. */
+function plannedTarget(isService: boolean): OpenTarget {
+  const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
   return withoutCheckpoints(async (changes) => {
-    const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
-    const stored = mayHavePlants
-      ? changes.filter(isOfStored).map((change) => ({ plant: { id: idOf(change), name: '' } }))
-      : []
-    return planOf(stored, changes).outcomes
+    const stored = changes.filter((change) => isService && isOfStored(change)).map(idOf)
+    return planOf(
+      stored.map((id) => ({ plant: { id, name: '' } })),
+      changes,
+    ).outcomes
   })
 }
 

@@ -32,7 +32,7 @@ test('reads many blank lines, also compressed in parts, and stdin', async () => 
 
 test('warns of compressed nothing', async () => {
   expect((await user.import('', zlib.gzipSync(''))).err).toBe(
-    'plants: warning: stdin contains no records\n',
+    'plants: warning: The input contains no records\n',
   )
 })
 
@@ -90,11 +90,9 @@ test('the summary is text on a terminal, and groups digits', async () => {
 test('the first twenty rejected records are shown, and the first twenty changes of a dry run', async () => {
   const { err } = await user.import('', '{"id":2}\n'.repeat(21))
   expect(err.match(/stdin:/g)).toHaveLength(20)
-  expect(err).toContain('plants: Only the first 20 rejected records are shown\n')
   const stdin = Array.from({ length: 25 }, (_, id) => plant(id)).join('')
   const dry = await user.run('import --dry-run -o text', { stdin })
   expect(dry.out.match(/Would create Plant/g)).toHaveLength(20)
-  expect(dry.err).toBe('plants: Only the first 20 changes are shown. For all: --output ndjson\n')
 })
 
 const largest = '9223372036854775807'

@@ -31,7 +31,7 @@ test('records are rejected in their order', async () => {
   const result = await user.import('mixed --rejects bad --output json')
   expect(result).toMatchObject({ ...counts, rejects: join(user.home, 'bad') })
   const hint = expect.stringMatching(/^Correct them in .*bad, and import that/)
-  const end = { error: 422, message: '7 plants were rejected', hint }
+  const end = { error: 422, message: 'Rejected 7 plants', hint }
   expect(objectsOf(result.err)).toEqual([
     ...expected.map((one) => expect.objectContaining(one)),
     end,
