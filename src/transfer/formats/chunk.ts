@@ -4,13 +4,20 @@ import { inputError, must } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import type { ExistsPolicy } from '../../stores/common/change.js'
 
-export interface FieldRules {
+export interface InputOptions {
+  format?: FormatName | undefined
+  /** Its name, or its number from 1. */
+  sheet?: string | undefined
+  /** A name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1`. */
+  encoding?: string | undefined
+  /** One ASCII character. */
+  delimiter?: string | undefined
   /** Such as `CommonName` for `name`; an empty one is not read. */
   map: Partial<Record<FieldName, string>>
   /** The columns of a table without a header. */
-  columns: readonly string[] | undefined
+  columns?: readonly string[] | undefined
   /** The id of the first record without one. `next` is above all ids of the store and the inputs. */
-  idFrom: bigint | 'next' | undefined
+  idFrom?: bigint | 'next' | undefined
   /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
   /** With `update`, texts may be missing, and then stay as they are stored. */
@@ -23,19 +30,6 @@ export interface Header {
   columns: ReadonlyMap<FieldName, number>
   /** Unknown fields. */
   others: readonly number[]
-  /** The columns that a rejects file repeats. */
-  repeated: readonly number[]
-}
-
-export interface InputOptions {
-  format: FormatName | undefined
-  /** Its name, or its number from 1. */
-  sheet: string | undefined
-  /** A name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1`. */
-  encoding: string | undefined
-  /** One ASCII character. */
-  delimiter: string | undefined
-  rules: FieldRules
 }
 
 export interface FormatInput {
@@ -91,10 +85,10 @@ export class Chunk<R extends RawRecord = RawRecord> {
   }
 }
 
-export async function* skipRecords(
-  chunks: AsyncIterable<Chunk>,
+export async function* skipRecords<R extends RawRecord>(
+  chunks: AsyncIterable<Chunk<R>>,
   count: number,
-): AsyncGenerator<Chunk> {
+): AsyncGenerator<Chunk<R>> {
   let left = count
   for await (const chunk of chunks) {
     const skipped = Math.min(left, chunk.records.length)

@@ -11,15 +11,14 @@ import {
   type InputOptions,
   isTooLarge,
   recordTooLarge,
-  skipRecords,
 } from './chunk.js'
-import { findHeader, headerAt, listOf, maxHeaderRows } from './header.js'
+import { findHeader, listOf, maxHeaderRows, readerOf } from './header.js'
 import { plainCell } from './table.js'
 
 /** Throws `input` for a damaged workbook, and if no sheet has the columns. */
 export async function openWorkbook(
   { name, blocks, signal }: FormatInput,
-  { sheet: wanted, rules }: InputOptions,
+  options: InputOptions,
 ): Promise<FormatReader> {
   const bytes = await readWhole(blocks, name)
   assertUnpackable(bytes, name)
@@ -58,50 +57,36 @@ export async function openWorkbook(
       if (rows.records.length > 0) return rows
     return new Chunk<Cells>()
   }
-  /** A sheet that is a chart has no rows. */
-  const hasColumns = async (sheet: number) => {
-    try {
-      return findHeader(await firstRows(sheet), rules) !== undefined
-    } catch (error) {
-      if (error instanceof PlantsError && error.kind === 'input') return false
-      throw error
-    }
-  }
 
   if (sheets.length === 0) throw damaged(name, new Error('it has no sheet'))
-  let sheet = wanted === undefined ? undefined : sheetNamed(wanted, sheets)
-  for (const index of sheet === undefined ? sheets.keys() : [])
-    if (sheet === undefined && (await hasColumns(index))) sheet = index
+  let sheet = sheetNamed(options.sheet, sheets)
+  for (const index of sheets.keys())
+    if (sheet === undefined && findHeader(await firstRows(index), options) !== undefined)
+      sheet = index
   sheet ??= 0 // its header says what is missing
   const rows = await firstRows(sheet)
-  if (rows.records.length === 0) return { format: 'xlsx', chunks: rowsOf(sheet, 0) }
-  const found = findHeader(rows, rules)
-  const header = headerAt(found, rows, rules, name)
-  const chunks = skipRecords(rowsOf(sheet, header.names.length), must(found) + 1)
-  return { format: 'xlsx', header, chunks }
+  const chosen = sheet
+  return readerOf({ format: 'xlsx' }, rows, (width) => rowsOf(chosen, width), options, name)
 }
 
 /** By its name, or its number from 1. */
-function sheetNamed(wanted: string, sheets: readonly string[]): number {
-  const plain = (name: string) => name.trim().toLowerCase()
-  const index = sheets.findIndex((name) => plain(name) === plain(wanted))
+function sheetNamed(wanted: string | undefined, sheets: readonly string[]): number | undefined {
+  if (wanted === undefined) return undefined
+  const index = sheets.findIndex((name) => name.toLowerCase() === wanted.toLowerCase())
   const found = index === -1 ? Number(wanted) - 1 : index
   if (sheets[found] !== undefined) return found
   throw inputError(`There is no sheet ${listOf([wanted])}`, `The sheets are ${listOf(sheets)}`)
 }
 
-/** A text without white space around it, a number in plain digits, a date in ISO 8601. */
+/** A text without white space around it, a number in plain digits, a date in ISO 8601 to the second. */
 function cellOf(value: CellValue): Cell {
   if (value === null) return undefined
-  if (value instanceof Date) return dateOf(value)
+  if (value instanceof Date) {
+    const time = new Date(Math.round(value.getTime() / 1000) * 1000)
+    return time.toISOString().replace(/(?:T00:00:00)?\.000Z$/, '')
+  }
   if (typeof value === 'number') return numberOf(value)
   return plainCell(typeof value === 'boolean' ? String(value).toUpperCase() : value)
-}
-
-/** To the second. */
-function dateOf(date: Date): string {
-  const time = new Date(Math.round(date.getTime() / 1000) * 1000)
-  return time.toISOString().replace(/(?:T00:00:00)?\.000Z$/, '')
 }
 
 function numberOf(value: number): Cell {
@@ -117,7 +102,7 @@ async function readWhole(blocks: AsyncIterable<Buffer>, name: string): Promise<B
   let length = 0
   for await (const block of blocks) {
     length += block.length
-    if (length > maxPacked) throw inputError(`${name} is larger than 64 MiB`, saveAsCsv)
+    if (length > maxUnpacked) throw tooMuch(name)
     parts.push(block)
   }
   return Buffer.concat(parts)
@@ -139,8 +124,7 @@ function assertUnpackable(bytes: Buffer, name: string): void {
     const part = bytes.toString('latin1', at + entrySize, at + entrySize + must(variable[0]))
     const isTree = !/(?:^|\/)(?:worksheets|media)\/|pivotCacheRecords/.test(part)
     unpacked += size
-    const isTooMuch = unpacked > maxUnpacked || (isTree && size > maxTree)
-    if (isTooMuch) throw inputError(`${name} unpacks to too much data`, saveAsCsv)
+    if (unpacked > maxUnpacked || (isTree && size > maxTree)) throw tooMuch(name)
     if (size === 0 && packed > emptyDeflated)
       throw damaged(name, new Error(`the archive says that ${part} is empty`))
     at += entrySize + variable.reduce((sum, length) => sum + length, 0)
@@ -152,10 +136,13 @@ const endSize = 22
 const entrySize = 46
 /** Bytes of nothing. */
 const emptyDeflated = 2
-const maxPacked = 67_108_864
 const maxUnpacked = 268_435_456
 /** Of a part that hucre keeps as a tree, such as shared strings and styles. */
 const maxTree = 50_331_648
+
+function tooMuch(name: string): Error {
+  return inputError(`${name} unpacks to too much data`, 'Save the sheet as CSV, and import that')
+}
 
 function damaged(what: string, error: unknown): unknown {
   if (error instanceof PlantsError) return error
@@ -166,6 +153,5 @@ function damaged(what: string, error: unknown): unknown {
   )
 }
 
-const saveAsCsv = 'Save the sheet as CSV, and import that'
 const rowsAtOnce = 2000
 const maxChunkLength = 524_288

@@ -1,5 +1,4 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { isObject, parseJson } from '../../plant/exact-json.js'
 import { usageError } from '../../platform/errors.js'
 
 /** The state of an import after the last chunk that is on disk: a row of its store, or of the journal. */
@@ -50,9 +49,8 @@ export function newCheckpoint(source: string, first: bigint | undefined): Checkp
 
 /** Throws `usage` for the checkpoint of another version. */
 export function parseCheckpoint(state: string): Checkpoint {
-  const parsed = parseJson(state)
-  if ('value' in parsed && isObject(parsed.value) && parsed.value['version'] === 1)
-    return parsed.value as unknown as Checkpoint // only this program writes it
+  const checkpoint = JSON.parse(state) as Checkpoint // only this program writes it
+  if (checkpoint.version === 1) return checkpoint
   throw usageError('Another version of plants began this import', 'Finish it with that version')
 }
 

@@ -2,8 +2,8 @@ import { equalFields } from '../../plant/plant.js'
 import { must } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { type Outcome, type Problem, rejected, toError } from '../../stores/common/change.js'
-import type { CheckpointChange } from '../../stores/common/checkpoint-state.js'
+import { type Outcome, rejected, toError } from '../../stores/common/change.js'
+import { type CheckpointChange, doneState } from '../../stores/common/checkpoint-state.js'
 import type { OwnStore, Store, Transaction } from '../../stores/common/store.js'
 import { type Chunk, skipRecords } from '../formats/chunk.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
@@ -47,10 +47,12 @@ export interface ImportStart {
   /** If records are matched by their names. */
   names: PlantNames | undefined
   rejects: Rejects | undefined
+  /** The checkpoint to remember it by if it numbers plants, and what is there. */
+  complete: Pick<CheckpointChange, 'id' | 'from'> | undefined
 }
 
 /** Gets what became of the records of a chunk. */
-export type OnChunk = (
+type OnChunk = (
   outcomes: readonly Outcome[],
   rejected: readonly RejectedRecord[],
   importer: Importer,
@@ -86,16 +88,11 @@ export class Importer {
     const { firstId, position } = start.checkpoint
     this.position = position
     this.#numbering = {
-      firstId: start.plan.rules.idFrom === 'next' ? idOf(firstId) : undefined,
+      firstId: start.plan.idFrom === 'next' ? idOf(firstId) : undefined,
       nextId: idOf(position.nextId),
       names: start.names,
       otherFields: this.otherFields,
     }
-  }
-
-  /** Whether it has given numbers to records, now or before it was interrupted. */
-  get hasNumbered(): boolean {
-    return this.position.nextId !== this.#start.checkpoint.firstId
   }
 
   /** What is read of the inputs, from 0 to 1. */
@@ -130,13 +127,13 @@ export class Importer {
 
   /** Returns false if it has stopped because too many records were rejected. */
   async #importInput(reader: OpenInput): Promise<boolean> {
-    const { maxRecords, maxErrors, rules } = this.#start.plan
-    const mapper = new Mapper(rules, reader.header, this.#numbering)
+    const { plan } = this.#start
+    const mapper = new Mapper(plan, reader.header, this.#numbering)
     for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
       this.emptyRows += chunk.emptyRows
-      for (let from = 0; from < chunk.records.length; from += maxRecords) {
-        if (this.rejected >= maxErrors) return false
-        await this.#importChunk(chunk.slice(from, from + maxRecords), mapper, reader)
+      for (let from = 0; from < chunk.records.length; from += plan.maxRecords) {
+        if (this.rejected >= plan.maxErrors) return false
+        await this.#importChunk(chunk.slice(from, from + plan.maxRecords), mapper, reader)
         await checkSignal(this.#io.handleSignals())
       }
     }
@@ -161,7 +158,10 @@ export class Importer {
     const sent = await target.send?.(changes, options)
 
     const work = async ({ write, saveCheckpoint }: Transaction) => {
-      const outcomes = outcomesOf(mapped, sent ?? (await write(changes, options)))
+      const written = (sent ?? (await write(changes, options))).values()
+      const outcomes = mapped.map((one) =>
+        'error' in one ? rejected(one) : answered(must(written.next().value)),
+      )
       const firstElement = reader.format === 'json' ? before.records : undefined
       const rejections = rejectedRecords(chunk, outcomes, firstElement)
       const { length = 0 } = before.rejects ?? {}
@@ -186,19 +186,20 @@ export class Importer {
     await this.#onChunk(done.outcomes, done.rejections, this)
   }
 
-  /**
-   * Call it after the summary: until then, the same command prints it again.
-   *
-   * @param complete the checkpoint of a complete import that would number its plants again
-   */
-  finish(complete?: CheckpointChange): Promise<void> {
-    return this.#save(undefined, complete)
+  /** Call it after the summary: until then, the same command prints it again. One that has numbered plants is remembered. */
+  finish(time: Date): Promise<void> {
+    const { checkpoint, complete } = this.#start
+    const hasNumbered = this.position.nextId !== checkpoint.firstId
+    return this.#save(
+      undefined,
+      complete && hasNumbered ? { ...complete, to: doneState(time) } : undefined,
+    )
   }
 
   async #save(to: string | undefined, complete?: CheckpointChange): Promise<void> {
     const { target, checkpointId: id } = this.#start
     const from = this.#saved
-    const change = id !== undefined && from !== to ? { id, from, to } : undefined
+    const change = id !== undefined && from !== to && { id, from, to }
     if (!change && !complete) return
     await target.transaction(async ({ saveCheckpoint }) => {
       if (change) await saveCheckpoint(change)
@@ -212,19 +213,11 @@ function idOf(text: string | undefined): bigint | undefined {
   return text === undefined ? undefined : BigInt(text)
 }
 
-/** Of all records. Throws why a service was not asked for one, or if what answered is no Plant Store. */
-function outcomesOf(
-  mapped: readonly (MappedChange | Problem)[],
-  written: readonly Outcome[],
-): Outcome[] {
-  const rest = written.values()
-  return mapped.map((one) => {
-    if ('error' in one) return rejected(one)
-    const outcome = must(rest.next().value)
-    const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
-    if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
-    return outcome
-  })
+/** Throws why a service was not asked, or if what answered is no Plant Store. */
+function answered(outcome: Outcome): Outcome {
+  const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
+  if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
+  return outcome
 }
 
 function rejectedRecords(
@@ -244,13 +237,13 @@ function rejectedRecords(
 function withOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {
   const counts = { ...before, rejected: { ...before.rejected } }
   for (const outcome of outcomes) {
-    if (outcome.type === 'rejected') {
+    const { type } = outcome
+    if (type === 'rejected') {
       const { error } = outcome.error
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
-    } else if (outcome.type === 'updated') {
-      const { plant, before } = outcome
-      counts[before && equalFields(plant, before) ? 'skipped' : 'updated'] += 1
-    } else if (outcome.type !== 'unsent' && outcome.type !== 'deleted') counts[outcome.type] += 1
+    } else if (type === 'updated' && outcome.before) {
+      counts[equalFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
+    } else if (type !== 'unsent' && type !== 'deleted') counts[type] += 1
   }
   return counts
 }

@@ -150,7 +150,7 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
     const hash = createHash('sha256')
     const { content, close } = await openContent(input, io, (bytes) => hash.update(bytes))
     try {
-      if (plan.rules.idFrom !== 'next') await assertEncoding(content, plan)
+      if (plan.idFrom !== 'next') await assertEncoding(content, plan)
       else greatestId = await greatestIdIn(await openFormat(content, plan), plan, greatestId)
     } finally {
       close()
@@ -163,11 +163,11 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
 /** @param known in other inputs */
 async function greatestIdIn(
   { header, chunks }: FormatReader,
-  { rules }: ImportPlan,
+  plan: ImportPlan,
   known: bigint | undefined,
 ): Promise<bigint | undefined> {
   const numbering = { nextId: smallestId }
-  const mapper = new Mapper(rules, header, numbering)
+  const mapper = new Mapper(plan, header, numbering)
   let greatest = known
   for await (const { records } of chunks)
     for (const raw of records) {

@@ -1,24 +1,18 @@
 import { isObject, parseJson } from '../../plant/exact-json.js'
-import {
-  type FieldName,
-  invalidPlant,
-  type NewPlant,
-  type PlantPatch,
-  parsePlant,
-} from '../../plant/plant.js'
+import { type FieldName, invalidPlant, parsePlant, plantFrom } from '../../plant/plant.js'
 import { problemsOf } from '../../plant/plant-schema.js'
 import { must } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { type Change, type Problem, problem } from '../../stores/common/change.js'
 import {
   type Cells,
-  type FieldRules,
   type Header,
+  type InputOptions,
   type RawRecord,
   recordTooLarge,
 } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
-import { type PlantNames, unknownName } from './names.js'
+import type { PlantNames } from './names.js'
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
@@ -36,12 +30,12 @@ export interface Numbering {
 
 /** Makes changes of the records of an import. */
 export class Mapper {
-  readonly #rules: FieldRules
+  readonly #rules: InputOptions
   readonly #header: Header | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #numbering: Numbering
 
-  constructor(rules: FieldRules, header: Header | undefined, numbering: Numbering) {
+  constructor(rules: InputOptions, header: Header | undefined, numbering: Numbering) {
     this.#rules = rules
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
@@ -62,15 +56,14 @@ export class Mapper {
 
   #changeOfRow(cells: Cells): MappedChange | Problem {
     const width = must(this.#header).names.length
-    const isTooWide = cells.length > width && cells.slice(width).some((cell) => cell !== undefined)
-    if (isTooWide)
+    if (cells.slice(width).some((cell) => cell !== undefined))
       return problem('input', `The row has ${cells.length} cells, but the header has ${width}`)
     return this.#change(this.#recordOf(cells), cells)
   }
 
   #change(record: unknown, cells: Cells = []): MappedChange | Problem {
     const { ifExists } = this.#rules
-    const { firstId, nextId, names } = this.#numbering
+    const { firstId, nextId } = this.#numbering
     const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
     const match = lacksId ? this.#match(record) : undefined
     if (typeof match === 'object') return match
@@ -89,18 +82,29 @@ export class Mapper {
         'conflict',
         `The id ${patch.id} must be below ${firstId}, the first number that the import assigns`,
       )
-    if (!isMatched && patch.name != null) names?.add(patch.name, patch.id)
+    if (!isMatched && patch.name != null) this.#addName(patch.name, patch.id)
     if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched }
     // Another plant may have the number that the import has given to this one: it is neither skipped nor changed.
     const policy = isNumbered || ifExists === 'update' ? 'same' : ifExists
-    return { type: 'create', plant: complete(patch), ifExists: policy, isMatched }
+    const plant = plantFrom(patch.id, must(patch.name ?? undefined), patch.tag)
+    return { type: 'create', plant, ifExists: policy, isMatched }
   }
 
   /** The id of the plant that has the name of the record, or why that is not known. Undefined for a new plant. */
   #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
     const { names, nextId } = this.#numbering
     if (!names || typeof name !== 'string') return undefined
-    return names.find(name) ?? (nextId === undefined ? unknownName(name) : undefined)
+    const found = names.get(name)
+    if (typeof found === 'bigint' || (!found && nextId !== undefined)) return found
+    const plants = found ? `Plants ${found.slice(0, 5).join(', ')} have` : 'No plant has'
+    return problem('invalid', `${plants} the name ${JSON.stringify(shorten(name))}`)
+  }
+
+  /** If there is a plant with its name, that stays the one. */
+  #addName(name: string, id: bigint): void {
+    const { names } = this.#numbering
+    // A part of a larger text, such as a cell, would keep all of that in memory.
+    if (names && !names.has(name)) names.set(Buffer.from(name).toString(), id)
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
@@ -148,11 +152,6 @@ export class Mapper {
 }
 
 const maxOtherFields = 1000
-
-function complete(patch: PlantPatch): NewPlant {
-  const { id, name, tag } = patch
-  return tag === null ? { id, name: must(name ?? undefined) } : (patch as NewPlant) // with a name, as a record is
-}
 
 /** In a table, spaces around an id, zeros before it and `.0` after it do not count. */
 function idIn(cell: string): bigint | string {

@@ -34,7 +34,7 @@ export class Rejects {
     this.#path = path
     const created = attempt(path, () => createFile(path))
     this.#isNew = created !== undefined
-    if (created === undefined && !left) throw overwritten(`${path} already exists`)
+    if (created === undefined && !left) throw overwritten(path, 'already exists')
     const flags = fs.constants.O_RDWR | (fs.constants.O_NOFOLLOW ?? 0) // Windows has no such flag
     this.#fd = created ?? attempt(path, () => fs.openSync(path, flags))
     const { dev, ino, size } = fs.fstatSync(this.#fd, { bigint: true })
@@ -42,7 +42,7 @@ export class Rejects {
     this.start = this.#isNew || !left ? { file, length: 0 } : left
     if (this.start.file === file && size >= this.start.length) return
     fs.closeSync(this.#fd)
-    throw changed(path)
+    throw overwritten(path, isChanged)
   }
 
   /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
@@ -53,7 +53,7 @@ export class Rejects {
       const there = Buffer.alloc(bytes.length)
       const length = fs.readSync(fd, there, 0, bytes.length, start)
       const isSame = there.subarray(0, length).equals(bytes.subarray(0, length))
-      if (!isSame || fs.fstatSync(fd).size < start) throw changed(this.#path)
+      if (!isSame || fs.fstatSync(fd).size < start) throw overwritten(this.#path, isChanged)
       for (let at = 0; at < bytes.length; )
         at += fs.writeSync(fd, bytes, at, bytes.length - at, start + at)
       fs.fdatasyncSync(fd)
@@ -82,13 +82,11 @@ function createFile(path: string): number | undefined {
 
 const anotherFile = 'Choose another file with --rejects'
 
-function changed(path: string): Error {
-  return overwritten(`${path} is not as the import has left it`)
+function overwritten(path: string, why: string): Error {
+  return usageError(`${path} ${why}, and would be overwritten`, anotherFile)
 }
 
-function overwritten(what: string): Error {
-  return usageError(`${what}, and would be overwritten`, anotherFile)
-}
+const isChanged = 'is not as the import has left it'
 
 function attempt<T>(path: string, action: () => T): T {
   try {
@@ -119,7 +117,7 @@ export function rowsOf(
 /** With a byte order mark, for spreadsheets. */
 function headerOf({ header, delimiter }: FormatReader): string {
   if (!header) return ''
-  const names = header.repeated.map((column) => header.names[column])
+  const names = header.names.filter((name) => !rejectNames.includes(name))
   return `\ufeff${joined([...rejectNames.slice(0, 2), ...names], delimiter)}`
 }
 
@@ -129,10 +127,8 @@ function rowOf(
 ): string {
   if (raw === null || typeof raw === 'string')
     return lineOf(line, message, raw ?? '', error === errorValue('input'))
-  const repeated = header?.repeated.filter((column) => column < raw.length) ?? []
-  const cells = repeated.map((column) => raw[column])
-  const surplus = raw.slice(header?.names.length)
-  return joined([String(line), message, ...cells, ...surplus], delimiter)
+  const cells = raw.filter((_, column) => !rejectNames.includes(header?.names[column] ?? ''))
+  return joined([String(line), message, ...cells], delimiter)
 }
 
 /** A bad cell has no quotes, so that it is rejected again unless it is corrected. */
@@ -145,12 +141,13 @@ function joined(cells: readonly Cell[], delimiter = ','): string {
 
 /** The members of the object stay as they are, except those that an earlier import has added. */
 function lineOf(line: number, message: string, raw: string, isBroken: boolean): string {
-  const start = `{"rejected_line":${line},"rejected_reason":${JSON.stringify(message)}`
   const text = raw.replace(/[\r\n]/g, ' ').trim()
-  if (isBroken || !text.startsWith('{'))
-    return `${start}${text && `,"rejected_text":${JSON.stringify(text)}`}}\n`
-  const members = text.slice(1, -1).replace(addedMembers, '').trim()
-  return `${start}${members && `,${members}`}}\n`
+  const isObject = !isBroken && text.startsWith('{')
+  const members = isObject
+    ? text.slice(1, -1).replace(addedMembers, '').trim()
+    : text && `"rejected_text":${JSON.stringify(text)}`
+  const reason = JSON.stringify(message)
+  return `{"rejected_line":${line},"rejected_reason":${reason}${members && `,${members}`}}\n`
 }
 
 const addedMembers =

@@ -5,23 +5,19 @@ import { formatNames } from '../../../plant/records.js'
 import { usageError } from '../../../platform/errors.js'
 import { shorten } from '../../../platform/escape.js'
 import type { Io } from '../../../platform/io.js'
-import { type ExistsPolicy, existsPolicies } from '../../../stores/common/change.js'
+import { existsPolicies } from '../../../stores/common/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
-import type { FieldRules, InputOptions } from '../../../transfer/formats/chunk.js'
+import type { InputOptions } from '../../../transfer/formats/chunk.js'
 import { commonEncodings, encodingOf } from '../../../transfer/formats/text.js'
 import type { ImportPlan } from '../../../transfer/import/input.js'
 import type { GlobalOptions, PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
 
-export interface ImportOptions extends GlobalOptions, Partial<Omit<InputOptions, 'rules'>> {
+export interface ImportOptions extends GlobalOptions, Omit<InputOptions, 'map'> {
+  map?: InputOptions['map']
   dryRun?: true
   atomic?: true
-  columns?: string[]
-  map?: FieldRules['map']
-  idFrom?: bigint | 'next'
-  match?: 'name'
-  ifExists: ExistsPolicy
   maxErrors?: number
   rejects?: string
   restart?: true
@@ -29,6 +25,9 @@ export interface ImportOptions extends GlobalOptions, Partial<Omit<InputOptions,
   /** In milliseconds. */
   retry?: number
 }
+
+/** The options, and what they make of the inputs. */
+export type ImportRun = ImportOptions & ImportPlan
 
 export function define(command: PlantsCommand): void {
   command
@@ -90,22 +89,13 @@ async function importPlants(files: string[], given: ImportOptions, io: Io): Prom
       ? { path: '-', name: 'stdin' }
       : { path: io.resolvePath(parseText('file', file)), name: file },
   )
-  if (inputs.filter(({ path }) => path === '-').length > 1)
-    throw usageError('Stdin can be read only once', 'Use "-" only once')
-
-  const { format, sheet, encoding, delimiter, columns, map = {}, match, ifExists } = given
   // A dry run does not ask a service for its names: a record without an id is a new plant.
-  const areNew = match && scheme === 'http' && given.dryRun
-  const idFrom = given.idFrom ?? (areNew ? 'next' : undefined)
-  const plan: ImportPlan = {
-    ...{ inputs, format, sheet, encoding, delimiter },
-    rules: { map, columns, idFrom, match, ifExists },
-    maxErrors: given.maxErrors ?? Infinity,
-    maxRecords: scheme === 'http' ? recordsPerRequests : recordsPerTransaction,
-  }
-  const rejects = given.rejects === undefined ? {} : { rejects: io.resolvePath(given.rejects) }
+  const areNew = given.match && scheme === 'http' && given.dryRun
+  const { map = {}, maxErrors = Infinity, idFrom = areNew ? 'next' : undefined, rejects } = given
+  const maxRecords = scheme === 'http' ? recordsPerRequests : recordsPerTransaction
+  const path = rejects === undefined ? {} : { rejects: io.resolvePath(rejects) }
   const { runImport } = await import('./run-import.js')
-  await runImport(plan, { ...given, ...rejects }, context)
+  await runImport({ ...given, ...path, inputs, map, idFrom, maxErrors, maxRecords }, context)
 }
 
 /** Less than a second of requests. */
@@ -123,7 +113,7 @@ function parseEncoding(flag: string, text: string): string {
 
 /** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
 function parseDelimiter(flag: string, text: string): string {
-  const character = text === 'tab' || text === '\\t' ? '\t' : text
+  const character = text === 'tab' ? '\t' : text
   if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character))
     throw invalidValue(flag, 'one character such as ; or |, or the word tab', text, "';'")
   return character
@@ -138,7 +128,7 @@ function parseColumns(text: string): string[] {
 }
 
 /** `name=CommonName,tag=Family`; a field without a source is not read. */
-function parseMap(flag: string, text: string): FieldRules['map'] {
+function parseMap(flag: string, text: string): InputOptions['map'] {
   const map: Partial<Record<FieldName, string>> = {}
   for (const pair of text.split(',')) {
     const [name, source] = pair.split('=').map((word) => word.trim())

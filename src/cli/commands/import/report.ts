@@ -5,24 +5,21 @@ import {
   writeAnswer,
 } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
-import { toJson } from '../../../plant/exact-json.js'
-import { equalFields, grouped, plantCount, plantOf } from '../../../plant/plant.js'
+import { equalFields, grouped, plantCount } from '../../../plant/plant.js'
 import { must, PlantsError } from '../../../platform/errors.js'
 import type { Outcome } from '../../../stores/common/change.js'
 import { doneIn, rejectedIn } from '../../../transfer/import/checkpoint.js'
 import type { Importer } from '../../../transfer/import/importer.js'
-import type { ImportPlan } from '../../../transfer/import/input.js'
 import type { RejectedRecord } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
-import type { ImportOptions } from './import.js'
+import type { ImportRun } from './import.js'
 
 /** The greatest numbers of rejected records, and of changes of a dry run, that are printed as text. */
 const maxShown = 20
 
 /** What an import prints. */
 export class ImportReport {
-  readonly #plan: ImportPlan
-  readonly #options: ImportOptions
+  readonly #run: ImportRun
   readonly #isResumable: boolean
   readonly #context: CommandContext
   readonly #progress: Progress
@@ -30,15 +27,9 @@ export class ImportReport {
   #rejectedShown = 0
   #changesShown = 0
 
-  constructor(
-    plan: ImportPlan,
-    options: ImportOptions,
-    isResumable: boolean,
-    context: CommandContext,
-  ) {
+  constructor(run: ImportRun, isResumable: boolean, context: CommandContext) {
     const { io, reporter } = context
-    this.#plan = plan
-    this.#options = options
+    this.#run = run
     this.#isResumable = isResumable
     this.#context = context
     this.#progress = new Progress(io, reporter.showsProgress, 0)
@@ -52,7 +43,7 @@ export class ImportReport {
   ): Promise<void> {
     this.#progress.show({ done: doneIn(counts), rejected: rejectedIn(counts), part: progress })
     const { reporter } = this.#context
-    const file = must(this.#plan.inputs[input]).name
+    const file = must(this.#run.inputs[input]).name
     const shown = rejected.slice(0, reporter.isJson ? Infinity : maxShown - this.#rejectedShown)
     this.#rejectedShown += shown.length
     if (shown.length > 0) {
@@ -61,38 +52,33 @@ export class ImportReport {
         shown.map(({ line, element, error, message }) => ({ error, message, file, line, element })),
       )
     }
-    if (this.#options.dryRun) await this.#writeChanges(outcomes)
+    if (this.#run.dryRun) await this.#writeChanges(outcomes)
   }
 
-  /** Of a dry run: all changes as NDJSON, or the first ones as text. */
+  /** The first ones of a dry run, as text. */
   async #writeChanges(outcomes: readonly Outcome[]): Promise<void> {
     const { output, reporter, io } = this.#context
-    const isText = output === 'text'
-    const ofText = isText && !reporter.isQuiet ? maxShown : 0
-    const limit = this.#options.output === 'ndjson' ? Infinity : ofText
+    if (output !== 'text' || reporter.isQuiet) return
     const style = await this.#context.style()
-    const lines: string[] = []
     for (const outcome of outcomes) {
-      if (lines.length === limit - this.#changesShown) break
+      if (this.#changesShown === maxShown) return
       if (outcome.type !== 'created' && outcome.type !== 'updated') continue
       const { plant } = outcome
       const before = outcome.type === 'updated' ? outcome.before : undefined
       if (before && equalFields(before, plant)) continue
-      const change = { id: plant.id, before: before && plantOf(before), after: plantOf(plant) }
-      if (!isText) lines.push(toJson({ dryRun: true, ...change }))
-      else if (before) lines.push(describeChange('Would update', before, plant, style))
-      else lines.push(`Would create ${describePlant(plant, style)}`)
+      const line = before
+        ? describeChange('Would update', before, plant, style)
+        : `Would create ${describePlant(plant, style)}`
+      this.#changesShown += 1
+      await this.#progress.clear()
+      await writeAnswer(io, `${line}\n`)
     }
-    this.#changesShown += lines.length
-    if (lines.length === 0) return
-    await this.#progress.clear()
-    await writeAnswer(io, `${lines.join('\n')}\n`)
   }
 
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
     const { reporter, io } = this.#context
-    const { dryRun, rejects: file } = this.#options
+    const { dryRun, rejects: file } = this.#run
     const { position, otherFields, emptyRows } = importer
     const { rejected: reasons, skipped, unknown, ...changed } = position.counts
     const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : changed
@@ -120,12 +106,12 @@ export class ImportReport {
 
   /** Whether `--atomic` has undone all. */
   isRolledBack({ rejected, isComplete }: Importer): boolean {
-    return this.#options.atomic === true && (rejected > 0 || !isComplete)
+    return this.#run.atomic === true && (rejected > 0 || !isComplete)
   }
 
   /** Throws `unknownOutcome` or `incomplete` for what was not done. */
   assertComplete(importer: Importer): void {
-    const { idFrom } = this.#options
+    const { idFrom } = this.#run
     const { counts } = importer.position
     if (counts.unknown > 0) {
       const hint = idFrom === undefined ? `Import them ${again}` : 'Look in the store for them'
@@ -135,13 +121,12 @@ export class ImportReport {
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
     const stopped = importer.isComplete ? '' : ', and the import stopped there'
-    const undone = this.isRolledBack(importer) ? ', so nothing was changed' : ''
-    const message = `Rejected ${plantCount(rejected)}${stopped}${undone}`
+    const message = `Rejected ${plantCount(rejected)}${stopped}`
     throw new PlantsError('incomplete', message, { hint: this.#hintOfRejected(importer) })
   }
 
   #hintOfRejected({ isComplete, position }: Importer): string {
-    const { rejects, ifExists, idFrom, dryRun, atomic } = this.#options
+    const { rejects, ifExists, idFrom, dryRun, atomic } = this.#run
     const mayDiffer = ifExists === 'error' || ifExists === 'same'
     const areIds = Object.keys(position.counts.rejected).join() === '409'
     if (!isComplete && this.#isResumable) return goOn
@@ -158,7 +143,7 @@ export class ImportReport {
   async failed(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'defect') return error
-    const { atomic, dryRun, idFrom } = this.#options
+    const { atomic, dryRun, idFrom } = this.#run
     const done = doneIn(importer.position.counts)
     // What was sent to a service may be stored before it is done.
     const mayBeStored = done > 0 || this.#context.address.scheme === 'http'

@@ -131,27 +131,22 @@ const choose =
 const several = 'Choose one with --map name=COLUMN, or give each a different name'
 
 test.each<[message: string, hint: string, input: string, map?: Record<string, string>]>([
-  ['stdin has no column for name: line 1 has only "No", "Nom"', choose, 'No;Nom\n', { id: 'No' }],
+  ['stdin has no column "name": line 1 has only "No", "Nom"', choose, 'No;Nom\n', { id: 'No' }],
   [
-    'stdin has no column for id and name: line 6 has only "Nr.", "Nom"',
+    'stdin has no column "id", "name": line 6 has only "Nr.", "Nom"',
     choose,
     '\n"Oak & Sons,\n2026"; ;\n;;\n\n Nr. ;Nom;\n1;Acer;\n',
   ],
   [
-    'stdin has no column for tag ("Family"): line 1 has only "id", "name"',
+    'stdin has no column "Family": line 1 has only "id", "name"',
     choose,
     'id,name\n',
     { tag: 'Family' },
   ],
-  [
-    'stdin has no column for name and tag ("Family"): line 1 has only "id"',
-    choose,
-    'id\n',
-    { tag: 'Family' },
-  ],
+  ['stdin has no column "name", "Family": line 1 has only "id"', choose, 'id\n', { tag: 'Family' }],
   ['Several columns of stdin may be the name', several, 'id,name,Name\n'],
   [
-    'stdin has no column for name: line 1 has only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more',
+    'stdin has no column "name": line 1 has only "id", "b", "c", "d", "e", "f", "g", "h" and 2 more',
     choose,
     'id,b,c,d,e,f,g,h,i,j\n',
   ],
@@ -175,7 +170,7 @@ test('the first of twenty rows that has the columns is the header', async () => 
   const table = 'ID;Name\n1;Acer\n'
   expect(shown(await readRecords(titles(19) + table, csv))).toEqual(['21: 1 Acer'])
   await expect(readRecords(titles(20) + table, csv)).rejects.toThrow(
-    'stdin has no column for id and name: line 1 has only "Stock", "0"',
+    'stdin has no column "id", "name": line 1 has only "Stock", "0"',
   )
 })
 

@@ -132,17 +132,15 @@ test('a table has its columns and its delimiter where the options say', async ()
   }
 })
 
-test('a line just below the limit of a record is soon found to be no header', async () => {
+test('a header has at most 64 KiB', async () => {
   user.write('plants.csv', ','.repeat(1_040_000))
-  const err = expect.stringMatching(
-    '^plants: plants.csv has no column for id and name: line 1 has only ',
-  )
+  const err = 'plants: plants.csv has no row in its first 64 KiB\n  Begin it with its header\n'
   expect(await user.import('plants.csv')).toEqual({ code: 2, err })
   expect([user.has('data'), user.journals]).toEqual([false, []])
 })
 
 test('a header may have many more columns than its rows', async () => {
-  const header = `id,name,${Array.from({ length: 140_000 }, (_, index) => `c${index}`).join()}`
+  const header = `id,name,${Array.from({ length: 10_000 }, (_, index) => `c${index}`).join()}`
   const rows = Array.from({ length: 100_000 }, (_, id) => `${id},x\n`).join('')
   expect(await user.import('', `${header}\n${rows}`)).toEqual({
     code: 0,

@@ -191,11 +191,9 @@ describe('an import that was stopped', () => {
   })
 
   test('by another version is refused, and begins again with --restart', async () => {
-    for (const state of ['{"version":2}', '{', '']) {
-      query(user.store, `UPDATE imports SET state = '${state}'`)
-      const err = 'plants: Another version of plants began this import\n'
-      expect(await user.import(command)).toEqual({ code: 2, err: expect.stringContaining(err) })
-    }
+    query(user.store, `UPDATE imports SET state = '{"version":2}'`)
+    const err = 'plants: Another version of plants began this import\n'
+    expect(await user.import(command)).toEqual({ code: 2, err: expect.stringContaining(err) })
     expect(await user.import(restart)).toMatchObject(again)
     expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
   })
@@ -291,9 +289,7 @@ test('a complete import that numbered its plants is not repeated by chance', asy
 
 test('an import with --atomic is remembered with what it creates, and only then', async () => {
   const command = `${user.write('plants', '{"name":"A"}\n{"name":"B"}\nbad\n')} --id-from next --atomic`
-  const err = expect.stringMatching(
-    /: Not JSON[^\n]*\nplants: Rejected 1 plant, so nothing was changed\n/,
-  )
+  const err = expect.stringMatching(/: Not JSON[^\n]*\nplants: Rejected 1 plant\n/)
   expect(await user.import(command)).toMatchObject({ code: 6, err })
   expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
   user.write('plants', '{"name":"A"}\n{"name":"B"}\n')
