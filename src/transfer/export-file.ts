@@ -89,16 +89,9 @@ async function* workbookOf(pages: Pages): AsyncGenerator<Uint8Array> {
 async function* rowsOf(pages: Pages) {
   for await (const page of pages)
     for (const { id, name, tag = null } of page) {
-      if (Math.max(name.length, tag?.length ?? 0) > maxText)
-        throw usageError(
-          `A text of the plant with id ${id} is longer than the ${maxText} characters of a cell`,
-          'Use a .csv file',
-        )
       const isExact = id > -maxNumber && id < maxNumber
       yield [isExact ? parseInt(String(id), 10) : String(id), name, tag]
     }
 }
 
 const maxNumber = 10n ** 15n
-/** In UTF-16 code units, as Excel counts. */
-const maxText = 32_767

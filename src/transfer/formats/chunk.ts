@@ -16,7 +16,7 @@ export interface InputOptions {
   map: Partial<Record<FieldName, string>>
   /** The columns of a table without a header. */
   columns?: readonly string[] | undefined
-  /** The id of the first record without one. `next` is above all ids of the store and the inputs. */
+  /** Of the first record without an id. `next` is above all ids of the store and the inputs. */
   idFrom?: bigint | 'next' | undefined
   /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
@@ -25,10 +25,9 @@ export interface InputOptions {
 }
 
 export interface Header {
-  /** As they are in the input; an unnamed column is empty. */
   names: readonly string[]
   columns: ReadonlyMap<FieldName, number>
-  /** Unknown fields. */
+  /** The columns of unknown fields. */
   others: readonly number[]
 }
 
@@ -47,21 +46,13 @@ export interface FormatReader {
   chunks: AsyncIterable<Chunk>
 }
 
-/** As it is in the input: the text of a JSON value, the cells of a row, or null for a line that is too large to keep. */
+/** The text of a JSON value, the cells of a row, or null for a line that is too large to keep. */
 export type RawRecord = string | Cells | null
 
-/** The cells of a row. An empty cell is undefined. */
 export type Cells = readonly Cell[]
 
-export type Cell = string | undefined | BadCell
-
-/** A cell that cannot be the value of a field. */
-interface BadCell {
-  /** What a rejects file repeats. */
-  text: string
-  /** Follows the name of the field. */
-  reason: string
-}
+/** Undefined if it is empty. With a reason, which follows the name of its field, it has no value. */
+export type Cell = string | undefined | { text: string; reason: string }
 
 /** Some thousand records, as arrays: an object for each record takes half the speed of an import. */
 export class Chunk<R extends RawRecord = RawRecord> {

@@ -45,12 +45,13 @@ function isArchive({ head }: FormatInput): boolean {
 const others: readonly [start: RegExp, what: string][] = [
   [/^\xd0\xcf\x11\xe0/, 'an old workbook (.xls)'],
   [/^SQLite format 3/, 'an SQLite database'],
-  [/^(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|head|body|table|meta|\?xml)\b/i, 'HTML or XML'],
+  [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML'],
 ]
 
 const saveIt = 'Save it as CSV, JSON or .xlsx'
 
-function detectFormat({ name, head }: FormatInput, { format, encoding, ...rest }: InputOptions) {
+function detectFormat({ name, head }: FormatInput, options: InputOptions) {
+  const { format, encoding } = options
   const bytes = head.toString('latin1', 0, 1000)
   for (const [start, what] of others)
     if (start.test(bytes)) throw inputError(`${name} is ${what}`, saveIt)
@@ -63,18 +64,14 @@ function detectFormat({ name, head }: FormatInput, { format, encoding, ...rest }
       `${name} is a binary file`,
       `${saveIt}. If it is a text in UTF-16: --encoding utf-16le`,
     )
-  return { format: format ?? formatOf(start, name, rest), encoding: chosen, isRejects }
+  return { format: format ?? formatOf(start, name, options), encoding: chosen, isRejects }
 }
 
-function formatOf(
-  start: string,
-  name: string,
-  { delimiter, columns }: Pick<InputOptions, 'delimiter' | 'columns'>,
-): FormatName {
+function formatOf(start: string, name: string, options: InputOptions): FormatName {
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const named = ending?.toLowerCase()
   if (named === 'csv' || named === 'tsv') return named
-  if (delimiter !== undefined || columns) return 'csv'
+  if (options.delimiter !== undefined || options.columns) return 'csv'
   if (named === 'ndjson' || named === 'jsonl' || start === '') return 'ndjson'
   const goesOn = /^.*[^}\s]\s*\n/.test(start) // after its first line
   if (start.startsWith('{')) return goesOn ? 'json' : 'ndjson'

@@ -17,10 +17,9 @@ export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason
 export const maxHeaderRows = 20
 
 /**
- * The records of a table: the rows below its header that have an id, a name or a tag.
+ * Reads the rows below the header that have an id, a name or a tag.
  *
- * @param first rows of the table
- * @param rowsOf reads all its rows, up to a number of cells
+ * @param rowsOf reads all rows, up to a number of cells
  * @throws {PlantsError} `input` for a column that is missing, or there twice
  */
 export function readerOf(
@@ -32,15 +31,17 @@ export function readerOf(
 ): FormatReader {
   if (first.records.length === 0) return { ...table, chunks: rowsOf(0) }
   const index = findHeader(first, rules)
-  const header = headerAt(index ?? likelyHeader(first), first, rules, name)
+  const header = headerAt(index ?? 0, first, rules, name)
   const columns = [...header.columns.values()]
+  const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
   async function* records(): AsyncGenerator<Chunk> {
     for await (const rows of skipRecords(rowsOf(header.names.length), must(index) + 1)) {
-      const chunk = new Chunk()
-      for (const [at, row] of rows.records.entries())
-        if (columns.every((column) => row[column] === undefined)) chunk.emptyRows += 1
+      const chunk = new Chunk<Cells>()
+      const hasEmpty = rows.records.some(isEmpty) // seldom, and a copy takes 20 MB
+      for (const [at, row] of hasEmpty ? rows.records.entries() : [])
+        if (isEmpty(row)) chunk.emptyRows += 1
         else chunk.add(row, must(rows.lines[at]))
-      yield chunk
+      yield hasEmpty ? chunk : rows
     }
   }
   return { ...table, header, chunks: records() }
@@ -51,11 +52,6 @@ export function findHeader({ records }: Chunk<Cells>, rules: InputOptions): numb
   if (rules.columns) return records.length > 0 ? -1 : undefined
   const found = records.findIndex((row) => missingIn(namesIn(row), rules).length === 0)
   return found === -1 ? undefined : found
-}
-
-function likelyHeader({ records }: Chunk<Cells>): number {
-  const found = records.findIndex((cells) => namesIn(cells).filter(Boolean).length > 1)
-  return Math.max(0, found)
 }
 
 function headerAt(row: number, rows: Chunk<Cells>, rules: InputOptions, source: string): Header {
@@ -98,14 +94,12 @@ function missingIn(names: readonly string[], rules: InputOptions): FieldName[] {
   return fieldNames.filter((field) => !has(field) && (rules.map[field] || !mayLack[field]))
 }
 
-/** As a search compares texts, unless `map` names one exactly. */
+/** As a search compares texts. */
 function columnsOf(field: FieldName, names: readonly string[], { map }: InputOptions): number[] {
   const wanted = map[field] ?? field
   if (wanted === '') return []
-  const isExact = map[field] !== undefined && names.includes(wanted)
   const folded = plain(wanted)
-  const isWanted = (name: string) => (isExact ? name === wanted : plain(name) === folded)
-  return names.flatMap((name, column) => (isWanted(name) ? column : []))
+  return names.flatMap((name, column) => (plain(name) === folded ? column : []))
 }
 
 /** Without soft hyphens and spaces without a width, which nobody sees. */
@@ -119,8 +113,6 @@ function namesIn(row: Cells): string[] {
 }
 
 export function listOf(names: readonly string[]): string {
-  const some = names.filter(Boolean)
-  const shown = some.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
-  const others = some.length - shown.length
-  return `${shown.join(', ')}${others > 0 ? ` and ${others} more` : ''}`
+  const shown = names.filter(Boolean).slice(0, 8)
+  return shown.map((name) => JSON.stringify(shorten(name))).join(', ')
 }

@@ -77,7 +77,6 @@ export async function* readDocument(
 function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
   const blank = /\s*/y
   let chunk = new Chunk<string>()
-  let chunkStart = 0
   let at = 0
   let line = 1
   let isInArray = false
@@ -92,10 +91,9 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
   }
 
   for (skipBlank(); at < text.length; skipBlank()) {
-    if (at - chunkStart > maxChunkLength) {
+    if (chunk.records.length === recordsAtOnce) {
       yield chunk
       chunk = new Chunk()
-      chunkStart = at
     }
     if (text[at] === '[' && !isInArray) {
       isInArray = true
@@ -140,6 +138,6 @@ function endOfValue(text: string, start: number, isInArray: boolean): number {
   return text.length
 }
 
-const maxChunkLength = 131_072
+const recordsAtOnce = 2000
 /** In UTF-16 code units. */
 const maxDocumentLength = 268_435_456

@@ -102,6 +102,7 @@ function closingQuote(text: string, start: number): number {
 /** Of a cell without quotes, or of a workbook. */
 export function plainCell(cell: string): Cell {
   const text = cell.trim()
-  if (spreadsheetError.test(text)) return { text, reason: `has the error ${text}` }
+  if (text.startsWith('#') && spreadsheetError.test(text))
+    return { text, reason: `has the error ${text}` }
   return text || undefined
 }

@@ -1,17 +1,5 @@
 import { inputError } from '../../platform/errors.js'
 
-export const commonEncodings = ['utf-8', 'utf-16le', 'windows-1252', 'iso-8859-2', 'shift_jis']
-
-/** The name of the encoding that has this label. */
-export function encodingOf(label: string): string | undefined {
-  try {
-    return new TextDecoder(label).encoding
-  } catch (error) {
-    if (error instanceof RangeError) return undefined
-    throw error
-  }
-}
-
 export function markedEncoding(head: Buffer): string | undefined {
   if (head.toString('latin1', 0, 3) === '\xef\xbb\xbf') return 'utf-8'
   const mark = head.toString('latin1', 0, 2)

@@ -1,5 +1,5 @@
 import { equalFields } from '../../plant/plant.js'
-import { must } from '../../platform/errors.js'
+import { must, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { type Outcome, rejected, toError } from '../../stores/common/change.js'
@@ -8,9 +8,8 @@ import type { OwnStore, Store, Transaction } from '../../stores/common/store.js'
 import { type Chunk, skipRecords } from '../formats/chunk.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
-import { type MappedChange, Mapper, type Numbering } from './map.js'
-import type { PlantNames } from './names.js'
-import { assertSameLayout, type RejectedRecord, type Rejects, rowsOf } from './rejects.js'
+import { type MappedChange, Mapper, type Numbering, type PlantNames } from './map.js'
+import { headerOf, type RejectedRecord, type Rejects, rowsOf } from './rejects.js'
 
 /*
  * An import is a loop over chunks of records. A chunk is one transaction, and has its checkpoint in it: what is on disk
@@ -74,9 +73,9 @@ export class Importer {
   rejected = 0
   /** Rows of this run without an id, a name and a tag. */
   emptyRows = 0
-  /** Whether the inputs were read to their end. */
+  /** Whether all inputs were read. */
   isComplete = false
-  /** Names of unknown fields, at most a thousand. */
+  /** Names of unknown fields. */
   readonly otherFields = new Set<string>()
 
   constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
@@ -113,7 +112,11 @@ export class Importer {
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)
       this.#reader = reader
       try {
-        if (rejects) assertSameLayout(reader, first, input.name)
+        if (rejects && headerOf(reader) !== headerOf(first))
+          throw usageError(
+            `${input.name} has another header, so its rejected records need another file`,
+            'Import it alone, with another --rejects',
+          )
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
         const hasEnded = await this.#importInput(reader)
@@ -162,8 +165,7 @@ export class Importer {
       const outcomes = mapped.map((one) =>
         'error' in one ? rejected(one) : answered(must(written.next().value)),
       )
-      const firstElement = reader.format === 'json' ? before.records : undefined
-      const rejections = rejectedRecords(chunk, outcomes, firstElement)
+      const rejections = rejectedRecords(chunk, outcomes)
       const { length = 0 } = before.rejects ?? {}
       const rows = rowsOf(rejections, reader, length === 0)
       const position: Position = {
@@ -189,14 +191,11 @@ export class Importer {
   /** Call it after the summary: until then, the same command prints it again. One that has numbered plants is remembered. */
   finish(time: Date): Promise<void> {
     const { checkpoint, complete } = this.#start
-    const hasNumbered = this.position.nextId !== checkpoint.firstId
-    return this.#save(
-      undefined,
-      complete && hasNumbered ? { ...complete, to: doneState(time) } : undefined,
-    )
+    const hasNumbered = complete && this.position.nextId !== checkpoint.firstId
+    return this.#save(undefined, hasNumbered && { ...complete, to: doneState(time) })
   }
 
-  async #save(to: string | undefined, complete?: CheckpointChange): Promise<void> {
+  async #save(to: string | undefined, complete?: CheckpointChange | false): Promise<void> {
     const { target, checkpointId: id } = this.#start
     const from = this.#saved
     const change = id !== undefined && from !== to && { id, from, to }
@@ -220,17 +219,11 @@ function answered(outcome: Outcome): Outcome {
   return outcome
 }
 
-function rejectedRecords(
-  chunk: Chunk,
-  outcomes: readonly Outcome[],
-  firstElement: number | undefined,
-): RejectedRecord[] {
+function rejectedRecords(chunk: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
   return outcomes.flatMap((outcome, index): RejectedRecord[] => {
     if (!('error' in outcome)) return []
     const { error, message } = outcome.error
-    const element = firstElement === undefined ? undefined : firstElement + index
-    const [line, raw] = [must(chunk.lines[index]), must(chunk.records[index])]
-    return [{ line, element, raw, error, message }]
+    return [{ line: must(chunk.lines[index]), raw: must(chunk.records[index]), error, message }]
   })
 }
 

@@ -12,7 +12,9 @@ import {
   recordTooLarge,
 } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
-import type { PlantNames } from './names.js'
+
+/** The ids of plants by their names, which are the same if all their code points are. */
+export type PlantNames = Map<string, bigint | bigint[]>
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
@@ -24,7 +26,7 @@ export interface Numbering {
   nextId?: bigint | undefined
   /** If records are matched by their names. */
   names?: PlantNames | undefined
-  /** Gets the names of unknown fields. */
+  /** Gets the names of unknown fields, at most a thousand. */
   otherFields?: Set<string>
 }
 
@@ -78,10 +80,7 @@ export class Mapper {
     if (nextId !== undefined && (isNumbered || match === nextId))
       this.#numbering.nextId = nextId + 1n
     if (!lacksId && firstId !== undefined && patch.id >= firstId)
-      return problem(
-        'conflict',
-        `The id ${patch.id} must be below ${firstId}, the first number that the import assigns`,
-      )
+      return problem('conflict', `The id ${patch.id} must be below ${firstId}, the first number`)
     if (!isMatched && patch.name != null) this.#addName(patch.name, patch.id)
     if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched }
     // Another plant may have the number that the import has given to this one: it is neither skipped nor changed.
@@ -146,15 +145,14 @@ export class Mapper {
 
   #addOther(field: string): void {
     const { otherFields } = this.#numbering
-    if (!otherFields || otherFields.size >= maxOtherFields) return
-    if (!rejectNames.includes(field)) otherFields.add(shorten(field))
+    if (!otherFields || otherFields.size >= 1000 || rejectNames.includes(field)) return
+    otherFields.add(shorten(field))
   }
 }
 
-const maxOtherFields = 1000
-
 /** In a table, spaces around an id, zeros before it and `.0` after it do not count. */
 function idIn(cell: string): bigint | string {
+  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell) // almost always
   const digits = cell.replace(/\.0+\s*$/, '')
   return /^\s*-?\d{1,40}\s*$/.test(digits) ? BigInt(digits) : cell
 }

@@ -10,8 +10,6 @@ import type { RejectsPosition } from './checkpoint.js'
 
 export interface RejectedRecord {
   line: number
-  /** Index in a JSON array. */
-  element: number | undefined
   raw: RawRecord
   error: number
   message: string
@@ -96,13 +94,6 @@ function attempt<T>(path: string, action: () => T): T {
   }
 }
 
-/** Throws `usage` if the rejected records of both inputs cannot be in one file. */
-export function assertSameLayout(reader: FormatReader, first: FormatReader, name: string): void {
-  if (headerOf(reader) === headerOf(first)) return
-  const what = `The format or the header of ${name} differs, so its rejected records need a file of their own`
-  throw usageError(what, 'Import it alone, with another --rejects')
-}
-
 /** With the header, if they are the first ones. */
 export function rowsOf(
   rejections: readonly RejectedRecord[],
@@ -114,8 +105,8 @@ export function rowsOf(
   return Buffer.from(header + rows.join(''))
 }
 
-/** With a byte order mark, for spreadsheets. */
-function headerOf({ header, delimiter }: FormatReader): string {
+/** With a byte order mark, for spreadsheets; empty for JSON. */
+export function headerOf({ header, delimiter }: FormatReader): string {
   if (!header) return ''
   const names = header.names.filter((name) => !rejectNames.includes(name))
   return `\ufeff${joined([...rejectNames.slice(0, 2), ...names], delimiter)}`

@@ -3,12 +3,10 @@ import { invalidValue, parseCount, parseText, wholeNumber } from '../../../confi
 import { type FieldName, fieldNames } from '../../../plant/plant.js'
 import { formatNames } from '../../../plant/records.js'
 import { usageError } from '../../../platform/errors.js'
-import { shorten } from '../../../platform/escape.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/common/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
 import type { InputOptions } from '../../../transfer/formats/chunk.js'
-import { commonEncodings, encodingOf } from '../../../transfer/formats/text.js'
 import type { ImportPlan } from '../../../transfer/import/input.js'
 import type { GlobalOptions, PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
@@ -74,7 +72,7 @@ async function importPlants(files: string[], given: ImportOptions, io: Io): Prom
   const { scheme, name } = context.address
   if (given.atomic && scheme === 'http')
     throw usageError(
-      `--atomic is not supported at ${name}: a service cannot roll back what was created`,
+      `--atomic is not supported at ${name}: a service cannot roll back`,
       'Leave it out: an interrupted import can be resumed',
     )
   if (given.rejects === '-' || /\.xlsx$/i.test(given.rejects ?? ''))
@@ -105,10 +103,12 @@ const recordsPerTransaction = 24_000
 
 /** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
 function parseEncoding(flag: string, text: string): string {
-  const encoding = encodingOf(text)
-  if (encoding !== undefined) return encoding
-  const rule = `an encoding such as ${commonEncodings.join(', ')}`
-  throw invalidValue(flag, rule, text, 'windows-1252')
+  try {
+    return new TextDecoder(text).encoding
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw invalidValue(flag, 'an encoding such as utf-16le or shift_jis', text, 'windows-1252')
+  }
 }
 
 /** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
@@ -133,11 +133,12 @@ function parseMap(flag: string, text: string): InputOptions['map'] {
   for (const pair of text.split(',')) {
     const [name, source] = pair.split('=').map((word) => word.trim())
     const field = fieldNames.find((one) => one === name)
-    const isNameless = field === 'name' && source === ''
-    if (!field || source === undefined || map[field] !== undefined || isNameless)
-      throw usageError(
-        `${flag} must map a field of the input to id, name or tag, but was ${JSON.stringify(shorten(text))}`,
-        `For example: ${flag} name=CommonName,tag=Family`,
+    if (!field || source === undefined || map[field] !== undefined)
+      throw invalidValue(
+        flag,
+        'pairs of id, name or tag and a column',
+        text,
+        'name=Kind,tag=Family',
       )
     map[field] = source
   }

@@ -49,7 +49,7 @@ export class ImportReport {
     if (shown.length > 0) {
       await this.#progress.clear()
       await reporter.reportRejected(
-        shown.map(({ line, element, error, message }) => ({ error, message, file, line, element })),
+        shown.map(({ line, error, message }) => ({ error, message, file, line })),
       )
     }
     if (this.#run.dryRun) await this.#writeChanges(outcomes)
@@ -91,12 +91,9 @@ export class ImportReport {
     if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
 
     const seconds = Math.round(io.now() - this.#startMs) / 1000
-    const why = Object.entries(reasons)
-      .map(([error, count]) => `${grouped(count)} ${words[error] ?? `with error ${error}`}`)
-      .join(', ')
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
-      .map(([name, count]) => `${grouped(count)} ${name}${name === 'rejected' ? ` (${why})` : ''}`)
+      .map(([name, count]) => `${grouped(count)} ${name}`)
     const read = `${dryRun ? 'Dry run of' : 'Read'} ${plantCount(done)}`
     const text = `${read} in ${seconds.toFixed(1)} s: ${parts.join(', ')}`
     const rejects = rejected > 0 && !dryRun ? file : undefined
@@ -126,12 +123,10 @@ export class ImportReport {
   }
 
   #hintOfRejected({ isComplete, position }: Importer): string {
-    const { rejects, ifExists, idFrom, dryRun, atomic } = this.#run
-    const mayDiffer = ifExists === 'error' || ifExists === 'same'
+    const { rejects, idFrom, dryRun, atomic } = this.#run
     const areIds = Object.keys(position.counts.rejected).join() === '409'
     if (!isComplete && this.#isResumable) return goOn
-    if (areIds && mayDiffer && idFrom === undefined)
-      return 'For ids that exist, use --if-exists skip or update'
+    if (areIds && idFrom === undefined) return 'For ids that exist, use --if-exists skip or update'
     if (dryRun || atomic) return 'Correct the input: nothing was changed'
     if (rejects !== undefined)
       return `Correct them in ${rejects}, and import that with the same options, but another --rejects`
@@ -165,10 +160,3 @@ export class ImportReport {
 
 const again = 'again: what is stored and equal is skipped'
 const goOn = 'To resume, run the same command again'
-
-const words: Readonly<Record<string, string>> = {
-  400: 'malformed',
-  409: 'with an existing id',
-  413: 'too large',
-  422: 'invalid',
-}

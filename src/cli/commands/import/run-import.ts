@@ -14,7 +14,7 @@ import {
 import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
 import { type ExaminedInputs, examineInputs, openInput } from '../../../transfer/import/input.js'
 import { openJournal } from '../../../transfer/import/journal.js'
-import { readNames } from '../../../transfer/import/names.js'
+import type { PlantNames } from '../../../transfer/import/map.js'
 import { Rejects } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
 import { greatestId, idAfter } from '../../next-id.js'
@@ -93,7 +93,7 @@ async function findStart(
   const checkpoint = isSame
     ? interrupted
     : newCheckpoint(source, await firstIdFor(run, target, examined))
-  const names = match && (await readNames(target.store?.read({ signal: io.handleSignals() })))
+  const names = match && (await namesIn(target, io.handleSignals()))
   const { position } = checkpoint
   const rejects = path === undefined || dryRun ? undefined : new Rejects(path, position.rejects)
   position.rejects = rejects?.start
@@ -135,6 +135,17 @@ async function firstIdFor(
   const ofInputs = examined?.greatestId
   const isOfStore = ofInputs === undefined || (ofStore !== undefined && ofStore > ofInputs)
   return idAfter(isOfStore ? ofStore : ofInputs, '--id-from')
+}
+
+async function namesIn({ store }: OpenTarget, signal: AbortSignal): Promise<PlantNames> {
+  const names: PlantNames = new Map()
+  for await (const plants of store?.read({ signal }) ?? [])
+    for (const { id, name } of plants) {
+      const known = names.get(name)
+      if (Array.isArray(known)) known.push(id)
+      else names.set(name, known === undefined ? id : [known, id])
+    }
+  return names
 }
 
 interface OpenTarget extends ImportTarget {
