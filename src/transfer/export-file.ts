@@ -25,12 +25,7 @@ export function fileFormat(name: string, chosen: FormatName | undefined): FileFo
   )
 }
 
-/**
- * Writes a file as a whole or not at all, after all data is on disk, and follows symbolic links. Writes to devices and
- * pipes as they are.
- *
- * @throws {PlantsError} `unwritable` for what cannot be written
- */
+/** Writes a file as a whole or not at all, and follows symbolic links. Writes to devices and pipes as they are. */
 export async function exportFile(
   path: string,
   format: FileFormat,

@@ -8,7 +8,7 @@ export interface InputOptions {
   format?: FormatName | undefined
   /** Its name, or its number from 1. */
   sheet?: string | undefined
-  /** A name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1`. */
+  /** A name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label. */
   encoding?: string | undefined
   /** One ASCII character. */
   delimiter?: string | undefined
@@ -113,7 +113,7 @@ export function isTooLarge(text: string): boolean {
 
 export const recordTooLarge = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
 
-/** What ends an import. */
+/** Ends an import. */
 export function brokenRecord(name: string, line: number, reason: string): Error {
   return inputError(`${name}:${line}: ${reason}`, 'Correct it, and run it again')
 }

@@ -78,8 +78,6 @@ function formatOf(start: string, name: string, options: InputOptions): FormatNam
   return start.startsWith('[') || named === 'json' ? 'json' : 'csv'
 }
 
-const delimiters = [',', ';', '\t', '|']
-
 /** Of the delimiters, the one whose first rows have the header, and divides it into the most cells. */
 async function openTable(
   texts: AsyncGenerator<string>,
@@ -97,7 +95,7 @@ async function openTable(
   const head = text.slice(0, headLength)
   const lineEnd = head.includes('\r') && !head.includes('\n') ? '\r' : '\n'
   const chosen = format === 'tsv' ? '\t' : options.delimiter
-  const trials = (chosen === undefined ? delimiters : [chosen]).map((delimiter) => {
+  const trials = (chosen === undefined ? [',', ';', '\t', '|'] : [chosen]).map((delimiter) => {
     const rows = new TableParser({ delimiter, lineEnd }, name)
       .parse(isWhole ? text + lineEnd : head, false)
       .slice(0, maxHeaderRows)

@@ -11,7 +11,7 @@ import {
   skipRecords,
 } from './chunk.js'
 
-/** The first columns or keys of a rejects file, which an import ignores. */
+/** The keys of a rejects file, which an import ignores. */
 export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason', 'rejected_text']
 
 export const maxHeaderRows = 20
@@ -47,7 +47,7 @@ export function readerOf(
   return { ...table, header, chunks: records() }
 }
 
-/** The index of the first row that has the columns; -1 with `columns`, and undefined if there is none. */
+/** The index of the first row that has the columns; -1 with `columns`. */
 export function findHeader({ records }: Chunk<Cells>, rules: InputOptions): number | undefined {
   if (rules.columns) return records.length > 0 ? -1 : undefined
   const found = records.findIndex((row) => missingIn(namesIn(row), rules).length === 0)

@@ -11,10 +11,7 @@ import {
 } from './chunk.js'
 import { lineFeedsIn } from './text.js'
 
-/**
- * One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. A line above 1 MiB is a
- * rejected record, and is not kept in memory.
- */
+/** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
 export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<Chunk> {
   let line = 1
   let rest = ''
@@ -36,8 +33,8 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
 }
 
 /**
- * A JSON text: the elements of an array, or the values that stand one after the other, as jq prints them. It is in
- * memory as a whole, because nothing is stored of one that is broken.
+ * The elements of an array, or the values that stand one after the other, as jq prints them. The text is in memory as a
+ * whole, because nothing is stored of one that is broken.
  *
  * @throws {PlantsError} `input` with the line where what is broken begins
  */

@@ -49,19 +49,19 @@ export class TableParser {
         : { cells: line.split(delimiter).map(plainCell), end }
       if (!row) break
       const whole = row.end === end ? line : all.slice(at, row.end)
-      if (isTooLarge(whole)) throw this.#broken(recordTooLarge)
+      if (isTooLarge(whole)) throw brokenRecord(this.#name, this.#line, recordTooLarge)
       if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, this.#line)
       this.#line += row.end === end ? 1 : whole.split(lineEnd).length
       at = row.end + 1
     }
     this.#rest = all.slice(at)
     if (isEnd ? this.#rest !== '' : this.#rest.length > maxRecordBytes)
-      throw this.#broken(this.#rest.includes(lineEnd) ? 'A quote is not closed' : recordTooLarge)
+      throw brokenRecord(
+        this.#name,
+        this.#line,
+        this.#rest.includes(lineEnd) ? 'A quote is not closed' : recordTooLarge,
+      )
     return rows
-  }
-
-  #broken(reason: string): Error {
-    return brokenRecord(this.#name, this.#line, reason)
   }
 
   /** Undefined if it goes on after the text. @param firstEnd of the first line */
@@ -83,8 +83,7 @@ export class TableParser {
       const end = next === -1 ? lineFeed : close + next
       const isQuoted = close > at && text.slice(close + 1, end).trim() === ''
       // Text after a quote that is closed in another line: rather, that one begins a cell, and this one is open.
-      const isOpen = close > at && !isQuoted && text.slice(at, close).includes(lineEnd)
-      if (isOpen) return undefined
+      if (!isQuoted && text.slice(at, close).includes(lineEnd)) return undefined
       const quoted = isQuoted ? text.slice(at + 1, close).replaceAll('""', '"') : ''
       cells.push(isQuoted ? quoted || undefined : plainCell(text.slice(at, end)))
       if (end === lineFeed) return { cells, end }

@@ -15,7 +15,7 @@ import {
 import { findHeader, listOf, maxHeaderRows, readerOf } from './header.js'
 import { plainCell } from './table.js'
 
-/** Throws `input` for a damaged workbook, and if no sheet has the columns. */
+/** Throws `input` for a damaged workbook, and one without the columns. */
 export async function openWorkbook(
   { name, blocks, signal }: FormatInput,
   options: InputOptions,
@@ -29,7 +29,7 @@ export async function openWorkbook(
     throw damaged(name, error)
   })
 
-  /** @param width of the table: what is beside it is left out */
+  /** @param width of the table */
   async function* rowsOf(sheet: number, width: number, atOnce = rowsAtOnce) {
     let chunk = new Chunk<Cells>()
     let [rows, length] = [0, 0]
@@ -59,17 +59,15 @@ export async function openWorkbook(
   }
 
   if (sheets.length === 0) throw damaged(name, new Error('it has no sheet'))
-  let sheet = sheetNamed(options.sheet, sheets)
+  let found = sheetNamed(options.sheet, sheets)
   for (const index of sheets.keys())
-    if (sheet === undefined && findHeader(await firstRows(index), options) !== undefined)
-      sheet = index
-  sheet ??= 0 // its header says what is missing
+    if (found === undefined && findHeader(await firstRows(index), options) !== undefined)
+      found = index
+  const sheet = found ?? 0 // its header says what is missing
   const rows = await firstRows(sheet)
-  const chosen = sheet
-  return readerOf({ format: 'xlsx' }, rows, (width) => rowsOf(chosen, width), options, name)
+  return readerOf({ format: 'xlsx' }, rows, (width) => rowsOf(sheet, width), options, name)
 }
 
-/** By its name, or its number from 1. */
 function sheetNamed(wanted: string | undefined, sheets: readonly string[]): number | undefined {
   if (wanted === undefined) return undefined
   const index = sheets.findIndex((name) => name.toLowerCase() === wanted.toLowerCase())
@@ -134,7 +132,6 @@ function assertUnpackable(bytes: Buffer, name: string): void {
 
 const endSize = 22
 const entrySize = 46
-/** Bytes of nothing. */
 const emptyDeflated = 2
 const maxUnpacked = 268_435_456
 /** Of a part that hucre keeps as a tree, such as shared strings and styles. */

@@ -13,11 +13,11 @@ export interface Checkpoint {
   position: Position
 }
 
-/** The records of the inputs up to there are done. */
+/** What is done. */
 export interface Position {
   /** The index of the input that is read. */
   input: number
-  /** How many of its records are done. */
+  /** Of this input. */
   records: number
   counts: Counts
   nextId?: string | undefined
@@ -25,7 +25,7 @@ export interface Position {
 }
 
 export interface RejectsPosition {
-  /** The identity of the file: its device and its inode. */
+  /** Its device and its inode. */
   file: string
   /** In bytes. */
   length: number
@@ -62,7 +62,7 @@ export function doneIn(counts: Counts): number {
   return counts.created + counts.updated + counts.skipped + counts.unknown + rejectedIn(counts)
 }
 
-/** The same for the same words, such as an address and paths. */
+/** Of an address and paths. */
 export function checkpointId(...words: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(words)).digest('hex').slice(0, 32)
 }

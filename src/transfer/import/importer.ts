@@ -9,7 +9,7 @@ import { type Chunk, skipRecords } from '../formats/chunk.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
 import { type MappedChange, Mapper, type Numbering, type PlantNames } from './map.js'
-import { headerOf, type RejectedRecord, type Rejects, rowsOf } from './rejects.js'
+import { headerOf, type RejectedRecord, type Rejects, rejectedRows } from './rejects.js'
 
 /*
  * An import is a loop over chunks of records. A chunk is one transaction, and has its checkpoint in it: what is on disk
@@ -40,17 +40,15 @@ export interface ImportStart {
   target: ImportTarget
   /** Undefined for an import that is not resumed. */
   checkpointId: string | undefined
-  /** The text of the checkpoint that was found. */
+  /** The checkpoint as it was found. */
   saved: string | undefined
   checkpoint: Checkpoint
-  /** If records are matched by their names. */
   names: PlantNames | undefined
   rejects: Rejects | undefined
   /** The checkpoint to remember it by if it numbers plants, and what is there. */
   complete: Pick<CheckpointChange, 'id' | 'from'> | undefined
 }
 
-/** Gets what became of the records of a chunk. */
 type OnChunk = (
   outcomes: readonly Outcome[],
   rejected: readonly RejectedRecord[],
@@ -62,20 +60,18 @@ export class Importer {
   readonly #onChunk: OnChunk
   readonly #io: Io
   readonly #numbering: Numbering
-  /** Of the chunks. */
   #transaction: OwnStore['transaction']
-  /** The text of the checkpoint as this process has found it, or saved it last. */
+  /** The checkpoint as this process has found it, or saved it last. */
   #saved: string | undefined
   #reader: OpenInput | undefined
   /** The end of what is done. */
   position: Position
-  /** Records of this run. */
+  /** Of this run. */
   rejected = 0
-  /** Rows of this run without an id, a name and a tag. */
+  /** Of this run. */
   emptyRows = 0
   /** Whether all inputs were read. */
   isComplete = false
-  /** Names of unknown fields. */
   readonly otherFields = new Set<string>()
 
   constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
@@ -119,8 +115,7 @@ export class Importer {
           )
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
-        const hasEnded = await this.#importInput(reader)
-        if (!hasEnded) return
+        if (!(await this.#importInput(reader))) return
       } finally {
         reader.close()
       }
@@ -166,8 +161,8 @@ export class Importer {
         'error' in one ? rejected(one) : answered(must(written.next().value)),
       )
       const rejections = rejectedRecords(chunk, outcomes)
-      const { length = 0 } = before.rejects ?? {}
-      const rows = rowsOf(rejections, reader, length === 0)
+      const length = before.rejects?.length ?? 0
+      const rows = rejectedRows(rejections, reader, length === 0)
       const position: Position = {
         input: before.input,
         records: before.records + mapped.length,
@@ -188,7 +183,7 @@ export class Importer {
     await this.#onChunk(done.outcomes, done.rejections, this)
   }
 
-  /** Call it after the summary: until then, the same command prints it again. One that has numbered plants is remembered. */
+  /** Call it after the summary: until then, the same command prints it again. */
   finish(time: Date): Promise<void> {
     const { checkpoint, complete } = this.#start
     const hasNumbered = complete && this.position.nextId !== checkpoint.firstId

@@ -19,7 +19,7 @@ import { Mapper } from './map.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
-  /** Of a transaction; at a service, that are sent before the checkpoint. */
+  /** Of a chunk. */
   maxRecords: number
   /** The import ends after the chunk in which so many records were rejected. */
   maxErrors: number
@@ -131,17 +131,13 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
 }
 
 export interface ExaminedInputs {
-  /** The SHA-256 of each input. */
+  /** SHA-256 */
   hashes: string[]
-  /** Of the records that have one, if records without ids are numbered from the next one. */
+  /** If records without ids are numbered from the next one. */
   greatestId: bigint | undefined
 }
 
-/**
- * Reads all before anything is stored, and checks its encoding.
- *
- * @returns undefined if an input can be read only once, so that its import cannot be resumed
- */
+/** Reads all before anything is stored, and checks its encoding. Undefined if an input can be read only once. */
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
   let greatestId: bigint | undefined

@@ -18,19 +18,17 @@ export type PlantNames = Map<string, bigint | bigint[]>
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
-/** The numbers of records without an id, and the names that are known. */
+/** What the records before have left. */
 export interface Numbering {
   /** The ids of other records must be below. */
   firstId?: bigint | undefined
   /** Of the next valid record that has none. */
   nextId?: bigint | undefined
-  /** If records are matched by their names. */
   names?: PlantNames | undefined
-  /** Gets the names of unknown fields, at most a thousand. */
+  /** Gets the unknown ones, at most a thousand. */
   otherFields?: Set<string>
 }
 
-/** Makes changes of the records of an import. */
 export class Mapper {
   readonly #rules: InputOptions
   readonly #header: Header | undefined
@@ -46,7 +44,12 @@ export class Mapper {
 
   map(raw: RawRecord): MappedChange | Problem {
     if (raw === null) return problem('tooLarge', recordTooLarge)
-    if (typeof raw !== 'string') return this.#changeOfRow(raw)
+    if (typeof raw !== 'string') {
+      const width = must(this.#header).names.length
+      if (raw.slice(width).every((cell) => cell === undefined))
+        return this.#change(this.#recordOf(raw), raw)
+      return problem('input', `The row has ${raw.length} cells, but the header has ${width}`)
+    }
     const parsed = parseJson(raw, { idKey: this.#rules.map.id || 'id' })
     if ('reason' in parsed) return problem('input', `Not JSON: ${parsed.reason}`)
     const record = this.#renamed(parsed.value)
@@ -56,16 +59,9 @@ export class Mapper {
     return this.#change(record)
   }
 
-  #changeOfRow(cells: Cells): MappedChange | Problem {
-    const width = must(this.#header).names.length
-    if (cells.slice(width).some((cell) => cell !== undefined))
-      return problem('input', `The row has ${cells.length} cells, but the header has ${width}`)
-    return this.#change(this.#recordOf(cells), cells)
-  }
-
   #change(record: unknown, cells: Cells = []): MappedChange | Problem {
     const { ifExists } = this.#rules
-    const { firstId, nextId } = this.#numbering
+    const { firstId, nextId, names } = this.#numbering
     const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
     const match = lacksId ? this.#match(record) : undefined
     if (typeof match === 'object') return match
@@ -81,15 +77,17 @@ export class Mapper {
       this.#numbering.nextId = nextId + 1n
     if (!lacksId && firstId !== undefined && patch.id >= firstId)
       return problem('conflict', `The id ${patch.id} must be below ${firstId}, the first number`)
-    if (!isMatched && patch.name != null) this.#addName(patch.name, patch.id)
+    // A part of a larger text, such as a cell, would keep all of that in memory.
+    if (!isMatched && patch.name != null && !names?.has(patch.name))
+      names?.set(Buffer.from(patch.name).toString(), patch.id)
     if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched }
-    // Another plant may have the number that the import has given to this one: it is neither skipped nor changed.
+    // Another plant may have the number that this one was given: it is neither skipped nor changed.
     const policy = isNumbered || ifExists === 'update' ? 'same' : ifExists
     const plant = plantFrom(patch.id, must(patch.name ?? undefined), patch.tag)
     return { type: 'create', plant, ifExists: policy, isMatched }
   }
 
-  /** The id of the plant that has the name of the record, or why that is not known. Undefined for a new plant. */
+  /** The id of the plant that has its name, or why that is not known. Undefined for a new plant. */
   #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
     const { names, nextId } = this.#numbering
     if (!names || typeof name !== 'string') return undefined
@@ -97,13 +95,6 @@ export class Mapper {
     if (typeof found === 'bigint' || (!found && nextId !== undefined)) return found
     const plants = found ? `Plants ${found.slice(0, 5).join(', ')} have` : 'No plant has'
     return problem('invalid', `${plants} the name ${JSON.stringify(shorten(name))}`)
-  }
-
-  /** If there is a plant with its name, that stays the one. */
-  #addName(name: string, id: bigint): void {
-    const { names } = this.#numbering
-    // A part of a larger text, such as a cell, would keep all of that in memory.
-    if (names && !names.has(name)) names.set(Buffer.from(name).toString(), id)
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {

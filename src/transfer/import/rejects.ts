@@ -40,7 +40,7 @@ export class Rejects {
     this.start = this.#isNew || !left ? { file, length: 0 } : left
     if (this.start.file === file && size >= this.start.length) return
     fs.closeSync(this.#fd)
-    throw overwritten(path, isChanged)
+    throw overwritten(path)
   }
 
   /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
@@ -51,14 +51,14 @@ export class Rejects {
       const there = Buffer.alloc(bytes.length)
       const length = fs.readSync(fd, there, 0, bytes.length, start)
       const isSame = there.subarray(0, length).equals(bytes.subarray(0, length))
-      if (!isSame || fs.fstatSync(fd).size < start) throw overwritten(this.#path, isChanged)
+      if (!isSame || fs.fstatSync(fd).size < start) throw overwritten(this.#path)
       for (let at = 0; at < bytes.length; )
         at += fs.writeSync(fd, bytes, at, bytes.length - at, start + at)
       fs.fdatasyncSync(fd)
     })
   }
 
-  /** Removes a new file without records; an older one may be in the hands of another process. */
+  /** Removes a new file without records; another process may have an older one. */
   close(): void {
     const isUnused = this.#isNew && fs.fstatSync(this.#fd).size === 0
     fs.closeSync(this.#fd)
@@ -80,11 +80,9 @@ function createFile(path: string): number | undefined {
 
 const anotherFile = 'Choose another file with --rejects'
 
-function overwritten(path: string, why: string): Error {
+function overwritten(path: string, why = 'is not as the import has left it'): Error {
   return usageError(`${path} ${why}, and would be overwritten`, anotherFile)
 }
-
-const isChanged = 'is not as the import has left it'
 
 function attempt<T>(path: string, action: () => T): T {
   try {
@@ -95,7 +93,7 @@ function attempt<T>(path: string, action: () => T): T {
 }
 
 /** With the header, if they are the first ones. */
-export function rowsOf(
+export function rejectedRows(
   rejections: readonly RejectedRecord[],
   reader: FormatReader,
   areFirst: boolean,

@@ -7,25 +7,10 @@ import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/common/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
 import type { InputOptions } from '../../../transfer/formats/chunk.js'
-import type { ImportPlan } from '../../../transfer/import/input.js'
-import type { GlobalOptions, PlantsCommand } from '../../command.js'
+import type { PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
-
-export interface ImportOptions extends GlobalOptions, Omit<InputOptions, 'map'> {
-  map?: InputOptions['map']
-  dryRun?: true
-  atomic?: true
-  maxErrors?: number
-  rejects?: string
-  restart?: true
-  concurrency?: number
-  /** In milliseconds. */
-  retry?: number
-}
-
-/** The options, and what they make of the inputs. */
-export type ImportRun = ImportOptions & ImportPlan
+import type { ImportOptions } from './import-options.js'
 
 export function define(command: PlantsCommand): void {
   command
@@ -46,7 +31,9 @@ export function define(command: PlantsCommand): void {
     .value('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
     .value('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
     .choice('--match <field>', 'a record without an id is the plant with its name', ['name'])
-    .option('--columns <names>', 'those of a table without a header: id,name,tag', parseColumns)
+    .option('--columns <names>', 'those of a table without a header: id,name,tag', (text) =>
+      text.split(',').map((name) => name.trim()),
+    )
     .value('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
     .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseEncoding)
     .value('--sheet <name>', 'of a workbook: its name or number', parseText)
@@ -111,7 +98,6 @@ function parseEncoding(flag: string, text: string): string {
   }
 }
 
-/** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
 function parseDelimiter(flag: string, text: string): string {
   const character = text === 'tab' ? '\t' : text
   if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character))
@@ -123,11 +109,6 @@ function parseIdFrom(flag: string, text: string): bigint | 'next' {
   return text === 'next' ? text : parseId(flag, text)
 }
 
-function parseColumns(text: string): string[] {
-  return text.split(',').map((name) => name.trim())
-}
-
-/** `name=CommonName,tag=Family`; a field without a source is not read. */
 function parseMap(flag: string, text: string): InputOptions['map'] {
   const map: Partial<Record<FieldName, string>> = {}
   for (const pair of text.split(',')) {

@@ -8,16 +8,15 @@ import { Progress } from '../../../output/progress.js'
 import { equalFields, grouped, plantCount } from '../../../plant/plant.js'
 import { must, PlantsError } from '../../../platform/errors.js'
 import type { Outcome } from '../../../stores/common/change.js'
-import { doneIn, rejectedIn } from '../../../transfer/import/checkpoint.js'
+import { type Counts, doneIn, rejectedIn } from '../../../transfer/import/checkpoint.js'
 import type { Importer } from '../../../transfer/import/importer.js'
 import type { RejectedRecord } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
-import type { ImportRun } from './import.js'
+import type { ImportRun } from './import-options.js'
 
-/** The greatest numbers of rejected records, and of changes of a dry run, that are printed as text. */
+/** Rejected records, and changes of a dry run. */
 const maxShown = 20
 
-/** What an import prints. */
 export class ImportReport {
   readonly #run: ImportRun
   readonly #isResumable: boolean
@@ -107,24 +106,26 @@ export class ImportReport {
   }
 
   /** Throws `unknownOutcome` or `incomplete` for what was not done. */
-  assertComplete(importer: Importer): void {
-    const { idFrom } = this.#run
-    const { counts } = importer.position
-    if (counts.unknown > 0) {
-      const hint = idFrom === undefined ? `Import them ${again}` : 'Look in the store for them'
-      const message = `The outcome of ${plantCount(counts.unknown)} is unknown`
-      throw new PlantsError('unknownOutcome', message, { hint })
-    }
+  assertComplete({ isComplete, position: { counts } }: Importer): void {
+    if (counts.unknown > 0)
+      throw new PlantsError(
+        'unknownOutcome',
+        `The outcome of ${plantCount(counts.unknown)} is unknown`,
+        {
+          hint:
+            this.#run.idFrom !== undefined ? 'Look in the store for them' : `Import them ${again}`,
+        },
+      )
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
-    const stopped = importer.isComplete ? '' : ', and the import stopped there'
+    const stopped = isComplete ? '' : ', and the import stopped there'
     const message = `Rejected ${plantCount(rejected)}${stopped}`
-    throw new PlantsError('incomplete', message, { hint: this.#hintOfRejected(importer) })
+    throw new PlantsError('incomplete', message, { hint: this.#hintOf(counts, isComplete) })
   }
 
-  #hintOfRejected({ isComplete, position }: Importer): string {
+  #hintOf(counts: Counts, isComplete: boolean): string {
     const { rejects, idFrom, dryRun, atomic } = this.#run
-    const areIds = Object.keys(position.counts.rejected).join() === '409'
+    const areIds = Object.keys(counts.rejected).join() === '409'
     if (!isComplete && this.#isResumable) return goOn
     if (areIds && idFrom === undefined) return 'For ids that exist, use --if-exists skip or update'
     if (dryRun || atomic) return 'Correct the input: nothing was changed'
@@ -134,7 +135,6 @@ export class ImportReport {
     return 'To keep the rejected records in a file, run it again with --rejects FILE: what is stored is skipped'
   }
 
-  /** What is thrown after an error: with the summary first if what is stored stays. */
   async failed(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'defect') return error
@@ -145,7 +145,7 @@ export class ImportReport {
     const isStored = mayBeStored && !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
       if (isStored && done > 0) await this.writeSummary(importer)
-      return error // the same command would fail again
+      return error
     }
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
     const repeated = idFrom === undefined ? `To go on, run it ${again}` : undefined

@@ -18,7 +18,7 @@ import type { PlantNames } from '../../../transfer/import/map.js'
 import { Rejects } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
 import { greatestId, idAfter } from '../../next-id.js'
-import type { ImportRun } from './import.js'
+import type { ImportRun } from './import-options.js'
 import { ImportReport } from './report.js'
 
 /** Reads what can be read twice before it opens the store. */
@@ -55,11 +55,7 @@ export async function runImport(run: ImportRun, context: CommandContext): Promis
   }
 }
 
-/**
- * The import that was interrupted, or a new one.
- *
- * @param examined undefined if an input can be read only once: the import is neither resumed nor remembered
- */
+/** The import that was interrupted, or a new one. What can be read only once is neither resumed nor remembered. */
 async function findStart(
   target: OpenTarget,
   examined: ExaminedInputs | undefined,
@@ -103,7 +99,7 @@ async function findStart(
   }
 }
 
-/** A complete import of the same contents, if this one numbers plants: they would be numbered again. */
+/** Of the same contents, if this import numbers plants: they would be numbered again. */
 async function findComplete(
   target: OpenTarget,
   examined: ExaminedInputs | undefined,
@@ -131,10 +127,9 @@ async function firstIdFor(
   examined: ExaminedInputs | undefined,
 ): Promise<bigint | undefined> {
   if (idFrom !== 'next') return idFrom
-  const ofStore = store && (await greatestId(store))
-  const ofInputs = examined?.greatestId
-  const isOfStore = ofInputs === undefined || (ofStore !== undefined && ofStore > ofInputs)
-  return idAfter(isOfStore ? ofStore : ofInputs, '--id-from')
+  const ids = [store && (await greatestId(store)), examined?.greatestId]
+  const [greatest] = ids.filter((id) => id !== undefined).toSorted((a, b) => (a > b ? -1 : 1))
+  return idAfter(greatest, '--id-from')
 }
 
 async function namesIn({ store }: OpenTarget, signal: AbortSignal): Promise<PlantNames> {
@@ -198,15 +193,13 @@ function ownTarget(store: OwnStore, dryRun: boolean): OpenTarget {
   }
 }
 
-/** A dry run of a store that is not there yet, or of a service, which is not asked: it may have any plant. */
+/** For a dry run of a store that is not there yet, or of a service, which may have any plant. */
 function plannedTarget(isService: boolean): OpenTarget {
   const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
   return withoutCheckpoints(async (changes) => {
-    const stored = changes.filter((change) => isService && isOfStored(change)).map(idOf)
-    return planOf(
-      stored.map((id) => ({ plant: { id, name: '' } })),
-      changes,
-    ).outcomes
+    const ids = isService ? changes.filter(isOfStored).map(idOf) : []
+    const stored = ids.map((id) => ({ plant: { id, name: '' } }))
+    return planOf(stored, changes).outcomes
   })
 }
 
