@@ -15,8 +15,6 @@ interface Rejection {
   message: string
   file: string
   line: number
-  /** The index in a JSON array. */
-  element: number | undefined
 }
 
 export class Reporter {
@@ -61,10 +59,8 @@ export class Reporter {
     const { bad } = await this.#style()
     const lines = records.map((record) => {
       if (this.isJson) return this.#jsonLine(record)
-      const { file, line, element, message } = record
-      // In an array of several lines, the line is enough.
-      const position = line === 1 && element !== undefined ? `[${element}]` : `:${line}`
-      return `${bad('plants:')} ${printable(`${file}${position}: ${message}`, this.#io)}\n`
+      const { file, line, message } = record
+      return `${bad('plants:')} ${printable(`${file}:${line}: ${message}`, this.#io)}\n`
     })
     await this.#write(lines.join(''))
   }

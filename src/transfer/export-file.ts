@@ -1,10 +1,10 @@
-import { accessSync, constants, createWriteStream, statSync } from 'node:fs'
+import { createWriteStream, statSync } from 'node:fs'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { fieldNames, type StoredPlant } from '../plant/plant.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../plant/records.js'
-import { AtomicFile, descriptorOf, isWrittenInPlace, unwritable } from '../platform/atomic-file.js'
+import { AtomicFile, isWrittenInPlace, unwritable } from '../platform/atomic-file.js'
 import { PlantsError, systemCode, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { targetOf } from '../platform/files.js'
@@ -25,12 +25,7 @@ export function fileFormat(name: string, chosen: FormatName | undefined): FileFo
   )
 }
 
-/**
- * Writes a file as a whole or not at all, after all data is on disk, and follows symbolic links. Writes to devices and
- * pipes as they are.
- *
- * @throws {PlantsError} `unwritable` for what cannot be written
- */
+/** Writes a file as a whole or not at all, and follows symbolic links. Writes to devices and pipes as they are. */
 export async function exportFile(
   path: string,
   format: FileFormat,
@@ -46,46 +41,31 @@ export async function exportFile(
       plants += page.length
     }
   }
-  const encoded = format === 'xlsx' ? workbookOf(counted()) : textOf(counted(), format)
-  const isPacked = /\.gz$/i.test(path) && format !== 'xlsx'
+  const isWorkbook = format === 'xlsx'
+  const encoded = Readable.from(isWorkbook ? workbookOf(counted()) : textOf(counted(), format))
   try {
     const old = statSync(path, { throwIfNoEntry: false })
-    if (old?.isDirectory()) throw Object.assign(new Error('a directory'), { code: 'EISDIR' })
     target = targetOf(path)
-    if (old?.isFile()) accessSync(path, constants.W_OK) // a rename would replace a file that is read-only
     if (!isWrittenInPlace(path, old)) file = new AtomicFile(target, { followsUmask: !old })
-    const given = descriptorOf(path, old)
     // A stream closes what it has opened, also when a signal destroys it.
     const out = file
       ? createWriteStream(file.path, { flags: 'r+' })
-      : createWriteStream(
-          path,
-          given === undefined ? { flags: 'a' } : { fd: given, autoClose: false },
-        )
-    const readable = Readable.from(encoded)
-    if (isPacked) await pipeline(readable, createGzip(), out, { signal })
-    else await pipeline(readable, out, { signal })
+      : createWriteStream(path, { flags: 'a' })
+    if (/\.gz$/i.test(path) && !isWorkbook) await pipeline(encoded, createGzip(), out, { signal })
+    else await pipeline(encoded, out, { signal })
     signal.throwIfAborted()
     file?.commit(old)
     return { plants, bytes: out.bytesWritten }
   } catch (error) {
-    if (signal.aborted && signal.reason instanceof PlantsError)
-      throw interrupted(path, signal.reason, file !== undefined)
+    if (signal.aborted && signal.reason instanceof PlantsError) {
+      const { kind, message } = signal.reason
+      throw new PlantsError(kind, file ? `${message}, ${path} was not changed` : message)
+    }
     if (systemCode(error) === 'EPIPE') throw error
-    const isFull = systemCode(error) === 'ENOSPC'
-    throw unwritable(
-      path,
-      target,
-      error,
-      `Choose another file${isFull ? ', or free some space' : ''}`,
-    )
+    throw unwritable(path, target, error, 'Choose another file, or free some space')
   } finally {
     file?.discard()
   }
-}
-
-function interrupted(path: string, { kind, message }: PlantsError, isWhole: boolean): PlantsError {
-  return new PlantsError(kind, isWhole ? `${message}, ${path} was not changed` : message)
 }
 
 async function* textOf(pages: Pages, format: FormatName): AsyncGenerator<string> {
@@ -104,21 +84,9 @@ async function* workbookOf(pages: Pages): AsyncGenerator<Uint8Array> {
 async function* rowsOf(pages: Pages) {
   for await (const page of pages)
     for (const { id, name, tag = null } of page) {
-      assertCellText(id, 'name', name)
-      assertCellText(id, 'tag', tag ?? '')
       const isExact = id > -maxNumber && id < maxNumber
       yield [isExact ? parseInt(String(id), 10) : String(id), name, tag]
     }
 }
 
-function assertCellText(id: bigint, field: string, text: string): void {
-  if (text.length > maxText)
-    throw usageError(
-      `The ${field} of the plant with id ${id} has ${text.length} characters, but a cell has at most ${maxText}`,
-      'Use a .csv file',
-    )
-}
-
 const maxNumber = 10n ** 15n
-/** In UTF-16 code units, as Excel counts. */
-const maxText = 32_767

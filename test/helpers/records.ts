@@ -1,5 +1,5 @@
 import type { NewPlant } from '../../src/plant/plant.js'
-import type { FieldRules, InputOptions, RawRecord } from '../../src/transfer/formats/chunk.js'
+import type { InputOptions, RawRecord } from '../../src/transfer/formats/chunk.js'
 import { openFormat } from '../../src/transfer/formats/formats.js'
 import { Mapper } from '../../src/transfer/import/map.js'
 
@@ -7,7 +7,6 @@ interface Read {
   records: ReadRecord[]
   otherFields: Set<string>
   format: string
-  headerLine: number | undefined
 }
 
 interface ReadRecord {
@@ -18,27 +17,18 @@ interface ReadRecord {
   raw: RawRecord
 }
 
-type ReadOptions = Partial<Omit<InputOptions, 'rules'>> &
-  Partial<FieldRules> & {
-    name?: string
-    /** where the input is cut into blocks; the first has 16 bytes, or all */
-    cuts?: number[]
-  }
+type ReadOptions = Partial<InputOptions> & {
+  name?: string
+  /** where the input is cut into blocks; the first has 16 bytes, or all */
+  cuts?: number[]
+}
 
 /** Reads an input as an import does, in blocks.  */
 export async function readRecords(
   input: string | Uint8Array,
   options: ReadOptions = {},
 ): Promise<Read> {
-  const {
-    name = 'stdin',
-    cuts = [],
-    map = {},
-    columns,
-    idFrom,
-    ifExists = 'error',
-    ...rest
-  } = options
+  const { name = 'stdin', cuts = [], map = {}, ifExists = 'error', ...rest } = options
   const bytes = Buffer.from(input)
   const places = cuts
     .filter((cut) => cut >= 16 && cut < bytes.length)
@@ -47,15 +37,7 @@ export async function readRecords(
     for (const [index, start] of [0, ...places].entries())
       if (start < bytes.length) yield bytes.subarray(start, places[index])
   }
-  const rules = { map, columns, idFrom, ifExists }
-  const given = {
-    format: undefined,
-    sheet: undefined,
-    encoding: undefined,
-    delimiter: undefined,
-    ...rest,
-    rules,
-  }
+  const given = { ...rest, map, ifExists }
   const file = {
     name,
     head: bytes.subarray(0, 65_536),
@@ -64,19 +46,19 @@ export async function readRecords(
   }
   const reader = await openFormat(file, given)
   const otherFields = new Set<string>()
-  const mapper = new Mapper(rules, reader.header, {
+  const mapper = new Mapper(given, reader.header, {
     otherFields,
   })
   const records: ReadRecord[] = []
   for await (const chunk of reader.chunks)
     for (const [index, raw] of chunk.records.entries()) {
       const line = chunk.lines[index] ?? 0
-      const mapped = chunk.problems.get(index) ?? mapper.map(raw)
+      const mapped = mapper.map(raw)
       if ('error' in mapped)
         records.push({ problem: `${mapped.error}: ${mapped.message}`, line, raw })
       else if (mapped.type === 'create') records.push({ plant: mapped.plant, line, raw })
     }
-  return { records, otherFields, format: reader.format, headerLine: reader.headerLine }
+  return { records, otherFields, format: reader.format }
 }
 
 /** Each record as `LINE: ID NAME`, `LINE: ID NAME/TAG` or `LINE: PROBLEM`. */

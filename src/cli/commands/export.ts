@@ -46,9 +46,8 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const { exportFile, fileFormat } = await import('../../transfer/export-file.js')
   const path = /^(?:-|\/dev\/stdout)$/.test(name) ? undefined : io.resolvePath(name)
   const isChosen = options.output !== undefined || (path !== undefined && isDevice(path))
-  if (path !== undefined) await assertNoStore(path, context)
-  const format = path === undefined ? output : fileFormat(name, isChosen ? output : undefined)
   if (path !== undefined) await confirmReplacement(path, quoteIfNeeded(name), options, context)
+  const format = path === undefined ? output : fileFormat(name, isChosen ? output : undefined)
   const store = await context.openStore()
   // Where HOME is not set, as by cron, an empty default store would replace a good file.
   if (!store && path !== undefined) throw context.noStore()
@@ -64,9 +63,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
     }
     const { plants, bytes } = await exportFile(path, format, pages, io.handleSignals())
     const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(name)}`
-    const isForTables = context.output === 'csv' || context.output === 'tsv'
-    const ofTables = io.stdout.isTerminal ? 'text' : 'json'
-    const answer = isForTables ? ofTables : context.output
+    const answer = context.output === 'text' ? 'text' : 'json'
     await context.print({ file: path, plants, bytes }, sentence, answer)
   } finally {
     await store?.close()
@@ -78,11 +75,6 @@ function isDevice(path: string): boolean {
   return isWrittenInPlace(path, statSync(path, { throwIfNoEntry: false }))
 }
 
-async function assertNoStore(path: string, context: CommandContext): Promise<void> {
-  if (await context.isStoreFile(path))
-    throw usageError(`${path} is the store itself`, 'Choose another file')
-}
-
 /** Asks before a file is replaced, and throws without the consent. */
 async function confirmReplacement(
   path: string,
@@ -90,6 +82,8 @@ async function confirmReplacement(
   { yes }: ExportOptions,
   context: CommandContext,
 ): Promise<void> {
+  if (await context.isStoreFile(path))
+    throw usageError(`${path} is the store itself`, 'Choose another file')
   const old = statSync(path, { throwIfNoEntry: false })
   if (!old?.isFile() || isDevice(path)) return
   assertOwnFile(path, old, 'Choose another file')

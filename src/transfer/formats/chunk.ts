@@ -1,16 +1,23 @@
 import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
-import { must } from '../../platform/errors.js'
+import { inputError, must } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
-import { type ExistsPolicy, type Problem, problem } from '../../stores/common/change.js'
+import type { ExistsPolicy } from '../../stores/common/change.js'
 
-export interface FieldRules {
+export interface InputOptions {
+  format?: FormatName | undefined
+  /** Its name, or its number from 1. */
+  sheet?: string | undefined
+  /** A name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label. */
+  encoding?: string | undefined
+  /** One ASCII character. */
+  delimiter?: string | undefined
   /** Such as `CommonName` for `name`; an empty one is not read. */
   map: Partial<Record<FieldName, string>>
   /** The columns of a table without a header. */
-  columns: readonly string[] | undefined
-  /** The id of the first record without one. `next` is above all ids of the store and the inputs. */
-  idFrom: bigint | 'next' | undefined
+  columns?: readonly string[] | undefined
+  /** Of the first record without an id. `next` is above all ids of the store and the inputs. */
+  idFrom?: bigint | 'next' | undefined
   /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
   /** With `update`, texts may be missing, and then stay as they are stored. */
@@ -18,24 +25,10 @@ export interface FieldRules {
 }
 
 export interface Header {
-  /** As they are in the input; an unnamed column is empty. */
   names: readonly string[]
   columns: ReadonlyMap<FieldName, number>
-  /** Unknown fields. */
+  /** The columns of unknown fields. */
   others: readonly number[]
-  /** The columns that a rejects file repeats. */
-  repeated: readonly number[]
-}
-
-export interface InputOptions {
-  format: FormatName | undefined
-  /** Its name, or its number from 1. */
-  sheet: string | undefined
-  /** A name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label such as `latin1`. */
-  encoding: string | undefined
-  /** One ASCII character. */
-  delimiter: string | undefined
-  rules: FieldRules
 }
 
 export interface FormatInput {
@@ -50,39 +43,26 @@ export interface FormatReader {
   format: FormatName | 'xlsx'
   header?: Header
   delimiter?: string
-  /** The line of a header that has other rows above it. */
-  headerLine?: number | undefined
   chunks: AsyncIterable<Chunk>
 }
 
-/** A record as it is in the input: the text of a JSON value, or the cells of a row. */
-export type RawRecord = string | Cells
+/** The text of a JSON value, the cells of a row, or null for a line that is too large to keep. */
+export type RawRecord = string | Cells | null
 
-/** The cells of a row. An empty cell is undefined. */
 export type Cells = readonly Cell[]
 
-export type Cell = string | undefined | BadCell
-
-/** A cell that cannot be the value of a field. */
-interface BadCell {
-  /** What a rejects file repeats. */
-  text: string
-  /** Follows the name of the field. */
-  reason: string
-}
+/** Undefined if it is empty. With a reason, which follows the name of its field, it has no value. */
+export type Cell = string | undefined | { text: string; reason: string }
 
 /** Some thousand records, as arrays: an object for each record takes half the speed of an import. */
 export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[] = []
   /** The line where each record begins. */
   readonly lines: number[] = []
-  /** Why a record cannot be read, by its index. */
-  readonly problems = new Map<number, Problem>()
   /** Rows without an id, a name and a tag, which are no records. */
   emptyRows = 0
 
-  add(record: R, line: number, why?: Problem): void {
-    if (why) this.problems.set(this.records.length, why)
+  add(record: R, line: number): void {
     this.records.push(record)
     this.lines.push(line)
   }
@@ -91,15 +71,15 @@ export class Chunk<R extends RawRecord = RawRecord> {
     if (from === 0 && to >= this.records.length) return this
     const part = new Chunk<R>()
     for (const [index, record] of this.records.slice(from, to).entries())
-      part.add(record, must(this.lines[from + index]), this.problems.get(from + index))
+      part.add(record, must(this.lines[from + index]))
     return part
   }
 }
 
-export async function* skipRecords(
-  chunks: AsyncIterable<Chunk>,
+export async function* skipRecords<R extends RawRecord>(
+  chunks: AsyncIterable<Chunk<R>>,
   count: number,
-): AsyncGenerator<Chunk> {
+): AsyncGenerator<Chunk<R>> {
   let left = count
   for await (const chunk of chunks) {
     const skipped = Math.min(left, chunk.records.length)
@@ -131,7 +111,9 @@ export function isTooLarge(text: string): boolean {
   return text.length > maxRecordBytes / 3 && Buffer.byteLength(text) > maxRecordBytes
 }
 
-export const recordTooLarge = problem(
-  'tooLarge',
-  `The record is larger than 1 MiB (${maxRecordBytes} bytes)`,
-)
+export const recordTooLarge = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
+
+/** Ends an import. */
+export function brokenRecord(name: string, line: number, reason: string): Error {
+  return inputError(`${name}:${line}: ${reason}`, 'Correct it, and run it again')
+}

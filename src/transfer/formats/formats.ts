@@ -1,20 +1,15 @@
-import { parseJson } from '../../plant/exact-json.js'
 import type { FormatName } from '../../plant/records.js'
 import { inputError, must, usageError } from '../../platform/errors.js'
 import {
-  Chunk,
-  type FieldRules,
   type FormatInput,
   type FormatReader,
   type InputOptions,
-  maxRecordBytes,
   prepend,
-  type RawRecord,
-  skipRecords,
+  untilLast,
 } from './chunk.js'
-import { findHeader, headerAt, maxHeaderRows } from './header.js'
+import { findHeader, maxHeaderRows, readerOf } from './header.js'
 import { readDocument, readNdjson } from './json.js'
-import { readTable, TableParser } from './table.js'
+import { TableParser } from './table.js'
 import { decoded, markedEncoding } from './text.js'
 
 /** Throws `input` for an unknown format, an unreadable workbook, and a table without a header. */
@@ -22,7 +17,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const { name, blocks, signal } = input
   if (isArchive(input)) {
     const { openWorkbook } = await import('./workbook.js')
-    return withoutEmptyRows(await openWorkbook(input, options))
+    return openWorkbook(input, options)
   }
   const { format, encoding, isRejects } = detectFormat(input, options)
   if (options.sheet !== undefined && !isRejects)
@@ -30,10 +25,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const texts = decoded(blocks, encoding, name)
   if (format === 'ndjson') return { format, chunks: readNdjson(texts) }
   if (format === 'json') return { format, chunks: readDocument(texts, name, signal) }
-  const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
-  const delimiter = format === 'tsv' ? '\t' : options.delimiter
-  const possible = delimiter === undefined ? delimiters : [delimiter]
-  return withoutEmptyRows({ format, ...(await openTable(texts, name, rules, possible)) })
+  return openTable(texts, format, isRejects ? { ...options, columns: undefined } : options, name)
 }
 
 /** Reads all. Throws `input` if it is not of its encoding. */
@@ -50,20 +42,19 @@ function isArchive({ head }: FormatInput): boolean {
 }
 
 /** What people take for a list most often, and is none, by its first bytes as Latin-1. */
-const others: readonly [start: RegExp, what: string, hint: string][] = [
-  [/^\xd0\xcf\x11\xe0/, 'an old workbook (.xls)', 'Save it as .xlsx'],
-  [/^SQLite format 3/, 'an SQLite database', 'If it is a store, name it with --store'],
-  [
-    /^(?:\xef\xbb\xbf)?\s*<(?:!doctype|html|head|body|table|meta|\?xml)\b/i,
-    'HTML or XML',
-    'If it shows a table, save that as .xlsx',
-  ],
+const others: readonly [start: RegExp, what: string][] = [
+  [/^\xd0\xcf\x11\xe0/, 'an old workbook (.xls)'],
+  [/^SQLite format 3/, 'an SQLite database'],
+  [/^(?:\xef\xbb\xbf)?\s*<[!?a-z]/i, 'HTML or XML'],
 ]
 
-function detectFormat({ name, head }: FormatInput, { format, encoding, ...rest }: InputOptions) {
+const saveIt = 'Save it as CSV, JSON or .xlsx'
+
+function detectFormat({ name, head }: FormatInput, options: InputOptions) {
+  const { format, encoding } = options
   const bytes = head.toString('latin1', 0, 1000)
-  for (const [start, what, hint] of format === undefined ? others : [])
-    if (start.test(bytes)) throw inputError(`${name} is ${what}`, hint)
+  for (const [start, what] of others)
+    if (start.test(bytes)) throw inputError(`${name} is ${what}`, saveIt)
   const marked = markedEncoding(head)
   const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
   const chosen = marked ?? (isRejects ? undefined : encoding) ?? 'utf-8'
@@ -71,90 +62,57 @@ function detectFormat({ name, head }: FormatInput, { format, encoding, ...rest }
   if (start.slice(0, 1000).includes('\0'))
     throw inputError(
       `${name} is a binary file`,
-      'Save it as CSV, JSON or .xlsx. If it is a text in UTF-16: --encoding utf-16le',
+      `${saveIt}. If it is a text in UTF-16: --encoding utf-16le`,
     )
-  return { format: format ?? formatOf(start, name, rest), encoding: chosen, isRejects }
+  return { format: format ?? formatOf(start, name, options), encoding: chosen, isRejects }
 }
 
-function formatOf(
-  start: string,
-  name: string,
-  { delimiter, rules }: Pick<InputOptions, 'delimiter' | 'rules'>,
-): FormatName {
+function formatOf(start: string, name: string, options: InputOptions): FormatName {
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const named = ending?.toLowerCase()
   if (named === 'csv' || named === 'tsv') return named
-  if (delimiter !== undefined || rules.columns) return 'csv'
+  if (options.delimiter !== undefined || options.columns) return 'csv'
   if (named === 'ndjson' || named === 'jsonl' || start === '') return 'ndjson'
-  if (start.startsWith('{')) return isOpenLine(start) ? 'json' : 'ndjson'
+  const goesOn = /^.*[^}\s]\s*\n/.test(start) // after its first line
+  if (start.startsWith('{')) return goesOn ? 'json' : 'ndjson'
   return start.startsWith('[') || named === 'json' ? 'json' : 'csv'
 }
-
-/** Whether an object goes on after its first line, which is no JSON then, and has more brackets that open. */
-function isOpenLine(start: string): boolean {
-  const end = start.indexOf('\n')
-  const line = start.slice(0, Math.max(0, end))
-  if (end === -1 || 'value' in parseJson(line)) return false
-  return line.split(/[{[]/).length > line.split(/[}\]]/).length
-}
-
-const delimiters = [',', ';', '\t', '|']
 
 /** Of the delimiters, the one whose first rows have the header, and divides it into the most cells. */
 async function openTable(
   texts: AsyncGenerator<string>,
+  format: FormatName,
+  options: InputOptions,
   name: string,
-  rules: FieldRules,
-  possible: readonly string[],
-): Promise<Omit<FormatReader, 'format'>> {
+): Promise<FormatReader> {
   let text = ''
   let isWhole = false
-  for (const length of headLengths) {
-    while (text.length < length && !isWhole) {
-      const { value = '', done = false } = await texts.next()
-      text += value
-      isWhole = done
-    }
-    const head = text.slice(0, length)
-    const lineEnd = head.includes('\r') && !head.includes('\n') ? '\r' : '\n'
-    const trials = possible.map((delimiter) => {
-      const rows = new TableParser({ delimiter, lineEnd }, name)
-        .parse(isWhole ? head + lineEnd : head, false)
-        .slice(0, maxHeaderRows)
-      const index = findHeader(rows, rules)
-      const width = rows.records[Math.max(0, index ?? 0)]?.length ?? 0
-      return { delimiter, rows, index, rank: (index ?? maxHeaderRows) * 1e9 - width }
-    })
-    const { delimiter, rows, index } = must(trials.toSorted((a, b) => a.rank - b.rank)[0])
-    if (rows.records.length === 0 && !isWhole) continue
-    const parser = new TableParser({ delimiter, lineEnd }, name)
-    const chunks = readTable(prepend([text], texts), parser)
-    if (rows.records.length === 0) return { chunks }
-    const header = headerAt(index, rows, rules, name)
-    const first = must(index)
-    const headerLine = rows.lines[first]
-    return { header, headerLine, delimiter, chunks: skipRecords(chunks, first + 1) }
+  while (text.length < headLength && !isWhole) {
+    const { value = '', done = false } = await texts.next()
+    text += value
+    isWhole = done
   }
-  throw inputError(`${name} begins without a row`, 'Begin it with its header')
+  const head = text.slice(0, headLength)
+  const lineEnd = head.includes('\r') && !head.includes('\n') ? '\r' : '\n'
+  const chosen = format === 'tsv' ? '\t' : options.delimiter
+  const trials = (chosen === undefined ? [',', ';', '\t', '|'] : [chosen]).map((delimiter) => {
+    const rows = new TableParser({ delimiter, lineEnd }, name)
+      .parse(isWhole ? text + lineEnd : head, false)
+      .slice(0, maxHeaderRows)
+    const index = findHeader(rows, options)
+    const width = rows.records[Math.max(0, index ?? 0)]?.length ?? 0
+    return { delimiter, rows, rank: (index ?? maxHeaderRows) * 1e9 - width }
+  })
+  const { delimiter, rows } = must(trials.toSorted((a, b) => a.rank - b.rank)[0])
+  if (rows.records.length === 0 && !isWhole)
+    throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
+  const parser = new TableParser({ delimiter, lineEnd }, name)
+  const chunks = rowsOf(prepend([text], texts), parser)
+  return readerOf({ format, delimiter }, rows, () => chunks, options, name)
 }
 
-/** A header can have many thousand columns. */
-const headLengths = [65_536, 2 * maxRecordBytes]
+const headLength = 65_536
 
-function withoutEmptyRows(reader: FormatReader): FormatReader {
-  const { header, chunks } = reader
-  if (!header) return reader
-  const columns = [...header.columns.values()]
-  const isEmpty = (row: RawRecord) => columns.every((column) => row[column] === undefined)
-  async function* filledRows(): AsyncGenerator<Chunk> {
-    for await (const chunk of chunks) {
-      const filled = new Chunk()
-      const hasEmpty = chunk.records.some(isEmpty) // seldom, and a copy takes 20 MB
-      for (const [index, row] of hasEmpty ? chunk.records.entries() : [])
-        if (isEmpty(row)) filled.emptyRows += 1
-        else filled.add(row, must(chunk.lines[index]))
-      yield hasEmpty ? filled : chunk
-    }
-  }
-  return { ...reader, chunks: filledRows() }
+async function* rowsOf(texts: AsyncIterable<string>, parser: TableParser) {
+  for await (const { text, isLast } of untilLast(texts)) yield parser.parse(text, isLast)
 }

@@ -2,75 +2,89 @@ import { type FieldName, fieldNames } from '../../plant/plant.js'
 import { inputError, must } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { foldText } from '../../stores/common/search.js'
-import type { Cells, Chunk, FieldRules, Header } from './chunk.js'
+import {
+  type Cells,
+  Chunk,
+  type FormatReader,
+  type Header,
+  type InputOptions,
+  skipRecords,
+} from './chunk.js'
 
-/** The first columns or keys of a rejects file, which an import ignores. */
+/** The keys of a rejects file, which an import ignores. */
 export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason', 'rejected_text']
 
 export const maxHeaderRows = 20
 
-/** The index of the first row that has the columns; -1 with `columns`, and undefined if there is none. */
-export function findHeader({ records }: Chunk<Cells>, rules: FieldRules): number | undefined {
+/**
+ * Reads the rows below the header that have an id, a name or a tag.
+ *
+ * @param rowsOf reads all rows, up to a number of cells
+ * @throws {PlantsError} `input` for a column that is missing, or there twice
+ */
+export function readerOf(
+  table: Pick<FormatReader, 'format' | 'delimiter'>,
+  first: Chunk<Cells>,
+  rowsOf: (width: number) => AsyncIterable<Chunk<Cells>>,
+  rules: InputOptions,
+  name: string,
+): FormatReader {
+  if (first.records.length === 0) return { ...table, chunks: rowsOf(0) }
+  const index = findHeader(first, rules)
+  const header = headerAt(index ?? 0, first, rules, name)
+  const columns = [...header.columns.values()]
+  const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
+  async function* records(): AsyncGenerator<Chunk> {
+    for await (const rows of skipRecords(rowsOf(header.names.length), must(index) + 1)) {
+      const chunk = new Chunk<Cells>()
+      const hasEmpty = rows.records.some(isEmpty) // seldom, and a copy takes 20 MB
+      for (const [at, row] of hasEmpty ? rows.records.entries() : [])
+        if (isEmpty(row)) chunk.emptyRows += 1
+        else chunk.add(row, must(rows.lines[at]))
+      yield hasEmpty ? chunk : rows
+    }
+  }
+  return { ...table, header, chunks: records() }
+}
+
+/** The index of the first row that has the columns; -1 with `columns`. */
+export function findHeader({ records }: Chunk<Cells>, rules: InputOptions): number | undefined {
   if (rules.columns) return records.length > 0 ? -1 : undefined
   const found = records.findIndex((row) => missingIn(namesIn(row), rules).length === 0)
   return found === -1 ? undefined : found
 }
 
-/**
- * @param index see `findHeader`
- * @throws {PlantsError} `input` for a column that is missing, or there twice
- */
-export function headerAt(
-  index: number | undefined,
-  rows: Chunk<Cells>,
-  rules: FieldRules,
-  source: string,
-): Header {
-  const row = index ?? likelyHeader(rows)
+function headerAt(row: number, rows: Chunk<Cells>, rules: InputOptions, source: string): Header {
+  const { map } = rules
   const names = row === -1 ? must(rules.columns) : namesIn(must(rows.records[row]))
   const missing = missingIn(names, rules)
   if (missing.length > 0) {
-    const { map } = rules
-    const wanted = missing.map((field) =>
-      map[field] ? `${field} (${listOf([map[field]])})` : field,
-    )
+    const wanted = listOf(missing.map((field) => map[field] || field))
     const place = row === -1 ? 'it' : `line ${rows.lines[row]}`
     throw inputError(
-      `${source} has no column for ${wanted.join(' and ')}: ${place} has only ${listOf(names)}`,
-      chooseColumns,
+      `${source} has no column ${wanted}: ${place} has only ${listOf(names)}`,
+      'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next',
     )
   }
   const columns = new Map<FieldName, number>()
   for (const field of fieldNames) {
-    const found = columnsOf(field, names, rules)
-    if (found[0] !== undefined) columns.set(field, found[0])
-    if (found.length > 1)
+    const [column, ...others] = columnsOf(field, names, rules)
+    if (column !== undefined) columns.set(field, column)
+    if (others.length > 0)
       throw inputError(
-        `Several columns of ${source} may be the ${field}: ${listOf(found.map((at) => must(names[at])))}`,
+        `Several columns of ${source} may be the ${field}`,
         `Choose one with --map ${field}=COLUMN, or give each a different name`,
       )
   }
   const read = [...columns.values()]
-  const repeated = [...names.keys()].filter((column) => !rejectNames.includes(must(names[column])))
-  const others = repeated.filter((column) => {
-    const name = plain(must(names[column]))
-    const isIgnored = fieldNames.some((field) => field === name && rules.map[field] === '')
-    return name !== '' && !isIgnored && !read.includes(column)
-  })
-  return { names, columns, others, repeated }
-}
-
-const chooseColumns =
-  'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next'
-
-function likelyHeader({ records }: Chunk<Cells>): number {
-  return Math.max(
-    0,
-    records.findIndex((cells) => namesIn(cells).filter(Boolean).length > 1),
+  const ignored = ['', ...rejectNames, ...fieldNames.filter((field) => map[field] === '')]
+  const others = [...names.keys()].filter(
+    (column) => !read.includes(column) && !ignored.includes(plain(must(names[column]))),
   )
+  return { names, columns, others }
 }
 
-function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
+function missingIn(names: readonly string[], rules: InputOptions): FieldName[] {
   const has = (field: FieldName) => columnsOf(field, names, rules).length > 0
   const mayLack = {
     id: (rules.idFrom ?? rules.match) !== undefined,
@@ -80,24 +94,18 @@ function missingIn(names: readonly string[], rules: FieldRules): FieldName[] {
   return fieldNames.filter((field) => !has(field) && (rules.map[field] || !mayLack[field]))
 }
 
-/** As a search compares texts, unless `map` names one exactly. */
-function columnsOf(field: FieldName, names: readonly string[], { map }: FieldRules): number[] {
+/** As a search compares texts. */
+function columnsOf(field: FieldName, names: readonly string[], { map }: InputOptions): number[] {
   const wanted = map[field] ?? field
   if (wanted === '') return []
-  const isExact = map[field] !== undefined && names.includes(wanted)
   const folded = plain(wanted)
-  const isWanted = (name: string) => (isExact ? name === wanted : plain(name) === folded)
-  return names.flatMap((name, column) => (isWanted(name) ? column : []))
+  return names.flatMap((name, column) => (plain(name) === folded ? column : []))
 }
 
 /** Without soft hyphens and spaces without a width, which nobody sees. */
 function plain(name: string): string {
-  return foldText(
-    name
-      .replace(/[\u00ad\u200b]/g, '')
-      .trim()
-      .replace(/\s+/g, ' '),
-  )
+  const visible = name.replace(/[\u00ad\u200b]/g, '')
+  return foldText(visible.trim().replace(/\s+/g, ' '))
 }
 
 function namesIn(row: Cells): string[] {
@@ -105,9 +113,6 @@ function namesIn(row: Cells): string[] {
 }
 
 export function listOf(names: readonly string[]): string {
-  const some = names.filter(Boolean)
-  if (some.length === 0) return 'empty cells'
-  const shown = some.slice(0, 8).map((name) => JSON.stringify(shorten(name)))
-  const others = some.length - shown.length
-  return `${shown.join(', ')}${others > 0 ? ` and ${others} more` : ''}`
+  const shown = names.filter(Boolean).slice(0, 8)
+  return shown.map((name) => JSON.stringify(shorten(name))).join(', ')
 }

@@ -1,37 +1,40 @@
 import { parseJson } from '../../plant/exact-json.js'
-import { inputError } from '../../platform/errors.js'
+import { inputError, must } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { Chunk, isTooLarge, maxRecordBytes, recordTooLarge, untilLast } from './chunk.js'
+import {
+  brokenRecord,
+  Chunk,
+  isTooLarge,
+  maxRecordBytes,
+  recordTooLarge,
+  untilLast,
+} from './chunk.js'
 import { lineFeedsIn } from './text.js'
 
-/**
- * One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. A line above 1 MiB is a
- * rejected record, and is not kept in memory.
- */
+/** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
 export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<Chunk> {
   let line = 1
   let rest = ''
   let isRestTooLarge = false
-  const linesOf = (text: string): Chunk => {
+  for await (const { text, isLast } of untilLast(texts)) {
     const chunk = new Chunk()
     const lines = (rest + text).split('\n')
-    rest = lines.pop() ?? ''
+    rest = isLast ? '' : (lines.pop() ?? '')
     for (const record of lines) {
-      if (isRestTooLarge || isTooLarge(record)) chunk.add('', line, recordTooLarge)
+      if (isRestTooLarge || isTooLarge(record)) chunk.add(null, line)
       else if (record.trim() !== '') chunk.add(record, line)
       isRestTooLarge = false
       line += 1
     }
     isRestTooLarge ||= isTooLarge(rest)
     if (isRestTooLarge) rest = ''
-    return chunk
+    yield chunk
   }
-  for await (const { text, isLast } of untilLast(texts)) yield linesOf(isLast ? `${text}\n` : text)
 }
 
 /**
- * A JSON text: the elements of an array, or the values that stand one after the other, as jq prints them. It is in
- * memory as a whole, because nothing is stored of one that is broken.
+ * The elements of an array, or the values that stand one after the other, as jq prints them. The text is in memory as a
+ * whole, because nothing is stored of one that is broken.
  *
  * @throws {PlantsError} `input` with the line where what is broken begins
  */
@@ -53,7 +56,8 @@ export async function* readDocument(
     await checkSignal(signal)
     for (const [index, record] of records.entries()) {
       const parsed = parseJson(record)
-      if ('reason' in parsed) throw broken(name, lines[index], `Not JSON: ${parsed.reason}`)
+      if ('reason' in parsed)
+        throw brokenRecord(name, must(lines[index]), `Not JSON: ${parsed.reason}`)
     }
   }
   for (const chunk of valuesIn(text, name)) {
@@ -70,7 +74,6 @@ export async function* readDocument(
 function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
   const blank = /\s*/y
   let chunk = new Chunk<string>()
-  let chunkStart = 0
   let at = 0
   let line = 1
   let isInArray = false
@@ -85,10 +88,9 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
   }
 
   for (skipBlank(); at < text.length; skipBlank()) {
-    if (at - chunkStart > maxChunkLength) {
+    if (chunk.records.length === recordsAtOnce) {
       yield chunk
       chunk = new Chunk()
-      chunkStart = at
     }
     if (text[at] === '[' && !isInArray) {
       isInArray = true
@@ -97,7 +99,7 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
       if (text[at] !== ']') continue
     } else {
       const value = text.slice(at, endOfValue(text, at, isInArray))
-      if (isTooLarge(value)) throw broken(name, line, recordTooLarge.message)
+      if (isTooLarge(value)) throw brokenRecord(name, line, recordTooLarge)
       chunk.add(value.trimEnd(), line)
       skip(value)
     }
@@ -106,22 +108,25 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
     at += 1
   }
   if (isInArray)
-    throw broken(name, chunk.lines.at(-1) ?? line, 'Not JSON: Unexpected end of JSON input')
+    throw brokenRecord(name, chunk.lines.at(-1) ?? line, 'Not JSON: the array is not closed')
   yield chunk
 }
 
 /** The index after it, or, in an array, of the comma or bracket after it. */
 function endOfValue(text: string, start: number, isInArray: boolean): number {
-  const token = isInArray ? /["[\]{},]/g : /["[\]{}\s]/g
+  const token = isInArray ? /\\.|["[\]{},]/gs : /\\.|["[\]{}\s]/gs
   token.lastIndex = start
   let depth = 0
+  let isInString = false
   const isEnd = (word: string) => (isInArray ? word === ',' || word === ']' : word.trim() === '')
   for (let found = token.exec(text); found; found = token.exec(text)) {
     const [word] = found
     const { index } = found
-    if (index - start > maxRecordBytes || (depth === 0 && isEnd(word))) return index
-    if (word === '"') token.lastIndex = endOfString(text, index)
-    else if (word === '[' || word === '{') depth += 1
+    if (index - start > maxRecordBytes) return index
+    if (word === '"') isInString = !isInString
+    if (isInString) continue
+    if (depth === 0 && isEnd(word)) return index
+    if (word === '[' || word === '{') depth += 1
     else if (depth > 0 && (word === ']' || word === '}')) {
       depth -= 1
       if (depth === 0 && !isInArray) return index + 1
@@ -130,21 +135,6 @@ function endOfValue(text: string, start: number, isInArray: boolean): number {
   return text.length
 }
 
-/** The index after its closing quote. */
-function endOfString(text: string, start: number): number {
-  for (let end = text.indexOf('"', start + 1); end >= 0; ) {
-    let escapes = end
-    while (text[escapes - 1] === '\\') escapes -= 1
-    if ((end - escapes) % 2 === 0) return end + 1
-    end = text.indexOf('"', end + 1)
-  }
-  return text.length
-}
-
-function broken(name: string, line: number | undefined, reason: string): Error {
-  return inputError(`${name}:${line}: ${reason}`, 'Correct it, and run it again')
-}
-
-const maxChunkLength = 131_072
+const recordsAtOnce = 2000
 /** In UTF-16 code units. */
 const maxDocumentLength = 268_435_456

@@ -1,6 +1,13 @@
 import { spreadsheetError } from '../../plant/records.js'
-import { inputError } from '../../platform/errors.js'
-import { type Cell, type Cells, Chunk, isTooLarge, maxRecordBytes, untilLast } from './chunk.js'
+import {
+  brokenRecord,
+  type Cell,
+  type Cells,
+  Chunk,
+  isTooLarge,
+  maxRecordBytes,
+  recordTooLarge,
+} from './chunk.js'
 
 interface TableFormat {
   delimiter: string
@@ -42,29 +49,19 @@ export class TableParser {
         : { cells: line.split(delimiter).map(plainCell), end }
       if (!row) break
       const whole = row.end === end ? line : all.slice(at, row.end)
-      if (isTooLarge(whole)) throw this.#rowTooLarge()
+      if (isTooLarge(whole)) throw brokenRecord(this.#name, this.#line, recordTooLarge)
       if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, this.#line)
       this.#line += row.end === end ? 1 : whole.split(lineEnd).length
       at = row.end + 1
     }
     this.#rest = all.slice(at)
     if (isEnd ? this.#rest !== '' : this.#rest.length > maxRecordBytes)
-      throw this.#rest.includes(lineEnd) ? this.#openQuote() : this.#rowTooLarge()
+      throw brokenRecord(
+        this.#name,
+        this.#line,
+        this.#rest.includes(lineEnd) ? 'A quote is not closed' : recordTooLarge,
+      )
     return rows
-  }
-
-  #rowTooLarge(): Error {
-    return inputError(
-      `The row in line ${this.#line} of ${this.#name} is larger than 1 MiB (${maxRecordBytes} bytes)`,
-      'Shorten it, or leave it out',
-    )
-  }
-
-  #openQuote(): Error {
-    return inputError(
-      `A quote in ${this.#name} is not closed: it is in the row that begins in line ${this.#line}`,
-      'Write a quote in a cell as "", and the cell in quotes',
-    )
   }
 
   /** Undefined if it goes on after the text. @param firstEnd of the first line */
@@ -86,8 +83,7 @@ export class TableParser {
       const end = next === -1 ? lineFeed : close + next
       const isQuoted = close > at && text.slice(close + 1, end).trim() === ''
       // Text after a quote that is closed in another line: rather, that one begins a cell, and this one is open.
-      const isOpen = close > at && !isQuoted && text.slice(at, close).includes(lineEnd)
-      if (isOpen) return undefined
+      if (!isQuoted && text.slice(at, close).includes(lineEnd)) return undefined
       const quoted = isQuoted ? text.slice(at + 1, close).replaceAll('""', '"') : ''
       cells.push(isQuoted ? quoted || undefined : plainCell(text.slice(at, end)))
       if (end === lineFeed) return { cells, end }
@@ -105,16 +101,7 @@ function closingQuote(text: string, start: number): number {
 /** Of a cell without quotes, or of a workbook. */
 export function plainCell(cell: string): Cell {
   const text = cell.trim()
-  if (text.charCodeAt(0) === numberSign && spreadsheetError.test(text))
+  if (text.startsWith('#') && spreadsheetError.test(text))
     return { text, reason: `has the error ${text}` }
   return text || undefined
-}
-
-const numberSign = 0x23
-
-export async function* readTable(
-  texts: AsyncIterable<string>,
-  parser: TableParser,
-): AsyncGenerator<Chunk<Cells>> {
-  for await (const { text, isLast } of untilLast(texts)) yield parser.parse(text, isLast)
 }

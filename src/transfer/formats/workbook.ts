@@ -2,6 +2,7 @@ import type { CellValue } from 'hucre/xlsx'
 import { inputError, must, PlantsError, reasonOf } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import {
+  brokenRecord,
   type Cell,
   type Cells,
   Chunk,
@@ -9,14 +10,12 @@ import {
   type FormatReader,
   type InputOptions,
   isTooLarge,
-  maxRecordBytes,
   recordTooLarge,
-  skipRecords,
 } from './chunk.js'
-import { findHeader, headerAt, listOf, maxHeaderRows, rejectNames } from './header.js'
+import { findHeader, listOf, maxHeaderRows, readerOf } from './header.js'
 import { plainCell } from './table.js'
 
-/** Throws `input` for a damaged workbook, and if no sheet has the columns. */
+/** Throws `input` for a damaged workbook, and one without the columns. */
 export async function openWorkbook(
   { name, blocks, signal }: FormatInput,
   options: InputOptions,
@@ -30,15 +29,17 @@ export async function openWorkbook(
     throw damaged(name, error)
   })
 
-  /** @param width of the table: what is beside it is left out */
-  async function* rowsOf(sheet: number, width: number, atOnce: number) {
+  /** @param width of the table */
+  async function* rowsOf(sheet: number, width: number, atOnce = rowsAtOnce) {
     let chunk = new Chunk<Cells>()
     let [rows, length] = [0, 0]
     try {
       for await (const { index, values } of streamXlsxRows(bytes, { sheet })) {
         const cells = values.slice(0, width).map(cellOf)
-        length += lengthOf(cells, name, index + 1)
-        if (cells.some((cell) => cell !== undefined)) chunk.add(cells, index + 1)
+        const text = cells.join('')
+        if (isTooLarge(text)) throw brokenRecord(name, index + 1, recordTooLarge)
+        if (text !== '') chunk.add(cells, index + 1)
+        length += text.length
         rows += 1
         if (rows % atOnce !== 0 && length < maxChunkLength) continue
         await checkSignal(signal)
@@ -58,73 +59,40 @@ export async function openWorkbook(
   }
 
   if (sheets.length === 0) throw damaged(name, new Error('it has no sheet'))
-  const isRejects = (await firstRows(0).catch(ofChart)).records[0]?.[0] === rejectNames[0]
-  const rules = isRejects ? { ...options.rules, columns: undefined } : options.rules
-  let sheet = isRejects ? 0 : sheetNamed(options.sheet, sheets)
-  for (const index of sheet === undefined ? sheets.keys() : []) {
-    if (findHeader(await firstRows(index).catch(ofChart), rules) === undefined) continue
-    sheet = index
-    break
-  }
-  sheet ??= 0 // its header says what is missing
+  let found = sheetNamed(options.sheet, sheets)
+  for (const index of sheets.keys())
+    if (found === undefined && findHeader(await firstRows(index), options) !== undefined)
+      found = index
+  const sheet = found ?? 0 // its header says what is missing
   const rows = await firstRows(sheet)
-  if (rows.records.length === 0) return { format: 'xlsx', chunks: rowsOf(sheet, 0, rowsAtOnce) }
-  const found = findHeader(rows, rules)
-  const header = headerAt(found, rows, rules, name)
-  const chunks = rowsOf(sheet, header.names.length, rowsAtOnce)
-  const headerLine = rows.lines[must(found)]
-  return { format: 'xlsx', header, headerLine, chunks: skipRecords(chunks, must(found) + 1) }
-}
-
-/** A sheet that is a chart has no rows. */
-function ofChart(error: unknown): Chunk<Cells> {
-  if (error instanceof PlantsError && error.kind === 'input') return new Chunk<Cells>()
-  throw error
+  return readerOf({ format: 'xlsx' }, rows, (width) => rowsOf(sheet, width), options, name)
 }
 
 function sheetNamed(wanted: string | undefined, sheets: readonly string[]): number | undefined {
   if (wanted === undefined) return undefined
-  const plain = (name: string) => name.trim().toLowerCase()
-  const index = sheets.findIndex((name) => plain(name) === plain(wanted))
+  const index = sheets.findIndex((name) => name.toLowerCase() === wanted.toLowerCase())
   const found = index === -1 ? Number(wanted) - 1 : index
   if (sheets[found] !== undefined) return found
   throw inputError(`There is no sheet ${listOf([wanted])}`, `The sheets are ${listOf(sheets)}`)
 }
 
-/** A text without white space around it, a number in plain digits, a date in ISO 8601. */
+/** A text without white space around it, a number in plain digits, a date in ISO 8601 to the second. */
 function cellOf(value: CellValue): Cell {
   if (value === null) return undefined
-  if (value instanceof Date) return dateOf(value)
+  if (value instanceof Date) {
+    const time = new Date(Math.round(value.getTime() / 1000) * 1000)
+    return time.toISOString().replace(/(?:T00:00:00)?\.000Z$/, '')
+  }
   if (typeof value === 'number') return numberOf(value)
   return plainCell(typeof value === 'boolean' ? String(value).toUpperCase() : value)
-}
-
-/** To the second. */
-function dateOf(date: Date): Cell {
-  const time = new Date(Math.round(date.getTime() / 1000) * 1000)
-  if (Number.isNaN(time.getTime())) return { text: '', reason: 'is a date that there is not' }
-  return time.toISOString().replace(/(?:T00:00:00)?\.000Z$/, '')
 }
 
 function numberOf(value: number): Cell {
   const text = String(value)
   if (Math.abs(value) > Number.MAX_SAFE_INTEGER)
     return { text, reason: 'is a number above 2^53, which has lost digits. Format it as text' }
-  const { sign, first, others = '', exponent } = exponential.exec(text)?.groups ?? {}
-  if (exponent === undefined) return text
-  return `${sign}0.${'0'.repeat(Number(exponent) - 1)}${first}${others}`
-}
-
-/** As JavaScript writes what is nearer to 0 than 0.000001. */
-const exponential = /^(?<sign>-?)(?<first>\d)(?:\.(?<others>\d+))?e-(?<exponent>\d+)$/
-
-/** Throws `input` for a row above 1 MiB. */
-function lengthOf(cells: Cells, name: string, line: number): number {
-  let length = 0
-  for (const cell of cells) if (typeof cell === 'string') length += cell.length
-  if (length > maxRecordBytes / 3 && isTooLarge(cells.join('')))
-    throw inputError(`${name}:${line}: ${recordTooLarge.message}`, 'Shorten it, or leave it out')
-  return length
+  if (!text.includes('e')) return text
+  return value.toLocaleString('en', { useGrouping: false, maximumSignificantDigits: 17 })
 }
 
 async function readWhole(blocks: AsyncIterable<Buffer>, name: string): Promise<Buffer> {
@@ -132,7 +100,7 @@ async function readWhole(blocks: AsyncIterable<Buffer>, name: string): Promise<B
   let length = 0
   for await (const block of blocks) {
     length += block.length
-    if (length > maxPacked) throw inputError(`${name} is larger than 64 MiB`, saveAsCsv)
+    if (length > maxUnpacked) throw tooMuch(name)
     parts.push(block)
   }
   return Buffer.concat(parts)
@@ -154,8 +122,7 @@ function assertUnpackable(bytes: Buffer, name: string): void {
     const part = bytes.toString('latin1', at + entrySize, at + entrySize + must(variable[0]))
     const isTree = !/(?:^|\/)(?:worksheets|media)\/|pivotCacheRecords/.test(part)
     unpacked += size
-    const isTooMuch = unpacked > maxUnpacked || (isTree && size > maxTree)
-    if (isTooMuch) throw inputError(`${name} unpacks to too much data`, saveAsCsv)
+    if (unpacked > maxUnpacked || (isTree && size > maxTree)) throw tooMuch(name)
     if (size === 0 && packed > emptyDeflated)
       throw damaged(name, new Error(`the archive says that ${part} is empty`))
     at += entrySize + variable.reduce((sum, length) => sum + length, 0)
@@ -165,12 +132,14 @@ function assertUnpackable(bytes: Buffer, name: string): void {
 
 const endSize = 22
 const entrySize = 46
-/** Bytes of nothing. */
 const emptyDeflated = 2
-const maxPacked = 67_108_864
 const maxUnpacked = 268_435_456
 /** Of a part that hucre keeps as a tree, such as shared strings and styles. */
 const maxTree = 50_331_648
+
+function tooMuch(name: string): Error {
+  return inputError(`${name} unpacks to too much data`, 'Save the sheet as CSV, and import that')
+}
 
 function damaged(what: string, error: unknown): unknown {
   if (error instanceof PlantsError) return error
@@ -181,6 +150,5 @@ function damaged(what: string, error: unknown): unknown {
   )
 }
 
-const saveAsCsv = 'Save the sheet as CSV, and import that'
 const rowsAtOnce = 2000
 const maxChunkLength = 524_288

@@ -1,6 +1,4 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { hostname } from 'node:os'
-import { isObject, parseJson } from '../../plant/exact-json.js'
 import { usageError } from '../../platform/errors.js'
 
 /** The state of an import after the last chunk that is on disk: a row of its store, or of the journal. */
@@ -15,11 +13,11 @@ export interface Checkpoint {
   position: Position
 }
 
-/** The records of the inputs up to there are done. */
+/** What is done. */
 export interface Position {
   /** The index of the input that is read. */
   input: number
-  /** How many of its records are done. */
+  /** Of this input. */
   records: number
   counts: Counts
   nextId?: string | undefined
@@ -27,7 +25,7 @@ export interface Position {
 }
 
 export interface RejectsPosition {
-  /** The identity of the file: its device and its inode. */
+  /** Its device and its inode. */
   file: string
   /** In bytes. */
   length: number
@@ -51,9 +49,8 @@ export function newCheckpoint(source: string, first: bigint | undefined): Checkp
 
 /** Throws `usage` for the checkpoint of another version. */
 export function parseCheckpoint(state: string): Checkpoint {
-  const parsed = parseJson(state)
-  if ('value' in parsed && isObject(parsed.value) && parsed.value['version'] === 1)
-    return parsed.value as unknown as Checkpoint // only this program writes it
+  const checkpoint = JSON.parse(state) as Checkpoint // only this program writes it
+  if (checkpoint.version === 1) return checkpoint
   throw usageError('Another version of plants began this import', 'Finish it with that version')
 }
 
@@ -65,16 +62,7 @@ export function doneIn(counts: Counts): number {
   return counts.created + counts.updated + counts.skipped + counts.unknown + rejectedIn(counts)
 }
 
-/** Of an import that goes on: the same for the same store and paths on one machine. */
-export function checkpointId(store: string, paths: readonly string[]): string {
-  return digestOf([hostname(), store, ...paths])
-}
-
-/** Of an import that is complete, and has numbered plants: the same for the same store and contents. */
-export function completeId(store: string, hashes: readonly string[]): string {
-  return digestOf(['complete', store, ...hashes])
-}
-
-function digestOf(parts: readonly string[]): string {
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex').slice(0, 32)
+/** Of an address and paths. */
+export function checkpointId(...words: readonly string[]): string {
+  return createHash('sha256').update(JSON.stringify(words)).digest('hex').slice(0, 32)
 }

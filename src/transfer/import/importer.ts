@@ -1,21 +1,20 @@
 import { equalFields } from '../../plant/plant.js'
-import { must, PlantsError } from '../../platform/errors.js'
+import { must, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { type Outcome, type Problem, rejected, toError } from '../../stores/common/change.js'
-import type { CheckpointChange, OwnStore, Store, Transaction } from '../../stores/common/store.js'
-import { type Chunk, type FormatReader, skipRecords } from '../formats/chunk.js'
+import { type Outcome, rejected, toError } from '../../stores/common/change.js'
+import {
+  type CheckpointChange,
+  doneState,
+  type OwnStore,
+  type Store,
+  type Transaction,
+} from '../../stores/common/store.js'
+import { type Chunk, skipRecords } from '../formats/chunk.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
-import { type MappedChange, Mapper } from './map.js'
-import type { PlantNames } from './names.js'
-import {
-  assertSameLayout,
-  type RejectedRecord,
-  type Rejects,
-  rejectsHeader,
-  rejectsRow,
-} from './rejects.js'
+import { type MappedChange, Mapper, type Numbering, type PlantNames } from './map.js'
+import { headerOf, type RejectedRecord, type Rejects, rejectedRows } from './rejects.js'
 
 /*
  * An import is a loop over chunks of records. A chunk is one transaction, and has its checkpoint in it: what is on disk
@@ -46,57 +45,54 @@ export interface ImportStart {
   target: ImportTarget
   /** Undefined for an import that is not resumed. */
   checkpointId: string | undefined
-  /** The text of the checkpoint that was found. */
+  /** The checkpoint as it was found. */
   saved: string | undefined
   checkpoint: Checkpoint
-  /** If records are matched by their names. */
   names: PlantNames | undefined
   rejects: Rejects | undefined
+  /** The checkpoint to remember it by if it numbers plants, and what is there. */
+  complete: Pick<CheckpointChange, 'id' | 'from'> | undefined
 }
 
-export interface ImportObserver {
-  onOpened(reader: FormatReader, input: string): Promise<void>
-  /** What became of the records of a chunk. */
-  onChunk(
-    outcomes: readonly Outcome[],
-    rejected: readonly RejectedRecord[],
-    importer: Importer,
-  ): Promise<void>
-}
+type OnChunk = (
+  outcomes: readonly Outcome[],
+  rejected: readonly RejectedRecord[],
+  importer: Importer,
+) => Promise<void>
 
 export class Importer {
   readonly #start: ImportStart
-  readonly #observer: ImportObserver
+  readonly #onChunk: OnChunk
   readonly #io: Io
+  readonly #numbering: Numbering
   #transaction: OwnStore['transaction']
-  /** The text of the checkpoint as this process has found it, or saved it last. */
+  /** The checkpoint as this process has found it, or saved it last. */
   #saved: string | undefined
   #reader: OpenInput | undefined
   /** The end of what is done. */
   position: Position
-  /** Records of this run. */
+  /** Of this run. */
   rejected = 0
-  /** Rows of this run without an id, a name and a tag. */
+  /** Of this run. */
   emptyRows = 0
-  /** Whether a service may have stored something. */
-  hasSent = false
-  /** Whether the inputs were read to their end. */
+  /** Whether all inputs were read. */
   isComplete = false
-  /** Names of unknown fields, at most a thousand. */
   readonly otherFields = new Set<string>()
 
-  constructor(start: ImportStart, observer: ImportObserver, io: Io) {
+  constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
     this.#start = start
-    this.#observer = observer
+    this.#onChunk = onChunk
     this.#io = io
     this.#transaction = start.target.transaction
     this.#saved = start.saved
-    this.position = start.checkpoint.position
-  }
-
-  /** Whether it has given numbers to records, now or before it was interrupted. */
-  get hasNumbered(): boolean {
-    return this.position.nextId !== this.#start.checkpoint.firstId
+    const { firstId, position } = start.checkpoint
+    this.position = position
+    this.#numbering = {
+      firstId: start.plan.idFrom === 'next' ? idOf(firstId) : undefined,
+      nextId: idOf(position.nextId),
+      names: start.names,
+      otherFields: this.otherFields,
+    }
   }
 
   /** What is read of the inputs, from 0 to 1. */
@@ -106,28 +102,25 @@ export class Importer {
     return part === undefined ? undefined : (this.position.input + part) / length
   }
 
-  /** Imports all in one transaction. */
-  async runIn(transaction: Transaction, first: OpenInput): Promise<void> {
-    this.#transaction = (work) => work(transaction)
-    await this.run(first)
-  }
-
-  async run(first: OpenInput): Promise<void> {
+  /** @param transaction for all; by default, each chunk has its own */
+  async run(first: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target, checkpoint, rejects } = this.#start
+    if (transaction) this.#transaction = (work) => work(transaction)
     // What a killed run has left, plants at a service and a rejects file, is known by the checkpoint.
     if (target.send || rejects) await this.#save(JSON.stringify(checkpoint))
-    rejects?.publish()
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)
       this.#reader = reader
       try {
-        if (rejects) assertSameLayout(reader, first, input.name)
-        await this.#observer.onOpened(reader, input.name)
+        if (rejects && headerOf(reader) !== headerOf(first))
+          throw usageError(
+            `${input.name} has another header, so its rejected records need another file`,
+            'Import it alone, with another --rejects',
+          )
         if (index > this.position.input)
           this.position = { ...this.position, input: index, records: 0 }
-        const hasEnded = await this.#importInput(reader)
-        if (!hasEnded) return
+        if (!(await this.#importInput(reader))) return
       } finally {
         reader.close()
       }
@@ -137,45 +130,54 @@ export class Importer {
 
   /** Returns false if it has stopped because too many records were rejected. */
   async #importInput(reader: OpenInput): Promise<boolean> {
-    const { maxRecords, maxErrors } = this.#start.plan
+    const { plan } = this.#start
+    const mapper = new Mapper(plan, reader.header, this.#numbering)
     for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
       this.emptyRows += chunk.emptyRows
-      for (let from = 0; from < chunk.records.length; from += maxRecords) {
-        if (this.rejected >= maxErrors) return false
-        await this.#importChunk(chunk.slice(from, from + maxRecords), reader)
+      for (let from = 0; from < chunk.records.length; from += plan.maxRecords) {
+        if (this.rejected >= plan.maxErrors) return false
+        await this.#importChunk(chunk.slice(from, from + plan.maxRecords), mapper, reader)
         await checkSignal(this.#io.handleSignals())
       }
     }
     return true
   }
 
-  async #importChunk(chunk: Chunk, reader: OpenInput): Promise<void> {
+  async #importChunk(chunk: Chunk, mapper: Mapper, reader: OpenInput): Promise<void> {
     const { target, checkpointId: id, checkpoint, rejects } = this.#start
-    const { position: before } = this
+    const before = this.position
+    const numbering = this.#numbering
     const options = { signal: this.#io.handleSignals() }
-    const { mapped, nextId } = this.#map(chunk, reader)
+    const mapped = chunk.records.map((raw, index) => {
+      const { nextId } = numbering
+      const one = mapper.map(raw)
+      // What is matched may be what a run that was killed has created with this number.
+      const isNew = !('error' in one) && (!one.isMatched || numbering.nextId !== nextId)
+      if (target.send && isNew)
+        one.key = `${checkpoint.importId}-${before.input}-${before.records + index}`
+      return one
+    })
     const changes = mapped.filter((one): one is MappedChange => !('error' in one))
     const sent = await target.send?.(changes, options)
-    if (sent?.some(({ type }) => type !== 'unsent')) this.hasSent = true
 
     const work = async ({ write, saveCheckpoint }: Transaction) => {
-      const outcomes = outcomesOf(mapped, sent ?? (await write(changes, options)))
-      const firstElement = reader.format === 'json' ? before.records : undefined
-      const rejections = rejectedRecords(chunk, outcomes, firstElement)
-      const rows = rejects ? rejectsRows(rejections, reader, before) : Buffer.alloc(0)
+      const written = (sent ?? (await write(changes, options))).values()
+      const outcomes = mapped.map((one) =>
+        'error' in one ? rejected(one) : answered(must(written.next().value)),
+      )
+      const rejections = rejectedRecords(chunk, outcomes)
+      const length = before.rejects?.length ?? 0
+      const rows = rejectedRows(rejections, reader, length === 0)
       const position: Position = {
         input: before.input,
         records: before.records + mapped.length,
         counts: withOutcomes(before.counts, outcomes),
-        nextId: nextId?.toString(),
-        rejects: before.rejects && {
-          ...before.rejects,
-          length: before.rejects.length + rows.length,
-        },
+        nextId: numbering.nextId?.toString(),
+        rejects: rejects && { ...rejects.start, length: length + rows.length },
       }
       const saved = JSON.stringify({ ...checkpoint, position })
       if (id !== undefined) await saveCheckpoint({ id, from: this.#saved, to: saved })
-      rejects?.write(before.rejects?.length ?? 0, rows)
+      rejects?.write(length, rows)
       return { outcomes, rejections, position, saved }
     }
 
@@ -183,53 +185,20 @@ export class Importer {
     this.#saved = done.saved
     this.position = done.position
     this.rejected += done.rejections.length
-    await this.#observer.onChunk(done.outcomes, done.rejections, this)
+    await this.#onChunk(done.outcomes, done.rejections, this)
   }
 
-  #map(chunk: Chunk, { header }: OpenInput) {
-    const { plan, target, checkpoint, names } = this.#start
-    const { input, records, nextId } = this.position
-    const firstId = plan.rules.idFrom === 'next' ? checkpoint.firstId : undefined
-    const mapper = new Mapper(plan.rules, header, {
-      firstId: firstId === undefined ? undefined : BigInt(firstId),
-      nextId: nextId === undefined ? undefined : BigInt(nextId),
-      names,
-      otherFields: this.otherFields,
-    })
-    const mapped = chunk.records.map((raw, index) => {
-      const { nextId: number } = mapper
-      const one = chunk.problems.get(index) ?? mapper.map(raw)
-      // What is matched may be what a run that was killed has created with this number.
-      const isNew = !('error' in one) && (!one.isMatched || mapper.nextId !== number)
-      if (target.send && isNew) one.key = `${checkpoint.importId}-${input}-${records + index}`
-      return one
-    })
-    return { mapped, nextId: mapper.nextId }
+  /** Call it after the summary: until then, the same command prints it again. */
+  finish(time: Date): Promise<void> {
+    const { checkpoint, complete } = this.#start
+    const hasNumbered = complete && this.position.nextId !== checkpoint.firstId
+    return this.#save(undefined, hasNumbered && { ...complete, to: doneState(time) })
   }
 
-  /** What has left nothing, such as at a service that was not reached, is not resumed. */
-  async forgetUnlessStored(): Promise<void> {
-    const { saved, rejects } = this.#start
-    const hasLeft = this.hasSent || this.position.records > 0 || rejects?.isEmpty === false
-    if (saved !== undefined || hasLeft) return
-    await this.#save(undefined).catch((error: unknown) => {
-      if (!(error instanceof PlantsError)) throw error // a checkpoint that stays is resumed
-    })
-  }
-
-  /**
-   * Call it after the summary: until then, the same command prints it again.
-   *
-   * @param complete the checkpoint of a complete import that would number its plants again
-   */
-  finish(complete?: CheckpointChange): Promise<void> {
-    return this.#save(undefined, complete)
-  }
-
-  async #save(to: string | undefined, complete?: CheckpointChange): Promise<void> {
+  async #save(to: string | undefined, complete?: CheckpointChange | false): Promise<void> {
     const { target, checkpointId: id } = this.#start
     const from = this.#saved
-    const change = id !== undefined && from !== to ? { id, from, to } : undefined
+    const change = id !== undefined && from !== to && { id, from, to }
     if (!change && !complete) return
     await target.transaction(async ({ saveCheckpoint }) => {
       if (change) await saveCheckpoint(change)
@@ -239,55 +208,35 @@ export class Importer {
   }
 }
 
-/** Of all records. Throws why a service was not asked for one, or if what answered is no Plant Store. */
-function outcomesOf(
-  mapped: readonly (MappedChange | Problem)[],
-  written: readonly Outcome[],
-): Outcome[] {
-  const rest = written.values()
-  return mapped.map((one) => {
-    if ('error' in one) return rejected(one)
-    const outcome = must(rest.next().value)
-    const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
-    if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
-    return outcome
-  })
+function idOf(text: string | undefined): bigint | undefined {
+  return text === undefined ? undefined : BigInt(text)
 }
 
-function rejectedRecords(
-  chunk: Chunk,
-  outcomes: readonly Outcome[],
-  firstElement: number | undefined,
-): RejectedRecord[] {
+/** Throws why a service was not asked, or if what answered is no Plant Store. */
+function answered(outcome: Outcome): Outcome {
+  const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
+  if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
+  return outcome
+}
+
+function rejectedRecords(chunk: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
   return outcomes.flatMap((outcome, index): RejectedRecord[] => {
     if (!('error' in outcome)) return []
     const { error, message } = outcome.error
-    const element = firstElement === undefined ? undefined : firstElement + index
-    const [line, raw] = [must(chunk.lines[index]), must(chunk.records[index])]
-    return [{ line, element, raw, error, message }]
+    return [{ line: must(chunk.lines[index]), raw: must(chunk.records[index]), error, message }]
   })
-}
-
-/** With the header, if they are the first ones. */
-function rejectsRows(
-  rejections: readonly RejectedRecord[],
-  reader: FormatReader,
-  { rejects }: Position,
-): Buffer {
-  const rows = rejections.map((record) => rejectsRow(record, reader)).join('')
-  return Buffer.from(rows !== '' && !rejects?.length ? rejectsHeader(reader) + rows : rows)
 }
 
 function withOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {
   const counts = { ...before, rejected: { ...before.rejected } }
   for (const outcome of outcomes) {
-    if (outcome.type === 'rejected') {
+    const { type } = outcome
+    if (type === 'rejected') {
       const { error } = outcome.error
       counts.rejected[error] = (counts.rejected[error] ?? 0) + 1
-    } else if (outcome.type === 'updated') {
-      const { plant, before } = outcome
-      counts[before && equalFields(plant, before) ? 'skipped' : 'updated'] += 1
-    } else if (outcome.type !== 'unsent' && outcome.type !== 'deleted') counts[outcome.type] += 1
+    } else if (type === 'updated' && outcome.before) {
+      counts[equalFields(outcome.plant, outcome.before) ? 'skipped' : 'updated'] += 1
+    } else if (type !== 'unsent' && type !== 'deleted') counts[type] += 1
   }
   return counts
 }

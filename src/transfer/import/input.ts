@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream, type Stats, statSync } from 'node:fs'
-import { addAbortSignal, pipeline, Readable } from 'node:stream'
+import { addAbortSignal, pipeline, type Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { smallestId } from '../../plant/plant.js'
 import { inputError, systemCode } from '../../platform/errors.js'
@@ -16,11 +16,10 @@ import {
 } from '../formats/chunk.js'
 import { assertEncoding, openFormat } from '../formats/formats.js'
 import { Mapper } from './map.js'
-import { assertSameLayout } from './rejects.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
-  /** Of a transaction; at a service, that are sent before the checkpoint. */
+  /** Of a chunk. */
   maxRecords: number
   /** The import ends after the chunk in which so many records were rejected. */
   maxErrors: number
@@ -56,10 +55,17 @@ async function openContent(
   onBytes: (bytes: Uint8Array) => void = () => undefined,
 ) {
   const signal = io.handleSignals()
-  const { pieces, progress, close } = path === '-' ? openStdin(io) : openFile(path, name, signal)
-  async function* bytes(): AsyncGenerator<Uint8Array> {
+  const isStdin = path === '-'
+  const size = isStdin ? 0 : statsOf({ path, name }).size
+  const stream = isStdin
+    ? (io.stdin.stream() as Readable) // of Node
+    : createReadStream(path, { highWaterMark: blockBytes })
+  addAbortSignal(signal, stream)
+  let bytesRead = 0
+  async function* pieces(): AsyncGenerator<Uint8Array> {
     try {
-      for await (const piece of pieces) {
+      for await (const piece of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
+        bytesRead += piece.length
         onBytes(piece)
         yield piece
       }
@@ -70,11 +76,14 @@ async function openContent(
   }
   async function* blocks(): AsyncGenerator<Buffer> {
     // A block of a packed file can be a thousand unpacked ones.
-    for await (const block of gunzipped(gathered(bytes()), name)) {
+    for await (const block of gunzipped(gathered(pieces()), name)) {
       await checkSignal(signal)
       yield block
     }
   }
+  const progress = () => (size === 0 ? undefined : Math.min(1, bytesRead / size))
+  // A pending read would keep the process running.
+  const close = () => void stream.on('error', () => undefined).destroy()
   const all = blocks()
   try {
     const { value: head = Buffer.alloc(0) } = await all.next()
@@ -84,38 +93,6 @@ async function openContent(
     close()
     throw error
   }
-}
-
-interface Source {
-  pieces: AsyncIterable<Uint8Array>
-  progress(): number | undefined
-  close(): void
-}
-
-function openFile(path: string, name: string, signal: AbortSignal): Source {
-  const { size } = statsOf({ path, name })
-  const stream = createReadStream(path, { highWaterMark: blockBytes })
-  addAbortSignal(signal, stream)
-  return {
-    pieces: stream,
-    progress: () => (size === 0 ? undefined : Math.min(1, stream.bytesRead / size)),
-    close: () => void stream.on('error', () => undefined).destroy(),
-  }
-}
-
-function openStdin(io: Io): Source {
-  const { stdin } = io
-  let isOver = false
-  async function* pieces(): AsyncGenerator<Uint8Array> {
-    yield* stdin.chunks()
-    isOver = true
-  }
-  const close = () => {
-    // A pending read would keep the process running.
-    if (!isOver) Readable.prototype.destroy.call(stdin.stream().on('error', () => undefined))
-  }
-  io.handleSignals().addEventListener('abort', close, { once: true })
-  return { pieces: pieces(), progress: () => undefined, close }
 }
 
 function explainInput(name: string, error: unknown): unknown {
@@ -154,60 +131,49 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
 }
 
 export interface ExaminedInputs {
-  /** The SHA-256 of each input. */
+  /** SHA-256 */
   hashes: string[]
-  /** Of the records that have one, if records without ids are numbered from the next one. */
+  /** If records without ids are numbered from the next one. */
   greatestId: bigint | undefined
 }
 
-/**
- * Reads all before anything is stored, and checks its encoding.
- *
- * @returns undefined if an input can be read only once, so that its import cannot be resumed
- */
+/** Reads all before anything is stored, and checks its encoding. Undefined if an input can be read only once. */
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
-  const ids: bigint[] = []
+  let greatestId: bigint | undefined
   const files = plan.inputs.filter(isFile)
   for (const input of files) {
     const hash = createHash('sha256')
     const { content, close } = await openContent(input, io, (bytes) => hash.update(bytes))
     try {
-      if (plan.rules.idFrom !== 'next') await assertEncoding(content, plan)
-      else ids.push(await greatestIdOf(await openFormat(content, plan), plan))
+      if (plan.idFrom !== 'next') await assertEncoding(content, plan)
+      else greatestId = await greatestIdIn(await openFormat(content, plan), plan, greatestId)
     } finally {
       close()
     }
     hashes.push(hash.digest('hex'))
   }
-  if (files.length < plan.inputs.length) return undefined
-  const greatest = ids.reduce((one, other) => (one > other ? one : other), noId)
-  return { hashes, greatestId: greatest === noId ? undefined : greatest }
+  return files.length === plan.inputs.length ? { hashes, greatestId } : undefined
 }
 
-/** Below all ids. */
-const noId = smallestId - 1n
-
-async function greatestIdOf({ header, chunks }: FormatReader, plan: ImportPlan): Promise<bigint> {
-  const mapper = new Mapper(plan.rules, header, { nextId: smallestId })
-  let greatest = noId
+/** @param known in other inputs */
+async function greatestIdIn(
+  { header, chunks }: FormatReader,
+  plan: ImportPlan,
+  known: bigint | undefined,
+): Promise<bigint | undefined> {
+  const numbering = { nextId: smallestId }
+  const mapper = new Mapper(plan, header, numbering)
+  let greatest = known
   for await (const { records } of chunks)
     for (const raw of records) {
-      const { nextId } = mapper
+      const { nextId } = numbering
       const change = mapper.map(raw)
-      const hasId = !('error' in change) && mapper.nextId === nextId
-      if (hasId && idOf(change) > greatest) greatest = idOf(change)
+      if ('error' in change || numbering.nextId !== nextId) continue // it has no id
+      const id = idOf(change)
+      if (greatest === undefined || id > greatest) greatest = id
     }
   return greatest
-}
-
-/** Before anything is stored. Pipes can be read only once. */
-export async function assertSameLayouts(first: OpenInput, plan: ImportPlan, io: Io): Promise<void> {
-  for (const input of plan.inputs.slice(1).filter(isFile)) {
-    const reader = await openInput(input, plan, io)
-    reader.close()
-    assertSameLayout(reader, first, input.name)
-  }
 }
 
 function isFile(input: ImportInput): boolean {

@@ -1,50 +1,55 @@
 import { isObject, parseJson } from '../../plant/exact-json.js'
-import {
-  type FieldName,
-  invalidPlant,
-  type NewPlant,
-  type PlantPatch,
-  parsePlant,
-} from '../../plant/plant.js'
+import { type FieldName, invalidPlant, parsePlant, plantFrom } from '../../plant/plant.js'
 import { problemsOf } from '../../plant/plant-schema.js'
 import { must } from '../../platform/errors.js'
 import { shorten } from '../../platform/escape.js'
 import { type Change, type Problem, problem } from '../../stores/common/change.js'
-import type { Cells, FieldRules, Header, RawRecord } from '../formats/chunk.js'
+import {
+  type Cells,
+  type Header,
+  type InputOptions,
+  type RawRecord,
+  recordTooLarge,
+} from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
-import { type PlantNames, unknownName } from './names.js'
+
+/** The ids of plants by their names, which are the same if all their code points are. */
+export type PlantNames = Map<string, bigint | bigint[]>
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
-interface Numbering {
+/** What the records before have left. */
+export interface Numbering {
   /** The ids of other records must be below. */
   firstId?: bigint | undefined
+  /** Of the next valid record that has none. */
   nextId?: bigint | undefined
-  /** If records are matched by their names. */
   names?: PlantNames | undefined
-  /** Gets the names of unknown fields. */
+  /** Gets the unknown ones, at most a thousand. */
   otherFields?: Set<string>
 }
 
-/** Makes changes of the records of an import. */
 export class Mapper {
-  readonly #rules: FieldRules
+  readonly #rules: InputOptions
   readonly #header: Header | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
   readonly #numbering: Numbering
-  /** The id of the next valid record that has none. */
-  nextId: bigint | undefined
 
-  constructor(rules: FieldRules, header: Header | undefined, numbering: Numbering) {
+  constructor(rules: InputOptions, header: Header | undefined, numbering: Numbering) {
     this.#rules = rules
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
     this.#numbering = numbering
-    this.nextId = numbering.nextId
   }
 
   map(raw: RawRecord): MappedChange | Problem {
-    if (typeof raw !== 'string') return this.#changeOfRow(raw)
+    if (raw === null) return problem('tooLarge', recordTooLarge)
+    if (typeof raw !== 'string') {
+      const width = must(this.#header).names.length
+      if (raw.slice(width).every((cell) => cell === undefined))
+        return this.#change(this.#recordOf(raw), raw)
+      return problem('input', `The row has ${raw.length} cells, but the header has ${width}`)
+    }
     const parsed = parseJson(raw, { idKey: this.#rules.map.id || 'id' })
     if ('reason' in parsed) return problem('input', `Not JSON: ${parsed.reason}`)
     const record = this.#renamed(parsed.value)
@@ -54,46 +59,42 @@ export class Mapper {
     return this.#change(record)
   }
 
-  #changeOfRow(cells: Cells): MappedChange | Problem {
-    const width = must(this.#header).names.length
-    const isTooWide = cells.length > width && cells.slice(width).some((cell) => cell !== undefined)
-    if (isTooWide)
-      return problem('input', `The row has ${cells.length} cells, but the header has ${width}`)
-    return this.#change(this.#recordOf(cells), cells)
-  }
-
   #change(record: unknown, cells: Cells = []): MappedChange | Problem {
     const { ifExists } = this.#rules
-    const { firstId, names } = this.#numbering
+    const { firstId, nextId, names } = this.#numbering
     const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
     const match = lacksId ? this.#match(record) : undefined
     if (typeof match === 'object') return match
     const isMatched = match !== undefined
-    const isNumbered = lacksId && !isMatched && this.nextId !== undefined
-    if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? this.nextId
+    const isNumbered = lacksId && !isMatched && nextId !== undefined
+    if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? nextId
     const isPartial = ifExists === 'update' && !isNumbered
     const form = isPartial ? 'patch' : 'record'
     const patch = parsePlant(record, form)
     if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
     // A run that was killed at a service may have given the next number to this plant, which is then matched.
-    if (this.nextId !== undefined && (isNumbered || match === this.nextId)) this.nextId += 1n
+    if (nextId !== undefined && (isNumbered || match === nextId))
+      this.#numbering.nextId = nextId + 1n
     if (!lacksId && firstId !== undefined && patch.id >= firstId)
-      return problem(
-        'conflict',
-        `The id ${patch.id} must be below ${firstId}, the first number that the import assigns`,
-      )
-    if (!isMatched && patch.name != null) names?.add(patch.name, patch.id)
+      return problem('conflict', `The id ${patch.id} must be below ${firstId}, the first number`)
+    // A part of a larger text, such as a cell, would keep all of that in memory.
+    if (!isMatched && patch.name != null && !names?.has(patch.name))
+      names?.set(Buffer.from(patch.name).toString(), patch.id)
     if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched }
-    // Another plant may have the number that the import has given to this one: it is neither skipped nor changed.
+    // Another plant may have the number that this one was given: it is neither skipped nor changed.
     const policy = isNumbered || ifExists === 'update' ? 'same' : ifExists
-    return { type: 'create', plant: complete(patch), ifExists: policy, isMatched }
+    const plant = plantFrom(patch.id, must(patch.name ?? undefined), patch.tag)
+    return { type: 'create', plant, ifExists: policy, isMatched }
   }
 
-  /** The id of the plant that has the name of the record, or why that is not known. Undefined for a new plant. */
+  /** The id of the plant that has its name, or why that is not known. Undefined for a new plant. */
   #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
-    const { names } = this.#numbering
+    const { names, nextId } = this.#numbering
     if (!names || typeof name !== 'string') return undefined
-    return names.find(name) ?? (this.nextId === undefined ? unknownName(name) : undefined)
+    const found = names.get(name)
+    if (typeof found === 'bigint' || (!found && nextId !== undefined)) return found
+    const plants = found ? `Plants ${found.slice(0, 5).join(', ')} have` : 'No plant has'
+    return problem('invalid', `${plants} the name ${JSON.stringify(shorten(name))}`)
   }
 
   #reasonsOf(record: unknown, form: 'patch' | 'record', cells: Cells): string[] {
@@ -135,22 +136,14 @@ export class Mapper {
 
   #addOther(field: string): void {
     const { otherFields } = this.#numbering
-    if (!otherFields || otherFields.size >= maxOtherFields) return
-    if (!rejectNames.includes(field)) otherFields.add(shorten(field))
+    if (!otherFields || otherFields.size >= 1000 || rejectNames.includes(field)) return
+    otherFields.add(shorten(field))
   }
 }
 
-const maxOtherFields = 1000
-
-function complete(patch: PlantPatch): NewPlant {
-  const { id, name, tag } = patch
-  return tag === null ? { id, name: must(name ?? undefined) } : (patch as NewPlant) // with a name, as a record is
-}
-
-/** In a table, zeros before an id and `.0` after it do not count. */
+/** In a table, spaces around an id, zeros before it and `.0` after it do not count. */
 function idIn(cell: string): bigint | string {
-  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
-  const { sign, digits } =
-    /^(?<sign>-?)0*(?<digits>\d{1,19})(?:\.0{1,40})?$/.exec(cell.trim())?.groups ?? {}
-  return digits === undefined ? cell : BigInt(`${sign}${digits}`)
+  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell) // almost always
+  const digits = cell.replace(/\.0+\s*$/, '')
+  return /^\s*-?\d{1,40}\s*$/.test(digits) ? BigInt(digits) : cell
 }

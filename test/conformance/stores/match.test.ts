@@ -78,7 +78,7 @@ describe.each(kinds)('a list without ids that is imported by name into %s', (kin
 
   test('changes nothing the second time, and has its own reasons for names of several plants', async () => {
     const { world, imported, plants } = await nursery()
-    const several = 'plants: list.csv:6: 2 plants have the name "Hortensie": 5, 9\n'
+    const several = 'plants: list.csv:6: Plants 5, 9 have the name "Hortensie"\n'
     const counts = {
       code: 6,
       rejected: 1,

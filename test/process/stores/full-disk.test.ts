@@ -106,7 +106,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
       /plants: The store .*plants\.db could not be used: database or disk is full\n {2}Free some.*run the same command again\n$/
     expect(full).toEqual({ code: 4, out: '', err: expect.stringMatching(err) })
     const again = expect.stringMatching(
-      `^plants: Resuming an interrupted import: [1-9].*\n${err.source}`,
+      `^plants: Resuming an interrupted import after [1-9].*\n${err.source}`,
     )
     expect(await user.on(`import plants.ndjson${at}`)).toEqual({ ...full, err: again })
     user.grow('64m')

@@ -67,7 +67,7 @@ test('after kill -9, what a service without keys has stored unconfirmed is rejec
   )
 })
 
-test('Ctrl-C while the service is down changes nothing', async () => {
+test('Ctrl-C while the service is down says that no plant is done', async () => {
   const service = await PlantService.listen()
   await service.close()
   const run = new ServiceImport(lines, service.url)
@@ -78,5 +78,10 @@ test('Ctrl-C while the service is down changes nothing', async () => {
   })
   const { code, err, journals } = await run.ended(child)
   const last = err.slice(err.lastIndexOf('plants: '))
-  expect([code, last, journals]).toEqual([130, 'plants: Interrupted, nothing was changed\n', 0])
+  const resume = 'To resume, run the same command again'
+  expect([code, last, journals]).toEqual([
+    130,
+    `plants: Interrupted after 0 plants\n  ${resume}\n`,
+    1,
+  ])
 })

@@ -45,7 +45,7 @@ describe.skipIf(process.platform === 'win32')('an import that a signal stops', (
     const { out, ...again } = await world.run('import plants.ndjson')
     expect(again).toEqual({
       code: 0,
-      err: `plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`,
+      err: `plants: Resuming an interrupted import after ${grouped(done)} plants\n`,
     })
     expect([countsOf(out), journalsOf(world)]).toEqual([allCreated(lines.length), []])
     expect(digestOf((await world.run('export')).out)).toBe(digestOf(`${lines.join('\n')}\n`))

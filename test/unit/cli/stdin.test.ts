@@ -12,6 +12,6 @@ test.each(['get -', 'delete - --yes', 'update - --tag x'])(
 )
 
 test('import - takes /dev/null for no plants', async () => {
-  const none = { code: 0, err: 'plants: warning: stdin contains no records\n' }
+  const none = { code: 0, err: 'plants: warning: The input contains no records\n' }
   expect(await new World().run('import -')).toMatchObject(none)
 })

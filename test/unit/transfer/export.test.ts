@@ -164,15 +164,6 @@ test('a workbook has numbers and texts, and a header that stays in view', async 
     expect(sheet).toContain(part)
 })
 
-test('a workbook with a text that is too long for a cell is not written', async () => {
-  user.write('out.xlsx', 'old')
-  await plant({ id: 7n, name: 'a', tag: 'b'.repeat(32_768) })
-  const message =
-    'The tag of the plant with id 7 has 32768 characters, but a cell has at most 32767'
-  expect(await user.run('export out.xlsx --yes')).toEqual(refusal(message, 'Use a .csv file'))
-  expect(user.read('out.xlsx')).toBe('old')
-})
-
 test('what other programs have stored against the contract spoils nothing else', async () => {
   await plant(fern, moss)
   const text = (hex: string) => `CAST(x'${hex}' AS TEXT)`

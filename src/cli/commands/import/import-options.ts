@@ -1,19 +1,11 @@
-import type { ExistsPolicy } from '../../../stores/common/change.js'
-import type { FieldRules, InputOptions } from '../../../transfer/formats/chunk.js'
+import type { InputOptions } from '../../../transfer/formats/chunk.js'
+import type { ImportPlan } from '../../../transfer/import/input.js'
 import type { GlobalOptions } from '../../command.js'
 
-export interface ImportOptions extends GlobalOptions {
+export interface ImportOptions extends GlobalOptions, Omit<InputOptions, 'map'> {
+  map?: InputOptions['map']
   dryRun?: true
   atomic?: true
-  format?: InputOptions['format']
-  sheet?: string
-  encoding?: string
-  delimiter?: string
-  columns?: string[]
-  map?: FieldRules['map']
-  idFrom?: bigint | 'next'
-  match?: 'name'
-  ifExists: ExistsPolicy
   maxErrors?: number
   rejects?: string
   restart?: true
@@ -21,3 +13,6 @@ export interface ImportOptions extends GlobalOptions {
   /** In milliseconds. */
   retry?: number
 }
+
+/** The options, and what they make of the inputs. */
+export type ImportRun = ImportOptions & ImportPlan

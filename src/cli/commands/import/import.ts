@@ -3,13 +3,10 @@ import { invalidValue, parseCount, parseText, wholeNumber } from '../../../confi
 import { type FieldName, fieldNames } from '../../../plant/plant.js'
 import { formatNames } from '../../../plant/records.js'
 import { usageError } from '../../../platform/errors.js'
-import { shorten } from '../../../platform/escape.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/common/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
-import type { FieldRules } from '../../../transfer/formats/chunk.js'
-import { commonEncodings, encodingOf } from '../../../transfer/formats/text.js'
-import type { ImportInput, ImportPlan } from '../../../transfer/import/input.js'
+import type { InputOptions } from '../../../transfer/formats/chunk.js'
 import type { PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
@@ -34,7 +31,9 @@ export function define(command: PlantsCommand): void {
     .value('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
     .value('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
     .choice('--match <field>', 'a record without an id is the plant with its name', ['name'])
-    .option('--columns <names>', 'those of a table without a header: id,name,tag', parseColumns)
+    .option('--columns <names>', 'those of a table without a header: id,name,tag', (text) =>
+      text.split(',').map((name) => name.trim()),
+    )
     .value('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
     .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseEncoding)
     .value('--sheet <name>', 'of a workbook: its name or number', parseText)
@@ -57,55 +56,31 @@ export function define(command: PlantsCommand): void {
 
 async function importPlants(files: string[], given: ImportOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(given, io)
-  const { rejects } = given
-  if (given.atomic && context.address.scheme === 'http')
+  const { scheme, name } = context.address
+  if (given.atomic && scheme === 'http')
     throw usageError(
-      `--atomic is not supported at ${context.address.name}: a service cannot roll back what was created`,
+      `--atomic is not supported at ${name}: a service cannot roll back`,
       'Leave it out: an interrupted import can be resumed',
     )
-  if (rejects === '-') throw usageError('Rejected records go to a file', 'Name a file')
-  if (rejects !== undefined && /\.xlsx$/i.test(rejects))
-    throw usageError(
-      'Rejected rows of a workbook are written as CSV',
-      'For example: --rejects rejected.csv',
-    )
-  const inputs = inputsOf(files, io)
-  const path = rejects === undefined ? {} : { rejects: io.resolvePath(rejects) }
-  const options = { ...given, ...path }
-  const { runImport } = await import('./run-import.js')
-  await runImport(planOf(inputs, options, context), options, context)
-}
-
-function inputsOf(files: string[], io: Io): ImportInput[] {
+  if (given.rejects === '-' || /\.xlsx$/i.test(given.rejects ?? ''))
+    throw usageError('Rejected records go to a text file', 'For example: --rejects rejected.csv')
   if (files.length === 0 && !io.stdin.isPiped)
     throw usageError(
       'import needs a file, or plants on stdin',
       'For example: plants import plants.ndjson',
     )
-  const names = files.length === 0 ? ['-'] : files
-  if (names.filter((name) => name === '-').length > 1)
-    throw usageError('Stdin can be read only once', 'Use "-" only once')
-  return names.map((name) =>
-    name === '-'
+  const inputs = (files.length === 0 ? ['-'] : files).map((file) =>
+    file === '-'
       ? { path: '-', name: 'stdin' }
-      : { path: io.resolvePath(parseText('file', name)), name },
+      : { path: io.resolvePath(parseText('file', file)), name: file },
   )
-}
-
-function planOf(
-  inputs: ImportInput[],
-  options: ImportOptions,
-  { address }: CommandContext,
-): ImportPlan {
-  const { format, sheet, encoding, delimiter, columns, map = {}, match, ifExists } = options
-  const { maxErrors = Infinity } = options
-  const isService = address.scheme === 'http'
   // A dry run does not ask a service for its names: a record without an id is a new plant.
-  const areNew = match && isService && options.dryRun
-  const idFrom = options.idFrom ?? (areNew ? 'next' : undefined)
-  const rules = { map, columns, idFrom, match, ifExists }
-  const maxRecords = isService ? recordsPerRequests : recordsPerTransaction
-  return { inputs, format, sheet, encoding, delimiter, rules, maxErrors, maxRecords }
+  const areNew = given.match && scheme === 'http' && given.dryRun
+  const { map = {}, maxErrors = Infinity, idFrom = areNew ? 'next' : undefined, rejects } = given
+  const maxRecords = scheme === 'http' ? recordsPerRequests : recordsPerTransaction
+  const path = rejects === undefined ? {} : { rejects: io.resolvePath(rejects) }
+  const { runImport } = await import('./run-import.js')
+  await runImport({ ...given, ...path, inputs, map, idFrom, maxErrors, maxRecords }, context)
 }
 
 /** Less than a second of requests. */
@@ -115,15 +90,16 @@ const recordsPerTransaction = 24_000
 
 /** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
 function parseEncoding(flag: string, text: string): string {
-  const encoding = encodingOf(text)
-  if (encoding !== undefined) return encoding
-  const rule = `an encoding such as ${commonEncodings.join(', ')}`
-  throw invalidValue(flag, rule, text, 'windows-1252')
+  try {
+    return new TextDecoder(text).encoding
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    throw invalidValue(flag, 'an encoding such as utf-16le or shift_jis', text, 'windows-1252')
+  }
 }
 
-/** One ASCII character other than a letter, a digit, `_` or `"`, or `tab`. */
 function parseDelimiter(flag: string, text: string): string {
-  const character = text === 'tab' || text === '\\t' ? '\t' : text
+  const character = text === 'tab' ? '\t' : text
   if (!/^[^\w"\r\n\0\x80-\uffff]$/.test(character))
     throw invalidValue(flag, 'one character such as ; or |, or the word tab', text, "';'")
   return character
@@ -133,21 +109,17 @@ function parseIdFrom(flag: string, text: string): bigint | 'next' {
   return text === 'next' ? text : parseId(flag, text)
 }
 
-function parseColumns(text: string): string[] {
-  return text.split(',').map((name) => name.trim())
-}
-
-/** `name=CommonName,tag=Family`; a field without a source is not read. */
-function parseMap(flag: string, text: string): FieldRules['map'] {
+function parseMap(flag: string, text: string): InputOptions['map'] {
   const map: Partial<Record<FieldName, string>> = {}
   for (const pair of text.split(',')) {
     const [name, source] = pair.split('=').map((word) => word.trim())
     const field = fieldNames.find((one) => one === name)
-    const isNameless = field === 'name' && source === ''
-    if (!field || source === undefined || map[field] !== undefined || isNameless)
-      throw usageError(
-        `${flag} must map a field of the input to id, name or tag, but was ${JSON.stringify(shorten(text))}`,
-        `For example: ${flag} name=CommonName,tag=Family`,
+    if (!field || source === undefined || map[field] !== undefined)
+      throw invalidValue(
+        flag,
+        'pairs of id, name or tag and a column',
+        text,
+        'name=Kind,tag=Family',
       )
     map[field] = source
   }

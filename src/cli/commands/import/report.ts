@@ -4,27 +4,21 @@ import {
   unknownFields,
   writeAnswer,
 } from '../../../output/output.js'
-import { clockOf, Progress } from '../../../output/progress.js'
-import { toJson } from '../../../plant/exact-json.js'
-import { equalFields, grouped, plantCount, plantOf } from '../../../plant/plant.js'
+import { Progress } from '../../../output/progress.js'
+import { equalFields, grouped, plantCount } from '../../../plant/plant.js'
 import { must, PlantsError } from '../../../platform/errors.js'
 import type { Outcome } from '../../../stores/common/change.js'
-import { CheckpointMovedError } from '../../../stores/common/store.js'
-import type { FormatReader } from '../../../transfer/formats/chunk.js'
-import { doneIn, rejectedIn } from '../../../transfer/import/checkpoint.js'
-import type { Importer, ImportObserver } from '../../../transfer/import/importer.js'
-import type { ImportPlan } from '../../../transfer/import/input.js'
+import { type Counts, doneIn, rejectedIn } from '../../../transfer/import/checkpoint.js'
+import type { Importer } from '../../../transfer/import/importer.js'
 import type { RejectedRecord } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
-import type { ImportOptions } from './import-options.js'
+import type { ImportRun } from './import-options.js'
 
-/** The greatest numbers of rejected records, and of changes of a dry run, that are printed as text. */
+/** Rejected records, and changes of a dry run. */
 const maxShown = 20
 
-/** What an import prints. */
-export class ImportReport implements ImportObserver {
-  readonly #plan: ImportPlan
-  readonly #options: ImportOptions
+export class ImportReport {
+  readonly #run: ImportRun
   readonly #isResumable: boolean
   readonly #context: CommandContext
   readonly #progress: Progress
@@ -32,151 +26,108 @@ export class ImportReport implements ImportObserver {
   #rejectedShown = 0
   #changesShown = 0
 
-  constructor(
-    plan: ImportPlan,
-    options: ImportOptions,
-    isResumable: boolean,
-    context: CommandContext,
-  ) {
+  constructor(run: ImportRun, isResumable: boolean, context: CommandContext) {
     const { io, reporter } = context
-    this.#plan = plan
-    this.#options = options
+    this.#run = run
     this.#isResumable = isResumable
     this.#context = context
     this.#progress = new Progress(io, reporter.showsProgress, 0)
     this.#startMs = io.now()
   }
 
-  async onOpened({ headerLine = 1 }: FormatReader, input: string): Promise<void> {
-    if (headerLine > 1) await this.#context.warn(`The header of ${input} is in line ${headerLine}`)
-  }
-
-  async onChunk(
+  async writeChunk(
     outcomes: readonly Outcome[],
     rejected: readonly RejectedRecord[],
-    importer: Importer,
+    { position: { counts, input }, progress }: Importer,
   ): Promise<void> {
-    const { counts, input } = importer.position
-    this.#progress.show({
-      done: doneIn(counts),
-      rejected: rejectedIn(counts),
-      part: importer.progress,
-    })
+    this.#progress.show({ done: doneIn(counts), rejected: rejectedIn(counts), part: progress })
     const { reporter } = this.#context
-    const file = must(this.#plan.inputs[input]).name
+    const file = must(this.#run.inputs[input]).name
     const shown = rejected.slice(0, reporter.isJson ? Infinity : maxShown - this.#rejectedShown)
     this.#rejectedShown += shown.length
     if (shown.length > 0) {
       await this.#progress.clear()
       await reporter.reportRejected(
-        shown.map(({ line, element, error, message }) => ({ error, message, file, line, element })),
+        shown.map(({ line, error, message }) => ({ error, message, file, line })),
       )
     }
-    if (this.#options.dryRun) await this.#writeChanges(outcomes)
+    if (this.#run.dryRun) await this.#writeChanges(outcomes)
   }
 
-  /** Of a dry run: all changes as NDJSON, or the first ones as text. */
+  /** The first ones of a dry run, as text. */
   async #writeChanges(outcomes: readonly Outcome[]): Promise<void> {
     const { output, reporter, io } = this.#context
-    const isText = output === 'text'
-    const ofText = isText && !reporter.isQuiet ? maxShown : 0
-    const limit = this.#options.output === 'ndjson' ? Infinity : ofText
+    if (output !== 'text' || reporter.isQuiet) return
     const style = await this.#context.style()
-    const lines: string[] = []
     for (const outcome of outcomes) {
-      if (lines.length === limit - this.#changesShown) break
+      if (this.#changesShown === maxShown) return
       if (outcome.type !== 'created' && outcome.type !== 'updated') continue
       const { plant } = outcome
       const before = outcome.type === 'updated' ? outcome.before : undefined
       if (before && equalFields(before, plant)) continue
-      const change = { id: plant.id, before: before && plantOf(before), after: plantOf(plant) }
-      if (!isText) lines.push(toJson({ dryRun: true, ...change }))
-      else if (before) lines.push(describeChange('Would update', before, plant, style))
-      else lines.push(`Would create ${describePlant(plant, style)}`)
+      const line = before
+        ? describeChange('Would update', before, plant, style)
+        : `Would create ${describePlant(plant, style)}`
+      this.#changesShown += 1
+      await this.#progress.clear()
+      await writeAnswer(io, `${line}\n`)
     }
-    this.#changesShown += lines.length
-    if (lines.length === 0) return
-    await this.#progress.clear()
-    await writeAnswer(io, `${lines.join('\n')}\n`)
   }
 
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
-    await this.#warnOfRest(importer)
-    const { dryRun, rejects: file } = this.#options
-    const { counts } = importer.position
-    const { rejected: reasons, skipped, unknown } = counts
-    const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : counts
-    const rejected = rejectedIn(counts)
-    const seconds = Math.round(this.#context.io.now() - this.#startMs) / 1000
+    const { reporter, io } = this.#context
+    const { dryRun, rejects: file } = this.#run
+    const { position, otherFields, emptyRows } = importer
+    const { rejected: reasons, skipped, unknown, ...changed } = position.counts
+    const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : changed
+    const rejected = rejectedIn(position.counts)
+    const done = doneIn(position.counts)
 
-    const why = Object.entries(reasons)
-      .map(([error, count]) => `${grouped(count)} ${words[error] ?? `with error ${error}`}`)
-      .join(', ')
+    if (done === 0) await reporter.warn('The input contains no records', 'warning')
+    if (emptyRows > 0)
+      await reporter.warn(`Rows without an id, a name and a tag: ${grouped(emptyRows)}, left out`)
+    if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
+
+    const seconds = Math.round(io.now() - this.#startMs) / 1000
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
-      .map(([name, count]) => `${grouped(count)} ${name}${name === 'rejected' ? ` (${why})` : ''}`)
-    const time = seconds < 90 ? `${seconds.toFixed(1)} s` : clockOf(seconds)
-    const plants = plantCount(doneIn(counts))
-    const text = `${dryRun ? 'Dry run of' : 'Read'} ${plants} in ${time}: ${parts.join(', ')}`
+      .map(([name, count]) => `${grouped(count)} ${name}`)
+    const read = `${dryRun ? 'Dry run of' : 'Read'} ${plantCount(done)}`
+    const text = `${read} in ${seconds.toFixed(1)} s: ${parts.join(', ')}`
     const rejects = rejected > 0 && !dryRun ? file : undefined
     const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rejects }
     await this.#context.print({ ...(dryRun && { dryRun }), ...fields }, text)
   }
 
-  /** What the input had besides, and what was not printed. */
-  async #warnOfRest(importer: Importer): Promise<void> {
-    const { reporter, output } = this.#context
-    const { position, otherFields, emptyRows, rejected } = importer
-    const { created, updated } = position.counts
-    if (doneIn(position.counts) === 0) {
-      const [input, ...others] = this.#plan.inputs
-      const name = others.length === 0 ? must(input).name : 'The input'
-      await reporter.warn(`${name} contains no records`, 'warning')
-    }
-    if (emptyRows > 0) {
-      const [rows, are] =
-        emptyRows === 1 ? ['1 row has', 'is'] : [`${grouped(emptyRows)} rows have`, 'are']
-      await reporter.warn(`${rows} no id, name and tag, and ${are} left out`)
-    }
-    if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
-    if (rejected > maxShown && !reporter.isJson)
-      await reporter.warn(`Only the first ${maxShown} rejected records are shown`)
-    if (this.#options.dryRun && output === 'text' && created + updated > maxShown)
-      await reporter.warn(`Only the first ${maxShown} changes are shown. For all: --output ndjson`)
-  }
-
   /** Whether `--atomic` has undone all. */
   isRolledBack({ rejected, isComplete }: Importer): boolean {
-    return this.#options.atomic === true && (rejected > 0 || !isComplete)
+    return this.#run.atomic === true && (rejected > 0 || !isComplete)
   }
 
-  /** Throws `unknownOutcome` or `incomplete` unless all records are done well. */
-  assertComplete(importer: Importer): void {
-    const { dryRun, idFrom } = this.#options
-    const { counts } = importer.position
-    const isNumbered = idFrom !== undefined
-    if (counts.unknown > 0) {
-      const plants = `${plantCount(counts.unknown)} ${counts.unknown === 1 ? 'is' : 'are'}`
-      const hint = isNumbered ? 'Look in the store for what is stored' : `Import them ${again}`
-      throw new PlantsError('unknownOutcome', `Whether ${plants} stored is unknown`, { hint })
-    }
+  /** Throws `unknownOutcome` or `incomplete` for what was not done. */
+  assertComplete({ isComplete, position: { counts } }: Importer): void {
+    if (counts.unknown > 0)
+      throw new PlantsError(
+        'unknownOutcome',
+        `The outcome of ${plantCount(counts.unknown)} is unknown`,
+        {
+          hint:
+            this.#run.idFrom !== undefined ? 'Look in the store for them' : `Import them ${again}`,
+        },
+      )
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
-    const verb = dryRun ? 'would be' : rejected === 1 ? 'was' : 'were'
-    const stopped = importer.isComplete ? '' : ', and the import stopped there'
-    const undone = this.isRolledBack(importer) ? ', so nothing was changed' : ''
-    const message = `${plantCount(rejected)} ${verb} rejected${stopped}${undone}`
-    throw new PlantsError('incomplete', message, { hint: this.#hintOfRejected(importer) })
+    const stopped = isComplete ? '' : ', and the import stopped there'
+    const message = `Rejected ${plantCount(rejected)}${stopped}`
+    throw new PlantsError('incomplete', message, { hint: this.#hintOf(counts, isComplete) })
   }
 
-  #hintOfRejected({ isComplete, position }: Importer): string {
-    const { rejects, ifExists, idFrom, dryRun, atomic } = this.#options
-    const mayDiffer = ifExists === 'error' || ifExists === 'same'
-    const areIds = Object.keys(position.counts.rejected).join() === '409'
+  #hintOf(counts: Counts, isComplete: boolean): string {
+    const { rejects, idFrom, dryRun, atomic } = this.#run
+    const areIds = Object.keys(counts.rejected).join() === '409'
     if (!isComplete && this.#isResumable) return goOn
-    if (areIds && mayDiffer && idFrom === undefined)
-      return 'For ids that exist, use --if-exists skip or update'
+    if (areIds && idFrom === undefined) return 'For ids that exist, use --if-exists skip or update'
     if (dryRun || atomic) return 'Correct the input: nothing was changed'
     if (rejects !== undefined)
       return `Correct them in ${rejects}, and import that with the same options, but another --rejects`
@@ -184,17 +135,17 @@ export class ImportReport implements ImportObserver {
     return 'To keep the rejected records in a file, run it again with --rejects FILE: what is stored is skipped'
   }
 
-  /** What is thrown after an error: with the summary first if what is stored stays. */
   async failed(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'defect') return error
-    if (error instanceof CheckpointMovedError) return error // the other process goes on
-    const { atomic, dryRun, idFrom } = this.#options
+    const { atomic, dryRun, idFrom } = this.#run
     const done = doneIn(importer.position.counts)
-    const isStored = (done > 0 || importer.hasSent) && !atomic && !dryRun
+    // What was sent to a service may be stored before it is done.
+    const mayBeStored = done > 0 || this.#context.address.scheme === 'http'
+    const isStored = mayBeStored && !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
-      if (isStored) await this.writeSummary(importer)
-      return error // the same command would fail again
+      if (isStored && done > 0) await this.writeSummary(importer)
+      return error
     }
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
     const repeated = idFrom === undefined ? `To go on, run it ${again}` : undefined
@@ -209,10 +160,3 @@ export class ImportReport implements ImportObserver {
 
 const again = 'again: what is stored and equal is skipped'
 const goOn = 'To resume, run the same command again'
-
-const words: Readonly<Record<string, string>> = {
-  400: 'malformed',
-  409: 'with an existing id',
-  413: 'too large',
-  422: 'invalid',
-}

@@ -1,195 +1,146 @@
+import { hostname } from 'node:os'
 import { plantCount } from '../../../plant/plant.js'
-import { must, PlantsError, usageError } from '../../../platform/errors.js'
-import { completeAddress } from '../../../stores/common/address.js'
+import { must, usageError } from '../../../platform/errors.js'
+import { type Address, completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf } from '../../../stores/common/change.js'
 import { planOf } from '../../../stores/common/plan.js'
+import type { OwnStore, Store, Transaction } from '../../../stores/common/store.js'
 import {
-  doneState,
-  type OwnStore,
-  type Store,
-  type Transaction,
-} from '../../../stores/common/store.js'
-import {
-  type Checkpoint,
   checkpointId,
-  completeId,
   doneIn,
   newCheckpoint,
   parseCheckpoint,
 } from '../../../transfer/import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
-import {
-  assertSameLayouts,
-  type ExaminedInputs,
-  examineInputs,
-  type ImportPlan,
-  type OpenInput,
-  openInput,
-} from '../../../transfer/import/input.js'
+import { type ExaminedInputs, examineInputs, openInput } from '../../../transfer/import/input.js'
 import { openJournal } from '../../../transfer/import/journal.js'
-import { PlantNames } from '../../../transfer/import/names.js'
+import type { PlantNames } from '../../../transfer/import/map.js'
 import { Rejects } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
 import { greatestId, idAfter } from '../../next-id.js'
-import type { ImportOptions } from './import-options.js'
+import type { ImportRun } from './import-options.js'
 import { ImportReport } from './report.js'
 
 /** Reads what can be read twice before it opens the store. */
-export async function runImport(
-  plan: ImportPlan,
-  options: ImportOptions,
-  context: CommandContext,
-): Promise<void> {
+export async function runImport(run: ImportRun, context: CommandContext): Promise<void> {
   const { io } = context
-  const first = await openInput(must(plan.inputs[0]), plan, io)
+  const { atomic, dryRun } = run
+  const first = await openInput(must(run.inputs[0]), run, io)
+  let target: OpenTarget | undefined
+  let start: ImportStart | undefined
   try {
-    if (options.rejects !== undefined) await assertSameLayouts(first, plan, io)
-    const examined = await examineInputs(plan, io)
-    const target = await openTarget(examined !== undefined, options, context)
+    const examined = await examineInputs(run, io)
+    target = await openTarget(examined !== undefined, run, context)
+    start = await findStart(target, examined, run, context)
+    const isResumable = examined !== undefined && !atomic && !dryRun
+    const report = new ImportReport(run, isResumable, context)
+    const importer = new Importer(start, report.writeChunk.bind(report), io)
     try {
-      await importInto(target, first, { plan, examined, options, context })
-    } finally {
-      await target.close()
+      if (atomic)
+        await target.transaction((transaction) => importer.run(first, transaction), {
+          commits: () => importer.isComplete && importer.rejected === 0,
+        })
+      else await importer.run(first)
+    } catch (error) {
+      throw await report.failed(error, importer)
     }
+    await report.writeSummary(importer)
+    const isDone = importer.isComplete && !report.isRolledBack(importer)
+    if (isDone) await importer.finish(new Date(io.time()))
+    report.assertComplete(importer)
   } finally {
+    start?.rejects?.close()
+    await target?.close()
     first.close()
   }
 }
 
-interface Import {
-  plan: ImportPlan
-  /** Undefined if an input can be read only once: its import is neither resumed nor remembered. */
-  examined: ExaminedInputs | undefined
-  options: ImportOptions
-  context: CommandContext
-}
-
-async function importInto(target: OpenTarget, first: OpenInput, all: Import): Promise<void> {
-  const { plan, examined, options, context } = all
-  const { io } = context
-  const { atomic, dryRun } = options
-  const remembered = await findRemembered(target, all)
-  const start = await findStart(target, remembered?.from, all)
-  const isResumable = examined !== undefined && !atomic && !dryRun
-  const report = new ImportReport(plan, options, isResumable, context)
-  const importer = new Importer(start, report, io)
-  try {
-    if (atomic)
-      await target.transaction((transaction) => importer.runIn(transaction, first), {
-        commits: () => importer.isComplete && importer.rejected === 0,
-      })
-    else await importer.run(first)
-  } catch (error) {
-    if (error instanceof PlantsError) await importer.forgetUnlessStored()
-    throw await report.failed(error, importer)
-  } finally {
-    start.rejects?.close()
-  }
-  await report.writeSummary(importer)
-  if (importer.isComplete && !report.isRolledBack(importer)) {
-    const to = doneState(new Date(io.time()))
-    const complete = remembered && importer.hasNumbered ? { ...remembered, to } : undefined
-    await importer.finish(complete).catch(async (error: unknown) => {
-      if (!(error instanceof PlantsError)) throw error
-      const what = 'The import is done, but its checkpoint may have been left'
-      await context.warn(`${what}: ${error.message}`) // the same command prints the summary again
-    })
-  }
-  report.assertComplete(importer)
-}
-
-/** The row of a complete import of the same contents that numbers plants: they would be numbered again. */
-async function findRemembered(
-  target: OpenTarget,
-  { plan, examined, options, context }: Import,
-): Promise<{ id: string; from: string | undefined } | undefined> {
-  const { idFrom, match } = plan.rules
-  if (!examined || idFrom === undefined || match || options.dryRun) return undefined
-  // A store of ours has the row itself, whatever its address is.
-  const store = context.address.scheme === 'http' ? completeAddress(context.address) : ''
-  const id = completeId(store, examined.hashes)
-  return { id, from: await target.checkpoint(id) }
-}
-
-/**
- * The import that was interrupted, or a new one.
- *
- * @param complete the state of a complete import that would number its plants again
- */
+/** The import that was interrupted, or a new one. What can be read only once is neither resumed nor remembered. */
 async function findStart(
   target: OpenTarget,
-  complete: string | undefined,
-  { plan, examined, options, context }: Import,
+  examined: ExaminedInputs | undefined,
+  run: ImportRun,
+  { io, address, reporter }: CommandContext,
 ): Promise<ImportStart> {
-  const { io, address, reporter } = context
-  const { atomic, dryRun, restart, match, rejects: path } = options
-  const paths = plan.inputs.map((input) => input.path)
-  const id = examined && !dryRun ? checkpointId(completeAddress(address), paths) : undefined
+  const { atomic, dryRun, restart, match, rejects: path } = run
+  const words = [hostname(), completeAddress(address), ...run.inputs.map((input) => input.path)]
+  const id = examined && !dryRun ? checkpointId(...words) : undefined
   const saved = id === undefined ? undefined : await target.checkpoint(id)
-  const source = sourceOf(plan, examined?.hashes)
+  const source = sourceOf(run, examined?.hashes)
   const interrupted = saved === undefined || restart ? undefined : parseCheckpoint(saved)
-  if (interrupted && (atomic || interrupted.source !== source))
-    throw changedSince(interrupted, plan)
-  if (!interrupted && !restart && complete !== undefined) throw alreadyImported(complete)
   const done = interrupted ? doneIn(interrupted.position.counts) : 0
-  if (done > 0)
-    await reporter.warn(
-      `Resuming an interrupted import: ${plantCount(done)} ${done === 1 ? 'is' : 'are'} done`,
+  const isSame = interrupted?.source === source && !atomic
+  if (interrupted && !isSame && (done > 0 || target.send)) {
+    const isNumbered = interrupted.firstId !== undefined || run.idFrom !== undefined
+    const anew = ', or begin anew with --restart: what is stored and equal is skipped'
+    throw usageError(
+      'An interrupted import was begun with other options, or a file has changed since',
+      `Use the same options and files${isNumbered ? '' : anew}`,
     )
-  const { store } = target
-  const checkpoint =
-    interrupted ?? newCheckpoint(source, await firstIdFor(plan, store, examined?.greatestId))
+  }
+
+  const complete = await findComplete(target, examined, run, address)
+  if (!isSame && !restart && complete?.from !== undefined)
+    throw usageError(
+      'The same input was imported before, and its plants were numbered',
+      'For plants with new names alone, add --match name',
+    )
+  if (done > 0) await reporter.warn(`Resuming an interrupted import after ${plantCount(done)}`)
+  const checkpoint = isSame
+    ? interrupted
+    : newCheckpoint(source, await firstIdFor(run, target, examined))
+  const names = match && (await namesIn(target, io.handleSignals()))
   const { position } = checkpoint
-  const rejects =
-    path === undefined || dryRun
-      ? undefined
-      : new Rejects(path, id ?? crypto.randomUUID(), position.rejects)
-  if (rejects) position.rejects = rejects.start
-  const names = match && (await PlantNames.of(store?.read({ signal: io.handleSignals() })))
+  const rejects = path === undefined || dryRun ? undefined : new Rejects(path, position.rejects)
+  position.rejects = rejects?.start
   return {
-    ...{ plan, target, saved, checkpoint, names, rejects },
+    ...{ plan: run, target, saved, checkpoint, names, rejects, complete },
     checkpointId: atomic ? undefined : id,
   }
 }
 
+/** Of the same contents, if this import numbers plants: they would be numbered again. */
+async function findComplete(
+  target: OpenTarget,
+  examined: ExaminedInputs | undefined,
+  { idFrom, match, dryRun }: ImportRun,
+  address: Address,
+): Promise<ImportStart['complete']> {
+  if (!examined || dryRun || idFrom === undefined || match) return undefined
+  // A store of ours has the row itself, whatever its address is.
+  const store = address.scheme === 'http' ? completeAddress(address) : ''
+  const id = checkpointId('complete', store, ...examined.hashes)
+  return { id, from: await target.checkpoint(id) }
+}
+
 /** What an import is: the contents of its files, and the options that say what a record is. */
-function sourceOf(plan: ImportPlan, hashes: readonly string[] | undefined): string {
-  const { format, sheet, encoding, delimiter, rules } = plan
-  const { map, columns, match } = rules
-  const idFrom = rules.idFrom?.toString()
+function sourceOf(run: ImportRun, hashes: readonly string[] | undefined): string {
+  const { format, sheet, encoding, delimiter, map, columns, match } = run
+  const idFrom = run.idFrom?.toString()
   return JSON.stringify({ hashes, format, sheet, encoding, delimiter, map, columns, idFrom, match })
-}
-
-function changedSince({ firstId }: Checkpoint, { rules }: ImportPlan): PlantsError {
-  const isNumbered = firstId !== undefined || rules.idFrom !== undefined
-  const same = 'Use the same options and files'
-  return usageError(
-    'An interrupted import was begun with other options, or a file has changed since',
-    isNumbered
-      ? same
-      : `${same}, or begin anew with --restart: what is stored and equal is skipped`,
-  )
-}
-
-function alreadyImported(state: string): PlantsError {
-  const { done } = JSON.parse(state) as { done: string } // of `doneState`
-  const when = `${done.slice(0, 10)} at ${done.slice(11, 16)} UTC`
-  return usageError(
-    `The same input was imported on ${when}, and its plants were numbered`,
-    'For plants with new names alone, add --match name',
-  )
 }
 
 /** `next` is above all ids of the store and, if they can be read twice, of the inputs. */
 async function firstIdFor(
-  { rules }: ImportPlan,
-  store: OpenTarget['store'],
-  ofInputs: bigint | undefined,
+  { idFrom }: ImportRun,
+  { store }: OpenTarget,
+  examined: ExaminedInputs | undefined,
 ): Promise<bigint | undefined> {
-  if (rules.idFrom !== 'next') return rules.idFrom
-  const ofStore = store && (await greatestId(store))
-  const isOfStore = ofInputs === undefined || (ofStore !== undefined && ofStore > ofInputs)
-  return idAfter(isOfStore ? ofStore : ofInputs)
+  if (idFrom !== 'next') return idFrom
+  const ids = [store && (await greatestId(store)), examined?.greatestId]
+  const [greatest] = ids.filter((id) => id !== undefined).toSorted((a, b) => (a > b ? -1 : 1))
+  return idAfter(greatest)
+}
+
+async function namesIn({ store }: OpenTarget, signal: AbortSignal): Promise<PlantNames> {
+  const names: PlantNames = new Map()
+  for await (const plants of store?.read({ signal }) ?? [])
+    for (const { id, name } of plants) {
+      const known = names.get(name)
+      if (Array.isArray(known)) known.push(id)
+      else names.set(name, known === undefined ? id : [known, id])
+    }
+  return names
 }
 
 interface OpenTarget extends ImportTarget {
@@ -202,7 +153,7 @@ interface OpenTarget extends ImportTarget {
 /** The store, or a service with the journal of its imports. */
 async function openTarget(
   isResumable: boolean,
-  { dryRun }: ImportOptions,
+  { dryRun }: ImportRun,
   context: CommandContext,
 ): Promise<OpenTarget> {
   const { address, io } = context
@@ -242,13 +193,12 @@ function ownTarget(store: OwnStore, dryRun: boolean): OpenTarget {
   }
 }
 
-/** A dry run of a store that is not there yet, or of a service, which may have any plant and is not asked. */
-function plannedTarget(mayHavePlants: boolean): OpenTarget {
+/** For a dry run of a store that is not there yet, or of a service, which may have any plant. */
+function plannedTarget(isService: boolean): OpenTarget {
+  const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
   return withoutCheckpoints(async (changes) => {
-    const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
-    const stored = mayHavePlants
-      ? changes.filter(isOfStored).map((change) => ({ plant: { id: idOf(change), name: '' } }))
-      : []
+    const ids = isService ? changes.filter(isOfStored).map(idOf) : []
+    const stored = ids.map((id) => ({ plant: { id, name: '' } }))
     return planOf(stored, changes).outcomes
   })
 }

@@ -44,7 +44,7 @@ test.each([
     }
     const { err, ...counts } = await user.import(command)
     expect(counts).toMatchObject({ code: 6, created: 6, rejected: { 409: 1, 422: 3 } })
-    expect(err).toContain('Resuming an interrupted import: 8 plants are done\n')
+    expect(err).toContain('Resuming an interrupted import after 8 plants\n')
     const blank = nextChunk.length
     const lines = [1, 5 + 2 * blank, 7 + 2 * blank, 9 + 3 * blank].map((at) => at + line)
     expect(user.rejected('bad').map(({ line }) => line)).toEqual(lines)
@@ -99,7 +99,7 @@ test('an import that is interrupted in the middle of a file says how far it came
   const end = `plants: Interrupted after ${grouped(done)} plants\n  To resume, run the same command again\n`
   expect([code, out, screen(err)]).toEqual([130, '', end])
   expect(err).toContain(`${grouped(done)} done`)
-  const resumed = `plants: Resuming an interrupted import: ${grouped(done)} plants are done\n`
+  const resumed = `plants: Resuming an interrupted import after ${grouped(done)} plants\n`
   expect(await user.import('plants')).toEqual({ code: 0, created: 100_000, err: resumed })
   expect((await user.list()) === all).toBe(true)
 })
@@ -162,7 +162,7 @@ describe('an import that was stopped', () => {
     async (flags) => {
       utimesSync(join(user.home, 'plants'), 1, 1)
       expect((await user.import(`${command} ${flags}`)).err).toContain(
-        'plants: Resuming an interrupted import: 3 plants are done\n',
+        'plants: Resuming an interrupted import after 3 plants\n',
       )
       expect(await user.list()).toBe(stored)
     },
@@ -191,11 +191,9 @@ describe('an import that was stopped', () => {
   })
 
   test('by another version is refused, and begins again with --restart', async () => {
-    for (const state of ['{"version":2}', '{', '']) {
-      query(user.store, `UPDATE imports SET state = '${state}'`)
-      const err = 'plants: Another version of plants began this import\n'
-      expect(await user.import(command)).toEqual({ code: 2, err: expect.stringContaining(err) })
-    }
+    query(user.store, `UPDATE imports SET state = '{"version":2}'`)
+    const err = 'plants: Another version of plants began this import\n'
+    expect(await user.import(command)).toEqual({ code: 2, err: expect.stringContaining(err) })
     expect(await user.import(restart)).toMatchObject(again)
     expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
   })
@@ -266,7 +264,7 @@ test('an import into a file needs no folder for its state', async () => {
 })
 
 const imported = expect.stringMatching(
-  /^plants: The same input was imported on \d{4}-\d\d-\d\d at \d\d:\d\d UTC, and its plants were numbered\n {2}For plants with new names alone, add --match name\n$/,
+  /^plants: The same input was imported before, and its plants were numbered\n {2}For plants with new names alone, add --match name\n$/,
 )
 
 test('a complete import that numbered its plants is not repeated by chance', async () => {
@@ -291,9 +289,7 @@ test('a complete import that numbered its plants is not repeated by chance', asy
 
 test('an import with --atomic is remembered with what it creates, and only then', async () => {
   const command = `${user.write('plants', '{"name":"A"}\n{"name":"B"}\nbad\n')} --id-from next --atomic`
-  const err = expect.stringMatching(
-    /: Not JSON[^\n]*\nplants: 1 plant was rejected, so nothing was changed\n/,
-  )
+  const err = expect.stringMatching(/: Not JSON[^\n]*\nplants: Rejected 1 plant\n/)
   expect(await user.import(command)).toMatchObject({ code: 6, err })
   expect(query(user.store, 'SELECT * FROM imports')).toEqual([])
   user.write('plants', '{"name":"A"}\n{"name":"B"}\n')

@@ -20,8 +20,7 @@ test('a workbook of LibreOffice', async () => {
   user.write('stock.xlsx', saved('libreoffice'))
   const { err, ...result } = await user.import('stock.xlsx --rejects rejected.csv')
   expect(result).toMatchObject({ code: 6, created: 9, rejected: { 422: 2 } })
-  expect(err.split('\n').slice(0, 4)).toEqual([
-    'plants: The header of stock.xlsx is in line 4',
+  expect(err.split('\n').slice(0, 3)).toEqual([
     'plants: stock.xlsx:14: Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "2026-03-01"',
     'plants: stock.xlsx:15: Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "1.5"',
     'plants: warning: ignored unknown fields "Price", "Bought"',
@@ -123,7 +122,6 @@ test.each([
     '<c><v>9007199254740993</v></c>',
     'name is a number above 2^53, which has lost digits',
   ],
-  ['a number that no date can be', '<c s="1"><v>1e300</v></c>', 'name is a date that there is not'],
   ['a word for U+0000', inline('a_x0000_'), 'name must be a string of Unicode text without U+0000'],
 ])('%s is rejected', async (_, cell, reason) => {
   const sheet = `<row><c><v>1</v></c>${cell}</row><row><c><v>2</v></c>${inline('Fern')}<c/></row>`
@@ -213,7 +211,6 @@ describe('the sheet', () => {
     ['of a name', three, '--sheet copy', 9],
     ['whose name is a number', three, '--sheet 2027 --map id=No', 5],
     ['after a chart, which counts', chart, '--sheet 3', 1],
-    ['beside unsaved formulas', chart, '', 1],
   ])('%s', async (_, sheets = {}, flags, id) => {
     expect(await user.import(flags, workbook({ sheets }))).toEqual({ code: 0, created: 1, err: '' })
     expect(await user.list()).toContain(`{"id":${id},`)
@@ -229,7 +226,7 @@ describe('the sheet', () => {
       'has not the columns',
       { a: rows(['x', 'y']), b: '' },
       '',
-      'stdin has no column for id and name: line 1 has only "x", "y"',
+      'stdin has no column "id", "name": line 1 has only "x", "y"',
       'Choose columns with --map',
     ],
     [
