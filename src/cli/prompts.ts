@@ -77,6 +77,12 @@ async function prompt<T>(io: Io, show: (context: PromptContext) => Promise<T>): 
   // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
   const close = () => ended.abort()
   stdin.once('pause', close)
+  // What was typed or pasted behind an answer, which readline drops, is for the next prompt.
+  let rest = ''
+  const keepRest = (typed: Buffer) => {
+    rest = /(?:\r\n?|\n)(?<rest>.*)/s.exec(typed.toString('latin1'))?.groups?.['rest'] ?? ''
+  }
+  stdin.on('data', keepRest)
   try {
     const signal = AbortSignal.any([io.handleSignals(), ended.signal])
     return await show({ input: stdin, output: io.stderr.stream(), signal })
@@ -87,5 +93,7 @@ async function prompt<T>(io: Io, show: (context: PromptContext) => Promise<T>): 
     throw new PlantsError('interrupted', 'Interrupted, nothing was changed', { cause: error })
   } finally {
     stdin.off('pause', close)
+    stdin.off('data', keepRest)
+    if (rest !== '') stdin.unshift(Buffer.from(rest, 'latin1'))
   }
 }

@@ -64,6 +64,19 @@ test.each<
   expect(await user.run('list')).toEqual(answer(...plants))
 })
 
+test.each(['1\rFern\rshade\r', '1\r\nFern\r\nshade\r\n', 'x\r1\rFern\r'])(
+  'create takes from one paste the answers of all questions, up to a wrong one: %j',
+  async (paste) => {
+    const user = new World()
+    const session = user.terminal('create', plain)
+    await session.answer(['? id, or next (next)', paste])
+    if (paste.startsWith('x'))
+      await session.answer(['an integer', '\x7f1\rFe'], ['name', 'rn\rshade\r'])
+    expect((await session.ended).code).toBe(0)
+    expect(await user.run('list')).toEqual(answer({ id: 1, name: 'Fern', tag: 'shade' }))
+  },
+)
+
 test('create asks for an id where the largest one is taken', async () => {
   const user = await after('create --id 9223372036854775807 --name Fern')
   const session = user.terminal('create')
