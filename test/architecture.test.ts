@@ -18,6 +18,7 @@ const doors: Record<string, RegExp> = {
   'fast-string-truncated-width': /^src\/output\/text-table\.ts$/,
   hucre: /^src\/transfer\//,
   'https-proxy-agent': /^src\/stores\/http\/http-client\.ts$/,
+  'jsonc-parser': /^src\/config\/settings-file\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,
   'prom-client': /^src\/server\/admin\.ts$/,

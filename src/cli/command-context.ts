@@ -54,11 +54,6 @@ export class CommandContext extends SettingsContext {
     return CommandContext.from(options, io, outputFormats)
   }
 
-  /** How long to wait for the store, in milliseconds. */
-  override get timeout(): number {
-    return this.settings.value('timeout') ?? 0
-  }
-
   /** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
   async openStore(): Promise<Store | undefined> {
     const opener = await this.opener()

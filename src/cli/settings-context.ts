@@ -56,8 +56,9 @@ export class SettingsContext {
     return context
   }
 
+  /** How long to wait for a store or the settings, in milliseconds. */
   get timeout(): number {
-    return this.settings.changeTimeoutMs
+    return this.settings.value('timeout') ?? 0
   }
 
   get mayAsk(): boolean {

@@ -60,14 +60,6 @@ export function parseText(flag: string, text: string): string {
   return text
 }
 
-/** Returns "" or "/v1", without a trailing slash. */
-export function parseBasePath(flag: string, text = ''): string {
-  const path = text.replace(/\/+$/, '')
-  const isDot = /\/\.{1,2}(?:\/|$)/.test(path) // which clients take out of an address
-  if (/^(?:\/[\w.~-]+)*$/.test(path) && !isDot) return path
-  throw invalidValue(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
-}
-
 export function parseChoice<W extends string>(
   flag: string,
   text: string,

@@ -2,13 +2,11 @@ import { PlantsError, usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/common/address.js'
 import { parseAddress } from '../stores/registry.js'
-import { parseTimeout } from './option-values.js'
 import {
   optionValue,
   type SettingName,
   type SettingValue,
   settingOf,
-  settingsTable,
   textOf,
 } from './setting-table.js'
 import {
@@ -68,13 +66,6 @@ export class EffectiveSettings {
     const { value, place } = this.source(name)
     if (value === undefined) return undefined
     return settingOf(name).parse(place, value) as SettingValue<Name> // as its entry of the table parses it
-  }
-
-  /** Of a change of the settings: no saved value counts, so that an invalid one can be corrected. */
-  get changeTimeoutMs(): number {
-    const { value = '', source, place } = this.source('timeout')
-    const isSaved = source === 'store' || source === 'saved'
-    return parseTimeout(place, isSaved ? settingsTable.timeout.default : value)
   }
 
   /** Throws `usage` for an unknown store. */

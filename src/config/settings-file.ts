@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../plant/exact-json.js'
 import { inputError, isWindows, systemCode, systemReason } from '../platform/errors.js'
@@ -48,16 +48,13 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
         : 'Set PLANTS_CONFIG_DIR to a directory of your own'
       throw inputError(`${settings} are in a file that ${why}`, hint)
     }
-    const saved = parseSettings(readFileSync(path), settings)
+    const saved = await parseSettings(readFileSync(path), settings)
     for (const { token } of Object.values(saved.tokens ?? {})) io.secrets.add(token)
     if (isWindows || (stats.mode & 0o077) === 0) return { path, saved }
     const what = `${settings} are open to others ${octal(stats.mode)}`
     return { path, saved, warning: { what, command } }
   } catch (error) {
-    // Under `sudo -u`, the directory may be in the home of root.
-    const isMissing =
-      systemCode(error) === 'ENOENT' || (systemCode(error) === 'EACCES' && !existsSync(path))
-    if (isMissing) return { path, saved: { version: 1 } }
+    if (systemCode(error) === 'ENOENT') return { path, saved: { version: 1 } }
     const reason = systemReason(error)
     if (reason === undefined) throw error
     const hint = 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
@@ -65,18 +62,36 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
   }
 }
 
-function parseSettings(bytes: Buffer, settings: string): SavedSettings {
+async function parseSettings(bytes: Buffer, settings: string): Promise<SavedSettings> {
   const fail = (why: string) =>
     inputError(`${settings} are ${why}`, 'Fix the file, or move it away')
+  if (!isUtf8(bytes)) throw fail('not UTF-8')
+  const text = bytes.toString().replace(/^\uFEFF/, '')
   let value: unknown
   try {
-    value = JSON.parse(isUtf8(bytes) ? bytes.toString().replace(/^\uFEFF/, '') : '')
+    value = JSON.parse(text)
   } catch {
-    throw fail('not JSON') // the sentence of the parser repeats a piece of the text, such as of a token
+    // JSON.parse repeats a piece of the text, such as of a token, and often names no position.
+    throw fail(`not JSON${await placeOfError(text)}`)
   }
   const problems = settingsProblems(value)
   if (problems.length > 0) throw fail(`invalid: ${problems.slice(0, 5).join('; ')}`)
   return value as SavedSettings // what has no problems is one
+}
+
+/** Such as `, in line 2, column 5`. */
+async function placeOfError(text: string): Promise<string> {
+  const { visit } = await import('jsonc-parser')
+  const places: string[] = []
+  const onError = (
+    _error: number,
+    _offset: number,
+    _length: number,
+    line: number,
+    column: number,
+  ) => places.push(`, in line ${line + 1}, column ${column + 1}`)
+  visit(text, { onError }, { disallowComments: true })
+  return places[0] ?? ''
 }
 
 /** Never contain a wrong value itself: it may be a token. */

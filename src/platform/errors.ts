@@ -40,8 +40,6 @@ export function errorValue(kind: ErrorKind): number {
   return errorKinds[kind].error
 }
 
-export type ExitCode = 0 | (typeof errorKinds)[ErrorKind]['exitCode']
-
 type Details = Partial<
   Pick<PlantsError, 'hint' | 'error' | 'status' | 'requestId' | 'retryAfterMs' | 'isReported'>
 >

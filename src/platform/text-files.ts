@@ -55,9 +55,7 @@ export function decoderOf(source: string): (bytes: Uint8Array, isLast?: boolean)
       return decoder.decode(bytes, { stream: !isLast })
     } catch (error) {
       if (systemCode(error) !== 'ERR_ENCODING_INVALID_ENCODED_DATA') throw error
-      const isUtf16 = ['fffe', 'feff'].includes(Buffer.from(bytes.subarray(0, 2)).toString('hex'))
-      const hint = `Convert it from ${isUtf16 ? 'UTF-16' : 'its encoding'} to UTF-8 first`
-      throw inputError(`${source} is not UTF-8`, hint, error)
+      throw inputError(`${source} is not UTF-8`, 'Convert it to UTF-8 first', error)
     }
   }
 }

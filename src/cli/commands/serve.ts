@@ -4,7 +4,6 @@ import { parseToken } from '../../auth/token.js'
 import {
   duration,
   invalidValue,
-  parseBasePath,
   parseCount,
   parseText,
   wholeNumber,
@@ -188,4 +187,12 @@ function parseSize(flag: string, text: string): number {
   const bytes = parseInt(amount, 10) * (bytesIn[unit.toLowerCase()] ?? Number.NaN)
   if (bytes <= 1_073_741_824) return bytes
   throw invalidValue(flag, 'a size up to 1GiB, such as 1MiB, 16KiB or 65536', text, '1MiB')
+}
+
+/** Returns "" or "/v1", without a trailing slash. */
+function parseBasePath(flag: string, text = ''): string {
+  const path = text.replace(/\/+$/, '')
+  const isDot = /\/\.{1,2}(?:\/|$)/.test(path) // which clients take out of an address
+  if (/^(?:\/[\w.~-]+)*$/.test(path) && !isDot) return path
+  throw invalidValue(flag, 'a path of letters, digits, ".", "_", "~" and "-"', text, '/v1')
 }

@@ -165,11 +165,7 @@ describe('login saves nothing', () => {
       'Stdin is larger than 1 MiB (1048576 bytes)',
       'Pipe nothing but the token to stdin',
     ],
-    [
-      Buffer.from('s3cret\xff\xfe', 'latin1'),
-      'Stdin is not UTF-8',
-      'Convert it from its encoding to UTF-8 first',
-    ],
+    [Buffer.from('s3cret\xff\xfe', 'latin1'), 'Stdin is not UTF-8', 'Convert it to UTF-8 first'],
   ])('and asks nothing for a text that is no token: %#', async (stdin, message, hint = again) => {
     const service = await accepting()
     const result = await user.run(`auth login --from-stdin --store ${service.url}`, { stdin })

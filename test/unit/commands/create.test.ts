@@ -10,7 +10,7 @@ import { answer, printed, refusal, World } from '../../helpers/world.js'
 const limit = 1_048_576
 const onePlant =
   'create takes one plant, such as {"id":1,"name":"Fern","tag":"shade"}. For many: plants import'
-const convert = (encoding: string) => `Convert it from ${encoding} to UTF-8 first`
+const convert = 'Convert it to UTF-8 first'
 const noPlant =
   'Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but is missing'
 const deep = '['.repeat(100_000) + ']'.repeat(100_000)
@@ -24,8 +24,8 @@ test.each<[stdin: string | Uint8Array, message: unknown, hint: string]>([
   ['{"id":1,"name":"Fern"}\r\n\r\n{"id":2', /^Stdin is not JSON: /, onePlant],
   ['{"name":"","nmae":1}', noPlant, onePlant],
   [deep, 'Invalid plant: it must be an object, but was an array', onePlant],
-  [Uint8Array.of(0x22, 0xc0, 0xaf, 0x22), 'Stdin is not UTF-8', convert('its encoding')],
-  [Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0), 'Stdin is not UTF-8', convert('UTF-16')],
+  [Uint8Array.of(0x22, 0xc0, 0xaf, 0x22), 'Stdin is not UTF-8', convert],
+  [Uint8Array.of(0xff, 0xfe, 0x7b, 0, 0x7d, 0), 'Stdin is not UTF-8', convert],
   ['\ufeff', 'Stdin is empty', onePlant],
   [
     `{"id":1,"name":"Fern"}${' '.repeat(limit - 21)}`,

@@ -133,19 +133,3 @@ describe('unknown keys stay', () => {
     expect(readFileSync(user.file, 'utf8').replaceAll(/\s/g, '')).toContain(text)
   })
 })
-
-test('an invalid timeout in the file is corrected without another option', async () => {
-  const stores = { team: { address: '/srv/team.db', timeout: 'never' } }
-  const user = new World({ version: 1, timeout: 'soon', output: 'json', store: 'team', stores })
-  for (const command of [
-    'config set output text',
-    'stores add team /srv/team.db --replace',
-    'config unset timeout',
-  ]) {
-    expect((await user.run('list')).code).toBe(2)
-    expect((await user.run(command)).code).toBe(0)
-  }
-  const team = { address: '/srv/team.db' }
-  expect(user.saved).toEqual({ version: 1, output: 'text', store: 'team', stores: { team } })
-  expect((await user.run('config set timeout 1m --timeout soon')).code).toBe(2)
-})

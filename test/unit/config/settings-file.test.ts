@@ -37,9 +37,12 @@ describe('a broken settings file is named, and stays as it is:', () => {
   const settings = (fields: object) => JSON.stringify({ version: 1, ...fields })
 
   const broken: [content: string | Uint8Array, why: string][] = [
-    ['', 'are not JSON'],
-    [`{"tokens":{"a":${token}}}`, 'are not JSON'],
-    [Buffer.from('{"version":1,"a":"\xe9"}', 'latin1'), 'are not JSON'],
+    ['', 'are not JSON, in line 1, column 1'],
+    [`{"tokens":{"a":${token}}}`, 'are not JSON, in line 1, column 16'],
+    ['{\n  // a comment\n  "version": 1\n}', 'are not JSON, in line 2, column 3'],
+    ['{\n  "version": 1,\n}\n', 'are not JSON, in line 3, column 1'],
+    ['{\n  "version": 1', 'are not JSON, in line 2, column 15'],
+    [Buffer.from('{"version":1,"a":"\xe9"}', 'latin1'), 'are not UTF-8'],
     ['[]', `${invalid}the document must be an object`],
     ['{"version":2,"stores":[]}', `${invalid}version must be 1, but was 2`],
     [`{"version":"${token}"}`, `${invalid}version must be 1`],
