@@ -8,7 +8,7 @@
 import { valuesOf } from '../../plant/plant.js'
 import { must, reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
-import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
+import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
 import { type KeyedPlant, planOf } from '../common/plan.js'
 import type { Connection } from './connection.js'
 import { findPlant } from './read.js'
@@ -65,11 +65,11 @@ function applyOne(connection: Connection, change: Change): Outcome {
     outcome = must(plan.outcomes[0])
     return (
       plan.created.every(({ plant }) => run(insertPlant, ...valuesOf(plant), null)) &&
-      plan.replaced.every(({ after }) => run(updatePlant, ...valuesOf(after.plant))) &&
+      plan.replaced.every(({ plant }) => run(updatePlant, ...valuesOf(plant))) &&
       plan.deleted.every(({ id }) => run('DELETE FROM plants WHERE id = ?', id))
     )
   })
-  return refusal === undefined ? must(outcome) : rejected(constraintProblem(idOf(change), refusal))
+  return refusal === undefined ? must(outcome) : refusedOutcome(change, refusal)
 }
 
 /** Why the work is refused, and then undone. @param work returns whether all is changed */
