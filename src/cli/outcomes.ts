@@ -7,7 +7,7 @@ import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
 import { must, PlantsError, systemCode } from '../platform/errors.js'
-import { endsWithPlants, wrongAddressHint } from '../stores/common/address.js'
+import { wrongAddressHint } from '../stores/common/address.js'
 import {
   type Change,
   idOf,
@@ -141,6 +141,6 @@ function errorOf(reason: Problem, { address, storeFlag }: CommandContext): Plant
   const { kind, message } = reason
   if (kind !== 'notFound') return toError(reason)
   const listing = `List the plants with: plants list${storeFlag}`
-  const hint = endsWithPlants(address) ? wrongAddressHint : listing
+  const hint = wrongAddressHint(address) ?? listing
   return new PlantsError(kind, `${message} in ${address.name}`, { hint })
 }

@@ -58,10 +58,10 @@ export function isDefaultStore(address: Address): boolean {
   return address.scheme === 'sqlite' && address.isDefault
 }
 
-export const wrongAddressHint = 'Is the address right? It is the base URL: the part before /plants'
-
-export function endsWithPlants(address: Address): boolean {
-  return address.scheme === 'http' && /\/plants$/.test(address.url.pathname)
+/** For an address that ends with "/plants". */
+export function wrongAddressHint(address: Address): string | undefined {
+  if (address.scheme !== 'http' || !address.url.pathname.endsWith('/plants')) return undefined
+  return 'Is the address right? It is the base URL: the part before /plants'
 }
 
 /** As it is saved: without the password alone. */
@@ -86,11 +86,11 @@ export function parseSqlite(
   const path = text.replace(/^sqlite:/i, '')
   if (path === '') throw addressError(source, 'is empty')
   if (fileUrl.test(text)) throw addressError(source, 'is a URL of a file', 'Give it as sqlite:PATH')
+  const isService = hostWithPort.test(path)
   const isRooted = rooted.test(path) || (isWindows && rootedInWindows.test(path))
-  const isService = !isRooted && hostWithPort.test(path)
-  const isMistake = isService || (!isRooted && almostUrl.test(path))
+  const isMistake = !isRooted && almostUrl.test(path)
   const isWord = path === text && !looksLikeFile.test(path)
-  if (isMistake || isWord)
+  if (isService || isMistake || isWord)
     throw addressError(source, 'does not name a store', isService ? noScheme : addresses)
   return { scheme: 'sqlite', name: resolvePath(path), isDefault: false }
 }
@@ -130,7 +130,7 @@ const addresses =
   'Give a path (./plants.db), an address (http://localhost:4010, postgres://HOST/DATABASE) or a saved name (team)'
 
 /** Does not repeat the text, which may have a password. */
-export function addressError(source: string, why: string, hint: string = addresses): PlantsError {
+export function addressError(source: string, why: string, hint = addresses): PlantsError {
   return usageError(`${source} ${why}`, hint)
 }
 

@@ -11,26 +11,31 @@ import { type ErrorKind, errorValue, must, PlantsError } from '../../platform/er
  * What `Store.write` does to one plant. The id of a change that `isMatched` was found by its name: a plant that has the
  * id and another name is another one, and stays as it is.
  */
-export type Change =
-  | {
-      type: 'create'
-      plant: NewPlant
-      /** 1 to 255 visible ASCII characters. The same create with the same key succeeds again. */
-      key?: string | undefined
-      /** By default `error`; `same` skips an equal plant, and rejects one that differs. */
-      ifExists?: 'error' | 'skip' | 'same' | undefined
-      isMatched?: boolean | undefined
-    }
-  | {
-      type: 'update'
-      patch: PlantPatch
-      /** By default `error`. */
-      ifMissing?: 'error' | 'create' | undefined
-      /** At a service, the key of the create. */
-      key?: string | undefined
-      isMatched?: boolean | undefined
-    }
-  | { type: 'delete'; id: bigint }
+export type Change = Create | Update | { type: 'delete'; id: bigint }
+
+export interface Create {
+  type: 'create'
+  plant: NewPlant
+  /** 1 to 255 visible ASCII characters. The same create with the same key succeeds again. */
+  key?: string | undefined
+  /** By default `error`. */
+  ifExists?: Exclude<ExistsPolicy, 'update'> | undefined
+  isMatched?: boolean | undefined
+}
+
+interface Update {
+  type: 'update'
+  patch: PlantPatch
+  /** By default `error`. */
+  ifMissing?: 'error' | 'create' | undefined
+  /** At a service, the key of the create. */
+  key?: string | undefined
+  isMatched?: boolean | undefined
+}
+
+/** Of a record whose id exists: `same` skips one that equals the plant, and rejects any other. */
+export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
+export type ExistsPolicy = (typeof existsPolicies)[number]
 
 /**
  * What became of a change: a service does not report what the plant was `before`; of what is `unknown`, no answer came;
@@ -82,18 +87,15 @@ export function rejected(error: Problem): Outcome {
   return { type: 'rejected', error }
 }
 
-export function constraintProblem(id: bigint, reason: string): Problem {
-  const message = `The store does not accept plant ${id}: ${reason}`
-  return problem('constraint', message, constraintHint)
+export function refusedOutcome(change: Change, reason: string): Outcome {
+  const message = `The store does not accept plant ${idOf(change)}: ${reason}`
+  return rejected(problem('constraint', message, constraintHint))
 }
 
 export const constraintHint =
   'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
-export function existingOutcome(
-  change: Extract<Change, { type: 'create' }>,
-  stored: StoredPlant | undefined,
-): Outcome {
+export function existingOutcome(change: Create, stored: StoredPlant | undefined): Outcome {
   const { plant, ifExists = 'error', isMatched } = change
   const other = otherNameOutcome(change, stored)
   if (other) return other
@@ -109,7 +111,7 @@ export function existingOutcome(
 
 /** The outcome of a change that `isMatched`, if the plant with its id has another name. */
 export function otherNameOutcome(
-  change: Exclude<Change, { type: 'delete' }>,
+  change: Create | Update,
   stored: StoredPlant | undefined,
 ): Outcome | undefined {
   const { name } = change.type === 'create' ? change.plant : change.patch
@@ -117,7 +119,7 @@ export function otherNameOutcome(
   return rejected(problem('conflict', `Plant ${stored.id} has another name now`))
 }
 
-export function missingOutcome({ patch, ifMissing }: Extract<Change, { type: 'update' }>): Outcome {
+export function missingOutcome({ patch, ifMissing }: Update): Outcome {
   if (ifMissing !== 'create') return rejected(notFound(patch.id))
   const why = `Invalid plant: name must be ${textRule}, but is missing`
   return rejected(problem('invalid', `${why}, and no plant has id ${patch.id}`))
@@ -127,16 +129,11 @@ export function notFound(id: bigint): Problem {
   return problem('notFound', `No plant has id ${id}`)
 }
 
-/** Of a record whose id exists: `same` skips one that equals the plant, and rejects any other. */
-export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
-export type ExistsPolicy = (typeof existsPolicies)[number]
-
 export function idExists(id: bigint): PlantsError {
   return new PlantsError('conflict', `A plant with id ${id} already exists`)
 }
 
-export function keyConflict(id: bigint): PlantsError {
-  const message = 'This idempotency key was used for a different plant'
+export function keyConflict(id: bigint): Problem {
   const hint = `It created plant ${id}. Use a new key for any other`
-  return new PlantsError('conflict', message, { hint })
+  return problem('conflict', 'This idempotency key was used for a different plant', hint)
 }

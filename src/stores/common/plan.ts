@@ -1,6 +1,7 @@
 import { equalPlants, type NewPlant, patchedPlant, type StoredPlant } from '../../plant/plant.js'
 import {
   type Change,
+  type Create,
   existingOutcome,
   idOf,
   keyConflict,
@@ -11,8 +12,6 @@ import {
   rejected,
 } from './change.js'
 
-export type Create = Extract<Change, { type: 'create' }>
-
 export interface KeyedPlant {
   plant: NewPlant
   key?: string | undefined
@@ -21,15 +20,9 @@ export interface KeyedPlant {
 /** What a store of ours does for changes, and what becomes of each of them. */
 export interface Plan {
   outcomes: Outcome[]
-  created: readonly KeyedPlant[]
-  replaced: { before: StoredPlant; after: KeyedPlant }[]
+  created: KeyedPlant[]
+  replaced: KeyedPlant[]
   deleted: StoredPlant[]
-}
-
-/** The plan for creates whose ids and keys are free. */
-export function allCreated(created: Create[]): Plan {
-  const outcomes = created.map(({ plant }): Outcome => ({ type: 'created', plant }))
-  return { outcomes, created, replaced: [], deleted: [] }
 }
 
 /** What becomes of the changes, one after the other, where these plants have their ids and keys. */
@@ -81,12 +74,12 @@ export function planOf(stored: KeyedPlant[], changes: readonly Change[]): Plan {
 
   const outcomes = changes.map(apply)
   const created: KeyedPlant[] = []
-  const replaced: Plan['replaced'] = []
+  const replaced: KeyedPlant[] = []
   const deleted: StoredPlant[] = []
   for (const [id, now] of after) {
     const old = before.get(id)
     if (now && !old) created.push(now)
-    else if (now && old && now !== old) replaced.push({ before: old.plant, after: now })
+    else if (now && now !== old) replaced.push(now)
     else if (!now && old) deleted.push(old.plant)
   }
   return { outcomes, created, replaced, deleted }

@@ -68,7 +68,7 @@ export const maxDone = 100
 export const donePrefix = '{"done":"'
 
 export function doneState(time: Date): string {
-  return JSON.stringify({ done: time.toISOString() })
+  return JSON.stringify({ done: time })
 }
 
 /** Not retryable: the import goes on in the other process. */

@@ -6,8 +6,8 @@
  * All of it happens in a transaction with a savepoint `changes`, to which a failed attempt goes back.
  */
 import { PlantsError } from '../../platform/errors.js'
-import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
-import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
+import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
+import { type KeyedPlant, type Plan, planOf } from '../common/plan.js'
 import {
   type CheckpointChange,
   CheckpointMovedError,
@@ -29,7 +29,7 @@ export async function makeChanges(
     if (refusal === undefined) throw error
     await connection.query(undo)
     const [change, ...others] = changes
-    if (change && others.length === 0) return [rejected(constraintProblem(idOf(change), refusal))]
+    if (change && others.length === 0) return [refusedOutcome(change, refusal)]
     const half = Math.ceil(changes.length / 2)
     const first = await makeChanges(connection, changes.slice(0, half))
     await keepChanges(connection)
@@ -46,7 +46,7 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
   if (areCreates) {
-    const plan = allCreated(creates)
+    const plan = planOf([], creates)
     if (await save(connection, plan, 'ON CONFLICT DO NOTHING')) return plan.outcomes
     await connection.query(undo)
   }
@@ -80,8 +80,7 @@ async function save(
   try {
     const ids = deleted.map(({ id }) => id)
     if (!(await changesAll(ids, remove, [ids]))) return false
-    const changed = replaced.map(({ after }) => after)
-    if (!(await changesAll(changed, update, valuesOf(changed)))) return false
+    if (!(await changesAll(replaced, update, valuesOf(replaced)))) return false
     // All writers have one order: no deadlocks.
     const sorted = created.toSorted((one, other) => (one.plant.id < other.plant.id ? -1 : 1))
     if (sorted.length > maxInserted)

@@ -8,16 +8,16 @@
 import { valuesOf } from '../../plant/plant.js'
 import { must, reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
-import { type Change, constraintProblem, idOf, type Outcome, rejected } from '../common/change.js'
+import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
 import { type KeyedPlant, planOf } from '../common/plan.js'
 import type { Connection } from './connection.js'
-import { findPlant } from './read.js'
+import { toPlant } from './read.js'
 
 export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
   const entries = [...changes.entries()]
   const hasKeys = changes.some((change) => 'key' in change && change.key !== undefined)
   // Changes of one id stay in their order, and so do those whose keys may be the same.
-  if (!hasKeys) entries.sort(([, one], [, other]) => compareIds(one, other))
+  if (!hasKeys) entries.sort(([, one], [, other]) => Number(idOf(one) - idOf(other)))
   const outcomes = new Array<Outcome>(changes.length)
   for (let from = 0; from < entries.length; from += rowsAtOnce) {
     const some = entries.slice(from, from + rowsAtOnce)
@@ -31,10 +31,6 @@ export function applyChanges(connection: Connection, changes: readonly Change[])
   return outcomes
 }
 
-function compareIds(one: Change, other: Change): number {
-  return Number(idOf(one) > idOf(other)) - Number(idOf(one) < idOf(other))
-}
-
 /** The fastest of 10 to 200. */
 const rowsAtOnce = 50
 
@@ -46,8 +42,7 @@ function insertTogether(connection: Connection, entries: [number, Change][]): bo
     values.push(...valuesOf(change.plant))
   }
   const insert = connection.prepare(insertMany)
-  const refusal = refusalOf(connection, () => Number(insert.run(...values).changes) === rowsAtOnce)
-  return refusal === undefined
+  return !refusalOf(connection, () => Number(insert.run(...values).changes) === rowsAtOnce)
 }
 
 function applyOne(connection: Connection, change: Change): Outcome {
@@ -65,11 +60,11 @@ function applyOne(connection: Connection, change: Change): Outcome {
     outcome = must(plan.outcomes[0])
     return (
       plan.created.every(({ plant }) => run(insertPlant, ...valuesOf(plant), null)) &&
-      plan.replaced.every(({ after }) => run(updatePlant, ...valuesOf(after.plant))) &&
+      plan.replaced.every(({ plant }) => run(updatePlant, ...valuesOf(plant))) &&
       plan.deleted.every(({ id }) => run('DELETE FROM plants WHERE id = ?', id))
     )
   })
-  return refusal === undefined ? must(outcome) : rejected(constraintProblem(idOf(change), refusal))
+  return refusal === undefined ? must(outcome) : refusedOutcome(change, refusal)
 }
 
 /** Why the work is refused, and then undone. @param work returns whether all is changed */
@@ -88,13 +83,14 @@ function refusalOf({ db, prepare }: Connection, work: () => boolean): string | u
   return refusal
 }
 
-function storedFor(connection: Connection, change: Change): KeyedPlant[] {
-  const plant = findPlant(connection, 'id', idOf(change))
-  const stored: KeyedPlant[] = plant ? [{ plant }] : []
+function storedFor({ prepare }: Connection, change: Change): KeyedPlant[] {
   const key = change.type === 'create' ? change.key : undefined
-  const first = key === undefined ? undefined : findPlant(connection, 'idempotency_key', key)
-  return first ? [...stored, { plant: first, key }] : stored
+  const rows = prepare(selectStored).all(idOf(change), key ?? null)
+  return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
 }
+
+const selectStored = `SELECT id, name, tag, idempotency_key FROM plants
+  WHERE id = ? OR idempotency_key = ?`
 
 /** A constraint that the owner added is an error: it is not taken for an id or a key that exists. */
 const insertPlant = `INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?)

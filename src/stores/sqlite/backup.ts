@@ -28,6 +28,7 @@ interface BackupOptions extends SqliteOptions {
 }
 
 const anotherTarget = 'Choose another file for the backup'
+const isStoreItself = 'is the store itself, or belongs to it'
 
 /** The file is a store itself, and there as a whole or not at all. Undefined if there is no store. */
 export async function backUp(
@@ -35,8 +36,7 @@ export async function backUp(
   target: string,
   { onLarger, ...options }: BackupOptions,
 ) {
-  if (isPartOf(name, target))
-    throw usageError(`${target} is the store itself, or belongs to it`, anotherTarget)
+  if (isPartOf(name, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
   const old = statSync(target, { throwIfNoEntry: false })
   if (old) assertOwnFile(target, old, anotherTarget)
   const store = await Connection.open(name, options)
@@ -46,7 +46,7 @@ export async function backUp(
     const present = await countPlants(store)
     const counts = `has ${plantCount(former)}, and ${store.path} has ${plantCount(present)}`
     if (former > 2n * present) await onLarger?.(`The backup ${target} ${counts}`)
-    return await copyStore(store, target, options, old)
+    return await copyStore(store, target, options.runtime.handleSignals(), old)
   } catch (error) {
     throw explained(error, target)
   } finally {
@@ -55,7 +55,7 @@ export async function backUp(
 }
 
 /** How many plants the older backup has. Throws for any other file that is not empty. */
-function countReplaced(store: Connection, target: string, old: Stats | undefined): bigint {
+function countReplaced(store: Connection, target: string, old?: Stats): bigint {
   if (!old || (old.isFile() && old.size === 0)) return 0n
   let cause: unknown
   try {
@@ -67,7 +67,7 @@ function countReplaced(store: Connection, target: string, old: Stats | undefined
   throw usageError(`${target} ${why}`, anotherTarget, cause)
 }
 
-/** By the header (https://sqlite.org/fileformat2.html, 1.3). A store in use has a log, which no backup has. */
+/** By the header: see `applicationId`. A store in use has a log, which no backup has. */
 function isBackup(path: string): boolean {
   const header = readBytes(path, 0, 100)
   const hasLog = header[18] === 2 || unmergedChanges(path) !== undefined
@@ -91,13 +91,7 @@ function countChecked({ db }: Connection, database: 'main' | 'copy'): bigint {
 }
 
 /** Replaces nothing but `old`. */
-async function copyStore(
-  store: Connection,
-  target: string,
-  { runtime }: SqliteOptions,
-  old: Stats | undefined,
-) {
-  const signal = runtime.handleSignals()
+async function copyStore(store: Connection, target: string, signal: AbortSignal, old?: Stats) {
   const copy = new AtomicFile(target)
   try {
     await store.retry(() => {
@@ -131,7 +125,7 @@ export async function examine(path: string, options: SqliteOptions) {
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
   const failure = (why: string) => usageError(`Not restored: ${file} ${why}`, hint)
-  if (isPartOf(name, file)) throw failure('is the store itself, or belongs to it')
+  if (isPartOf(name, file)) throw failure(isStoreItself)
   const changes = unmergedChanges(file)
   if (changes !== undefined)
     throw failure(`is not a complete backup, because it has changes in ${changes}`)
@@ -152,12 +146,12 @@ export async function restoreStore(
   const { db, path } = store
   let kept: string | undefined
   try {
-    db.prepare('ATTACH ? AS copy').run(uriOf(file, immutable))
+    await store.retry(() => db.prepare('ATTACH ? AS copy').run(uriOf(file, immutable)))
     await new Writer(store).transaction(async () => {
       if (tables.some((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get())) {
         kept = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
         while (existsSync(kept)) kept += '-2'
-        await backUp({ ...address, name: path }, kept, options)
+        await backUp(address, kept, options)
       }
       for (const table of tables) {
         db.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM copy.${table}`)
@@ -166,10 +160,9 @@ export async function restoreStore(
     })
     return kept
   } catch (error) {
-    const failure = explained(error, path)
-    const isUnknown = failure instanceof PlantsError && failure.isOutcomeUnknown
+    const isUnknown = error instanceof PlantsError && error.isOutcomeUnknown
     if (kept !== undefined && !isUnknown) rmSync(kept, { force: true })
-    throw failure
+    throw error
   } finally {
     store.close()
   }

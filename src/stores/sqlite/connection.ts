@@ -48,14 +48,13 @@ export class Connection {
   private constructor(path: string, options: SqliteOptions) {
     // Only `rw` can roll back a journal, and create the log of a store that nobody has open.
     const readMode = unmergedChanges(path) === undefined ? immutable : 'mode=ro'
-    const mode = isWritable(path) ? 'mode=rw' : readMode
+    const readOnly = !isWritable(path)
     this.path = path
     this.#options = options
-    this.db = connect(uriOf(path, mode), { readOnly: mode !== 'mode=rw' })
+    this.db = connect(uriOf(path, readOnly ? readMode : 'mode=rw'), { readOnly })
     addFoldFunction(this.db)
   }
 
-  /** Returns whether the file was missing. */
   static async create({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
     const isNew = makeFile(name, isDefault)
     const connection = must(await Connection.open(name, options, true))
@@ -68,32 +67,30 @@ export class Connection {
 
   /** Undefined for a missing or empty file, unless it may become a store. */
   static async open(name: string, options: SqliteOptions, mayCreate = false) {
+    let connection: Connection | undefined
     try {
       const path = realPathOf(name)
       const stats = statSync(path, { throwIfNoEntry: mayCreate })
       if (!stats?.size && !mayCreate) return undefined
       if (!stats?.isFile()) throw unusableStore(path, 'is not a file')
       assertNoSuperJournal(path)
-      const connection = new Connection(path, options)
-      return (await connection.#prepare(mayCreate)) ? connection : undefined
+      connection = new Connection(path, options)
+      if (await connection.#prepare(mayCreate)) return connection
+      connection.close()
+      return undefined
     } catch (error) {
+      connection?.close()
       throw explained(error, name)
     }
   }
 
-  /** Closes what is no store. */
-  async #prepare(mayCreate: boolean): Promise<boolean> {
-    let isPrepared = false
-    try {
-      isPrepared = await this.retry(() => {
-        this.db.exec(settings)
-        if (mayCreate) createStore(this.db, this.path)
-        return isStore(this.db, this.path)
-      })
-      return isPrepared
-    } finally {
-      if (!isPrepared) this.close()
-    }
+  /** Returns whether it is a store. */
+  #prepare(mayCreate: boolean): Promise<boolean> {
+    return this.retry(() => {
+      this.db.exec(settings)
+      if (mayCreate) createStore(this.db, this.path)
+      return isStore(this.db, this.path)
+    })
   }
 
   readonly prepare = (sql: string): Statement => {

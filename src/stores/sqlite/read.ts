@@ -21,17 +21,8 @@ import { StoreDamageError } from './errors.js'
 const stepRows = 1000
 const stepBytes = 262_144
 
-export function findPlant(
-  connection: Connection,
-  column: 'id' | 'idempotency_key',
-  value: bigint | string,
-) {
-  const row = connection.prepare(`SELECT id, name, tag FROM plants WHERE ${column} = ?`).get(value)
-  return row && toPlant(row)
-}
-
 /** Another program may have written anything into it. */
-function toPlant([id, name, tag]: unknown[]): StoredPlant {
+export function toPlant([id, name, tag]: unknown[]): StoredPlant {
   const isTag = tag === null || typeof tag === 'string'
   if (typeof id !== 'bigint' || typeof name !== 'string' || !isTag)
     throw new StoreDamageError(`plant ${id} has a value of another type`)
@@ -66,7 +57,6 @@ function stepsById({ prepare }: Connection, query: ReadQuery) {
   if (after !== undefined && desc) last = after - 1n
   else if (after !== undefined) first = after + 1n
 
-  /** Undefined if there is no row left. */
   const endOfStep = (rows: number): bigint | undefined => {
     const [end, size]: (bigint | null)[] = prepare(sum).get(first, last, rows)
     if (end == null) return undefined
@@ -83,8 +73,10 @@ function stepsById({ prepare }: Connection, query: ReadQuery) {
     const [from, to] = desc ? [end, last] : [first, end]
     if (desc) last = end - 1n
     else first = end + 1n
-    const found = prepare(select).all(from, to, ...values)
-    return found.map(toPlant).filter(matches)
+    return prepare(select)
+      .all(from, to, ...values)
+      .map(toPlant)
+      .filter(matches)
   }
 }
 
@@ -113,25 +105,24 @@ function stepsByText({ prepare }: Connection, sort: 'name' | 'tag', query: ReadQ
 }
 
 export async function countPlants(connection: Connection, query: CountQuery = {}): Promise<bigint> {
-  let count = 0n
-  if (query.search !== undefined)
-    for await (const plants of readPlants(connection, query)) count += BigInt(plants.length)
-  else {
+  if (query.search === undefined) {
     const { where, values } = filterOf(query)
     const select = `SELECT count(*) FROM plants WHERE ${where}`
-    ;[count] = await connection.retry(() => connection.prepare(select).get(...values))
+    const [count] = await connection.retry(() => connection.prepare(select).get(...values))
+    return count
   }
+  let count = 0n
+  for await (const plants of readPlants(connection, query)) count += BigInt(plants.length)
   return count
 }
 
 /** A plant matches that `where` finds, and `matches`. */
 function filterOf({ tag, search }: CountQuery) {
   const conditions: string[] = []
-  const values: string[] = []
-  if (tag === false) conditions.push('tag IS NULL')
-  if (typeof tag === 'string') {
-    conditions.push('tag = ?')
-    values.push(tag)
+  const values: (string | null)[] = []
+  if (tag !== undefined) {
+    conditions.push('tag IS ?')
+    values.push(tag === false ? null : tag)
   }
   const folded = foldText(search ?? '')
   if (search !== undefined) {

@@ -16,7 +16,7 @@ import { rights, type TokenStore } from '../common/token-store.js'
 import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { isWritable, unusableStore } from './errors.js'
-import { countPlants, findPlant, readPlants } from './read.js'
+import { countPlants, readPlants, toPlant } from './read.js'
 import { sqliteTokens } from './tokens.js'
 import { Writer } from './writer.js'
 
@@ -75,19 +75,16 @@ export class SqliteStore implements OwnStore {
 
   get(ids: readonly bigint[]) {
     return this.#connection.retry(() => {
-      const plants = ids.map((id) => findPlant(this.#connection, 'id', id))
-      return new Map(plants.flatMap((plant) => (plant ? [[plant.id, plant]] : [])))
+      const select = this.#connection.prepare('SELECT id, name, tag FROM plants WHERE id = ?')
+      const plants = ids.flatMap((id) => select.all(id)).map(toPlant)
+      return new Map(plants.map((plant) => [plant.id, plant]))
     })
   }
 
   async *read(query: ReadQuery = {}) {
-    if (query.inPages) yield* readPlants(this.#connection, query)
-    else yield* this.#readSnapshot(query)
-  }
-
-  /** Uses another connection: a transaction on this one would affect all other operations. */
-  async *#readSnapshot(query: ReadQuery) {
+    if (query.inPages) return yield* readPlants(this.#connection, query)
     const { path } = this.#connection
+    // A transaction on this one would affect all other operations.
     const connection = await Connection.open(path, this.#options)
     if (!connection) throw unusableStore(path, 'was deleted or replaced', 'Try again')
     try {
@@ -120,7 +117,6 @@ function findState(connection: Connection, id: string): string | undefined {
   return row?.[0]
 }
 
-/** In the transaction of the changes: of two processes with one import, one finds another state and stores nothing. */
 function saveCheckpoint(connection: Connection, { id, from, to }: CheckpointChange): void {
   if (findState(connection, id) !== from) throw new CheckpointMovedError()
   if (to === undefined) connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
