@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { chmodSync } from 'node:fs'
 import type { AddressInfo, Server } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/common/store.js'
@@ -82,11 +83,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       now,
     })
     const server = new HttpServer(handler, { limits, tls, log })
-    const isReady = () =>
-      store.check(allow).then(
+    const isReady = () => {
+      const isUsable = store.check(allow).then(
         () => !server.isDraining,
         () => false,
       )
+      return Promise.race([isUsable, wait(1000, false, { ref: false })])
+    }
     const admin = metrics && adminServer(metrics, isReady, log)
     stop = async () => {
       server.abort()
