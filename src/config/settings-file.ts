@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../plant/exact-json.js'
 import { inputError, isWindows, systemCode, systemReason } from '../platform/errors.js'
@@ -54,7 +54,10 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     const what = `${settings} are open to others ${octal(stats.mode)}`
     return { path, saved, warning: { what, command } }
   } catch (error) {
-    if (systemCode(error) === 'ENOENT') return { path, saved: { version: 1 } }
+    // Under `sudo -u`, the directory may be in the home of root.
+    const isMissing =
+      systemCode(error) === 'ENOENT' || (systemCode(error) === 'EACCES' && !existsSync(path))
+    if (isMissing) return { path, saved: { version: 1 } }
     const reason = systemReason(error)
     if (reason === undefined) throw error
     const hint = 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { fieldNames, type StoredPlant } from '../plant/plant.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../plant/records.js'
-import { AtomicFile, isWrittenInPlace, unwritable } from '../platform/atomic-file.js'
+import { AtomicFile, descriptorOf, isWrittenInPlace, unwritable } from '../platform/atomic-file.js'
 import { PlantsError, systemCode, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { targetOf } from '../platform/files.js'
@@ -47,10 +47,14 @@ export async function exportFile(
     const old = statSync(path, { throwIfNoEntry: false })
     target = targetOf(path)
     if (!isWrittenInPlace(path, old)) file = new AtomicFile(target, { followsUmask: !old })
+    const given = descriptorOf(path, old)
     // A stream closes what it has opened, also when a signal destroys it.
     const out = file
       ? createWriteStream(file.path, { flags: 'r+' })
-      : createWriteStream(path, { flags: 'a' })
+      : createWriteStream(
+          path,
+          given === undefined ? { flags: 'a' } : { fd: given, autoClose: false },
+        )
     if (/\.gz$/i.test(path) && !isWorkbook) await pipeline(encoded, createGzip(), out, { signal })
     else await pipeline(encoded, out, { signal })
     signal.throwIfAborted()

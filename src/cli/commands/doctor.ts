@@ -141,8 +141,8 @@ async function examineStore(context: CommandContext): Promise<CheckResult> {
     await store.close()
   }
   if (address.scheme !== 'sqlite') return ok(name)
-  const { exposureOf } = await import('../../stores/sqlite/connection.js')
-  const exposure = exposureOf(name)
+  const { whyExposed } = await import('../../stores/sqlite/connection.js')
+  const exposure = whyExposed(name)
   return exposure === undefined ? ok(name) : warned(exposure)
 }
 

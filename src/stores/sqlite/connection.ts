@@ -60,7 +60,7 @@ export class Connection {
     const connection = must(await Connection.open(name, options, true))
     const { path } = connection
     if (isNew && !isDefault) await options.onCreated?.(path)
-    const exposure = isNew && exposureOf(path)
+    const exposure = isNew && whyExposed(path)
     if (exposure) await options.onExposed?.(exposure)
     return { connection, isNew }
   }
@@ -167,7 +167,7 @@ export function readBytes(path: string, position: number, length: number): Buffe
 }
 
 /** Whether other users can create files that become a part of a store, and what to do. */
-export function exposureOf(path: string): string | undefined {
+export function whyExposed(path: string): string | undefined {
   const folder = dirname(path)
   const why = whyOthersCanWrite(statSync(folder))
   const sentence = `The store ${path} is exposed to other users: ${folder} ${why}`

@@ -108,6 +108,7 @@ export class Importer {
     if (transaction) this.#transaction = (work) => work(transaction)
     // What a killed run has left, plants at a service and a rejects file, is known by the checkpoint.
     if (target.send || rejects) await this.#save(JSON.stringify(checkpoint))
+    rejects?.publish()
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)

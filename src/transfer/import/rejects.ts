@@ -1,9 +1,9 @@
 import * as fs from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import { tableCell } from '../../plant/records.js'
-import { unwritable } from '../../platform/atomic-file.js'
+import { createFile, unwritable } from '../../platform/atomic-file.js'
 import { errorValue, systemCode, usageError } from '../../platform/errors.js'
-import { syncFolder } from '../../platform/files.js'
+import { identityOf } from '../../platform/files.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 import type { RejectsPosition } from './checkpoint.js'
@@ -16,31 +16,51 @@ export interface RejectedRecord {
 }
 
 /**
- * The file of the rejected records. It is there, and its identity in the checkpoint, before the first of them. Rows are
- * written at the position that the checkpoint gives them: a run that was killed before its commit has written the same
- * ones there. Whatever else is there is somebody's work, such as corrections, and stays.
+ * The file of the rejected records. It is there, and its identity in the checkpoint, before the first of them: until the
+ * checkpoint is saved, a new file is a draft, which has the name of the import. Rows are written at the position that the
+ * checkpoint gives them: a run that was killed before its commit has written the same ones there. Whatever else is there
+ * is somebody's work, such as corrections, and stays.
  */
 export class Rejects {
   readonly #path: string
   readonly #fd: number
-  readonly #isNew: boolean
+  #draft: string | undefined
   /** Where an interrupted import has left it, or its beginning. */
   readonly start: RejectsPosition
 
   /** Throws `usage` for a file that this import has not left: even if it is empty, another one may write to it. */
-  constructor(path: string, left: RejectsPosition | undefined) {
+  constructor(path: string, importId: string, left: RejectsPosition | undefined) {
     this.#path = path
-    const created = attempt(path, () => createFile(path))
-    this.#isNew = created !== undefined
-    if (created === undefined && !left) throw overwritten(path, 'already exists')
-    const flags = fs.constants.O_RDWR | (fs.constants.O_NOFOLLOW ?? 0) // Windows has no such flag
-    this.#fd = created ?? attempt(path, () => fs.openSync(path, flags))
+    const isThere = attempt(path, () => fs.lstatSync(path, { throwIfNoEntry: false })) !== undefined
+    if (isThere && !left) throw overwritten(path, 'already exists')
+    if (!isThere) this.#draft = join(dirname(path), `.plants-${importId}.tmp`)
+    const { O_RDWR, O_CREAT, O_NOFOLLOW = 0 } = fs.constants // Windows has no O_NOFOLLOW
+    const flags = O_RDWR | O_NOFOLLOW | (isThere ? 0 : O_CREAT)
+    this.#fd = attempt(path, () => fs.openSync(this.#draft ?? path, flags, 0o600))
     const { dev, ino, size } = fs.fstatSync(this.#fd, { bigint: true })
     const file = `${dev}:${ino}`
-    this.start = this.#isNew || !left ? { file, length: 0 } : left
-    if (this.start.file === file && size >= this.start.length) return
+    const isLeft = left?.file === file && size >= left.length
+    this.start = isLeft ? left : { file, length: 0 }
+    if (isLeft || !isThere) return
     fs.closeSync(this.#fd)
     throw overwritten(path)
+  }
+
+  /** Gives a new file its name, when the checkpoint is saved. Throws `usage` if there is another by now. */
+  publish(): void {
+    const draft = this.#draft
+    if (draft === undefined) return
+    attempt(this.#path, () => {
+      try {
+        createFile(draft, this.#path)
+      } catch (error) {
+        // The same import, in another process, may have been faster.
+        if (identityOf(this.#path) !== this.start.file)
+          throw systemCode(error) === 'EEXIST' ? overwritten(this.#path, 'already exists') : error
+      }
+      fs.rmSync(draft, { force: true })
+    })
+    this.#draft = undefined
   }
 
   /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
@@ -58,23 +78,11 @@ export class Rejects {
     })
   }
 
-  /** Removes a new file without records; another process may have an older one. */
+  /** Removes a file without records. */
   close(): void {
-    const isUnused = this.#isNew && fs.fstatSync(this.#fd).size === 0
+    const isEmpty = fs.fstatSync(this.#fd).size === 0
     fs.closeSync(this.#fd)
-    if (isUnused) fs.rmSync(this.#path, { force: true })
-  }
-}
-
-/** Undefined if there is one, or a link. */
-function createFile(path: string): number | undefined {
-  try {
-    const fd = fs.openSync(path, 'wx+', 0o600)
-    syncFolder(dirname(path))
-    return fd
-  } catch (error) {
-    if (systemCode(error) === 'EEXIST') return undefined
-    throw error
+    if (isEmpty) fs.rmSync(this.#draft ?? this.#path, { force: true })
   }
 }
 

@@ -38,7 +38,12 @@ const cases: [
     6,
   ],
   [[create], 'backup b.db', ['.']],
-  [[create, 'backup b.db'], 'restore b.db --store new.db', ['new.db-wal', '.']],
+  [
+    [create, 'backup b.db'],
+    'restore b.db --store new.db',
+    ['new.db-wal', '.'],
+    ['stderr', 'stdout'],
+  ],
   [[create, 'backup b.db'], 'restore b.db --yes', [log, 'data']],
   [[create], 'export out.ndjson', ['.']],
   [[], 'config set timeout 9s', settings],

@@ -95,16 +95,9 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
 
     test('a hint names the commands of Windows', async () => {
       const user = new World()
-      const created = await plants(user, [
-        'create',
-        '--id',
-        '1',
-        '--name',
-        'Fern',
-        '--store',
-        'two words/plants.db',
-      ])
-      expect(created.err).toContain(`Make it with: mkdir "${join(user.home, 'two words')}"\n`)
+      await plants(user, 'create --id 1 --name Fern')
+      const exported = await plants(user, ['export', 'two words/plants.csv'])
+      expect(exported.err).toContain(`Make it with: mkdir "${join(user.home, 'two words')}"\n`)
       expect((await plants(user, 'import --rejects -', { input: '' })).err).not.toContain('/dev')
     })
 

@@ -281,7 +281,7 @@ describe.runIf(canTrace)(
         },
       )
       expect([...errors]).toEqual([
-        `plants: ~/out.ndjson could not be written: ${why}  Choose another file\n`,
+        `plants: ~/out.ndjson could not be written: ${why}  Choose another file, or free some space\n`,
         expect.not.stringContaining(why),
       ])
     })

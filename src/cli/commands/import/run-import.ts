@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { plantCount } from '../../../plant/plant.js'
-import { must, usageError } from '../../../platform/errors.js'
+import { must, PlantsError, usageError } from '../../../platform/errors.js'
 import { type Address, completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf } from '../../../stores/common/change.js'
 import { planOf } from '../../../stores/common/plan.js'
@@ -46,7 +46,12 @@ export async function runImport(run: ImportRun, context: CommandContext): Promis
     }
     await report.writeSummary(importer)
     const isDone = importer.isComplete && !report.isRolledBack(importer)
-    if (isDone) await importer.finish(new Date(io.time()))
+    if (isDone)
+      await importer.finish(new Date(io.time())).catch(async (error: unknown) => {
+        if (!(error instanceof PlantsError)) throw error
+        const what = 'The import is done, but its checkpoint may have been left'
+        await context.warn(`${what}: ${error.message}`) // the same command prints the summary again
+      })
     report.assertComplete(importer)
   } finally {
     start?.rejects?.close()
@@ -91,7 +96,10 @@ async function findStart(
     : newCheckpoint(source, await firstIdFor(run, target, examined))
   const names = match && (await namesIn(target, io.handleSignals()))
   const { position } = checkpoint
-  const rejects = path === undefined || dryRun ? undefined : new Rejects(path, position.rejects)
+  const rejects =
+    path === undefined || dryRun
+      ? undefined
+      : new Rejects(path, id ?? crypto.randomUUID(), position.rejects)
   position.rejects = rejects?.start
   return {
     ...{ plan: run, target, saved, checkpoint, names, rejects, complete },
