@@ -98,7 +98,7 @@ export async function openHttp(
   const address = await parseAddress(url, 'test', place())
   if (address.scheme !== 'http') throw new Error(`${url} is no service`)
   const opening = { ...openOptions(), access: { ...usualAccess, ...access }, ...options }
-  return closedAfterTest(await HttpStore.open(address, opening))
+  return closedAfterTest(new HttpStore(address, opening))
 }
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */

@@ -13,7 +13,7 @@ export async function verifyToken(
   address: HttpAddress,
   options: HttpOptions,
 ): Promise<CredentialCheck> {
-  const client = await HttpClient.open(address, options)
+  const client = new HttpClient(address, options)
   const signal = options.runtime.handleSignals()
   try {
     const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
@@ -35,6 +35,6 @@ export async function verifyToken(
     const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined
     return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
   } finally {
-    client.close()
+    await client.close()
   }
 }

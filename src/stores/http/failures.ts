@@ -1,3 +1,4 @@
+import { isJsonType } from '../../plant/exact-json.js'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { urlOf } from '../../platform/urls.js'
@@ -49,6 +50,10 @@ const forbidden: Meaning = {
   kind: 'forbidden',
   hint: 'Ask the operator of the service who may do this',
 }
+const foreign: Meaning = {
+  kind: 'unusable',
+  hint: 'Is it a Plant Store? The address is the base URL, the part before /plants',
+}
 const later: Meaning = { kind: 'unavailable', hint: 'Nothing was stored. Try again later' }
 
 /** By the status, or by the `error` of a 400 response. A service may use others. */
@@ -69,7 +74,7 @@ function meaningOf(status: number, error: number, isError: boolean): Meaning {
   if (status === 409 && !isError) return { kind: 'rejected' }
   const isTold = status === 400 && [401, 403, 409, 413].includes(error)
   const isRefusal = status >= 400 && status < 500
-  return meanings[isTold ? error : status] ?? { kind: isRefusal ? 'rejected' : 'unusable' }
+  return meanings[isTold ? error : status] ?? (isRefusal ? { kind: 'rejected' } : foreign)
 }
 
 function failureOf(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
@@ -88,7 +93,8 @@ function failureOf(client: HttpClient, request: HttpRequest, response: HttpRespo
     return lost(request, kind, told, details)
   }
   const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
-  const refusal = new PlantsError(kind, text, {
+  const isRead = request.method === 'GET' // which leaves nothing open
+  const refusal = new PlantsError(kind === 'unusable' && isRead ? 'inaccessible' : kind, text, {
     ...details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
     hint: kind === 'unauthorized' ? client.access.tokenHint : hint,
@@ -122,8 +128,12 @@ function contentOf(
     return `, and redirects to ${excerpt(target.origin + target.pathname)}`
   if (body.length === 0) return ' with nothing'
   if (isCut) return ' with more than 16 MiB'
-  const missing = status === 200 ? ` with no ${expected.what}` : ''
-  return `${missing}: ${excerpt(body.toString('utf8', 0, 1000))}`
+  const text = body.toString('utf8', 0, 1000)
+  if (status !== 200) return `: ${excerpt(text)}`
+  const type = headers['content-type'] ?? ''
+  if (isJsonType(type)) return ` with no ${expected.what}: ${excerpt(text)}`
+  const [mediaType] = type.split(';')
+  return ` with ${excerpt(`${mediaType || 'no Content-Type'}, not application/json: ${text}`)}`
 }
 
 interface Reason {
@@ -194,7 +204,5 @@ function withoutResponse(
 }
 
 function codeOf(cause: unknown): string {
-  // One error for each address of a host.
-  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1))
   return systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }

@@ -1,10 +1,5 @@
 import { once } from 'node:events'
-import {
-  Agent,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-} from 'node:http'
+import * as http from 'node:http'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
@@ -31,7 +26,7 @@ export interface Expected<T> {
 
 export interface HttpResponse {
   status: number
-  headers: IncomingHttpHeaders
+  headers: http.IncomingHttpHeaders
   body: Buffer
   /** The body was larger than 16 MiB. */
   isCut: boolean
@@ -59,17 +54,12 @@ export class HttpClient {
   keepsKeys: Promise<boolean | undefined> | undefined
   /** A person knows of a repetition. */
   hasWarned = false
-  readonly #transport: Transport
+  #transport: ReturnType<typeof transportTo> | undefined
 
-  private constructor(address: HttpAddress, options: HttpOptions, transport: Transport) {
+  constructor(address: HttpAddress, options: HttpOptions) {
     this.address = address
     this.access = options.access
     this.options = options
-    this.#transport = transport
-  }
-
-  static async open(address: HttpAddress, options: HttpOptions): Promise<HttpClient> {
-    return new HttpClient(address, options, await transportTo(address, options))
   }
 
   async send(
@@ -80,18 +70,19 @@ export class HttpClient {
     const { method, path, body } = request
     const { url, name } = this.address
     const { trace } = this.access
-    const target = {
-      ...this.#transport.target,
-      method,
-      path: url.pathname.replace(/\/$/, '') + path,
-      headers: headersOf(request, this.access),
-    }
     let isSent = false
     trace?.(`> ${method} ${name}${path}`)
     const result = await within(timeoutMs, signals, async (signal) => {
       try {
+        this.#transport ??= transportTo(this.address, this.options)
+        const transport = await this.#transport
         signal.throwIfAborted()
-        const outgoing = this.#transport.request(target)
+        const outgoing = transport.request({
+          ...transport.target,
+          method,
+          path: url.pathname.replace(/\/$/, '') + path,
+          headers: headersOf(request, this.access),
+        })
         signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
         outgoing.on('error', () => undefined) // after the response, it concerns nobody
         // Otherwise what the proxy says would be taken for the response of the service.
@@ -124,27 +115,23 @@ export class HttpClient {
     return true
   }
 
-  close(): void {
-    this.#transport.target.agent.destroy()
+  async close(): Promise<void> {
+    const transport = await this.#transport
+    transport?.target.agent.destroy()
   }
 }
-
-type Transport = Awaited<ReturnType<typeof transportTo>>
 
 async function transportTo({ url }: HttpAddress, options: HttpOptions) {
   const { access, concurrency = defaultConcurrency } = options
   const { ca, proxy } = access
-  const https = url.protocol === 'https:' ? await import('node:https') : undefined
-  const request = https?.request ?? httpRequest
+  const isTls = url.protocol === 'https:'
+  const { Agent, request } = isTls ? await import('node:https') : http
   const pool = { keepAlive: true, maxSockets: concurrency, timeout: idleTimeoutMs }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ca }
   const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
-  const service = { protocol: url.protocol, hostname, port: url.port, ...(https && tls) }
-  if (proxy === undefined) {
-    const agent = https ? new https.Agent(pool) : new Agent(pool)
-    return { request, target: { ...service, agent } }
-  }
+  const service = { protocol: url.protocol, hostname, port: url.port, ...(isTls && tls) }
+  if (proxy === undefined) return { request, target: { ...service, agent: new Agent(pool) } }
   const { HttpsProxyAgent } = await import('https-proxy-agent')
   const { checkServerIdentity } = await import('node:tls')
   // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
@@ -165,7 +152,7 @@ function whenConnected(socket: TLSSocket, note: () => void): void {
   else note()
 }
 
-async function responseIn(incoming: IncomingMessage): Promise<HttpResponse> {
+async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse> {
   const { statusCode: status = 0, headers } = incoming
   const received = new GrowingBuffer()
   for await (const chunk of incoming as AsyncIterable<Buffer>) {

@@ -15,13 +15,9 @@ import { fetchPlant, outcomeOf, sendChange, sendChanges } from './send-changes.j
 export class HttpStore implements Store {
   readonly #client: HttpClient
 
-  private constructor(client: HttpClient) {
-    this.#client = client
-  }
-
-  static async open(address: HttpAddress, options: HttpOptions): Promise<HttpStore> {
+  constructor(address: HttpAddress, options: HttpOptions) {
     setMaxListeners(0, options.runtime.handleSignals()) // each create adds a listener
-    return new HttpStore(await HttpClient.open(address, options))
+    this.#client = new HttpClient(address, options)
   }
 
   readonly #ask = <T>(request: HttpRequest<T>): Promise<T> => send(this.#client, request)
@@ -58,7 +54,8 @@ export class HttpStore implements Store {
       if (!(error instanceof PlantsError)) throw error
       const type = outcomeOf(error)
       const isUnknown = type === 'unknown'
-      const hint = isUnknown ? await this.#unknownHint(change, key) : error.hint
+      const ofAnswer = error.hint ? `${error.hint}. ` : ''
+      const hint = isUnknown ? ofAnswer + (await this.#unknownHint(change, key)) : error.hint
       const { reason } = signal
       if (!(reason instanceof PlantsError)) {
         const { kind, message, cause } = error
@@ -89,7 +86,7 @@ export class HttpStore implements Store {
     return count
   }
 
-  async close(): Promise<void> {
-    this.#client.close()
+  close(): Promise<void> {
+    return this.#client.close()
   }
 }

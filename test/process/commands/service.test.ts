@@ -83,7 +83,8 @@ test('a token deletes a plant by its id without the right to read', async () => 
 
 test('a service without creates rejects one, whose hint asks for no other token', async () => {
   const { address, token } = await serve(['--allow', 'read'], { rights: 'create,read' })
-  const err = 'plants: This service does not create plants\n  Ask the operator of the service who may do this\n'
+  const err =
+    'plants: This service does not create plants\n  Ask the operator of the service who may do this\n'
   expect(await at(address, 'create --id 1 --name Fern', { token })).toEqual({
     code: 3,
     out: '',

@@ -23,11 +23,25 @@ const failed = (error: object, code = 5, requests = [create]) => ({
   said: [error],
   requests,
 })
-const unusable = (message: string, status: number) =>
-  failed({ error: 502, message: `URL ${message}`, hint: howToRepeat.listed, status })
+const isStore = 'Is it a Plant Store? The address is the base URL, the part before /plants'
+const unusable = (message: string, status: number) => {
+  const hint = `${isStore}. ${howToRepeat.listed}`
+  return failed({ error: 502, message: `URL ${message}`, hint, status })
+}
 
 test.each<[string, Answer, string, status?: number]>([
-  ['HTML', html, `${noPlant}<h1>Oops</h1>`],
+  ['HTML', html, 'answered 200 with text/html, not application/json: <h1>Oops</h1>'],
+  [
+    'a Plant as text',
+    as('text/plain'),
+    `answered 200 with text/plain, not application/json: ${fern}`,
+  ],
+  [
+    'a Plant without a type',
+    http(200, fern),
+    `answered 200 with no Content-Type, not application/json: ${fern}`,
+  ],
+  ['another API', json(200, { hello: 'you' }), `${noPlant}{"hello":"you"}`],
   [
     'what is not UTF-8',
     as('application/json', Buffer.from('{"name":"\xff"}', 'latin1')),
