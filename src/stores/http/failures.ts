@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import { isJsonType } from '../../plant/exact-json.js'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { isTimeout } from '../../platform/runtime.js'
@@ -85,22 +86,35 @@ function failureOf(client: HttpClient, request: HttpRequest, response: HttpRespo
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
   const details = { status, requestId }
   const isError = message !== undefined
-  if (request.isOfOnePlant && status === 404 && error === 404 && isError)
+  const isOfOnePlant = request.path.startsWith('/plants/')
+  if (isOfOnePlant && status === 404 && error === 404 && isError)
     return { effect: 'refused', error: new PlantsError('notFound', text, details) }
   const { kind, hint = `This message is from ${name}` } = meaningOf(status, error, isError)
   if (kind === 'unusable' && status >= 500) {
     const told = isError ? `${name} answered ${status}: ${message}` : text
     return lost(request, kind, told, details)
   }
-  const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
+  const retryAfterMs = delayIn(headers)
+  const asked = retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
   const isRead = request.method === 'GET' // which leaves nothing open
-  const refusal = new PlantsError(kind === 'unusable' && isRead ? 'inaccessible' : kind, text, {
-    ...details,
-    ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: kind === 'unauthorized' ? client.access.tokenHint : hint,
-    retryAfterMs: /^\d+$/.test(seconds) ? Number(seconds) * 1000 : undefined,
-  })
+  const refusal = new PlantsError(
+    kind === 'unusable' && isRead ? 'inaccessible' : kind,
+    text + asked,
+    {
+      ...details,
+      ...(status >= 400 && kind !== 'unavailable' && { error }),
+      hint: kind === 'unauthorized' ? client.access.tokenHint : hint,
+      retryAfterMs,
+    },
+  )
   return { effect: 'refused', error: refusal }
+}
+
+/** Seconds or a date (RFC 9110, 10.2.3), which is of the clock of the service. */
+function delayIn({ date = '', 'retry-after': text = '' }: IncomingHttpHeaders): number | undefined {
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  const delayMs = Date.parse(text) - (Date.parse(date) || Date.now())
+  return delayMs > 0 ? delayMs : undefined
 }
 
 /** A request that only reads leaves nothing open. */

@@ -19,7 +19,7 @@ export function requestForPlant(
       return plant?.id === id ? plant : undefined
     },
   }
-  return { method, path: `/plants/${id}`, isOfOnePlant: true, expected }
+  return { method, path: `/plants/${id}`, expected }
 }
 
 export const expectedPlant: Expected<Plant> = {

@@ -72,13 +72,18 @@ describe('a service that has stored nothing', () => {
   })
 
   test('is not asked again when its Retry-After is beyond the timeout', async () => {
-    const outcome = await createdBy([http(503, '', { 'Retry-After': '3601' }), plant])
-    expect(outcome).toEqual({
-      ...created,
-      code: 4,
-      out: '',
-      said: [{ ...later, message: nothing }],
-    })
+    const hours = 2 * 3_600_000
+    const date = new Date(Date.now() + hours)
+    const asks = {
+      3601: { 'Retry-After': '3601' },
+      7200: { 'Retry-After': date.toUTCString(), Date: new Date(+date - hours).toUTCString() },
+    }
+    for (const [seconds, headers] of Object.entries(asks)) {
+      const message = `${nothing} (Retry-After: ${seconds} s)`
+      const said = [{ ...later, message }]
+      const outcome = await createdBy([http(503, '', headers), plant])
+      expect(outcome).toEqual({ ...created, code: 4, out: '', said })
+    }
   })
 
   test('is asked until the timeout', async () => {
