@@ -86,6 +86,7 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     socket.once('close', () => this.#sockets.delete(socket))
     let rest: Buffer = Buffer.alloc(0)
     socket.on('data', (chunk: Buffer) => {
+      if (chunk[0] === 0x16) return void socket.destroy() // the hello of TLS
       this.bytes = Buffer.concat([this.bytes, chunk])
       rest = this.#take(Buffer.concat([rest, chunk]), socket)
     })

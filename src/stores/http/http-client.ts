@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import * as http from 'node:http'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
+import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../common/address.js'
@@ -12,8 +13,6 @@ export interface HttpRequest<T = unknown> {
   path: string
   idempotencyKey?: string
   body?: string
-  /** A 404 with an Error says that the plant does not exist. */
-  isOfOnePlant?: true
   expected: Expected<T>
 }
 
@@ -55,6 +54,7 @@ export class HttpClient {
   /** A person knows of a repetition. */
   hasWarned = false
   #transport: ReturnType<typeof transportTo> | undefined
+  #needsTls: Promise<boolean> | undefined
 
   constructor(address: HttpAddress, options: HttpOptions) {
     this.address = address
@@ -99,7 +99,13 @@ export class HttpClient {
         const [incoming] = await once(outgoing, 'response')
         return await responseIn(incoming)
       } catch (cause) {
-        return { cause: signal.aborted ? signal.reason : cause, isSent }
+        if (signal.aborted) return { cause: signal.reason, isSent }
+        if (!isSent || url.protocol !== 'http:' || this.access.proxy) return { cause, isSent }
+        this.#needsTls ??= needsTls(url, signal)
+        if (!(await this.#needsTls)) return { cause, isSent }
+        const hint = `Try ${name.replace('http', 'https')}`
+        const error = new PlantsError('inaccessible', `${name} needs https`, { hint, cause })
+        return { cause: error, isSent: false }
       }
     })
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
@@ -143,6 +149,21 @@ async function transportTo({ url }: HttpAddress, options: HttpOptions) {
       checkServerIdentity(hostname, certificate),
   })
   return { request, target: { ...service, agent } }
+}
+
+/** Whether a port that broke a connection with HTTP takes one with TLS. Nothing but its hello is sent. */
+async function needsTls({ hostname, port }: URL, signal: AbortSignal): Promise<boolean> {
+  const { connect } = await import('node:tls')
+  const host = hostname.replace(/^\[|\]$/g, '')
+  const socket = connect({ host, port: Number(port || 80), rejectUnauthorized: false })
+  const soon = AbortSignal.any([signal, AbortSignal.timeout(1000)])
+  const connected = once(socket, 'secureConnect', { signal: soon })
+  return connected
+    .then(
+      () => true,
+      () => false,
+    )
+    .finally(() => socket.destroy())
 }
 
 function whenConnected(socket: TLSSocket, note: () => void): void {
