@@ -31,7 +31,6 @@ export async function verifyToken(
       const isAccepted = error.error !== 401 && /\binsufficient_scope\b/.test(challenge)
       return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
     }
-    // The specification does not say what other values of `error` mean.
     const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined
     return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
   } finally {

@@ -43,14 +43,14 @@ const maxBodyBytes = 16 * 1_048_576
 /** Less than the idle timeout of most services. */
 const idleTimeoutMs = 4000
 
-/** Does not follow redirects. Connects with the first request. */
+/** Does not follow redirects. */
 export class HttpClient {
   readonly address: HttpAddress
   readonly options: HttpOptions
   access: Access
   connectedAt: number | undefined
-  /** Once the service was asked whether it lists idempotency keys; undefined if it does not say. */
-  keepsKeys: Promise<boolean | undefined> | undefined
+  /** Once the service was asked whether it lists idempotency keys. */
+  keepsKeys: Promise<boolean> | undefined
   /** A person knows of a repetition. */
   hasWarned = false
   #transport: ReturnType<typeof transportTo> | undefined
@@ -73,9 +73,9 @@ export class HttpClient {
     let isSent = false
     trace?.(`> ${method} ${name}${path}`)
     const result = await within(timeoutMs, signals, async (signal) => {
+      this.#transport ??= transportTo(this.address, this.options)
+      const transport = await this.#transport
       try {
-        this.#transport ??= transportTo(this.address, this.options)
-        const transport = await this.#transport
         signal.throwIfAborted()
         const outgoing = transport.request({
           ...transport.target,
@@ -100,8 +100,8 @@ export class HttpClient {
         return await responseIn(incoming)
       } catch (cause) {
         if (signal.aborted) return { cause: signal.reason, isSent }
-        if (!isSent || url.protocol !== 'http:' || this.access.proxy) return { cause, isSent }
-        this.#needsTls ??= needsTls(url, signal)
+        if (isSent && url.protocol === 'http:' && !this.access.proxy)
+          this.#needsTls ??= needsTls(transport.target, signal)
         if (!(await this.#needsTls)) return { cause, isSent }
         const hint = `Try ${name.replace('http', 'https')}`
         const error = new PlantsError('inaccessible', `${name} needs https`, { hint, cause })
@@ -151,26 +151,25 @@ async function transportTo({ url }: HttpAddress, options: HttpOptions) {
   return { request, target: { ...service, agent } }
 }
 
-/** Whether a port that broke a connection with HTTP takes one with TLS. Nothing but its hello is sent. */
-async function needsTls({ hostname, port }: URL, signal: AbortSignal): Promise<boolean> {
+/** Whether a port that broke a connection takes TLS. Nothing but its hello is sent. */
+async function needsTls(at: Pick<URL, 'hostname' | 'port'>, signal: AbortSignal): Promise<boolean> {
   const { connect } = await import('node:tls')
-  const host = hostname.replace(/^\[|\]$/g, '')
-  const socket = connect({ host, port: Number(port || 80), rejectUnauthorized: false })
-  const soon = AbortSignal.any([signal, AbortSignal.timeout(1000)])
-  const connected = once(socket, 'secureConnect', { signal: soon })
-  return connected
-    .then(
-      () => true,
-      () => false,
-    )
-    .finally(() => socket.destroy())
+  const socket = connect(Number(at.port || 80), at.hostname, { rejectUnauthorized: false })
+  try {
+    await within(1000, [signal], (soon) => once(socket, 'secureConnect', { signal: soon }))
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
 }
 
 function whenConnected(socket: TLSSocket, note: () => void): void {
   // A certificate is always verified before anything is sent.
-  if (socket.encrypted && !socket.authorized) socket.once('secureConnect', note)
-  else if (socket.connecting) socket.once('connect', note)
-  else note()
+  const isConnected = socket.encrypted ? socket.authorized : !socket.connecting
+  if (isConnected) note()
+  else socket.once(socket.encrypted ? 'secureConnect' : 'connect', note)
 }
 
 async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse> {
