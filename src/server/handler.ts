@@ -29,6 +29,8 @@ interface OperationInput {
   idText: string
   /** Empty unless the operation has one. */
   body: Buffer
+  /** Names the plant in the log. Returns its id. */
+  note(id: bigint): bigint
 }
 
 export type Handlers = Readonly<Record<OperationId, (input: OperationInput) => Promise<Answer>>>
@@ -55,6 +57,8 @@ interface Call {
   route?: Route
   operation?: Operation
   caller?: Caller
+  /** In digits, as JSON readers may round numbers. */
+  plantId?: string
 }
 
 /** A list is made in so many bytes at most, whatever its plants are. */
@@ -101,7 +105,11 @@ async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
   const bytes = operation.id === 'listPlants' ? listBytes : Number(length ?? bodyLimitBytes)
   await memory.take(call.caller.name, bytes, response)
   const body = operation.hasBody ? await call.body.read(bodyLimitBytes) : Buffer.alloc(0)
-  return options.handlers[operation.id]({ request, response, idText: route.idText, body })
+  const note = (id: bigint) => {
+    call.plantId = String(id)
+    return id
+  }
+  return options.handlers[operation.id]({ request, response, idText: route.idText, body, note })
 }
 
 /** @throws {HttpError} 403 */
@@ -138,6 +146,7 @@ function finish(call: Call, answer: Answer, { cors, log, now }: HandlerOptions):
     token: call.caller?.name,
     method: request.method,
     path: call.route?.path,
+    plantId: call.plantId,
     from: request.socket.remoteAddress,
   })
 }

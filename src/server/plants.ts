@@ -23,9 +23,11 @@ export function plantHandlers(store: OwnStore): Handlers {
   }
 
   return {
-    createPlant: async ({ request, body }) => {
+    createPlant: async ({ request, body, note }) => {
       const key = parseIdempotencyKey(request.headers)
-      const { plant } = await writeOne(store, { type: 'create', plant: plantInBody(body), key })
+      const given = plantInBody(body)
+      note(given.id)
+      const { plant } = await writeOne(store, { type: 'create', plant: given, key })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
     listPlants: async ({ request, response }) => {
@@ -43,10 +45,12 @@ export function plantHandlers(store: OwnStore): Handlers {
       if (!plant) throw new HttpError(404, `No plant has id ${id}`)
       return { outcome: 'read', status: 200, body: toWireJson(plant) }
     },
-    updatePlant: async ({ body, idText }) =>
-      change('updated', { type: 'update', patch: patchInBody(body, parseIdText(idText)) }),
-    deletePlant: async ({ idText }) =>
-      change('deleted', { type: 'delete', id: parseIdText(idText) }),
+    updatePlant: async ({ body, idText, note }) => {
+      const id = note(parseIdText(idText))
+      return change('updated', { type: 'update', patch: patchInBody(body, id) })
+    },
+    deletePlant: async ({ idText, note }) =>
+      change('deleted', { type: 'delete', id: note(parseIdText(idText)) }),
   }
 }
 

@@ -56,7 +56,7 @@ export interface OwnStoreOpener extends StoreOpener {
 }
 
 export function httpOpener(address: HttpAddress, options: HttpOptions): StoreOpener {
-  const open = async () => (await import('./http/http-store.js')).HttpStore.open(address, options)
+  const open = async () => new (await import('./http/http-store.js')).HttpStore(address, options)
   return { open, openExisting: open }
 }
 

@@ -86,6 +86,8 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     socket.once('close', () => this.#sockets.delete(socket))
     let rest: Buffer = Buffer.alloc(0)
     socket.on('data', (chunk: Buffer) => {
+      const isHello = chunk[0] === 0x16 && socket.bytesRead === chunk.length // of TLS
+      if (isHello) return void socket.destroy()
       this.bytes = Buffer.concat([this.bytes, chunk])
       rest = this.#take(Buffer.concat([rest, chunk]), socket)
     })

@@ -71,13 +71,9 @@ export function linesOf(err: string, service: Hostile): unknown[] {
   return lines.map((line): unknown => (line.startsWith('{') ? JSON.parse(line) : line))
 }
 
-const unknownOutcome = 'Whether plant 1 is stored is unknown'
-
-/** What a hint says of a plant that may be stored: by what is known of the service's idempotency keys. */
-export const howToRepeat = {
-  listed: `${unknownOutcome}. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key KEY`,
-  unlisted: `${unknownOutcome}, and this service does not support idempotency keys: look before you repeat it`,
-}
+/** What a hint says of a plant that may be stored. */
+export const howToRepeat =
+  'Whether plant 1 is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key KEY'
 
 /** As the command line would access a service with `token`. */
 const usualAccess: Access = {
@@ -98,7 +94,7 @@ export async function openHttp(
   const address = await parseAddress(url, 'test', place())
   if (address.scheme !== 'http') throw new Error(`${url} is no service`)
   const opening = { ...openOptions(), access: { ...usualAccess, ...access }, ...options }
-  return closedAfterTest(await HttpStore.open(address, opening))
+  return closedAfterTest(new HttpStore(address, opening))
 }
 
 /** Starts the program's own service on an empty store in a file; its only token is `token`. */

@@ -13,7 +13,7 @@ export async function verifyToken(
   address: HttpAddress,
   options: HttpOptions,
 ): Promise<CredentialCheck> {
-  const client = await HttpClient.open(address, options)
+  const client = new HttpClient(address, options)
   const signal = options.runtime.handleSignals()
   try {
     const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
@@ -31,10 +31,9 @@ export async function verifyToken(
       const isAccepted = error.error !== 401 && /\binsufficient_scope\b/.test(challenge)
       return isAccepted ? { state: 'accepted' } : { state: 'rejected', error }
     }
-    // The specification does not say what other values of `error` mean.
     const isRejectedAsPlant = response.status === 400 && errorIn(response) !== undefined
     return isRejectedAsPlant ? { state: 'accepted' } : { state: 'unknown', error }
   } finally {
-    client.close()
+    await client.close()
   }
 }

@@ -1,13 +1,15 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import { isJsonType } from '../../plant/exact-json.js'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { urlOf } from '../../platform/urls.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
-/** Why a request has no result. After `maybe-done`, only a repetition can settle it. */
+/** Why a request has no result. If it is open whether it was done, only a repetition can settle it. */
 interface Failure {
-  effect: 'not-sent' | 'refused' | 'maybe-done'
   error: PlantsError
+  isOpen?: true
 }
 
 export type Result<T> = { value: T } | Failure
@@ -28,48 +30,30 @@ export function isOfPlant({ kind, status = 0 }: PlantsError): boolean {
   return kind === 'rejected' && [400, 413, 422].includes(status)
 }
 
-interface Meaning {
-  kind: ErrorKind
-  hint?: string
+/** By the status, or by the `error` of a 400 response. */
+const kinds: Readonly<Record<number, ErrorKind>> = {
+  ...{ 301: 'inaccessible', 302: 'inaccessible', 307: 'inaccessible', 308: 'inaccessible' },
+  ...{ 401: 'unauthorized', 403: 'forbidden', 409: 'conflict' },
+  ...{ 429: 'unavailable', 503: 'unavailable' },
 }
 
-const moved: Meaning = {
-  kind: 'inaccessible',
-  hint: 'Redirects are not followed. If the new address is right, use it with --store',
-}
-const notOffered: Meaning = {
-  kind: 'rejected',
-  hint: 'This service does not offer this, or the address is wrong: it is the base URL, the part before /plants',
-}
-const exists: Meaning = {
-  kind: 'conflict',
-  hint: 'Choose another id. To repeat a create safely, use the same --idempotency-key for the same plant',
-}
-const forbidden: Meaning = {
-  kind: 'forbidden',
-  hint: 'Ask the operator of the service who may do this',
-}
-const later: Meaning = { kind: 'unavailable', hint: 'Nothing was stored. Try again later' }
-
-/** By the status, or by the `error` of a 400 response. A service may use others. */
-const meanings: Readonly<Record<number, Meaning>> = {
-  ...{ 301: moved, 302: moved, 307: moved, 308: moved },
-  ...{
-    401: { kind: 'unauthorized' },
-    403: forbidden,
-    404: notOffered,
-    405: notOffered,
-  },
-  ...{ 409: exists, 413: { kind: 'rejected', hint: 'Shorten the name or tag' } },
-  ...{ 429: later, 503: later },
+const hints: Partial<Record<ErrorKind, string>> = {
+  inaccessible: 'If the new address is right, use it with --store',
+  forbidden: 'Ask the operator of the service who may do this',
+  conflict: 'Choose another id',
+  unavailable: 'Nothing was stored. Try again later',
+  unusable: 'Is it a Plant Store? The address is the base URL, the part before /plants',
 }
 
-function meaningOf(status: number, error: number, isError: boolean): Meaning {
+const notOffered =
+  'This service does not offer this, or the address is wrong: it is the base URL, the part before /plants'
+
+function kindOf(status: number, error: number, isError: boolean): ErrorKind {
   // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id exists.
-  if (status === 409 && !isError) return { kind: 'rejected' }
-  const isTold = status === 400 && [401, 403, 409, 413].includes(error)
+  if (status === 409 && !isError) return 'rejected'
+  const isTold = status === 400 && [401, 403, 409].includes(error)
   const isRefusal = status >= 400 && status < 500
-  return meanings[isTold ? error : status] ?? { kind: isRefusal ? 'rejected' : 'unusable' }
+  return kinds[isTold ? error : status] ?? (isRefusal ? 'rejected' : 'unusable')
 }
 
 function failureOf(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
@@ -80,21 +64,34 @@ function failureOf(client: HttpClient, request: HttpRequest, response: HttpRespo
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
   const details = { status, requestId }
   const isError = message !== undefined
-  if (request.isOfOnePlant && status === 404 && error === 404 && isError)
-    return { effect: 'refused', error: new PlantsError('notFound', text, details) }
-  const { kind, hint = `This message is from ${name}` } = meaningOf(status, error, isError)
+  const isMissing = isError && status === 404 && error === 404
+  if (isMissing && request.path.startsWith('/plants/'))
+    return { error: new PlantsError('notFound', text, details) }
+  const kind = kindOf(status, error, isError)
   if (kind === 'unusable' && status >= 500) {
     const told = isError ? `${name} answered ${status}: ${message}` : text
     return lost(request, kind, told, details)
   }
-  const seconds = headers['retry-after']?.trim() ?? '' // a date counts as none
-  const refusal = new PlantsError(kind, text, {
+  const isUnoffered = status === 404 || status === 405
+  const hint = isUnoffered ? notOffered : (hints[kind] ?? `This message is from ${name}`)
+  const isRead = request.method === 'GET' // which leaves nothing open
+  const retryAfterMs = delayIn(headers)
+  const asked = retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
+  const told = kind === 'unusable' && isRead ? 'inaccessible' : kind
+  const refusal = new PlantsError(told, text + asked, {
     ...details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
     hint: kind === 'unauthorized' ? client.access.tokenHint : hint,
-    retryAfterMs: /^\d+$/.test(seconds) ? Number(seconds) * 1000 : undefined,
+    retryAfterMs,
   })
-  return { effect: 'refused', error: refusal }
+  return { error: refusal }
+}
+
+/** Seconds or a date (RFC 9110, 10.2.3), which is of the clock of the service. */
+function delayIn({ date = '', 'retry-after': text = '' }: IncomingHttpHeaders): number | undefined {
+  if (/^\d+$/.test(text)) return Number(text) * 1000
+  const delayMs = Date.parse(text) - (Date.parse(date) || Date.now())
+  return delayMs > 0 ? delayMs : undefined
 }
 
 /** A request that only reads leaves nothing open. */
@@ -104,10 +101,9 @@ function lost(
   message: string,
   details: Pick<PlantsError, 'status' | 'requestId' | 'cause'>,
 ): Failure {
-  if (method !== 'GET')
-    return { effect: 'maybe-done', error: new PlantsError(kind, message, details) }
+  if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOpen: true }
   const hint = 'Try again later'
-  return { effect: 'refused', error: new PlantsError('unavailable', message, { ...details, hint }) }
+  return { error: new PlantsError('unavailable', message, { ...details, hint }) }
 }
 
 function contentOf(
@@ -122,28 +118,28 @@ function contentOf(
     return `, and redirects to ${excerpt(target.origin + target.pathname)}`
   if (body.length === 0) return ' with nothing'
   if (isCut) return ' with more than 16 MiB'
-  const missing = status === 200 ? ` with no ${expected.what}` : ''
-  return `${missing}: ${excerpt(body.toString('utf8', 0, 1000))}`
+  const text = body.toString('utf8', 0, 1000)
+  if (status !== 200) return `: ${excerpt(text)}`
+  const type = headers['content-type'] ?? 'no Content-Type'
+  const other = `${type.replace(/;.*/, '')}, not application/json`
+  const what = isJsonType(type) ? `no ${expected.what}` : other
+  return ` with ${excerpt(`${what}: ${text}`)}`
 }
 
 interface Reason {
-  /** By default, that of Node. */
   text?: string
   hint?: string
   /** Whether the same request may reach the service a moment later. */
   isTransient?: boolean
 }
 
+const unreachable: Reason = { hint: 'Check the address and the network', isTransient: true }
 const slow: Reason = {
   text: 'it timed out',
   hint: 'Check the address and the network, or wait longer with --timeout 2m',
   isTransient: true,
 }
-const closed: Reason = {
-  text: 'the connection was closed',
-  hint: 'Is this the right port, and http or https?',
-  isTransient: true,
-}
+const closed: Reason = { ...unreachable, text: 'the connection was closed' }
 const noTls: Reason = {
   text: 'the TLS handshake failed',
   hint: 'Try http:// for a service on this machine',
@@ -151,7 +147,6 @@ const noTls: Reason = {
 const untrusted: Reason = {
   hint: 'If you trust its issuer, give the certificate of the issuer with --ca-cert FILE',
 }
-const unreachable: Reason = { hint: 'Check the address and the network', isTransient: true }
 
 /** By the code of an error of the system, of Node or of OpenSSL; that of a proxy has none. */
 const reasons: Readonly<Record<string, Reason>> = {
@@ -179,22 +174,18 @@ function withoutResponse(
 ): Failure {
   const code = codeOf(cause)
   const { text = reasonOf(cause), hint = otherHint, isTransient = false } = reasons[code] ?? {}
-  if (isSent && code.startsWith('HPE_'))
-    return lost(request, 'unusable', `${address.name} did not answer with HTTP/1.1`, { cause })
   if (isSent) {
     const message = `${address.name} received the request, but did not answer: ${text}`
     return lost(request, 'unanswered', message, { cause })
   }
-  if (cause instanceof PlantsError) return { effect: 'not-sent', error: cause }
+  if (cause instanceof PlantsError) return { error: cause }
   const way = access.proxy ? ` through the proxy ${new URL(access.proxy).host}` : ''
   const message = `Could not reach ${address.name}${way}: ${text}`
-  const details = { hint: isTransient && access.proxy ? proxyHint : hint, cause }
   const kind = isTransient ? 'unavailable' : 'inaccessible'
-  return { effect: 'not-sent', error: new PlantsError(kind, message, details) }
+  const ofProxy = isTransient && access.proxy ? proxyHint : hint
+  return { error: new PlantsError(kind, message, { hint: ofProxy, cause }) }
 }
 
 function codeOf(cause: unknown): string {
-  // One error for each address of a host.
-  if (cause instanceof AggregateError) return codeOf(cause.errors.at(-1))
   return systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }

@@ -1,11 +1,7 @@
 import { once } from 'node:events'
-import {
-  Agent,
-  request as httpRequest,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-} from 'node:http'
+import * as http from 'node:http'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
+import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../common/address.js'
@@ -17,8 +13,6 @@ export interface HttpRequest<T = unknown> {
   path: string
   idempotencyKey?: string
   body?: string
-  /** A 404 with an Error says that the plant does not exist. */
-  isOfOnePlant?: true
   expected: Expected<T>
 }
 
@@ -31,7 +25,7 @@ export interface Expected<T> {
 
 export interface HttpResponse {
   status: number
-  headers: IncomingHttpHeaders
+  headers: http.IncomingHttpHeaders
   body: Buffer
   /** The body was larger than 16 MiB. */
   isCut: boolean
@@ -49,27 +43,23 @@ const maxBodyBytes = 16 * 1_048_576
 /** Less than the idle timeout of most services. */
 const idleTimeoutMs = 4000
 
-/** Does not follow redirects. Connects with the first request. */
+/** Does not follow redirects. */
 export class HttpClient {
   readonly address: HttpAddress
   readonly options: HttpOptions
   access: Access
   connectedAt: number | undefined
-  /** Once the service was asked whether it lists idempotency keys; undefined if it does not say. */
-  keepsKeys: Promise<boolean | undefined> | undefined
+  /** Once the service was asked whether it lists idempotency keys. */
+  keepsKeys: Promise<boolean> | undefined
   /** A person knows of a repetition. */
   hasWarned = false
-  readonly #transport: Transport
+  #transport: ReturnType<typeof transportTo> | undefined
+  #needsTls: Promise<boolean> | undefined
 
-  private constructor(address: HttpAddress, options: HttpOptions, transport: Transport) {
+  constructor(address: HttpAddress, options: HttpOptions) {
     this.address = address
     this.access = options.access
     this.options = options
-    this.#transport = transport
-  }
-
-  static async open(address: HttpAddress, options: HttpOptions): Promise<HttpClient> {
-    return new HttpClient(address, options, await transportTo(address, options))
   }
 
   async send(
@@ -80,18 +70,19 @@ export class HttpClient {
     const { method, path, body } = request
     const { url, name } = this.address
     const { trace } = this.access
-    const target = {
-      ...this.#transport.target,
-      method,
-      path: url.pathname.replace(/\/$/, '') + path,
-      headers: headersOf(request, this.access),
-    }
     let isSent = false
     trace?.(`> ${method} ${name}${path}`)
     const result = await within(timeoutMs, signals, async (signal) => {
+      this.#transport ??= transportTo(this.address, this.options)
+      const transport = await this.#transport
       try {
         signal.throwIfAborted()
-        const outgoing = this.#transport.request(target)
+        const outgoing = transport.request({
+          ...transport.target,
+          method,
+          path: url.pathname.replace(/\/$/, '') + path,
+          headers: headersOf(request, this.access),
+        })
         signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
         outgoing.on('error', () => undefined) // after the response, it concerns nobody
         // Otherwise what the proxy says would be taken for the response of the service.
@@ -108,7 +99,13 @@ export class HttpClient {
         const [incoming] = await once(outgoing, 'response')
         return await responseIn(incoming)
       } catch (cause) {
-        return { cause: signal.aborted ? signal.reason : cause, isSent }
+        if (signal.aborted) return { cause: signal.reason, isSent }
+        if (isSent && url.protocol === 'http:' && !this.access.proxy)
+          this.#needsTls ??= needsTls(transport.target, signal)
+        if (!(await this.#needsTls)) return { cause, isSent }
+        const hint = `Try ${name.replace('http', 'https')}`
+        const error = new PlantsError('inaccessible', `${name} needs https`, { hint, cause })
+        return { cause: error, isSent: false }
       }
     })
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
@@ -124,27 +121,23 @@ export class HttpClient {
     return true
   }
 
-  close(): void {
-    this.#transport.target.agent.destroy()
+  async close(): Promise<void> {
+    const transport = await this.#transport
+    transport?.target.agent.destroy()
   }
 }
-
-type Transport = Awaited<ReturnType<typeof transportTo>>
 
 async function transportTo({ url }: HttpAddress, options: HttpOptions) {
   const { access, concurrency = defaultConcurrency } = options
   const { ca, proxy } = access
-  const https = url.protocol === 'https:' ? await import('node:https') : undefined
-  const request = https?.request ?? httpRequest
+  const isTls = url.protocol === 'https:'
+  const { Agent, request } = isTls ? await import('node:https') : http
   const pool = { keepAlive: true, maxSockets: concurrency, timeout: idleTimeoutMs }
   // Certificates are always verified, regardless of NODE_TLS_REJECT_UNAUTHORIZED.
   const tls = { rejectUnauthorized: true, ca }
   const hostname = url.hostname.replace(/^\[|\]$/g, '') // of an IPv6 address
-  const service = { protocol: url.protocol, hostname, port: url.port, ...(https && tls) }
-  if (proxy === undefined) {
-    const agent = https ? new https.Agent(pool) : new Agent(pool)
-    return { request, target: { ...service, agent } }
-  }
+  const service = { protocol: url.protocol, hostname, port: url.port, ...(isTls && tls) }
+  if (proxy === undefined) return { request, target: { ...service, agent: new Agent(pool) } }
   const { HttpsProxyAgent } = await import('https-proxy-agent')
   const { checkServerIdentity } = await import('node:tls')
   // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
@@ -158,14 +151,28 @@ async function transportTo({ url }: HttpAddress, options: HttpOptions) {
   return { request, target: { ...service, agent } }
 }
 
-function whenConnected(socket: TLSSocket, note: () => void): void {
-  // A certificate is always verified before anything is sent.
-  if (socket.encrypted && !socket.authorized) socket.once('secureConnect', note)
-  else if (socket.connecting) socket.once('connect', note)
-  else note()
+/** Whether a port that broke a connection takes TLS. Nothing but its hello is sent. */
+async function needsTls(at: Pick<URL, 'hostname' | 'port'>, signal: AbortSignal): Promise<boolean> {
+  const { connect } = await import('node:tls')
+  const socket = connect(Number(at.port || 80), at.hostname, { rejectUnauthorized: false })
+  try {
+    await within(1000, [signal], (soon) => once(socket, 'secureConnect', { signal: soon }))
+    return true
+  } catch {
+    return false
+  } finally {
+    socket.destroy()
+  }
 }
 
-async function responseIn(incoming: IncomingMessage): Promise<HttpResponse> {
+function whenConnected(socket: TLSSocket, note: () => void): void {
+  // A certificate is always verified before anything is sent.
+  const isConnected = socket.encrypted ? socket.authorized : !socket.connecting
+  if (isConnected) note()
+  else socket.once(socket.encrypted ? 'secureConnect' : 'connect', note)
+}
+
+async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse> {
   const { statusCode: status = 0, headers } = incoming
   const received = new GrowingBuffer()
   for await (const chunk of incoming as AsyncIterable<Buffer>) {

@@ -5,7 +5,6 @@ export interface HttpOptions {
   /** Of a call, in milliseconds. */
   timeout: number
   runtime: Runtime
-  /** See `patienceOf`. */
   retry?: number | undefined
   /** Requests at once. */
   concurrency?: number | undefined

@@ -15,13 +15,9 @@ import { fetchPlant, outcomeOf, sendChange, sendChanges } from './send-changes.j
 export class HttpStore implements Store {
   readonly #client: HttpClient
 
-  private constructor(client: HttpClient) {
-    this.#client = client
-  }
-
-  static async open(address: HttpAddress, options: HttpOptions): Promise<HttpStore> {
+  constructor(address: HttpAddress, options: HttpOptions) {
     setMaxListeners(0, options.runtime.handleSignals()) // each create adds a listener
-    return new HttpStore(await HttpClient.open(address, options))
+    this.#client = new HttpClient(address, options)
   }
 
   readonly #ask = <T>(request: HttpRequest<T>): Promise<T> => send(this.#client, request)
@@ -48,6 +44,7 @@ export class HttpStore implements Store {
   }
 
   async #writeOne(change: Change, options: WriteOptions): Promise<Outcome> {
+    const { name } = this.#client.address
     const stop = this.#client.options.runtime.handleSignals()
     const signal = options.signal ? AbortSignal.any([stop, options.signal]) : stop
     const ask = <T>(request: HttpRequest<T>) => send(this.#client, request, { signal })
@@ -58,29 +55,17 @@ export class HttpStore implements Store {
       if (!(error instanceof PlantsError)) throw error
       const type = outcomeOf(error)
       const isUnknown = type === 'unknown'
-      const hint = isUnknown ? await this.#unknownHint(change, key) : error.hint
+      const ofAnswer = error.hint ? `${error.hint}. ` : ''
+      const hint = isUnknown ? ofAnswer + unknownHint(change, key, name) : error.hint
       const { reason } = signal
       if (!(reason instanceof PlantsError)) {
         const { kind, message, cause } = error
         return { type, error: new PlantsError(kind, message, { ...error, cause, hint }) }
       }
-      const { name } = this.#client.address
       const end = isUnknown ? ` before ${name} answered` : ', nothing was stored'
       const message = reason.message + end
       return { type, error: new PlantsError(reason.kind, message, { hint, cause: error }) }
     }
-  }
-
-  async #unknownHint(change: Change, key: string): Promise<string> {
-    const id = idOf(change)
-    if (change.type !== 'create') {
-      const look = `plants get ${id} --store ${shellWord(this.#client.address.name)}`
-      return `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
-    }
-    const unknown = `Whether plant ${id} is stored is unknown`
-    if ((await this.#client.keepsKeys) === false)
-      return `${unknown}, and this service does not support idempotency keys: look before you repeat it`
-    return `${unknown}. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`
   }
 
   async count(query: CountQuery = {}): Promise<bigint> {
@@ -89,7 +74,15 @@ export class HttpStore implements Store {
     return count
   }
 
-  async close(): Promise<void> {
-    this.#client.close()
+  close(): Promise<void> {
+    return this.#client.close()
   }
+}
+
+function unknownHint(change: Change, key: string, service: string): string {
+  const id = idOf(change)
+  if (change.type === 'create')
+    return `Whether plant ${id} is stored is unknown. To avoid a second plant, if the service supports such keys, repeat it with: --idempotency-key ${shellWord(key)}`
+  const look = `plants get ${id} --store ${shellWord(service)}`
+  return `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
 }

@@ -19,7 +19,7 @@ export function requestForPlant(
       return plant?.id === id ? plant : undefined
     },
   }
-  return { method, path: `/plants/${id}`, isOfOnePlant: true, expected }
+  return { method, path: `/plants/${id}`, expected }
 }
 
 export const expectedPlant: Expected<Plant> = {
@@ -65,8 +65,8 @@ export const requestToDescribe: HttpRequest<boolean> = {
   path: '/openapi.json',
   expected: {
     what: 'OpenAPI description',
-    read({ body, isCut }) {
-      const parsed = parseJson(isCut ? '' : body.toString())
+    read({ body }) {
+      const parsed = parseJson(body.toString())
       const document = 'value' in parsed ? parsed.value : undefined
       return isObject(at(document, 'paths')) ? listsKeys(document) : undefined
     },
@@ -78,15 +78,8 @@ function listsKeys(document: unknown): boolean {
   if (!Array.isArray(parameters)) return false
   return parameters.some((parameter: unknown) => {
     const reference = at(parameter, '$ref')
-    const target =
-      typeof reference === 'string'
-        ? at(
-            document,
-            'components',
-            'parameters',
-            reference.replace('#/components/parameters/', ''),
-          )
-        : parameter
+    const key = typeof reference === 'string' && reference.replace('#/components/parameters/', '')
+    const target = key ? at(document, 'components', 'parameters', key) : parameter
     const name = at(target, 'name')
     const isName = typeof name === 'string' && name.toLowerCase() === 'idempotency-key'
     return isName && at(target, 'in') === 'header'
@@ -94,7 +87,5 @@ function listsKeys(document: unknown): boolean {
 }
 
 function at(value: unknown, ...keys: string[]): unknown {
-  let member = value
-  for (const key of keys) member = isObject(member) ? member[key] : undefined
-  return member
+  return keys.reduce((member, key) => (isObject(member) ? member[key] : undefined), value)
 }

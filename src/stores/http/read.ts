@@ -21,7 +21,7 @@ export async function* listPages(
       after = plant.id
     }
     if (page.plants.length === 0 && page.next !== undefined)
-      throw unusable(client, 'an empty page with a link to the next one')
+      throw foreign(client, 'an empty page with a link to the next one')
     if (page.plants.length > 0) yield page.plants.slice(0, left)
     left -= page.plants.length
     path = page.next
@@ -32,11 +32,11 @@ export async function* listPages(
 function assertSelected(client: HttpClient, { id, tag }: StoredPlant, query: ReadQuery): void {
   const { after, desc = false } = query
   if (after !== undefined && (desc ? id >= after : id <= after))
-    throw unusable(client, `plant ${id} after plant ${after}`)
+    throw foreign(client, `plant ${id} after plant ${after}`)
   if (query.tag === undefined) return
   const expected = query.tag === false ? undefined : query.tag
   if (tag?.normalize() !== expected?.normalize())
-    throw unusable(client, `plant ${id}, which has another tag`)
+    throw foreign(client, `plant ${id}, which has another tag`)
 }
 
 interface Page {
@@ -61,7 +61,7 @@ function nextOf(link: string): string | undefined {
   return `/plants${urlOf(target, 'http://localhost')?.search ?? ''}`
 }
 
-function unusable({ address }: HttpClient, what: string): PlantsError {
+function foreign({ address }: HttpClient, what: string): PlantsError {
   const hint = 'Is it a Plant Store?'
-  return new PlantsError('unusable', `${address.name} answered ${what}`, { hint })
+  return new PlantsError('inaccessible', `${address.name} answered ${what}`, { hint })
 }

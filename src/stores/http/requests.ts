@@ -39,10 +39,10 @@ export async function send<T>(
       const response = await client.send(request, left(), finishesSent ? [] : [signal])
       const result = resultOf(client, request, response)
       if ('value' in result) return result.value
-      const { effect, error } = result
+      const { error, isOpen } = result
       // A token may have expired, and a 401 changes nothing.
       if (error.kind === 'unauthorized' && (await client.renewToken(token))) continue
-      if (effect === 'maybe-done') lost = error
+      if (isOpen) lost = error
       else if (!error.isRetryable) throw error
       signal.throwIfAborted()
       const patience = patienceOf(client.options, client.connectedAt !== undefined)
@@ -76,7 +76,7 @@ async function mayRepeat(
   if (method !== 'POST') return true
   client.keepsKeys ??= send(client, requestToDescribe, options).catch((error: unknown) => {
     if (!(error instanceof PlantsError)) throw error
-    return undefined
+    return false
   })
-  return (await client.keepsKeys) === true
+  return client.keepsKeys
 }

@@ -39,7 +39,6 @@ async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
     if (!(error instanceof PlantsError) || error.kind !== 'conflict') throw error
     if (ifExists === 'skip' && !isMatched) return { type: 'skipped' }
     if (ifExists !== 'same' && !isMatched) throw error
-    // The service may not let the token read.
     const get = ask(requestForPlant('GET', plant.id))
     const stored = await unless(['notFound', 'forbidden', 'rejected'], get)
     if (stored) return existingOutcome(change, stored)

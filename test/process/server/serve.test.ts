@@ -95,20 +95,20 @@ test('the log tells of every exchange by its id, but of no token and no plant', 
   await expect.poll(() => exchanges().length).toBe(requests.length + 1)
   expect(exchanges().map(({ requestId }) => requestId)).toEqual([...ids, expect.anything()])
   expect(new Set(ids).size).toBe(requests.length)
-  const fields = ['outcome', 'status', 'token', 'method', 'path']
+  const fields = ['outcome', 'status', 'token', 'method', 'path', 'plantId']
   expect(exchanges().map((entry) => fields.map((field) => entry[field]))).toEqual([
-    ['created', 200, '1', 'POST', '/plants'],
-    ['409', 400, '1', 'POST', '/plants'],
-    ['422', 400, '1', 'POST', '/plants'],
-    ['401', 400, undefined, 'POST', '/plants'],
-    ['400', 400, '1', 'POST', '/plants'],
-    ['404', 404, undefined, 'POST', undefined],
-    ['described', 200, undefined, 'GET', '/openapi.json'],
-    ['403', 403, '1', 'GET', '/plants/{id}'],
-    ['400', undefined, undefined, undefined, undefined], // which is not HTTP
+    ['created', 200, '1', 'POST', '/plants', '1'],
+    ['409', 400, '1', 'POST', '/plants', '1'],
+    ['422', 400, '1', 'POST', '/plants', undefined],
+    ['401', 400, undefined, 'POST', '/plants', undefined],
+    ['400', 400, '1', 'POST', '/plants', undefined],
+    ['404', 404, undefined, 'POST', undefined, undefined],
+    ['described', 200, undefined, 'GET', '/openapi.json', undefined],
+    ['403', 403, '1', 'GET', '/plants/{id}', undefined],
+    ['400', undefined, undefined, undefined, undefined, undefined], // which is not HTTP
     expect.toBeOneOf([
-      ['400', 400, '1', 'POST', '/plants'],
-      ['aborted', undefined, '1', 'POST', '/plants'],
+      ['400', 400, '1', 'POST', '/plants', undefined],
+      ['aborted', undefined, '1', 'POST', '/plants', undefined],
     ]),
   ])
   expect(exchanges()[0]).toMatchObject({

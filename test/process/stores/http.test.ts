@@ -46,7 +46,7 @@ describe('a signal', () => {
     posts?: number
   }
   const nothing = { message: 'Interrupted, nothing was stored' }
-  const open = { message: 'Interrupted before URL answered', hint: howToRepeat.listed }
+  const open = { message: 'Interrupted before URL answered', hint: howToRepeat }
 
   test.each<[string, { message: string; hint?: string }, Case]>([
     ['while a response is waited for leaves the outcome open', open, {}],
@@ -67,7 +67,7 @@ describe('a signal', () => {
     ],
     [
       'between two tries, of which the first was not answered, leaves it open',
-      { ...open, hint: howToRepeat.listed },
+      { ...open, hint: howToRepeat },
       { answers: { posts: [reset, unavailable], openapi: keyed }, until: requests(3), posts: 2 },
     ],
   ])(

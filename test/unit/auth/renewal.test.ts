@@ -26,7 +26,7 @@ async function openTeam(
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
   const access = await accessTo(service, context)
   const options = { access, timeout: context.timeout, runtime: io }
-  const store = closedAfterTest(await HttpStore.open(service, options))
+  const store = closedAfterTest(new HttpStore(service, options))
   const letPass = (minutes: number) => {
     past += minutes
   }

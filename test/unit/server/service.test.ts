@@ -113,6 +113,34 @@ test('the path of a request is logged as that of the route, and without a route 
   ])
 })
 
+test('the log has the id of a plant that a request is to change, and no name', async () => {
+  const plant = { id: 9_007_199_254_740_993n, name: 'SECRET' }
+  const service = await serveStore({
+    ...{ get: async () => new Map([[plant.id, plant]]), close: async () => undefined },
+    write: async ([change]) => [{ type: change?.type === 'delete' ? 'deleted' : 'updated', plant }],
+  })
+  const target = `/plants/${plant.id}`
+  await exchange(service, { method: 'PATCH', target, body: '{"name":"SECRET"}' })
+  await exchange(service, { method: 'PATCH', target, body: '{"name":1}' })
+  await exchange(service, { method: 'DELETE', target })
+  await exchange(service, { method: 'DELETE', target: '/plants/SECRET' })
+  await exchange(service, { method: 'GET', target })
+  const found = objectsOf(service.log()).filter(({ outcome }) => outcome !== undefined)
+  const id = String(plant.id)
+  expect(found.map(({ outcome, plantId }) => [outcome, plantId])).toEqual([
+    ...[
+      ['updated', id],
+      ['422', id],
+      ['deleted', id],
+    ],
+    ...[
+      ['400', undefined],
+      ['read', undefined],
+    ],
+  ])
+  expect(service.log()).not.toContain('SECRET')
+})
+
 test('the log of a request on a terminal has its fields by their names', () => {
   const { log, text } = logOf('info', true)
   const request = {

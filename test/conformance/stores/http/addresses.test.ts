@@ -143,7 +143,10 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
   test('a service with TLS gets no token without it', async () => {
     const service = await Hostile.listen({ posts, tls: certificate({ names }) })
     const flags = ['--store', service.url.replace('https', 'http')]
-    const { code, out } = await createAt(service, flags, {}, countingClock(600_000))
-    expect({ code, out, requests: service.lines }).toEqual({ code: 5, out: '', requests: [] })
+    const outcome = await createAt(service, flags)
+    const message = `${service.url.replace('https', 'http')} needs https`
+    const said = [{ error: 503, message, hint: 'Try URL' }]
+    expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
+    expect(service.bytes).toHaveLength(0)
   })
 })

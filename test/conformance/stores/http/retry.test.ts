@@ -72,13 +72,18 @@ describe('a service that has stored nothing', () => {
   })
 
   test('is not asked again when its Retry-After is beyond the timeout', async () => {
-    const outcome = await createdBy([http(503, '', { 'Retry-After': '3601' }), plant])
-    expect(outcome).toEqual({
-      ...created,
-      code: 4,
-      out: '',
-      said: [{ ...later, message: nothing }],
-    })
+    const hours = 2 * 3_600_000
+    const date = new Date(Date.now() + hours)
+    const asks = {
+      3601: { 'Retry-After': '3601' },
+      7200: { 'Retry-After': date.toUTCString(), Date: new Date(+date - hours).toUTCString() },
+    }
+    for (const [seconds, headers] of Object.entries(asks)) {
+      const message = `${nothing} (Retry-After: ${seconds} s)`
+      const said = [{ ...later, message }]
+      const outcome = await createdBy([http(503, '', headers), plant])
+      expect(outcome).toEqual({ ...created, code: 4, out: '', said })
+    }
   })
 
   test('is asked until the timeout', async () => {
@@ -117,7 +122,7 @@ describe('a plant without an answer is sent again, when the service keeps keys',
 
   test('and its outcome stays unknown if the second answer is 401', async () => {
     const second = json(400, { error: 401, message: 'This token is not accepted' })
-    const said = [trying(lost), unknown(howToRepeat.listed)]
+    const said = [trying(lost), unknown(howToRepeat)]
     const requests = [post, description, post]
     expect(await createdBy([reset, second], keyed)).toEqual({ code: 5, out: '', said, requests })
   })
@@ -154,7 +159,7 @@ describe('a plant without an answer is not sent again', () => {
     ['a name that is nested deeply', describedIn(`{"in":"header","name":${nested}}`)],
     ['a parameter that is nested deeply', describedIn(nested)],
   ])('when the description lists no key: %s', async (_, openapi) => {
-    const said = [unknown(howToRepeat.unlisted)]
+    const said = [unknown(howToRepeat)]
     expect(await createdBy([reset, plant], openapi)).toEqual({
       code: 5,
       out: '',
@@ -168,7 +173,7 @@ describe('a plant without an answer is not sent again', () => {
     ['broken JSON', json(200, '{"paths":')],
     ['more than 16 MiB', json(200, ' '.repeat(16_777_217))],
   ])('when there is no description: %s', async (_, openapi) => {
-    const said = [unknown(howToRepeat.listed)]
+    const said = [unknown(howToRepeat)]
     expect(await createdBy([reset, plant], openapi)).toEqual({
       code: 5,
       out: '',
@@ -178,7 +183,7 @@ describe('a plant without an answer is not sent again', () => {
   })
 
   test('though an earlier answer said that nothing was stored', async () => {
-    const said = [trying('Not now'), unknown(howToRepeat.unlisted)]
+    const said = [trying('Not now'), unknown(howToRepeat)]
     const requests = [post, post, description]
     expect(await createdBy([notNow, reset], keyless)).toEqual({ code: 5, out: '', said, requests })
   })
@@ -189,7 +194,7 @@ describe('a plant without an answer is not sent again', () => {
   ])('while the service cannot describe itself: %s', async (_, openapi) => {
     const time = settableTime()
     const end = (line: string) => line === description && time.timeOut()
-    const said = [unknown(howToRepeat.listed)]
+    const said = [unknown(howToRepeat)]
     const expected = { code: 5, out: '', said, requests: [post, description] }
     expect(await createdBy([reset, plant], openapi, end, time.now)).toEqual(expected)
   })
