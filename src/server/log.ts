@@ -22,8 +22,6 @@ export interface LogOptions {
 
 type Fields = Record<string, unknown>
 
-type Level = 'info' | 'warn' | 'error'
-
 const levels = ['info', 'warn', 'error', 'silent']
 
 /** Text on a terminal, JSON lines elsewhere. A crash can lose the lines of `delayMs`. */
@@ -38,32 +36,26 @@ export class Log {
 
   record(entry: AccessLogEntry): void {
     this.#options.onRequest?.(entry)
-    this.#add('info', entry)
-    const { delayMs } = this.#options
-    if (delayMs === 0) void this.flush()
-    else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
+    this.#write('info', entry, this.#options.delayMs)
   }
 
   info(message: string, fields: Fields = {}): void {
-    this.#add('info', { msg: message, ...fields })
-    void this.flush()
+    this.#write('info', { msg: message, ...fields })
   }
 
   warn(message: string): void {
-    this.#add('warn', { msg: message })
-    void this.flush()
+    this.#write('warn', { msg: message })
   }
 
   /** Of a failure that the client did not cause. Only a defect has a stack. */
   error(error: unknown, requestId?: string): void {
     if (error instanceof PlantsError && error.kind !== 'defect') {
       const { kind: code, message: msg, cause } = error
-      this.#add('error', { msg, requestId, code, reason: cause && reasonOf(cause) })
+      this.#write('error', { msg, requestId, code, reason: cause && reasonOf(cause) })
     } else {
       const stack = error instanceof Error ? error.stack : String(error)
-      this.#add('error', { msg: 'failed', requestId, stack })
+      this.#write('error', { msg: 'failed', requestId, stack })
     }
-    void this.flush()
   }
 
   async flush(): Promise<void> {
@@ -79,11 +71,13 @@ export class Log {
     }
   }
 
-  #add(level: Level, fields: Fields): void {
+  #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
     const { level: least, output } = this.#options
     if (levels.indexOf(level) < levels.indexOf(least)) return
     const line = { level, time: new Date().toISOString(), ...fields }
     this.#lines.push(output.isTerminal ? textOf(line) : `${JSON.stringify(line)}\n`)
+    if (delayMs === 0) void this.flush()
+    else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
 }
 
