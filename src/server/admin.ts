@@ -52,7 +52,7 @@ export class Metrics {
     if (milliseconds !== undefined) this.#seconds.observe({ outcome }, milliseconds / 1000)
   }
 
-  async text(): Promise<HttpAnswer> {
+  async text() {
     const body = await this.#registry.metrics()
     return { status: 200, contentType: this.#registry.contentType, body }
   }

@@ -4,7 +4,6 @@ import { PlantsError } from '../platform/errors.js'
 
 export interface HttpAnswer {
   status: number
-  /** By default, application/json. */
   contentType?: string
   body: string
   /** Names and values alternate. */
@@ -85,7 +84,7 @@ export function rawResponse({ status, body }: HttpError): string {
 
 const allow = 'Access-Control-Allow-'
 
-/** Headers of every response, for pages of these origins, or of any (`*`). */
+/** Headers of every response. */
 export function corsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {
   if (origins.length === 0) return []
   const origin = allowedOrigin(request, origins)
@@ -94,7 +93,7 @@ export function corsHeaders(request: IncomingMessage, origins: readonly string[]
   return ['Vary', 'Origin', `${allow}Origin`, origin, 'Access-Control-Expose-Headers', exposed]
 }
 
-/** What a page of one of these origins may send, if it asks that. */
+/** What a page may send, if it asks that. */
 export function preflightAnswer(
   request: IncomingMessage,
   origins: readonly string[],

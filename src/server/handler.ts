@@ -25,7 +25,6 @@ export interface Answer extends HttpAnswer {
 interface OperationInput {
   request: IncomingMessage
   response: ServerResponse
-  /** The last segment of the path. */
   idText: string
   /** Empty unless the operation has one. */
   body: Buffer
@@ -44,7 +43,7 @@ interface HandlerOptions {
   cors: readonly string[]
   findToken: TokenSource
   memory: Memory
-  log: Pick<Log, 'record' | 'error'>
+  log: Log
   bodyLimitBytes: number
   now(): number
 }
@@ -126,10 +125,10 @@ function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]):
 
 function answerToFailure(call: Call, failure: unknown, { log }: HandlerOptions): Answer {
   const answer = toHttpError(failure, call.requestId)
-  const { error, body, headers } = answer
+  const { error, status } = answer
   if (error >= 500 && answer !== failure) log.error(failure, call.requestId)
   const isOther = call.operation && call.operation.right !== 'create'
-  return { status: isOther ? error : answer.status, body, headers, outcome: String(error) }
+  return { ...answer, status: isOther ? error : status, outcome: String(error) }
 }
 
 function finish(call: Call, answer: Answer, { cors, log, now }: HandlerOptions): void {

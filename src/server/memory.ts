@@ -3,12 +3,7 @@ import { busy } from './answer.js'
 
 interface Holder {
   usedBytes: number
-  readonly waiting: Set<Waiter>
-}
-
-interface Waiter {
-  bytes: number
-  enter(): void
+  readonly waiting: Set<{ bytes: number; enter(): void }>
 }
 
 /**

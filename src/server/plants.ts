@@ -4,7 +4,7 @@ import { type Change, writeOne } from '../stores/common/change.js'
 import { queryText, type ReadQuery } from '../stores/common/query.js'
 import type { OwnStore } from '../stores/common/store.js'
 import { busy, HttpError } from './answer.js'
-import type { Answer, Handlers } from './handler.js'
+import type { Handlers } from './handler.js'
 import {
   parseIdempotencyKey,
   parseIdText,
@@ -17,7 +17,7 @@ import {
 const pageCharacters = 1_000_000
 
 export function plantHandlers(store: OwnStore): Handlers {
-  const change = async (outcome: string, change: Change): Promise<Answer> => {
+  const change = async (outcome: string, change: Change) => {
     const { plant } = await writeOne(store, change)
     return { outcome, status: 200, body: toWireJson(plant) }
   }

@@ -64,7 +64,7 @@ export class Body {
   /** Undefined until it is read. */
   #limitBytes: number | undefined
 
-  /** @param onChunks called when many chunks have come, which take longer than their bytes */
+  /** @param onChunks called after each `chunksOfTurn` */
   constructor(response: ServerResponse, onChunks: () => void) {
     this.#response = response
     this.#onChunks = onChunks
@@ -126,10 +126,11 @@ export function patchInBody(bytes: Buffer, id: bigint): PlantPatch {
   const body = parseBody(bytes)
   const value = isObject(body) ? { id, ...body } : body
   const patch = parsePlant(value, 'patch')
-  if (!patch) throw new HttpError(422, invalidPlant(problemsOf(value, 'patch')))
-  if (patch.id === id) return patch
-  const problem = `id must be ${id}, as in the path, but was ${patch.id}`
-  throw new HttpError(422, invalidPlant([problem]))
+  if (patch?.id === id) return patch
+  const problems = patch
+    ? [`id must be ${id}, as in the path, but was ${patch.id}`]
+    : problemsOf(value, 'patch')
+  throw new HttpError(422, invalidPlant(problems))
 }
 
 function parseBody(bytes: Buffer): unknown {

@@ -23,8 +23,6 @@ const plant: Methods = {
   DELETE: { id: 'deletePlant', right: 'delete' },
 }
 
-const description: Methods = { GET: 'describe' }
-
 export interface Route {
   /** As the log shows it, such as `/v1/plants/{id}`. */
   path: string
@@ -33,12 +31,12 @@ export interface Route {
   methods: Methods
 }
 
-/** @param basePath "" or "/v1" @throws {HttpError} 404 */
+/** @throws {HttpError} 404 */
 export function routeOf(url: string, basePath: string): Route {
   const path = url.replace(/\?.*/s, '')
   const below = path.startsWith(basePath) ? path.slice(basePath.length) : ''
   if (below === '/plants') return { path, idText: '', methods: plants }
-  if (below === '/openapi.json') return { path, idText: '', methods: description }
+  if (below === '/openapi.json') return { path, idText: '', methods: { GET: 'describe' } }
   const idText = /^\/plants\/(?<id>[^/]+)$/.exec(below)?.groups?.['id']
   if (idText !== undefined) return { path: `${basePath}/plants/{id}`, idText, methods: plant }
   const where = `The API is described at ${basePath}/openapi.json`

@@ -18,10 +18,10 @@ import { plantHandlers } from './plants.js'
 import { openApi } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
-type StoreEvents = Pick<PostgresOptions, 'onAway'> & Pick<SqliteOptions, 'onCreated'>
-
 export interface ServiceOptions {
-  openStore(events: StoreEvents): Promise<OwnStore>
+  openStore(
+    events: Pick<PostgresOptions & SqliteOptions, 'onAway' | 'onCreated'>,
+  ): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
   /** "" or "/v1" */
@@ -50,7 +50,7 @@ export type ListenAddress = TcpAddress | { path: string }
 
 export interface Service {
   address: string
-  /** Answers what was received, then closes. Destroys the connections that are left after `timeoutMs`. */
+  /** Drains the server within `timeoutMs`, then closes the store. */
   drain(timeoutMs: number): Promise<void>
 }
 
