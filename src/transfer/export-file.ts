@@ -41,22 +41,20 @@ export async function exportFile(
       plants += page.length
     }
   }
-  const isWorkbook = format === 'xlsx'
-  const encoded = Readable.from(isWorkbook ? workbookOf(counted()) : textOf(counted(), format))
+  const encoded = Readable.from(
+    format === 'xlsx' ? workbookOf(counted()) : textOf(counted(), format),
+  )
   try {
     const old = statSync(path, { throwIfNoEntry: false })
     target = targetOf(path)
     if (!isWrittenInPlace(path, old)) file = new AtomicFile(target, { followsUmask: !old })
-    const given = descriptorOf(path, old)
+    const fd = descriptorOf(path, old)
     // A stream closes what it has opened, also when a signal destroys it.
     const out = file
       ? createWriteStream(file.path, { flags: 'r+' })
-      : createWriteStream(
-          path,
-          given === undefined ? { flags: 'a' } : { fd: given, autoClose: false },
-        )
-    if (/\.gz$/i.test(path) && !isWorkbook) await pipeline(encoded, createGzip(), out, { signal })
-    else await pipeline(encoded, out, { signal })
+      : createWriteStream(path, fd === undefined ? { flags: 'a' } : { fd, autoClose: false })
+    const packing = /\.gz$/i.test(path) ? [createGzip()] : []
+    await pipeline([encoded, ...packing, out], { signal })
     signal.throwIfAborted()
     file?.commit(old)
     return { plants, bytes: out.bytesWritten }

@@ -6,12 +6,13 @@ import { donePrefix } from '../../src/stores/common/store.js'
 import { DatabaseSync } from './database.js'
 import type { World } from './world.js'
 
-/** The summary of an import, without what differs from run to run. */
+/** The summary of an import, without what is updated. */
 interface Counts {
   created: number
   skipped: number
   rejected: number
-  reasons: Record<string, number>
+  /** Undefined if none is rejected. */
+  reasons?: Record<string, number> | undefined
   unknown: number
 }
 
@@ -52,7 +53,7 @@ export function countsOf(out: string): Counts {
 }
 
 export function allCreated(created: number): Counts {
-  return { created, skipped: 0, rejected: 0, reasons: {}, unknown: 0 }
+  return { created, skipped: 0, rejected: 0, unknown: 0 }
 }
 
 /** The ids of imports into services that are not done. */

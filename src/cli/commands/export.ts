@@ -53,8 +53,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   if (!store && path !== undefined) throw context.noStore()
   if (!store) await reporter.warn(context.noStoreYet())
   try {
-    const { limit, after, tag, search, sort, desc } = options
-    const read = store?.read({ limit, after, tag, search, sort, desc }) ?? noPages()
+    const read = store?.read(options) ?? noPages()
     const isShown = reporter.showsProgress && (path !== undefined || !io.stdout.isTerminal)
     const pages = withProgress(read, new Progress(io, isShown))
     if (path === undefined) {
@@ -75,7 +74,6 @@ function isDevice(path: string): boolean {
   return isWrittenInPlace(path, statSync(path, { throwIfNoEntry: false }))
 }
 
-/** Asks before a file is replaced, and throws without the consent. */
 async function confirmReplacement(
   path: string,
   name: string,

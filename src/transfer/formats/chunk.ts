@@ -94,9 +94,7 @@ export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): 
 }
 
 /** Says of each text whether it is the last one, whose end ends a record, too. */
-export async function* untilLast(
-  texts: AsyncIterable<string>,
-): AsyncGenerator<{ text: string; isLast: boolean }> {
+export async function* untilLast(texts: AsyncIterable<string>) {
   let before: string | undefined
   for await (const text of texts) {
     if (before !== undefined) yield { text: before, isLast: false }

@@ -120,8 +120,7 @@ function endOfValue(text: string, start: number, isInArray: boolean): number {
   let isInString = false
   const isEnd = (word: string) => (isInArray ? word === ',' || word === ']' : word.trim() === '')
   for (let found = token.exec(text); found; found = token.exec(text)) {
-    const [word] = found
-    const { index } = found
+    const { 0: word, index } = found
     if (index - start > maxRecordBytes) return index
     if (word === '"') isInString = !isInString
     if (isInString) continue

@@ -65,11 +65,7 @@ export class TableParser {
   }
 
   /** Undefined if it goes on after the text. @param firstEnd of the first line */
-  #quotedRow(
-    text: string,
-    start: number,
-    firstEnd: number,
-  ): { cells: Cell[]; end: number } | undefined {
+  #quotedRow(text: string, start: number, firstEnd: number) {
     const { delimiter, lineEnd } = this.#format
     const cells: Cell[] = []
     let lineFeed = firstEnd

@@ -88,8 +88,8 @@ export class Importer {
     const { firstId, position } = start.checkpoint
     this.position = position
     this.#numbering = {
-      firstId: start.plan.idFrom === 'next' ? idOf(firstId) : undefined,
-      nextId: idOf(position.nextId),
+      firstId: start.plan.idFrom === 'next' ? BigInt(must(firstId)) : undefined,
+      nextId: position.nextId === undefined ? undefined : BigInt(position.nextId),
       names: start.names,
       otherFields: this.otherFields,
     }
@@ -207,10 +207,6 @@ export class Importer {
     })
     this.#saved = to
   }
-}
-
-function idOf(text: string | undefined): bigint | undefined {
-  return text === undefined ? undefined : BigInt(text)
 }
 
 /** Throws why a service was not asked, or if what answered is no Plant Store. */

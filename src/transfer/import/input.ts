@@ -8,12 +8,7 @@ import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { explainRead } from '../../platform/text-files.js'
 import { idOf } from '../../stores/common/change.js'
-import {
-  type FormatInput,
-  type FormatReader,
-  type InputOptions,
-  prepend,
-} from '../formats/chunk.js'
+import { type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
 import { assertEncoding, openFormat } from '../formats/formats.js'
 import { Mapper } from './map.js'
 
@@ -52,7 +47,7 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
 async function openContent(
   { path, name }: ImportInput,
   io: Io,
-  onBytes: (bytes: Uint8Array) => void = () => undefined,
+  onBytes?: (bytes: Uint8Array) => void,
 ) {
   const signal = io.handleSignals()
   const isStdin = path === '-'
@@ -66,7 +61,7 @@ async function openContent(
     try {
       for await (const piece of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
         bytesRead += piece.length
-        onBytes(piece)
+        onBytes?.(piece)
         yield piece
       }
     } catch (error) {
@@ -87,8 +82,7 @@ async function openContent(
   const all = blocks()
   try {
     const { value: head = Buffer.alloc(0) } = await all.next()
-    const content: FormatInput = { name, head, blocks: prepend([head], all), signal }
-    return { content, progress, close }
+    return { content: { name, head, blocks: prepend([head], all), signal }, progress, close }
   } catch (error) {
     close()
     throw error
@@ -141,7 +135,7 @@ export interface ExaminedInputs {
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
   let greatestId: bigint | undefined
-  const files = plan.inputs.filter(isFile)
+  const files = plan.inputs.filter((input) => input.path !== '-' && statsOf(input).isFile())
   for (const input of files) {
     const hash = createHash('sha256')
     const { content, close } = await openContent(input, io, (bytes) => hash.update(bytes))
@@ -174,10 +168,6 @@ async function greatestIdIn(
       if (greatest === undefined || id > greatest) greatest = id
     }
   return greatest
-}
-
-function isFile(input: ImportInput): boolean {
-  return input.path !== '-' && statsOf(input).isFile()
 }
 
 function statsOf({ path, name }: ImportInput): Stats {

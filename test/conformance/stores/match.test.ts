@@ -100,7 +100,6 @@ describe.each(kinds)('a list without ids that is imported by name into %s', (kin
         created: 0,
         skipped: 7,
         rejected: 0,
-        reasons: {},
         unknown: 0,
         err: '',
       })

@@ -187,7 +187,11 @@ function judge(
   const { exported, skipped = 0, rejected = [] } = input
   const reasons: Record<number, number> = {}
   for (const { error } of rejected) reasons[error] = (reasons[error] ?? 0) + 1
-  const counts = { ...allCreated(exported.length), skipped, rejected: rejected.length, reasons }
+  const counts = {
+    ...allCreated(exported.length),
+    ...{ skipped, rejected: rejected.length },
+    ...(rejected.length > 0 && { reasons }),
+  }
   const code = rejected.length > 0 ? 6 : 0
   // Who has printed its end has done its work, although it is killed while it leaves.
   const end =

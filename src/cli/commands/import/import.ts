@@ -92,8 +92,7 @@ const recordsPerTransaction = 24_000
 function parseEncoding(flag: string, text: string): string {
   try {
     return new TextDecoder(text).encoding
-  } catch (error) {
-    if (!(error instanceof RangeError)) throw error
+  } catch {
     throw invalidValue(flag, 'an encoding such as utf-16le or shift_jis', text, 'windows-1252')
   }
 }

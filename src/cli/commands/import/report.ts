@@ -22,7 +22,6 @@ export class ImportReport {
   readonly #isResumable: boolean
   readonly #context: CommandContext
   readonly #progress: Progress
-  readonly #startMs: number
   #rejectedShown = 0
   #changesShown = 0
 
@@ -32,7 +31,6 @@ export class ImportReport {
     this.#isResumable = isResumable
     this.#context = context
     this.#progress = new Progress(io, reporter.showsProgress, 0)
-    this.#startMs = io.now()
   }
 
   async writeChunk(
@@ -76,31 +74,31 @@ export class ImportReport {
 
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
-    const { reporter, io } = this.#context
+    const { reporter } = this.#context
     const { dryRun, rejects: file } = this.#run
-    const { position, otherFields, emptyRows } = importer
-    const { rejected: reasons, skipped, unknown, ...changed } = position.counts
+    const { otherFields, emptyRows } = importer
+    const { counts } = importer.position
+    const { skipped, unknown, ...changed } = counts
     const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : changed
-    const rejected = rejectedIn(position.counts)
-    const done = doneIn(position.counts)
+    const rejected = rejectedIn(counts)
+    const done = doneIn(counts)
 
     if (done === 0) await reporter.warn('The input contains no records', 'warning')
     if (emptyRows > 0)
       await reporter.warn(`Rows without an id, a name and a tag: ${grouped(emptyRows)}, left out`)
     if (otherFields.size > 0) await reporter.warn(unknownFields([...otherFields]), 'warning')
 
-    const seconds = Math.round(io.now() - this.#startMs) / 1000
     const parts = Object.entries({ created, updated, skipped, rejected, unknown })
       .filter(([name, count]) => name === 'created' || count > 0)
       .map(([name, count]) => `${grouped(count)} ${name}`)
     const read = `${dryRun ? 'Dry run of' : 'Read'} ${plantCount(done)}`
-    const text = `${read} in ${seconds.toFixed(1)} s: ${parts.join(', ')}`
+    const reasons = rejected > 0 ? counts.rejected : undefined
     const rejects = rejected > 0 && !dryRun ? file : undefined
-    const fields = { created, updated, skipped, rejected, reasons, unknown, seconds, rejects }
-    await this.#context.print({ ...(dryRun && { dryRun }), ...fields }, text)
+    const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
+    await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
   }
 
-  /** Whether `--atomic` has undone all. */
+  /** Whether `--atomic` undoes all. */
   isRolledBack({ rejected, isComplete }: Importer): boolean {
     return this.#run.atomic === true && (rejected > 0 || !isComplete)
   }
@@ -140,13 +138,13 @@ export class ImportReport {
     if (!(error instanceof PlantsError) || error.kind === 'defect') return error
     const { atomic, dryRun, idFrom } = this.#run
     const done = doneIn(importer.position.counts)
-    // What was sent to a service may be stored before it is done.
-    const mayBeStored = done > 0 || this.#context.address.scheme === 'http'
-    const isStored = mayBeStored && !atomic && !dryRun
+    const mayStore = !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
-      if (isStored && done > 0) await this.writeSummary(importer)
+      if (mayStore && done > 0) await this.writeSummary(importer)
       return error
     }
+    // What was sent to a service may be stored before it is done.
+    const isStored = mayStore && (done > 0 || this.#context.address.scheme === 'http')
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
     const repeated = idFrom === undefined ? `To go on, run it ${again}` : undefined
     const next = this.#isResumable ? goOn : repeated

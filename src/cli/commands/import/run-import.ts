@@ -24,7 +24,7 @@ import { ImportReport } from './report.js'
 /** Reads what can be read twice before it opens the store. */
 export async function runImport(run: ImportRun, context: CommandContext): Promise<void> {
   const { io } = context
-  const { atomic, dryRun } = run
+  const { atomic } = run
   const first = await openInput(must(run.inputs[0]), run, io)
   let target: OpenTarget | undefined
   let start: ImportStart | undefined
@@ -32,21 +32,19 @@ export async function runImport(run: ImportRun, context: CommandContext): Promis
     const examined = await examineInputs(run, io)
     target = await openTarget(examined !== undefined, run, context)
     start = await findStart(target, examined, run, context)
-    const isResumable = examined !== undefined && !atomic && !dryRun
-    const report = new ImportReport(run, isResumable, context)
+    const report = new ImportReport(run, start.checkpointId !== undefined, context)
     const importer = new Importer(start, report.writeChunk.bind(report), io)
     try {
       if (atomic)
         await target.transaction((transaction) => importer.run(first, transaction), {
-          commits: () => importer.isComplete && importer.rejected === 0,
+          commits: () => !report.isRolledBack(importer),
         })
       else await importer.run(first)
     } catch (error) {
       throw await report.failed(error, importer)
     }
     await report.writeSummary(importer)
-    const isDone = importer.isComplete && !report.isRolledBack(importer)
-    if (isDone)
+    if (importer.isComplete && !report.isRolledBack(importer))
       await importer.finish(new Date(io.time())).catch(async (error: unknown) => {
         if (!(error instanceof PlantsError)) throw error
         const what = 'The import is done, but its checkpoint may have been left'
@@ -113,7 +111,7 @@ async function findComplete(
   examined: ExaminedInputs | undefined,
   { idFrom, match, dryRun }: ImportRun,
   address: Address,
-): Promise<ImportStart['complete']> {
+) {
   if (!examined || dryRun || idFrom === undefined || match) return undefined
   // A store of ours has the row itself, whatever its address is.
   const store = address.scheme === 'http' ? completeAddress(address) : ''

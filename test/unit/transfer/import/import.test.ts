@@ -82,7 +82,7 @@ test('the summary is text on a terminal, and groups digits', async () => {
     (_, id) => `{"id":${id},"name":"x","f${id % 150}":1}\n`,
   ).join('')
   const { out, err } = await user.run('import', { stdin, terminals: ['stdout'] })
-  expect(out).toMatch(/^Read 12,345 plants in \d+\.\d s: 12,345 created\n$/)
+  expect(out).toBe('Read 12,345 plants: 12,345 created\n')
   const names = Array.from({ length: 20 }, (_, index) => `"f${index}"`).join(', ')
   expect(err).toBe(`plants: warning: ignored unknown fields ${names} and 130 more\n`)
 })
