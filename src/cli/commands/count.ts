@@ -2,6 +2,7 @@ import { writeAnswer } from '../../output/output.js'
 import { plantCount, type TextName } from '../../plant/plant.js'
 import type { PlantRecord } from '../../plant/records.js'
 import type { Io } from '../../platform/io.js'
+import { foldText } from '../../stores/common/search.js'
 import type { Store } from '../../stores/common/store.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -56,6 +57,17 @@ async function countsOf(
   for await (const plants of store?.read({ tag, search }) ?? [])
     for (const { [by]: text } of plants) counts.set(text, (counts.get(text) ?? 0) + 1)
   return Array.from(counts)
-    .toSorted(([, one], [, other]) => other - one)
+    .toSorted(([text, one], [another, other]) => other - one || compareTexts(text, another))
     .map(([text = none, number]) => ({ [by]: text, count: BigInt(number) }))
+}
+
+/** In the order of `list --sort`. */
+function compareTexts(one: string | undefined, other: string | undefined): number {
+  if (one === undefined) return 1
+  if (other === undefined) return -1
+  const [folded, otherFolded] = [foldText(one), foldText(other)]
+  return Buffer.compare(
+    Buffer.from(folded === otherFolded ? one : folded),
+    Buffer.from(folded === otherFolded ? other : otherFolded),
+  )
 }

@@ -25,7 +25,7 @@ type Action<T> = (connection: Connection) => Promise<T>
 interface Server {
   host: PostgresHost
   pool: pg.Pool
-  /** It is tried after the one before, of the same host, if that has said that it has no TLS. */
+  /** Tried after the one before, of the same host, if that has said that it has no TLS. */
   isFallback: boolean
 }
 
@@ -110,7 +110,7 @@ export class PostgresDatabase {
     return retrying(action, pauseAfter, () => [runtime.handleSignals()])
   }
 
-  /** Tries each server once. Throws one of their failures, one that may pass if there is any. */
+  /** Tries each server once. Throws a failure, one that may pass if there is any. */
   async #connect(): Promise<pg.PoolClient> {
     let failure: PlantsError | undefined
     let lastReason: unknown
@@ -202,7 +202,7 @@ export async function assertReady(connection: Connection): Promise<void> {
   if (isReadOnly === 't') throw new PlantsError('unavailable', `${name} is not read-write now`)
 }
 
-/** What a call says over a connection. Each statement has the timeout, and fails with a `PlantsError`. */
+/** What a call says over a connection. All but `copyOut` has the timeout, and fails with a `PlantsError`. */
 export class Connection {
   readonly name: string
   readonly #client: pg.ClientBase
@@ -256,7 +256,8 @@ export class Connection {
   /** Stores rows in the text format of COPY. Returns their number. */
   async copyIn(table: string, rows: string): Promise<number> {
     const stream = this.#client.query(copyFrom(`COPY ${table} FROM STDIN`))
-    await pipeline([rows], stream).catch(this.#explain)
+    const signal = AbortSignal.timeout(this.#access.timeout + 1000)
+    await pipeline([rows], stream, { signal }).catch(this.#explain)
     return stream.rowCount
   }
 

@@ -70,6 +70,7 @@ export function isTaken(error: unknown): boolean {
  * its integrity (23), a limit such as the size of an index row (54), or RAISE (P0). Undefined for other errors.
  */
 export function refusalIn(error: unknown): string | undefined {
+  if (error instanceof PlantsError && error.kind === 'constraint') return error.message
   const { code = '', message } = reportedBy(error) ?? {}
   return /^(22|23|54|P0)/.test(code) && !isTaken(error) ? message : undefined
 }

@@ -55,7 +55,7 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
     WHERE id = ANY ($1::bigint[]) OR idempotency_key = ANY ($2::text[])
     ORDER BY id ${areCreates ? '' : 'FOR UPDATE'}`
   // A try fails if another writer has created one of the plants since they were looked up.
-  for (let tries = 1; tries <= 20; tries += 1) {
+  for (let tries = 1; tries <= 5; tries += 1) {
     const { rows } = await connection.query(select, [changes.map(idOf), keys])
     const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
     const plan = planOf(stored, changes)
@@ -63,8 +63,7 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
     if (await save(connection, plan, '')) return plan.outcomes
     await connection.query(undo)
   }
-  const message = `${connection.name} did not store all plants: others store the same, or a trigger left them out`
-  throw new PlantsError('inaccessible', message)
+  throw new PlantsError('constraint', 'a trigger leaves it out, or others store the same')
 }
 
 const undo = 'ROLLBACK TO changes'

@@ -42,7 +42,8 @@ function insertTogether(connection: Connection, entries: [number, Change][]): bo
     values.push(...valuesOf(change.plant))
   }
   const insert = connection.prepare(insertMany)
-  return !refusalOf(connection, () => Number(insert.run(...values).changes) === rowsAtOnce)
+  const refusal = refusalOf(connection, () => Number(insert.run(...values).changes) === rowsAtOnce)
+  return refusal === undefined
 }
 
 function applyOne(connection: Connection, change: Change): Outcome {

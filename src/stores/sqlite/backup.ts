@@ -6,6 +6,7 @@ import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
+import { targetOf } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
@@ -33,9 +34,10 @@ const isStoreItself = 'is the store itself, or belongs to it'
 /** The file is a store itself, and there as a whole or not at all. Undefined if there is no store. */
 export async function backUp(
   { name }: SqliteAddress,
-  target: string,
+  file: string,
   { onLarger, ...options }: BackupOptions,
 ) {
+  const target = targetOf(file)
   if (isPartOf(name, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
   const old = statSync(target, { throwIfNoEntry: false })
   if (old) assertOwnFile(target, old, anotherTarget)
@@ -90,7 +92,6 @@ function countChecked({ db }: Connection, database: 'main' | 'copy'): bigint {
   return db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get().count
 }
 
-/** Replaces nothing but `old`. */
 async function copyStore(store: Connection, target: string, signal: AbortSignal, old?: Stats) {
   const copy = new AtomicFile(target)
   try {
@@ -111,7 +112,6 @@ async function copyStore(store: Connection, target: string, signal: AbortSignal,
   }
 }
 
-/** Reads a whole store, and counts its plants. */
 export async function examine(path: string, options: SqliteOptions) {
   const store = await Connection.open(path, options)
   try {

@@ -168,7 +168,7 @@ export function readBytes(path: string, position: number, length: number): Buffe
 
 /** Whether other users can create files that become a part of a store, and what to do. */
 export function whyExposed(path: string): string | undefined {
-  const folder = dirname(path)
+  const folder = dirname(realPathOf(path))
   const why = whyOthersCanWrite(statSync(folder))
   const sentence = `The store ${path} is exposed to other users: ${folder} ${why}`
   return why && `${sentence}. Move it to a directory that only you can write to`

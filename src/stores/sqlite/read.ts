@@ -71,12 +71,13 @@ function stepsById({ prepare }: Connection, query: ReadQuery) {
     const end = first > last ? undefined : endOfStep(rows)
     if (end === undefined) return undefined
     const [from, to] = desc ? [end, last] : [first, end]
-    if (desc) last = end - 1n
-    else first = end + 1n
-    return prepare(select)
+    const plants = prepare(select)
       .all(from, to, ...values)
       .map(toPlant)
-      .filter(matches)
+    // After all that may find the store in use, and is then called again.
+    if (desc) last = end - 1n
+    else first = end + 1n
+    return plants.filter(matches)
   }
 }
 

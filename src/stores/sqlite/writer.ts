@@ -23,12 +23,10 @@ export class Writer {
   readonly #connection: Connection
   readonly #isInPlace: () => boolean
   #waiting: Job[] = []
-  /** Of the last transaction that was asked for. */
   #lastTurn: Promise<unknown> = Promise.resolve()
 
   constructor(connection: Connection) {
     this.#connection = connection
-    // The last two are missing where the store has a rollback journal.
     const checks = ['', '-wal', '-shm'].map((end) => placeCheckOf(connection.path + end))
     this.#isInPlace = () => checks.every((isInPlace) => isInPlace())
   }
@@ -97,7 +95,8 @@ export class Writer {
       if (isCommitting && !this.#isInPlace()) throw unknownOutcome(gone)
       return result
     } catch (error) {
-      if (db.isTransaction) db.exec('ROLLBACK')
+      // To close the connection rolls back, too.
+      if (db.isTransaction) await connection.retry(() => db.exec('ROLLBACK')).catch(() => undefined)
       // A commit whose fsync failed may be in the log, from where a crash would bring it back.
       if (isCommitting && primaryCode(error) === 10)
         throw unknownOutcome(`The disk failed under ${path}`, error)

@@ -78,11 +78,12 @@ export class Rejects {
     })
   }
 
-  /** Removes a file without records. */
-  close(): void {
-    const isEmpty = fs.fstatSync(this.#fd).size === 0
+  /** Removes a file without records, unless another run may go on with it. */
+  close(isShared: boolean): void {
+    const isUnused = fs.fstatSync(this.#fd).size === 0
     fs.closeSync(this.#fd)
-    if (isEmpty) fs.rmSync(this.#draft ?? this.#path, { force: true })
+    const name = isShared ? this.#draft : (this.#draft ?? this.#path)
+    if (isUnused && name !== undefined) fs.rmSync(name, { force: true })
   }
 }
 
@@ -100,7 +101,6 @@ function attempt<T>(path: string, action: () => T): T {
   }
 }
 
-/** With the header, if they are the first ones. */
 export function rejectedRows(
   rejections: readonly RejectedRecord[],
   reader: FormatReader,
@@ -111,7 +111,7 @@ export function rejectedRows(
   return Buffer.from(header + rows.join(''))
 }
 
-/** With a byte order mark, for spreadsheets; empty for JSON. */
+/** With a byte order mark, for spreadsheets. */
 export function headerOf({ header, delimiter }: FormatReader): string {
   if (!header) return ''
   const names = header.names.filter((name) => !rejectNames.includes(name))

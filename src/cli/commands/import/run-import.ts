@@ -4,7 +4,12 @@ import { must, PlantsError, usageError } from '../../../platform/errors.js'
 import { type Address, completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf } from '../../../stores/common/change.js'
 import { planOf } from '../../../stores/common/plan.js'
-import type { OwnStore, Store, Transaction } from '../../../stores/common/store.js'
+import {
+  CheckpointMovedError,
+  type OwnStore,
+  type Store,
+  type Transaction,
+} from '../../../stores/common/store.js'
 import {
   checkpointId,
   doneIn,
@@ -28,11 +33,13 @@ export async function runImport(run: ImportRun, context: CommandContext): Promis
   const first = await openInput(must(run.inputs[0]), run, io)
   let target: OpenTarget | undefined
   let start: ImportStart | undefined
+  let goesOn = false
   try {
     const examined = await examineInputs(run, io)
     target = await openTarget(examined !== undefined, run, context)
     start = await findStart(target, examined, run, context)
-    const report = new ImportReport(run, start.checkpointId !== undefined, context)
+    goesOn = start.checkpointId !== undefined
+    const report = new ImportReport(run, goesOn, context)
     const importer = new Importer(start, report.writeChunk.bind(report), io)
     try {
       if (atomic)
@@ -41,18 +48,22 @@ export async function runImport(run: ImportRun, context: CommandContext): Promis
         })
       else await importer.run(first)
     } catch (error) {
+      const isElsewhere = error instanceof CheckpointMovedError
+      goesOn &&= isElsewhere || doneIn(importer.position.counts) > 0
       throw await report.failed(error, importer)
     }
     await report.writeSummary(importer)
-    if (importer.isComplete && !report.isRolledBack(importer))
+    if (importer.isComplete && !report.isRolledBack(importer)) {
+      goesOn = false
       await importer.finish(new Date(io.time())).catch(async (error: unknown) => {
         if (!(error instanceof PlantsError)) throw error
         const what = 'The import is done, but its checkpoint may have been left'
-        await context.warn(`${what}: ${error.message}`) // the same command prints the summary again
+        await context.warn(`${what}: ${error.message}`)
       })
+    }
     report.assertComplete(importer)
   } finally {
-    start?.rejects?.close()
+    start?.rejects?.close(goesOn)
     await target?.close()
     first.close()
   }
