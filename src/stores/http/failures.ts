@@ -123,7 +123,7 @@ function contentOf(
   const type = headers['content-type'] ?? 'no Content-Type'
   const other = `${type.replace(/;.*/, '')}, not application/json`
   const what = isJsonType(type) ? `no ${expected.what}` : other
-  return ` with ${excerpt(`${what}: ${text}`)}`
+  return ` with ${excerpt(what)}: ${excerpt(text)}`
 }
 
 interface Reason {
