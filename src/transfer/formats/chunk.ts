@@ -33,7 +33,6 @@ export interface Header {
 
 export interface FormatInput {
   name: string
-  /** The first of the blocks. */
   head: Buffer
   blocks: AsyncIterable<Buffer>
   signal: AbortSignal
@@ -111,7 +110,6 @@ export function isTooLarge(text: string): boolean {
 
 export const recordTooLarge = `The record is larger than 1 MiB (${maxRecordBytes} bytes)`
 
-/** Ends an import. */
 export function brokenRecord(name: string, line: number, reason: string): Error {
   return inputError(`${name}:${line}: ${reason}`, 'Correct it, and run it again')
 }

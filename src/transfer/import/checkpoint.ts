@@ -13,7 +13,6 @@ export interface Checkpoint {
   position: Position
 }
 
-/** What is done. */
 export interface Position {
   /** The index of the input that is read. */
   input: number
@@ -27,7 +26,6 @@ export interface Position {
 export interface RejectsPosition {
   /** Its device and its inode. */
   file: string
-  /** In bytes. */
   length: number
 }
 

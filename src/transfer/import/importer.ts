@@ -75,7 +75,6 @@ export class Importer {
   rejected = 0
   /** Of this run. */
   emptyRows = 0
-  /** Whether all inputs were read. */
   isComplete = false
   readonly otherFields = new Set<string>()
 

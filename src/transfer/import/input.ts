@@ -125,7 +125,6 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
 }
 
 export interface ExaminedInputs {
-  /** SHA-256 */
   hashes: string[]
   /** If records without ids are numbered from the next one. */
   greatestId: bigint | undefined

@@ -11,5 +11,4 @@ export interface ImportOptions extends ContextOptions, Omit<InputOptions, 'map'>
   restart?: true
 }
 
-/** The options, and what they make of the inputs. */
 export type ImportRun = ImportOptions & ImportPlan
