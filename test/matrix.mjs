@@ -6,7 +6,7 @@
 // Without --only, these are all for which the tools are installed. Each Node is fetched from the registry when it is
 // asked for; the executable is what npm run build:binary has made, or what PLANTS_BIN names. The exit code is 1 when a
 // test failed, or did not get to run.
-import { execFileSync, spawn } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -158,13 +158,12 @@ function quoted(words) {
 
 /** Only the tests that start the program say anything about it. */
 function onProgram(file) {
-  const { version, runtime, platform } = JSON.parse(
-    execFileSync(file, ['version', '--output', 'json'], { encoding: 'utf8' }),
-  )
+  const args = ['doctor', '--quick', '--output', 'ndjson']
+  const [runtime] = spawnSync(file, args, { encoding: 'utf8' }).stdout.split('\n')
   return {
     node: process.execPath,
     project: 'black-box',
-    version: `${version}, ${runtime}, ${platform}`,
+    version: JSON.parse(runtime).message,
     env: { PLANTS_BIN: file },
   }
 }

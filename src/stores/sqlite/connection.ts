@@ -1,5 +1,5 @@
 import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { must, systemCode, unlessSystemError } from '../../platform/errors.js'
 import { isSameFile, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
 import type { Runtime } from '../../platform/runtime.js'
@@ -16,16 +16,16 @@ import { explained, isWritable, unusableStore } from './errors.js'
 import { createStore, isStore } from './schema.js'
 
 export interface SqliteOptions {
-  /** Of a call, in milliseconds. */
+  /** Milliseconds of a call. */
   timeout: number
   runtime: Runtime
   /** Called for a new store that is not the default one. */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  /** Called for a new store that other users can change. */
+  /** Called for one that other users can change. */
   onExposed?: (warning: string) => Promise<void>
 }
 
-/** Without locks, files beside it, and a look at its log. */
+/** Without locks, other files and a look at its log. */
 export const immutable = 'mode=ro&immutable=1'
 
 /**
@@ -35,7 +35,6 @@ export const immutable = 'mode=ro&immutable=1'
 const settings = `PRAGMA synchronous = EXTRA; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1;
   PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4000`
 
-/** The SQL function that is `foldText`. */
 export const foldFunction = 'plants_fold'
 
 export class Connection {
@@ -46,7 +45,7 @@ export class Connection {
   readonly #statements = new Map<string, Statement>()
 
   private constructor(path: string, options: SqliteOptions) {
-    // Only `rw` can roll back a journal, and create the log of a store that nobody has open.
+    // Only `rw` can roll back a journal, and create the log of a store.
     const readMode = unmergedChanges(path) === undefined ? immutable : 'mode=ro'
     const readOnly = !isWritable(path)
     this.path = path
@@ -102,7 +101,7 @@ export class Connection {
     return statement
   }
 
-  /** Calls again while another process has locked the store. Explains errors. */
+  /** Calls again while the store is locked. Explains errors. */
   async retry<T>(call: () => T): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
@@ -166,7 +165,7 @@ export function readBytes(path: string, position: number, length: number): Buffe
   return bytes
 }
 
-/** Whether other users can create files that become a part of a store, and what to do. */
+/** Whether other users can create files beside a store, and what to do. */
 export function whyExposed(path: string): string | undefined {
   const folder = dirname(realPathOf(path))
   const why = whyOthersCanWrite(statSync(folder))
@@ -174,9 +173,10 @@ export function whyExposed(path: string): string | undefined {
   return why && `${sentence}. Move it to a directory that only you can write to`
 }
 
-/** Whether a path names the store, or what SQLite may keep beside it. */
+/** Whether it is the store, or what SQLite may keep beside it. */
 export function isPartOf(store: string, path: string): boolean {
+  const [real, realStore] = [join(realPathOf(dirname(path)), basename(path)), realPathOf(store)]
   return ['', '-wal', '-shm', '-journal'].some(
-    (end) => path === store + end || isSameFile(path, realPathOf(store) + end),
+    (end) => path === store + end || real === realStore + end || isSameFile(path, realStore + end),
   )
 }
