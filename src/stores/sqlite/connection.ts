@@ -135,7 +135,7 @@ function realPathOf(path: string): string {
   return unlessSystemError(() => realpathSync.native(path)) ?? path
 }
 
-/** SQLite would create it readable for others. Returns whether it was missing. */
+/** SQLite would create it readable for others. Says whether it was missing. */
 function makeFile(path: string, isInDefaultFolder: boolean): boolean {
   try {
     if (isInDefaultFolder) makeFolder(dirname(path))
@@ -165,7 +165,7 @@ export function readBytes(path: string, position: number, length: number): Buffe
   return bytes
 }
 
-/** Whether other users can create files beside a store, and what to do. */
+/** Whether others can create files beside a store, and what to do. */
 export function whyExposed(path: string): string | undefined {
   const folder = dirname(realPathOf(path))
   const why = whyOthersCanWrite(statSync(folder))
