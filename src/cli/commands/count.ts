@@ -56,18 +56,17 @@ async function countsOf(
   const none = isTable ? '(none)' : undefined
   for await (const plants of store?.read({ tag, search }) ?? [])
     for (const { [by]: text } of plants) counts.set(text, (counts.get(text) ?? 0) + 1)
-  return Array.from(counts)
-    .toSorted(([text, one], [another, other]) => other - one || compareTexts(text, another))
-    .map(([text = none, number]) => ({ [by]: text, count: BigInt(number) }))
-}
-
-/** In the order of `list --sort`. */
-function compareTexts(one: string | undefined, other: string | undefined): number {
-  if (one === undefined) return 1
-  if (other === undefined) return -1
-  const [folded, otherFolded] = [foldText(one), foldText(other)]
-  return Buffer.compare(
-    Buffer.from(folded === otherFolded ? one : folded),
-    Buffer.from(folded === otherFolded ? other : otherFolded),
+  const rows = Array.from(counts, ([text, count]) => {
+    const isMissing = text === undefined
+    return { text, count, isMissing, folded: Buffer.from(isMissing ? '' : foldText(text)) }
+  })
+  // Equal counts are in the order of `list --sort`.
+  rows.sort(
+    (one, other) =>
+      other.count - one.count ||
+      Number(one.isMissing) - Number(other.isMissing) ||
+      Buffer.compare(one.folded, other.folded) ||
+      Buffer.compare(Buffer.from(one.text ?? ''), Buffer.from(other.text ?? '')),
   )
+  return rows.map(({ text = none, count }) => ({ [by]: text, count: BigInt(count) }))
 }
