@@ -6,7 +6,7 @@
  * With `sslmode=prefer` a server has two pools, one with TLS and one without it, and the first login chooses: neither a
  * pool that is full later nor a server that is away may lead to a connection without TLS.
  */
-import { setMaxListeners } from 'node:events'
+import { once, setMaxListeners } from 'node:events'
 import { pipeline } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
@@ -131,7 +131,7 @@ export class PostgresDatabase {
         // At another server, a wrong password would look like a server that is away.
         if (error.kind === 'unauthorized') {
           if (!this.#wasConnected) throw error
-          // It is not the caller's, whose own credentials a service would seem to reject.
+          // A service would seem to reject its caller.
           throw new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
         }
         if (!failure?.isRetryable) failure = error
@@ -256,8 +256,10 @@ export class Connection {
   /** Stores rows in the text format of COPY. Returns their number. */
   async copyIn(table: string, rows: string): Promise<number> {
     const stream = this.#client.query(copyFrom(`COPY ${table} FROM STDIN`))
-    const signal = AbortSignal.timeout(this.#access.timeout + 1000)
-    await pipeline([rows], stream, { signal }).catch(this.#explain)
+    // An aborted stream waits, too.
+    const late = AbortSignal.timeout(this.#access.timeout + 1000)
+    const end = once(late, 'abort').then(() => late.throwIfAborted())
+    await Promise.race([pipeline([rows], stream), end]).catch(this.#explain)
     return stream.rowCount
   }
 

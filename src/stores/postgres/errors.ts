@@ -28,7 +28,7 @@ export function explained(error: unknown, { address, login }: Access): PlantsErr
       `${name} rejected the login of ${user}: ${reason}`,
       code === '28P01' ? login.passwordHint : 'Correct the user, or pg_hba.conf there',
     )
-  // Another writer was faster, the server is read-only, or it has a crisis that passes.
+  // Another writer was faster, or the server is read-only or in a crisis.
   const isTemporary = /^(23505|25006|40|53|55|57|58)/.test(code)
   const kind = isTemporary ? 'unavailable' : 'inaccessible'
   return failure(

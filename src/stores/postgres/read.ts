@@ -17,7 +17,7 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
   })
 }
 
-/** One consistent snapshot, in arrays of about 64 KiB. COPY is by far the fastest way. */
+/** One consistent snapshot, in arrays of about 64 KiB. COPY is the fastest way. */
 export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery) {
   const { where, order } = await clausesOf(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
@@ -77,7 +77,7 @@ export async function clausesOf(database: PostgresDatabase, query: ReadQuery) {
  * nothing but the final sigma, which is folded away.
  *
  * To normalize takes most of the time, so most texts take a shorter way: those with umlauts are searched in a sixth to a
- * tenth of the time (and by `translate` in twenty times that). A search with a subquery is never parallel.
+ * tenth of the time. A search with a subquery is never parallel.
  */
 
 /** Characters that no normalization changes, whatever is beside them, unless a mark is. */

@@ -92,7 +92,7 @@ async function save(
   }
 }
 
-/** Of one INSERT, which takes fewer messages than COPY. That is by far the fastest for many. */
+/** Of one INSERT. It takes fewer messages than COPY, which is faster for many. */
 const maxInserted = 500
 
 const target = `${plants} (${columns}, idempotency_key)`

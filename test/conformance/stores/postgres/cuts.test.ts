@@ -9,6 +9,7 @@ import {
 import {
   configure,
   createAll,
+  creations,
   type Moment,
   openByLine,
   openShared,
@@ -127,6 +128,16 @@ test('waits no longer than its time for what is silent', async () => {
   ])
   line.mend()
   await expect.poll(() => settled([store.check()]), { interval: 5 }).toEqual([undefined])
+  const many = Array.from({ length: 600 }, (_, id) => ({ id: BigInt(10 + id), name: 'Oak' }))
+  const copied = store.transaction(async ({ write }) => {
+    await write(creations([{ id: 9n, name: 'Oak' }]))
+    line.silence()
+    return write(creations(many)) // by COPY
+  })
+  expect(await settled([copied])).toEqual([
+    expect.stringMatching(/^unavailable: .*aborted due to timeout$/),
+  ])
+  line.mend()
   const moss = { id: 2n, name: 'Moss' }
   await expect
     .poll(() => settled([createPlant(store, moss, 'key')]), { interval: 5 })
