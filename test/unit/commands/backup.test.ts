@@ -100,14 +100,18 @@ describe('backup', () => {
     },
   )
 
-  test.skipIf(isWindows)('replaces an older one, and keeps its mode (needs modes)', async () => {
-    await user.run('backup plants.bak')
-    fs.chmodSync(at('plants.bak'), 0o640)
-    await user.run('create --id=-9223372036854775808 --name Moss')
-    expect((await user.run('backup plants.bak')).code).toBe(0)
-    expect(await listOf('./plants.bak')).toBe(moss + fern)
-    expect(fs.statSync(at('plants.bak')).mode & 0o777).toBe(0o640)
-  })
+  test.skipIf(isWindows)(
+    'replaces an older one, also through a link, and keeps its mode (needs links)',
+    async () => {
+      await user.run('backup plants.bak')
+      fs.chmodSync(at('plants.bak'), 0o640)
+      await user.run('create --id=-9223372036854775808 --name Moss')
+      fs.symlinkSync('plants.bak', at('latest'))
+      expect((await user.run('backup latest')).code).toBe(0)
+      expect(await listOf('./plants.bak')).toBe(moss + fern)
+      expect(fs.statSync(at('plants.bak')).mode & 0o777).toBe(0o640)
+    },
+  )
 
   test.skipIf(isWindows)(
     'does not replace the store itself, or another that is in use (needs links)',

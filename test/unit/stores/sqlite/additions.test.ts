@@ -131,6 +131,7 @@ test('a trigger that keeps a log does so, and a restore brings back plants alone
 
 describe.each([
   ['BEFORE', "RAISE(ABORT, 'not here')"],
+  ['BEFORE', "RAISE(ABORT, '')"],
   ['AFTER', "RAISE(ABORT, 'not here')"],
   ['AFTER', "RAISE(FAIL, 'not here')"],
   ['BEFORE', 'RAISE(IGNORE)'],
@@ -140,7 +141,8 @@ describe.each([
   (time, raise) => {
     const ids = Array.from({ length: 60 }, (_, index) => BigInt(100 + index))
     const create = (id: bigint): Change => ({ type: 'create', plant: { id, name: 'Moss' } })
-    const reason = raise.includes('IGNORE') ? 'a trigger ignores it' : 'not here'
+    const text = raise.includes("''") ? '' : 'not here'
+    const reason = raise.includes('IGNORE') ? 'a trigger ignores it' : text
     const opened = async () => {
       exec(`CREATE TABLE my_log (plant INTEGER);
       CREATE TRIGGER my_trigger ${time} INSERT ON plants WHEN NEW.id = 107

@@ -1,13 +1,16 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { must } from '../../../../src/platform/errors.js'
+import { Connection } from '../../../../src/stores/sqlite/connection.js'
+import { readPlants } from '../../../../src/stores/sqlite/read.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
 import { findingsOf } from '../../../helpers/doctor.js'
 import { fill } from '../../../helpers/fill.js'
 import { runPlants } from '../../../helpers/run.js'
 import { query } from '../../../helpers/sqlite-file.js'
-import { endConnections, fileAddress, openOptions } from '../../../helpers/store.js'
+import { endConnections, fileAddress, gathered, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 
 let path: string
@@ -132,4 +135,27 @@ describe('damage fails the check of the contents:', () => {
     expect(hint).toEqual(expect.any(String))
     expect((await runPlants(['doctor', '--quick', '--store', path])).code).toBe(0)
   })
+})
+
+test('a step of a list that finds the store in use is read again', async () => {
+  const db = new DatabaseSync(path)
+  db.exec('PRAGMA journal_mode = DELETE') // as a backup has it: a writer locks out readers
+  db.close()
+  const connection = must(await Connection.open(path, openOptions()))
+  const writer = new DatabaseSync(path)
+  let locks = 0
+  const { prepare } = connection
+  const prepareInUse = (sql: string) => {
+    if (sql.startsWith('SELECT id, name, tag') && locks === 0) {
+      locks += 1
+      writer.exec('BEGIN EXCLUSIVE')
+      setImmediate(() => writer.exec('ROLLBACK'))
+    }
+    return prepare(sql)
+  }
+  Object.assign(connection, { prepare: prepareInUse })
+  const found = await gathered(readPlants(connection, {}))
+  connection.close()
+  writer.close()
+  expect([locks, found.length]).toEqual([1, 10_000])
 })

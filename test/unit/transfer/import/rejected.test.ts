@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { Rejects } from '../../../../src/transfer/import/rejects.js'
 import { Importer, nextChunk, plant } from '../../../helpers/imports.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
 import { query } from '../../../helpers/sqlite-file.js'
@@ -111,6 +112,16 @@ describe('a rejects file', () => {
     })
     expect(user.rejected('bad')).toMatchObject([{ record: { id: 2 } }])
   })
+})
+
+test('a second run of an import leaves the rejects file of the first, although it is empty', () => {
+  const path = join(user.home, 'bad')
+  const first = new Rejects(path, 'import', undefined)
+  first.publish()
+  new Rejects(path, 'import', first.start).close(true)
+  first.write(0, Buffer.from('a row\n'))
+  first.close(false)
+  expect(user.read('bad')).toBe('a row\n')
 })
 
 describe('a corrected rejects file changes only what its records name:', () => {
