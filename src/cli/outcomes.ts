@@ -65,7 +65,7 @@ export async function changePlants(
   }
 }
 
-/** Of changes in one transaction, or in flight: a full disk behind stdout hides no more of them. */
+/** Of changes in one transaction, or in flight: if stdout is on a full disk, no more of them are hidden. */
 const pageSize = 64
 
 export function* inPages<T>(items: readonly T[]): Generator<T[]> {

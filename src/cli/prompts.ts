@@ -77,7 +77,7 @@ async function prompt<T>(io: Io, show: (context: PromptContext) => Promise<T>): 
   // Ctrl-D closes readline, which pauses its input, and the prompt would never settle.
   const close = () => ended.abort()
   stdin.once('pause', close)
-  // What was typed or pasted behind an answer, which readline drops, is for the next prompt.
+  // What was typed or pasted after an answer, which readline drops, is for the next prompt.
   let rest = ''
   const keepRest = (typed: Buffer) => {
     rest = /(?:\r\n?|\n)(?<rest>.*)/s.exec(typed.toString('latin1'))?.groups?.['rest'] ?? ''

@@ -31,7 +31,7 @@ interface HttpServerOptions {
   log: Pick<Log, 'record' | 'warn' | 'error'>
 }
 
-/** A request whose body or response is under way. */
+/** A request whose body or response is in progress. */
 interface Pending {
   response: ServerResponse
   body: Body

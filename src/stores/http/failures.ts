@@ -51,16 +51,17 @@ const notOffered =
 function kindOf(status: number, error: number, isError: boolean): ErrorKind {
   // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id exists.
   if (status === 409 && !isError) return 'rejected'
-  const isTold = status === 400 && [401, 403, 409].includes(error)
+  const isSpecific = status === 400 && [401, 403, 409].includes(error)
   const isRefusal = status >= 400 && status < 500
-  return kinds[isTold ? error : status] ?? (isRefusal ? 'rejected' : 'unusable')
+  return kinds[isSpecific ? error : status] ?? (isRefusal ? 'rejected' : 'unusable')
 }
 
 function failureOf(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
   const { name } = client.address
   const { status, headers } = response
   const { error = status, message } = errorIn(response) ?? {}
-  const text = message ?? `${name} answered ${status}${contentOf(client, request, response)}`
+  const answer = `${name} answered ${status}`
+  const text = message ?? answer + contentOf(client, request, response)
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
   const details = { status, requestId }
   const isError = message !== undefined
@@ -68,17 +69,15 @@ function failureOf(client: HttpClient, request: HttpRequest, response: HttpRespo
   if (isMissing && request.path.startsWith('/plants/'))
     return { error: new PlantsError('notFound', text, details) }
   const kind = kindOf(status, error, isError)
-  if (kind === 'unusable' && status >= 500) {
-    const told = isError ? `${name} answered ${status}: ${message}` : text
-    return lost(request, kind, told, details)
-  }
+  if (kind === 'unusable' && status >= 500)
+    return lost(request, kind, isError ? `${answer}: ${message}` : text, details)
   const isUnoffered = status === 404 || status === 405
   const hint = isUnoffered ? notOffered : (hints[kind] ?? `This message is from ${name}`)
   const isRead = request.method === 'GET' // which leaves nothing open
   const retryAfterMs = delayIn(headers)
   const asked = retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
-  const told = kind === 'unusable' && isRead ? 'inaccessible' : kind
-  const refusal = new PlantsError(told, text + asked, {
+  const refusedKind = kind === 'unusable' && isRead ? 'inaccessible' : kind
+  const refusal = new PlantsError(refusedKind, text + asked, {
     ...details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
     hint: kind === 'unauthorized' ? client.access.tokenHint : hint,
