@@ -66,8 +66,11 @@ export function respond(
 ): void {
   const length = Buffer.byteLength(body)
   const ofBody = ['Content-Type', contentType, 'Content-Length', String(length)]
+  response.cork() // `end` with a body would make a second write
   response.writeHead(status, status === 204 ? [...headers] : [...ofBody, ...headers])
-  response.end(body, length === body.length ? 'latin1' : 'utf8')
+  response.write(body, length === body.length ? 'latin1' : 'utf8')
+  response.uncork()
+  response.end()
 }
 
 /** The bytes of a response to what has no response object. */

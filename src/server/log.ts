@@ -27,11 +27,13 @@ const levels = ['info', 'warn', 'error', 'silent']
 /** Text on a terminal, JSON lines elsewhere. A crash can lose the lines of `delayMs`. */
 export class Log {
   readonly #options: LogOptions
+  readonly #isText: boolean
   #lines: string[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: LogOptions) {
     this.#options = options
+    this.#isText = options.output.isTerminal // which asks the system
   }
 
   record(entry: AccessLogEntry): void {
@@ -72,10 +74,10 @@ export class Log {
   }
 
   #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
-    const { level: least, output } = this.#options
+    const { level: least } = this.#options
     if (levels.indexOf(level) < levels.indexOf(least)) return
     const line = { level, time: new Date().toISOString(), ...fields }
-    this.#lines.push(output.isTerminal ? textOf(line) : `${JSON.stringify(line)}\n`)
+    this.#lines.push(this.#isText ? textOf(line) : `${JSON.stringify(line)}\n`)
     if (delayMs === 0) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
