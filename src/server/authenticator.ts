@@ -69,10 +69,10 @@ export function tokensOfStore(
   }
 
   return async (text) => {
-    const digest = digestOf(text)
-    const key = digest.toString('latin1')
+    const key = hash('sha256', text, 'base64')
     let lookup = lookups.get(key)
     if (!lookup || lookup.until <= now()) {
+      const digest = Buffer.from(key, 'base64')
       // A token that was known a moment ago does not wait for those that nobody knows.
       const found = lookup ? store.find(digest) : findInLane(digest)
       lookup = { found, until: now() + freshnessMs }

@@ -63,6 +63,8 @@ interface Call {
 /** A list is made in so many bytes at most, whatever its plants are. */
 const listBytes = 4 * 1_048_576
 
+const noBody = Buffer.alloc(0)
+
 export function requestHandler(options: HandlerOptions): Handler {
   const runId = randomBytes(4).toString('hex')
   let count = 0
@@ -103,7 +105,7 @@ async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
   const length = operation.right === 'create' ? headers['content-length'] : undefined
   const bytes = operation.id === 'listPlants' ? listBytes : Number(length ?? bodyLimitBytes)
   await memory.take(call.caller.name, bytes, response)
-  const body = operation.hasBody ? await call.body.read(bodyLimitBytes) : Buffer.alloc(0)
+  const body = operation.hasBody ? await call.body.read(bodyLimitBytes) : noBody
   const note = (id: bigint) => {
     call.plantId = String(id)
     return id

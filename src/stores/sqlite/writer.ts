@@ -55,9 +55,10 @@ export class Writer {
   }
 
   async #commitWaiting() {
-    // The event loop accepts one connection a turn, so a burst comes in turns.
+    // The event loop accepts one connection a turn, so a burst comes in turns, each of which is handled in the next.
     for (let count = 0; count < this.#waiting.length; ) {
       count = this.#waiting.length
+      await new Promise(setImmediate)
       await new Promise(setImmediate)
     }
     const jobs = this.#waiting
