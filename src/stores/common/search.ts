@@ -45,6 +45,12 @@ function addFolding(code: number): string | undefined {
   return folding
 }
 
+/** A text as it is, composed and decomposed, which look the same. */
+export function formsOf(text: string): string[] {
+  if (longRun.test(text)) return [text]
+  return [...new Set([text, text.normalize('NFC'), text.normalize('NFD')])]
+}
+
 function foldAny(text: string): string {
   // The lower case of JavaScript has another sigma at the end of a word.
   const lower = text.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')
