@@ -23,6 +23,7 @@ const doors: Record<string, RegExp> = {
   'pg-copy-streams': /^src\/stores\/postgres\//,
   'prom-client': /^src\/server\/admin\.ts$/,
   'proxy-from-env': /^src\/platform\/io\.ts$/,
+  sax: /^src\/transfer\/formats\/workbook-parts\.ts$/,
   zod: /^src\/(plant|config|transfer)\//,
 }
 

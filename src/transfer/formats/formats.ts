@@ -108,7 +108,7 @@ async function openTable(
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   const parser = new TableParser({ delimiter, lineEnd }, name)
   const chunks = rowsOf(prepend([text], texts), parser)
-  return readerOf({ format, delimiter }, rows, () => chunks, options, name)
+  return readerOf({ format, delimiter }, rows, chunks, options, name)
 }
 
 const headLength = 65_536

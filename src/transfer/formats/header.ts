@@ -16,32 +16,27 @@ export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason
 
 export const maxHeaderRows = 20
 
-/**
- * Reads the rows below the header that have an id, a name or a tag.
- *
- * @param rowsOf reads all rows, up to a number of cells
- * @throws {PlantsError} `input` for a column that is missing, or there twice
- */
+/** Reads the rows below the header that have an id, a name or a tag. Throws `input` for its columns. */
 export function readerOf(
   table: Pick<FormatReader, 'format' | 'delimiter'>,
   first: Chunk<Cells>,
-  rowsOf: (width: number) => AsyncIterable<Chunk<Cells>>,
+  rows: AsyncIterable<Chunk<Cells>>,
   rules: InputOptions,
   name: string,
 ): FormatReader {
-  if (first.records.length === 0) return { ...table, chunks: rowsOf(0) }
+  if (first.records.length === 0) return { ...table, chunks: rows }
   const index = findHeader(first, rules)
   const header = headerAt(index ?? 0, first, rules, name)
   const columns = [...header.columns.values()]
   const isEmpty = (row: Cells) => columns.every((column) => row[column] === undefined)
   async function* records(): AsyncGenerator<Chunk> {
-    for await (const rows of skipRecords(rowsOf(header.names.length), must(index) + 1)) {
+    for await (const part of skipRecords(rows, must(index) + 1)) {
       const chunk = new Chunk<Cells>()
-      const hasEmpty = rows.records.some(isEmpty) // seldom, and a copy takes 20 MB
-      for (const [at, row] of hasEmpty ? rows.records.entries() : [])
+      const hasEmpty = part.records.some(isEmpty) // seldom, and a copy takes 20 MB
+      for (const [at, row] of hasEmpty ? part.records.entries() : [])
         if (isEmpty(row)) chunk.emptyRows += 1
-        else chunk.add(row, must(rows.lines[at]))
-      yield hasEmpty ? chunk : rows
+        else chunk.add(row, must(part.lines[at]))
+      yield hasEmpty ? chunk : part
     }
   }
   return { ...table, header, chunks: records() }
@@ -79,7 +74,7 @@ function headerAt(row: number, rows: Chunk<Cells>, rules: InputOptions, source: 
   const read = [...columns.values()]
   const ignored = ['', ...rejectNames, ...fieldNames.filter((field) => map[field] === '')]
   const others = [...names.keys()].filter(
-    (column) => !read.includes(column) && !ignored.includes(plain(must(names[column]))),
+    (column) => !read.includes(column) && !ignored.includes(foldName(must(names[column]))),
   )
   return { names, columns, others }
 }
@@ -98,12 +93,12 @@ function missingIn(names: readonly string[], rules: InputOptions): FieldName[] {
 function columnsOf(field: FieldName, names: readonly string[], { map }: InputOptions): number[] {
   const wanted = map[field] ?? field
   if (wanted === '') return []
-  const folded = plain(wanted)
-  return names.flatMap((name, column) => (plain(name) === folded ? column : []))
+  const folded = foldName(wanted)
+  return names.flatMap((name, column) => (foldName(name) === folded ? column : []))
 }
 
 /** Without soft hyphens and spaces without a width, which nobody sees. */
-function plain(name: string): string {
+export function foldName(name: string): string {
   const visible = name.replace(/[\u00ad\u200b]/g, '')
   return foldText(visible.trim().replace(/\s+/g, ' '))
 }
