@@ -17,6 +17,7 @@ const doors: Record<string, RegExp> = {
   execa: /^src\/(auth\/token-command|cli\/pager)\.ts$/,
   'fast-string-truncated-width': /^src\/output\/text-table\.ts$/,
   hucre: /^src\/transfer\//,
+  'iconv-lite': /^src\/transfer\/formats\/text\.ts$/,
   'https-proxy-agent': /^src\/stores\/http\/http-client\.ts$/,
   'jsonc-parser': /^src\/config\/settings-file\.ts$/,
   pg: /^src\/stores\/postgres\//,
