@@ -2,13 +2,14 @@ import { isUtf8 } from 'node:buffer'
 import type { FormatName } from '../../plant/records.js'
 import { inputError, must } from '../../platform/errors.js'
 import {
+  Chunk,
   type FormatInput,
   type FormatReader,
   type InputOptions,
   prepend,
   untilLast,
 } from './chunk.js'
-import { findHeader, maxHeaderRows, readerOf } from './header.js'
+import { assertKeys, findHeader, maxHeaderRows, readerOf } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { TableParser } from './table.js'
 import { decoded, encodingOf, isUnicode, markedEncoding } from './text.js'
@@ -24,10 +25,10 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const texts = decoded(blocks, encoding, name)
   if (format === 'csv' || format === 'tsv')
     return openTable(texts, format, isRejects ? { ...options, columns: undefined } : options, name)
-  return {
-    format,
-    chunks: format === 'json' ? readDocument(texts, name, signal) : readNdjson(texts),
-  }
+  const chunks = format === 'json' ? readDocument(texts, name, signal) : readNdjson(texts)
+  const { value: first = new Chunk() } = await chunks.next()
+  assertKeys(first, options, name)
+  return { format, chunks: prepend([first], chunks) }
 }
 
 /** Throws `input` for what is not of its encoding. */
