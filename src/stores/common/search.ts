@@ -45,10 +45,8 @@ function addFolding(code: number): string | undefined {
   return folding
 }
 
-/** A text as it is, composed and decomposed, which look the same. */
-export function formsOf(text: string): string[] {
-  if (longRun.test(text)) return [text]
-  return [...new Set([text, text.normalize('NFC'), text.normalize('NFD')])]
+export function normalForms(text: string): string[] {
+  return longRun.test(text) ? [text] : [text, text.normalize(), text.normalize('NFD')]
 }
 
 function foldAny(text: string): string {

@@ -14,7 +14,7 @@ import {
   textLength,
 } from '../../plant/plant.js'
 import type { CountQuery, ReadQuery } from '../common/query.js'
-import { foldText, formsOf } from '../common/search.js'
+import { foldText, normalForms } from '../common/search.js'
 import { type Connection, foldFunction } from './connection.js'
 import { StoreDamageError } from './errors.js'
 
@@ -123,8 +123,8 @@ function filterOf({ tag, search }: CountQuery) {
   const values: string[] = []
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) {
-    const forms = formsOf(tag)
-    conditions.push(`tag IN (${forms.map(() => '?').join()})`)
+    const forms = normalForms(tag)
+    conditions.push(`tag IN (${forms.map(() => '?')})`)
     values.push(...forms)
   }
   const folded = foldText(search ?? '')
