@@ -17,12 +17,14 @@ const doors: Record<string, RegExp> = {
   execa: /^src\/(auth\/token-command|cli\/pager)\.ts$/,
   'fast-string-truncated-width': /^src\/output\/text-table\.ts$/,
   hucre: /^src\/transfer\//,
+  'iconv-lite': /^src\/transfer\/formats\/text\.ts$/,
   'https-proxy-agent': /^src\/stores\/http\/http-client\.ts$/,
   'jsonc-parser': /^src\/config\/settings-file\.ts$/,
   pg: /^src\/stores\/postgres\//,
   'pg-copy-streams': /^src\/stores\/postgres\//,
   'prom-client': /^src\/server\/admin\.ts$/,
   'proxy-from-env': /^src\/platform\/io\.ts$/,
+  sax: /^src\/transfer\/formats\/workbook-parts\.ts$/,
   zod: /^src\/(plant|config|transfer)\//,
 }
 

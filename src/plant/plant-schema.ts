@@ -16,7 +16,12 @@ function describe(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'was an object' : `was ${String(value)}`
 }
 
-const id = z.custom<bigint>(isInt64, { error: sentence('id', idRule) })
+const id = z.custom<bigint>(isInt64, {
+  error: ({ input }) => {
+    const hasOtherDigits = typeof input === 'string' && /[^\P{Nd}0-9]/u.test(input)
+    return sentence('id', hasOtherDigits ? 'in the digits 0 to 9' : idRule)({ input })
+  },
+})
 const name = z.custom<string>(isText, { error: sentence('name', textRule) })
 const tag = z.custom<string>(isText, { error: sentence('tag', textRule) })
 const error = sentence('it', 'an object')

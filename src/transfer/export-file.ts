@@ -5,7 +5,7 @@ import { createGzip } from 'node:zlib'
 import { fieldNames, type StoredPlant } from '../plant/plant.js'
 import { documentIn, type FileFormat, type FormatName, formatNames } from '../plant/records.js'
 import { AtomicFile, descriptorOf, isWrittenInPlace, unwritable } from '../platform/atomic-file.js'
-import { PlantsError, systemCode, usageError } from '../platform/errors.js'
+import { systemCode, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { targetOf } from '../platform/files.js'
 
@@ -21,7 +21,7 @@ export function fileFormat(name: string, chosen: FormatName | undefined): FileFo
   if (format !== undefined && !(format === 'xlsx' && packed)) return format
   throw usageError(
     `The file name ${JSON.stringify(shorten(name))} gives no format`,
-    `Choose a name that ends with .${formatNames.join(', .')} or .xlsx, or a format, such as: --output csv`,
+    'Choose a format, such as: --output csv',
   )
 }
 
@@ -59,10 +59,7 @@ export async function exportFile(
     file?.commit(old)
     return { plants, bytes: out.bytesWritten }
   } catch (error) {
-    if (signal.aborted && signal.reason instanceof PlantsError) {
-      const { kind, message } = signal.reason
-      throw new PlantsError(kind, file ? `${message}, ${path} was not changed` : message)
-    }
+    signal.throwIfAborted()
     if (systemCode(error) === 'EPIPE') throw error
     throw unwritable(path, target, error, 'Choose another file, or free some space')
   } finally {

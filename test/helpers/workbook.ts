@@ -15,6 +15,8 @@ export interface Parts {
   declared?: number
   /** whether the files are not compressed */
   isStored?: boolean
+  /** names of files that are not those by which others refer to them */
+  renamed?: Record<string, string>
 }
 
 /** A workbook of these parts, such as a spreadsheet program may write, or an attacker. */
@@ -25,6 +27,7 @@ export function workbook({
   properties = '',
   declared,
   isStored,
+  renamed = {},
 }: Parts): Buffer {
   const names = Object.keys(sheets)
   const listed = names
@@ -55,7 +58,11 @@ export function workbook({
   if (styles !== undefined) files.push(['xl/styles.xml', `<styleSheet>${styles}</styleSheet>`])
   if (sharedStrings !== undefined)
     files.push(['xl/sharedStrings.xml', `<sst>${sharedStrings}</sst>`])
-  return zip(files, isStored)
+  const named = files.map<(typeof files)[number]>(([name, ...rest]) => [
+    renamed[name] ?? name,
+    ...rest,
+  ])
+  return zip(named, isStored)
 }
 
 function worksheet(content: string | undefined): string {
@@ -110,7 +117,7 @@ export function zip(
       bytes: packed,
       size,
       crc,
-    } = typeof content === 'object' ? content : packedText(content, isStored)
+    } = typeof content === 'object' ? content : packedBytes(Buffer.from(content), isStored)
     const common = Buffer.alloc(26)
     common.writeUInt16LE(20, 0)
     common.writeUInt16LE(isStored ? 0 : 8, 4)
@@ -134,9 +141,10 @@ export function zip(
   return Buffer.concat([...locals, ...entries, end])
 }
 
-function packedText(text: string, isStored: boolean): Packed {
-  const bytes = isStored ? Buffer.from(text) : deflateRawSync(text)
-  return { bytes, size: Buffer.byteLength(text), crc: crc32(text) }
+/** A worksheet, or another part, of any bytes. */
+export function packedBytes(content: Buffer, isStored = false): Packed {
+  const bytes = isStored ? content : deflateRawSync(content)
+  return { bytes, size: content.length, crc: crc32(content) }
 }
 
 export function rows(...cells: string[][]): string {

@@ -45,6 +45,10 @@ function addFolding(code: number): string | undefined {
   return folding
 }
 
+export function normalForms(text: string): string[] {
+  return longRun.test(text) ? [text] : [text, text.normalize(), text.normalize('NFD')]
+}
+
 function foldAny(text: string): string {
   // The lower case of JavaScript has another sigma at the end of a word.
   const lower = text.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')

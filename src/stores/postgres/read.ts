@@ -1,7 +1,7 @@
 import { escapeLiteral } from 'pg'
 import { must } from '../../platform/errors.js'
 import { pagesOf, type ReadQuery } from '../common/query.js'
-import { foldText, latinMarks } from '../common/search.js'
+import { foldText, latinMarks, normalForms } from '../common/search.js'
 import type { PostgresDatabase, Row } from './database.js'
 import { columns, plants, toPlant } from './schema.js'
 
@@ -57,7 +57,7 @@ export async function clausesOf(database: PostgresDatabase, query: ReadQuery) {
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} '${after}'`)
   if (tag === false) conditions.push('tag IS NULL')
-  else if (tag !== undefined) conditions.push(`tag = ${escapeLiteral(tag)}`)
+  else if (tag !== undefined) conditions.push(`tag IN (${normalForms(tag).map(escapeLiteral)})`)
   if (search !== undefined) {
     const sought = foldText(search)
     const found = ['name', 'tag'].map((column) => containsSql(column, sought, collation))

@@ -14,7 +14,7 @@ import {
   textLength,
 } from '../../plant/plant.js'
 import type { CountQuery, ReadQuery } from '../common/query.js'
-import { foldText } from '../common/search.js'
+import { foldText, normalForms } from '../common/search.js'
 import { type Connection, foldFunction } from './connection.js'
 import { StoreDamageError } from './errors.js'
 
@@ -120,10 +120,12 @@ export async function countPlants(connection: Connection, query: CountQuery = {}
 /** A plant matches that `where` finds, and `matches`. */
 function filterOf({ tag, search }: CountQuery) {
   const conditions: string[] = []
-  const values: (string | null)[] = []
-  if (tag !== undefined) {
-    conditions.push('tag IS ?')
-    values.push(tag === false ? null : tag)
+  const values: string[] = []
+  if (tag === false) conditions.push('tag IS NULL')
+  else if (tag !== undefined) {
+    const forms = normalForms(tag)
+    conditions.push(`tag IN (${forms.map(() => '?')})`)
+    values.push(...forms)
   }
   const folded = foldText(search ?? '')
   if (search !== undefined) {

@@ -8,15 +8,14 @@ export interface InputOptions {
   format?: FormatName | undefined
   /** Its name, or its number from 1. */
   sheet?: string | undefined
-  /** A name of the Encoding Standard (https://encoding.spec.whatwg.org), not a label. */
+  /** A label of the Encoding Standard, or a name of iconv-lite. */
   encoding?: string | undefined
-  /** One ASCII character. */
   delimiter?: string | undefined
   /** Such as `CommonName` for `name`; an empty one is not read. */
   map: Partial<Record<FieldName, string>>
   /** The columns of a table without a header. */
   columns?: readonly string[] | undefined
-  /** Of the first record without an id. `next` is above all ids of the store and the inputs. */
+  /** Of the first record without an id. */
   idFrom?: bigint | 'next' | undefined
   /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
@@ -27,7 +26,6 @@ export interface InputOptions {
 export interface Header {
   names: readonly string[]
   columns: ReadonlyMap<FieldName, number>
-  /** The columns of unknown fields. */
   others: readonly number[]
 }
 

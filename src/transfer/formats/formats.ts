@@ -1,16 +1,18 @@
+import { isUtf8 } from 'node:buffer'
 import type { FormatName } from '../../plant/records.js'
-import { inputError, must, usageError } from '../../platform/errors.js'
+import { inputError, must } from '../../platform/errors.js'
 import {
+  Chunk,
   type FormatInput,
   type FormatReader,
   type InputOptions,
   prepend,
   untilLast,
 } from './chunk.js'
-import { findHeader, maxHeaderRows, readerOf } from './header.js'
+import { assertKeys, findHeader, maxHeaderRows, readerOf } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { TableParser } from './table.js'
-import { decoded, markedEncoding } from './text.js'
+import { decoded, encodingOf, isUnicode, markedEncoding } from './text.js'
 
 /** Throws `input` for an unknown format, an unreadable workbook, and a table without a header. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
@@ -20,15 +22,16 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
     return openWorkbook(input, options)
   }
   const { format, encoding, isRejects } = detectFormat(input, options)
-  if (options.sheet !== undefined && !isRejects)
-    throw usageError(`${name} is not a workbook, so it has no sheets`, 'Leave out --sheet')
   const texts = decoded(blocks, encoding, name)
-  if (format === 'ndjson') return { format, chunks: readNdjson(texts) }
-  if (format === 'json') return { format, chunks: readDocument(texts, name, signal) }
-  return openTable(texts, format, isRejects ? { ...options, columns: undefined } : options, name)
+  if (format === 'csv' || format === 'tsv')
+    return openTable(texts, format, isRejects ? { ...options, columns: undefined } : options, name)
+  const chunks = format === 'json' ? readDocument(texts, name, signal) : readNdjson(texts)
+  const { value: first = new Chunk() } = await chunks.next()
+  assertKeys(first, options, name)
+  return { format, chunks: prepend([first], chunks) }
 }
 
-/** Reads all. Throws `input` if it is not of its encoding. */
+/** Throws `input` for what is not of its encoding. */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
   const { blocks, name } = input
   const parts = isArchive(input)
@@ -57,8 +60,10 @@ function detectFormat({ name, head }: FormatInput, options: InputOptions) {
     if (start.test(bytes)) throw inputError(`${name} is ${what}`, saveIt)
   const marked = markedEncoding(head)
   const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
-  const chosen = marked ?? (isRejects ? undefined : encoding) ?? 'utf-8'
-  const start = new TextDecoder(chosen).decode(head).trimStart()
+  // A spreadsheet may have saved it in the encoding of the input.
+  const isWritten = isRejects && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
+  const chosen = marked ?? (isWritten || !encoding ? 'utf-8' : encodingOf(encoding))
+  const start = new TextDecoder(isUnicode(chosen) ? chosen : 'latin1').decode(head).trimStart()
   if (start.slice(0, 1000).includes('\0'))
     throw inputError(
       `${name} is a binary file`,
@@ -73,7 +78,7 @@ function formatOf(start: string, name: string, options: InputOptions): FormatNam
   if (named === 'csv' || named === 'tsv') return named
   if (options.delimiter !== undefined || options.columns) return 'csv'
   if (named === 'ndjson' || named === 'jsonl' || start === '') return 'ndjson'
-  const goesOn = /^.*[^}\s]\s*\n/.test(start) // after its first line
+  const goesOn = /^.*[^}\s]\s*\n/.test(start)
   if (start.startsWith('{')) return goesOn ? 'json' : 'ndjson'
   return start.startsWith('[') || named === 'json' ? 'json' : 'csv'
 }
@@ -108,7 +113,7 @@ async function openTable(
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   const parser = new TableParser({ delimiter, lineEnd }, name)
   const chunks = rowsOf(prepend([text], texts), parser)
-  return readerOf({ format, delimiter }, rows, () => chunks, options, name)
+  return readerOf({ format, delimiter }, rows, chunks, options, name)
 }
 
 const headLength = 65_536

@@ -33,8 +33,7 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
 }
 
 /**
- * The elements of an array, or the values that stand one after the other, as jq prints them. The text is in memory as a
- * whole, because nothing is stored of one that is broken.
+ * The elements of an array, or the values that stand one after the other. Nothing is stored of a text that is broken.
  *
  * @throws {PlantsError} `input` with the line where what is broken begins
  */
@@ -67,9 +66,8 @@ export async function* readDocument(
 }
 
 /**
- * Finds the elements of the arrays of a text, and its other values, by their brackets and quotes. What is between two
- * commas is a value, and for its parser to refuse, also if it is empty. Nothing above 1 MiB is parsed: `JSON.parse` takes
- * gigabytes for some million brackets.
+ * Finds the elements of the arrays of a text, and its other values, by their brackets and quotes. Nothing above
+ * 1 MiB is parsed: `JSON.parse` takes gigabytes for some million brackets.
  */
 function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
   const blank = /\s*/y

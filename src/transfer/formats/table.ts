@@ -32,11 +32,7 @@ export class TableParser {
     this.#name = name
   }
 
-  /**
-   * The rows that the text completes, without blank ones.
-   *
-   * @throws {PlantsError} `input` for a quote that is not closed, and a row above 1 MiB
-   */
+  /** The rows that the text completes, without blank ones. Throws `input` for an open quote, and above 1 MiB. */
   parse(text: string, isEnd: boolean): Chunk<Cells> {
     const { delimiter, lineEnd } = this.#format
     const all = this.#rest + text + (isEnd ? lineEnd : '')

@@ -1,5 +1,5 @@
 import type { CellValue } from 'hucre/xlsx'
-import { inputError, must, PlantsError, reasonOf } from '../../platform/errors.js'
+import { inputError, PlantsError, reasonOf } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import {
   brokenRecord,
@@ -12,8 +12,9 @@ import {
   isTooLarge,
   recordTooLarge,
 } from './chunk.js'
-import { findHeader, listOf, maxHeaderRows, readerOf } from './header.js'
+import { findHeader, foldName, listOf, maxHeaderRows, readerOf } from './header.js'
 import { plainCell } from './table.js'
+import { checkParts, maxUnpacked, tooMuch } from './workbook-parts.js'
 
 /** Throws `input` for a damaged workbook, and one without the columns. */
 export async function openWorkbook(
@@ -21,58 +22,54 @@ export async function openWorkbook(
   options: InputOptions,
 ): Promise<FormatReader> {
   const bytes = await readWhole(blocks, name)
-  assertUnpackable(bytes, name)
-  const { readXlsx, streamXlsxRows } = await import('hucre/xlsx')
-  const sheets: string[] = []
-  const list = ({ name: sheet }: { name: string }) => sheets.push(sheet) < 0 // reads none
-  await readXlsx(bytes, { sheets: list }).catch((error: unknown) => {
+  const { streamXlsxRows } = await import('hucre/xlsx')
+  const sheets = await checkParts(bytes, name, signal).catch((error: unknown) => {
     throw damaged(name, error)
   })
 
-  /** @param width of the table */
-  async function* rowsOf(sheet: number, width: number, atOnce = rowsAtOnce) {
+  async function* rowsOf(sheet: string, atOnce = rowsAtOnce) {
     let chunk = new Chunk<Cells>()
-    let [rows, length] = [0, 0]
+    let length = 0
     try {
       for await (const { index, values } of streamXlsxRows(bytes, { sheet })) {
-        const cells = values.slice(0, width).map(cellOf)
+        const cells = values.map(cellOf)
         const text = cells.join('')
         if (isTooLarge(text)) throw brokenRecord(name, index + 1, recordTooLarge)
         if (text !== '') chunk.add(cells, index + 1)
-        length += text.length
-        rows += 1
-        if (rows % atOnce !== 0 && length < maxChunkLength) continue
+        length += text.length + cells.length
+        if (chunk.records.length < atOnce && length < maxChunkLength) continue
         await checkSignal(signal)
         yield chunk
         chunk = new Chunk()
         length = 0
       }
     } catch (error) {
-      throw damaged(`Sheet ${listOf([must(sheets[sheet])])} of ${name}`, error)
+      throw damaged(`Sheet ${listOf([sheet])} of ${name}`, error)
     }
     yield chunk
   }
-  const firstRows = async (sheet: number) => {
-    for await (const rows of rowsOf(sheet, Infinity, maxHeaderRows))
-      if (rows.records.length > 0) return rows
+  const firstRows = async (sheet: string) => {
+    for await (const rows of rowsOf(sheet, maxHeaderRows)) if (rows.records.length > 0) return rows
     return new Chunk<Cells>()
   }
 
-  if (sheets.length === 0) throw damaged(name, new Error('it has no sheet'))
-  let found = sheetNamed(options.sheet, sheets)
-  for (const index of sheets.keys())
-    if (found === undefined && findHeader(await firstRows(index), options) !== undefined)
-      found = index
-  const sheet = found ?? 0 // its header says what is missing
-  const rows = await firstRows(sheet)
-  return readerOf({ format: 'xlsx' }, rows, (width) => rowsOf(sheet, width), options, name)
+  const named = sheetNamed(options.sheet, sheets)
+  let chosen = { sheet: '', rows: new Chunk<Cells>() } // its header may say what is missing
+  for (const sheet of named === undefined ? sheets : [named]) {
+    const rows = await firstRows(sheet)
+    const hasHeader = findHeader(rows, options) !== undefined
+    if (hasHeader || chosen.rows.records.length === 0) chosen = { sheet, rows }
+    if (hasHeader) break
+  }
+  const { sheet, rows } = chosen
+  return readerOf({ format: 'xlsx' }, rows, rowsOf(sheet), options, name)
 }
 
-function sheetNamed(wanted: string | undefined, sheets: readonly string[]): number | undefined {
+function sheetNamed(wanted: string | undefined, sheets: readonly string[]): string | undefined {
   if (wanted === undefined) return undefined
-  const index = sheets.findIndex((name) => name.toLowerCase() === wanted.toLowerCase())
-  const found = index === -1 ? Number(wanted) - 1 : index
-  if (sheets[found] !== undefined) return found
+  const alike = sheets.find((name) => foldName(name) === foldName(wanted))
+  const found = alike ?? sheets[Number(wanted) - 1]
+  if (found !== undefined) return found
   throw inputError(`There is no sheet ${listOf([wanted])}`, `The sheets are ${listOf(sheets)}`)
 }
 
@@ -104,41 +101,6 @@ async function readWhole(blocks: AsyncIterable<Buffer>, name: string): Promise<B
     parts.push(block)
   }
   return Buffer.concat(parts)
-}
-
-/**
- * Throws `input` where the central directory of the archive (PKWARE's APPNOTE, 4.3.12) announces too much: hucre unpacks
- * no more than that, but takes a part of size 0 for one of any size.
- */
-function assertUnpackable(bytes: Buffer, name: string): void {
-  const end = bytes.lastIndexOf('PK\x05\x06', undefined, 'latin1')
-  const isWhole = end !== -1 && end + endSize <= bytes.length
-  let at = isWhole ? bytes.readUInt32LE(end + 16) : bytes.length
-  let unpacked = 0
-  while (at + entrySize <= bytes.length && bytes.toString('latin1', at, at + 4) === 'PK\x01\x02') {
-    const packed = bytes.readUInt32LE(at + 20)
-    const size = bytes.readUInt32LE(at + 24)
-    const variable = [28, 30, 32].map((offset) => bytes.readUInt16LE(at + offset))
-    const part = bytes.toString('latin1', at + entrySize, at + entrySize + must(variable[0]))
-    const isTree = !/(?:^|\/)(?:worksheets|media)\/|pivotCacheRecords/.test(part)
-    unpacked += size
-    if (unpacked > maxUnpacked || (isTree && size > maxTree)) throw tooMuch(name)
-    if (size === 0 && packed > emptyDeflated)
-      throw damaged(name, new Error(`the archive says that ${part} is empty`))
-    at += entrySize + variable.reduce((sum, length) => sum + length, 0)
-  }
-  if (unpacked === 0) throw damaged(name, new Error('its end is missing'))
-}
-
-const endSize = 22
-const entrySize = 46
-const emptyDeflated = 2
-const maxUnpacked = 268_435_456
-/** Of a part that hucre keeps as a tree, such as shared strings and styles. */
-const maxTree = 50_331_648
-
-function tooMuch(name: string): Error {
-  return inputError(`${name} unpacks to too much data`, 'Save the sheet as CSV, and import that')
 }
 
 function damaged(what: string, error: unknown): unknown {

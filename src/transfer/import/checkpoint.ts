@@ -14,9 +14,7 @@ export interface Checkpoint {
 }
 
 export interface Position {
-  /** The index of the input that is read. */
   input: number
-  /** Of this input. */
   records: number
   counts: Counts
   nextId?: string | undefined
@@ -60,7 +58,6 @@ export function doneIn(counts: Counts): number {
   return counts.created + counts.updated + counts.skipped + counts.unknown + rejectedIn(counts)
 }
 
-/** Of an address and paths. */
 export function checkpointId(...words: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(words)).digest('hex').slice(0, 32)
 }

@@ -33,7 +33,6 @@ import { headerOf, type RejectedRecord, type Rejects, rejectedRows } from './rej
  */
 
 export interface ImportTarget {
-  /** Of a service. */
   send?: Store['write'] | undefined
   /** Of the store, or of the journal of a service. */
   transaction: OwnStore['transaction']
@@ -69,11 +68,9 @@ export class Importer {
   /** The checkpoint as this process has found it, or saved it last. */
   #saved: string | undefined
   #reader: OpenInput | undefined
-  /** The end of what is done. */
   position: Position
   /** Of this run. */
   rejected = 0
-  /** Of this run. */
   emptyRows = 0
   isComplete = false
   readonly otherFields = new Set<string>()

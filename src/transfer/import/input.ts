@@ -14,7 +14,6 @@ import { Mapper } from './map.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
-  /** Of a chunk. */
   maxRecords: number
   /** The import ends after the chunk in which so many records were rejected. */
   maxErrors: number

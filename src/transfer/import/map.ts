@@ -18,14 +18,12 @@ export type PlantNames = Map<string, bigint | bigint[]>
 
 export type MappedChange = Exclude<Change, { type: 'delete' }>
 
-/** What the records before have left. */
 export interface Numbering {
   /** The ids of other records must be below. */
   firstId?: bigint | undefined
   /** Of the next valid record that has none. */
   nextId?: bigint | undefined
   names?: PlantNames | undefined
-  /** Gets the unknown ones, at most a thousand. */
   otherFields?: Set<string>
 }
 
@@ -143,7 +141,7 @@ export class Mapper {
 
 /** In a table, spaces around an id, zeros before it and `.0` after it do not count. */
 function idIn(cell: string): bigint | string {
-  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell) // almost always
+  if (/^-?\d{1,19}$/.test(cell)) return BigInt(cell)
   const digits = cell.replace(/\.0+\s*$/, '')
   return /^\s*-?\d{1,40}\s*$/.test(digits) ? BigInt(digits) : cell
 }

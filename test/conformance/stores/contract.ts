@@ -218,6 +218,17 @@ function describeReads(open: Open<Store>): void {
     }
   })
 
+  test('finds a tag composed or decomposed, in its case and with its marks', async () => {
+    const { store } = await open()
+    const tags = ['Schön', 'Scho\u0308n', 'schön', 'Schon']
+    for (const [index, tag] of tags.entries())
+      await createPlant(store, { id: BigInt(index), name: '', tag })
+    for (const tag of tags.slice(0, 2)) {
+      expect(await idsOf(store, { tag })).toEqual([0n, 1n])
+      expect(await store.count({ tag })).toBe(2n)
+    }
+  })
+
   test('finds texts in any case, without the marks of Latin letters, composed or decomposed', async () => {
     const { store } = await open()
     const names = [

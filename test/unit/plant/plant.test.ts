@@ -39,6 +39,7 @@ test.each<[FieldName, unknown, string?]>([
   ['id', new NumberText('9'.repeat(40)), `${wrongId} was ${'9'.repeat(40)}`],
   ['id', new NumberText('9'.repeat(41)), `${wrongId} was ${'9'.repeat(39)}…`],
   ['id', '1', `${wrongId} was "1"`],
+  ['id', '１٢', 'id must be in the digits 0 to 9, but was "１٢"'],
   ['id', 'a"\n', `${wrongId} was "a\\"\\n"`],
   ['id', '🌱'.repeat(41), `${wrongId} was "${'🌱'.repeat(39)}…"`],
   ['name', 5, `${wrong('name')} was a number`],

@@ -35,7 +35,7 @@ export function define(command: PlantsCommand): void {
       text.split(',').map((name) => name.trim()),
     )
     .value('--delimiter <character>', 'of a table: one character, or tab', parseDelimiter)
-    .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseEncoding)
+    .value('--encoding <name>', 'such as windows-1252; by default UTF-8', parseText)
     .value('--sheet <name>', 'of a workbook: its name or number', parseText)
     .optionsGroup('Running:')
     .value('--max-errors <count>', 'stop after so many rejected plants', parseCount)
@@ -87,15 +87,6 @@ async function importPlants(files: string[], given: ImportOptions, io: Io): Prom
 const recordsPerRequests = 500
 /** Limits the memory of a chunk: an invalid record of one byte takes hundreds. */
 const recordsPerTransaction = 24_000
-
-/** A label of the Encoding Standard, such as `cp1252` for windows-1252. */
-function parseEncoding(flag: string, text: string): string {
-  try {
-    return new TextDecoder(text).encoding
-  } catch {
-    throw invalidValue(flag, 'an encoding such as utf-16le or shift_jis', text, 'windows-1252')
-  }
-}
 
 function parseDelimiter(flag: string, text: string): string {
   const character = text === 'tab' ? '\t' : text

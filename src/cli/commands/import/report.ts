@@ -52,7 +52,6 @@ export class ImportReport {
     if (this.#run.dryRun) await this.#writeChanges(outcomes)
   }
 
-  /** The first ones of a dry run, as text. */
   async #writeChanges(outcomes: readonly Outcome[]): Promise<void> {
     const { output, reporter, io } = this.#context
     if (output !== 'text' || reporter.isQuiet) return

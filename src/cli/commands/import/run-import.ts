@@ -167,7 +167,6 @@ interface OpenTarget extends ImportTarget {
   close(): Promise<void>
 }
 
-/** The store, or a service with the journal of its imports. */
 async function openTarget(
   isResumable: boolean,
   { dryRun }: ImportRun,

@@ -62,6 +62,12 @@ test.each<[string, Buffer, string, string?]>([
   ['UTF-16 without a mark', utf16('id,name\n1,ü\n'), '1 ü', 'utf-16le'],
   ['windows-1252', latin1('id,name\n1,Caf\xe9 \x80\n'), '1 Café €', 'windows-1252'],
   ['shift_jis', latin1('id,name\n1,\x83\x56\x83\x5f\n'), '1 シダ', 'shift_jis'],
+  ['a name of Python', latin1('id,name\n1,\x87\x40\xfc\x4b\n'), '1 ①黑', 'cp932'],
+  ['Korean beyond EUC', latin1('id,name\n1,\x8c\x8d\xb3\xaa\n'), '1 뙇나', 'euc-kr'],
+  ['a Korean name of Python', latin1('id,name\n1,\x8c\x8d\xb3\xaa\n'), '1 뙇나', 'cp949'],
+  ['Big5 of Hong Kong', latin1('id,name\n1,\x8b\xc4\xa4\xf4\n'), '1 靑水', 'big5-hkscs'],
+  ['the name of Excel', latin1('id,name\n1,Caf\xe9 \x80\n'), '1 Café €', 'ANSI'],
+  ['what Node alone has', latin1('id,name\n1,\x80\xdf\n'), '1 Ая', 'x-mac-cyrillic'],
 ])('a table in %s is decoded', async (_, input, record, encoding) => {
   for (const cuts of [[], [16, 17, 18, 19, 21]])
     expect(shown(await readRecords(input, { encoding, cuts }))).toEqual([`2: ${record}`])
@@ -76,6 +82,10 @@ test.each<[string, Buffer, hint: string, string?]>([
   ['UTF-8 in line 2', latin1('[\n"\xe4"]'), ofOldSpreadsheet],
   ['UTF-8 in line 3', latin1('\xef\xbb\xbfid,name\n1,x\n2,\xe4\n'), ofOldSpreadsheet],
   ['shift_jis in line 3', latin1('id,name\n1,\x83\x56\n2,\x83\n3,\x83\x56\n'), byHand, 'shift_jis'],
+  ['cp949 in line 3', latin1('id,name\n1,\x8c\x8d\n2,\xff\n3,\xff\n'), byHand, 'cp949'],
+  ['cp949 in line 2', latin1('id,name\n1,\x8c'), byHand, 'cp949'],
+  ['windows-1252 in line 2', latin1('id,name\n1,\x81\n'), byHand, 'latin1'],
+  ['iso-8859-2 in line 3', latin1('id,name\n1,a\n2,\x9c\n'), byHand, 'l2'],
   ['utf-16le in line 2', utf16('\ufeffid,name\n1,\ud800x\n\u0a0d'), byHand],
   ['utf-16le in line 3', utf16('\ufeffid,name\n1,\u0a0d\u0d0a\n2,x\n').subarray(0, -1), byHand],
   ['utf-16be in line 3', utf16('\ufeffid,name\n1,\u0a0d\n2,\udc00\n').swap16(), byHand],
@@ -93,6 +103,21 @@ test('in NDJSON, too, a line that is not of the encoding ends the input', async 
     await expect(readRecords(input, { encoding: 'shift_jis', cuts })).rejects.toThrow(
       'stdin is not shift_jis in line 2',
     )
+})
+
+test('a rejects file that a spreadsheet saved in another encoding is of --encoding', async () => {
+  const saved = latin1('rejected_line;rejected_reason;id;name\r\n7;Invalid;1;\x8cliwa\r\n')
+  const encoding = 'windows-1250'
+  expect(shown(await readRecords(saved, { encoding }))).toEqual(['2: 1 Śliwa'])
+  const unmarked = 'rejected_line;rejected_reason;id;name\n7;Invalid;1;Śliwa\n'
+  expect(shown(await readRecords(unmarked, { encoding }))).toEqual(['2: 1 Śliwa'])
+})
+
+test('an encoding that nobody knows is an error', async () => {
+  const unknown = { kind: 'usage', message: 'The encoding is unknown' }
+  await expect(readRecords('id,name\n', { encoding: 'utf-1' })).rejects.toEqual(
+    expect.objectContaining({ ...unknown, hint: 'For example: --encoding windows-1252' }),
+  )
 })
 
 test('a rejects file is UTF-8, has a header and no sheets, whatever the options say', async () => {

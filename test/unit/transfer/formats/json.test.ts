@@ -54,8 +54,10 @@ test('one object over several lines is one record, also where its first line is 
   ])
     for (const name of ['stdin', 'plant.json'])
       expect(shown(await readRecords(input, { name }))).toEqual(['2: 1 a {'])
-  expect(shown(await readRecords('{\n "id": "x"\n}', { name: 'plant.json.gz' }))).toEqual([
-    '1: 422: Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"; name must be a string of Unicode text without U+0000, but is missing',
+  expect(
+    shown(await readRecords('{\n "id": "x", "name": 1\n}', { name: 'plant.json.gz' })),
+  ).toEqual([
+    '1: 422: Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"; name must be a string of Unicode text without U+0000, but was a number',
   ])
 })
 

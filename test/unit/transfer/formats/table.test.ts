@@ -174,6 +174,15 @@ test('--columns has columns without a name, also at the end', async () => {
   ])
 })
 
+test.each([
+  ['letters in any case', 'sıra no', 'İSİM', 'SIRA NO', 'isim'],
+  ['composed and decomposed letters', 'No', 'Sorte scho\u0308n', 'no', 'Sorte sch\u00f6n'],
+  ['what nobody sees', 'N\u00ado', 'Na\u200bme', 'no', 'name'],
+])('a column is found by %s', async (_, id, name, mappedId, mappedName) => {
+  const map = { id: mappedId, name: mappedName }
+  expect(shown(await readRecords(`${id},${name}\n1,a\n`, { map }))).toEqual(['2: 1 a'])
+})
+
 test('white space in a header counts as one space, also for --map', async () => {
   const input = '\u3000ID\u00a0,"Common\nname",Latin\u00a0\u2003name \n1,a,b\n'
   for (const [name, record] of [

@@ -81,11 +81,11 @@ describe('a rejects file', () => {
   const input = `${plant(1, 'A')}{"id":2}\n`
 
   test('of several inputs has a line for each record', async () => {
-    user.write('one', '{"id":1}')
-    user.write('other', '{"id":2}\n')
-    await user.import('one other - --rejects bad', '{"id":3}')
+    user.write('one', '{"id":1,"name":1}')
+    user.write('other', '{"id":2,"name":1}\n')
+    await user.import('one other - --rejects bad', '{"id":3,"name":1}')
     expect(user.rejected('bad').map(({ line, record }) => [line, record])).toEqual(
-      [1, 2, 3].map((id) => [1, { id }]),
+      [1, 2, 3].map((id) => [1, { id, name: 1 }]),
     )
   })
 
@@ -176,7 +176,7 @@ describe('a corrected rejects file changes only what its records name:', () => {
 })
 
 test('a rejects file is left alone once another process has taken over', async () => {
-  user.write('plants', `{"id":1}\n${nextChunk}{"id":2}\n`)
+  user.write('plants', `{"id":1,"name":1}\n${nextChunk}{"id":2}\n`)
   let before: string | undefined
   // The clock is asked after each chunk.
   const now = () => {

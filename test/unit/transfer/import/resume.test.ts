@@ -180,7 +180,6 @@ describe('an import that was stopped', () => {
 
   test.each([
     ['--map tag=x', beginAnew],
-    ['--format json', beginAnew],
     ['--encoding latin1', beginAnew],
     ['--atomic', beginAnew],
     ['--id-from 1', sameOptions],

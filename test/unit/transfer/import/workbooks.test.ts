@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Importer, plant } from '../../../helpers/imports.js'
-import { inline, type Parts, rows, workbook, zip } from '../../../helpers/workbook.js'
+import { inline, type Parts, packedBytes, rows, workbook, zip } from '../../../helpers/workbook.js'
 
 let user: Importer
 
@@ -196,7 +196,7 @@ test('rows and cells that say where they are', async () => {
 })
 
 describe('the sheet', () => {
-  const plants = header + rows(['1', 'Fern', 'shade', 'beside the table'])
+  const plants = header + rows(['1', 'Fern', 'shade'])
   const two = { 'Our notes': rows(['water on Mondays']), Plants: plants }
   const three = {
     ...two,
@@ -221,10 +221,18 @@ describe('the sheet', () => {
     expect(await user.list()).toBe(plant(1, 'Fern', 'shade'))
   })
 
+  test.each([
+    ['accents and case', 'SORTE SCHON', 'Sorte schön'],
+    ['decomposed letters', 'Sorte schön', 'Sorte scho\u0308n'],
+  ])('is found without regard to %s', async (_, wanted, sheet) => {
+    const stdin = workbook({ sheets: { Notes: rows(['x']), [sheet]: plants } })
+    expect(await user.import(['--sheet', wanted], stdin)).toMatchObject({ code: 0, created: 1 })
+  })
+
   test.each<[string, Record<string, string>, string, string, string]>([
     [
       'has not the columns',
-      { a: rows(['x', 'y']), b: '' },
+      { empty: '', a: rows(['x', 'y']), b: '' },
       '',
       'stdin has no column "id", "name": line 1 has only "x", "y"',
       'Choose columns with --map',
@@ -270,13 +278,13 @@ test.each<[message: string, stdin: Buffer]>([
   [unpacks, sheetOf('', { sharedStrings: ' '.repeat(68_000_000) })],
   [unpacks, sheetOf('', { declared: 268_435_457 })],
   [
-    `${damagedSheet}: Decompressed size exceeds limit of 100 bytes`,
+    `${damaged}: Cannot create a Buffer larger than 101 bytes`,
     sheetOf(' '.repeat(100_000), { declared: 100 }),
   ],
   [isEmpty, sheetOf(rows(['id', 'name'], ['1', 'Fern']), { declared: 0 })],
   [isEmpty, sizesLater(sheetOf(rows(['id', 'name'], ['1', 'Fern'])))],
   [`${damagedSheet}: Unsupported compression method 9`, flipped(sheetOf(''), 10)],
-  [`${damaged}: Invalid XLSX: `, zip([['[Content_Types].xml', '<a/>']])],
+  [`${damaged}: it has no sheet`, zip([['[Content_Types].xml', '<a/>']])],
   [`${damaged}: it has no sheet`, workbook({})],
   ['Sheet "Chart" of stdin is damaged: ', workbook({ sheets: { Chart: undefined } })],
   [damaged, zip([['mimetype', 'application/vnd.oasis.opendocument.spreadsheet']])],
@@ -289,6 +297,58 @@ test.each<[message: string, stdin: Buffer]>([
   expect(user.has('data')).toBe(false)
 })
 
+const fern = rows(['1', 'Fern', 'shade'])
+const shared = (index: string) => `<row><c><v>1</v></c><c t="s">${index}</c></row>`
+const missing = `${damaged}: texts of its cells are missing`
+const notUtf8 = `${damaged}: The encoded data was not valid for encoding utf-8`
+const sheetIn = (encoding: BufferEncoding) => {
+  const text = `\ufeff<worksheet><sheetData>${header}${rows(['1', 'F\xe4rn'])}</sheetData></worksheet>`
+  return workbook({ sheets: { P: packedBytes(Buffer.from(text, encoding)) } })
+}
+
+test.each<[what: string, message: string, stdin: Buffer]>([
+  ['a text that is not there', missing, book(shared('<v>1</v>'), { sharedStrings })],
+  ['no texts at all', missing, book(shared('<v>0</v>'))],
+  ['a cell that names no text', missing, book(shared(''), { sharedStrings })],
+  ['a negative text', missing, book(shared('<v>-1</v>'), { sharedStrings })],
+  ['bytes that are not UTF-8', notUtf8, sheetIn('latin1')],
+  ['a part in UTF-16', notUtf8, sheetIn('utf16le')],
+  ['an element that is not closed', damaged, sheetOf(`${header}${fern}<row>`)],
+  ['an entity that does not exist', damaged, sheetOf(header + rows(['1', '&fern;']))],
+  ['an ampersand', damaged, book(fern, { sharedStrings: '<si><t>a & b</t></si>' })],
+])('nothing is stored of a workbook with %s', async (_, message, stdin) => {
+  const { code, err } = await user.import('', stdin)
+  expect([code, err.slice(0, message.length + 8)]).toEqual([2, `plants: ${message}`])
+  expect(err).toContain('\n  Save it again as .xlsx, or as CSV\n')
+  expect(user.has('data')).toBe(false)
+})
+
+test.each([
+  ['xl/sharedStrings.xml', 'xl/SharedStrings.xml'],
+  ['xl/worksheets/sheet1.xml', 'xl/worksheets/Sheet1.XML'],
+  ['xl/workbook.xml', 'xl\\Workbook.xml'],
+  ['_rels/.rels', '_RELS\\.rels'],
+  ['[Content_Types].xml', '[content_types].xml'],
+])('the part %s is found as %s', async (path, other) => {
+  const stdin = book(shared('<v>0</v>'), { sharedStrings, renamed: { [path]: other } })
+  expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
+  expect(await user.list()).toBe(plant(1, 'bold plain'))
+})
+
+test('cells beyond the header reject their row, as in a table', async () => {
+  const rows3 = [
+    ['1', 'a', '', 'surplus'],
+    ['', '', '', 'note only'],
+    ['2', 'b'],
+  ]
+  const { err, ...result } = await user.import('', book(rows(...rows3)))
+  expect(result).toEqual({ code: 6, created: 1, rejected: { 400: 1 } })
+  expect(err.split('\n').slice(0, 2)).toEqual([
+    'plants: stdin:2: The row has 4 cells, but the header has 3',
+    'plants: Rows without an id, a name and a tag: 1, left out',
+  ])
+})
+
 test('a row above 1 MiB ends the import with its line', async () => {
   const cell = `<c t="inlineStr"><is><t>${'y'.repeat(1_100_000)}</t></is></c>`
   const sheet = `<row><c><v>1</v></c>${cell}</row>`
@@ -299,7 +359,7 @@ test('a row above 1 MiB ends the import with its line', async () => {
   })
 })
 
-test('cells far to the right of the table take no time', async () => {
+test('rows with a cell far to the right of the table are left out, and take little time', async () => {
   const far = many(
     2000,
     (row) => `<row r="${row + 3}"><c r="XFD${row + 3}"><v>1</v></c></row>`,
@@ -309,6 +369,6 @@ test('cells far to the right of the table take no time', async () => {
   expect(await user.import('', sheetOf(sheet + plant1 + far))).toEqual({
     code: 0,
     created: 1,
-    err: '',
+    err: 'plants: Rows without an id, a name and a tag: 2,000, left out\n',
   })
 })

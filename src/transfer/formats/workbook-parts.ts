@@ -1,0 +1,112 @@
+/*
+ * A workbook is an archive (PKWARE's APPNOTE, 4.3.12) of parts in XML (ECMA-376, part 2). hucre takes a part or a text that
+ * is missing for an empty one, replaces bytes that are no UTF-8, and reads broken XML as far as it goes. So all parts are
+ * checked before it reads, and named as it looks for them: spreadsheets compare names without case, and `\` is `/`.
+ */
+import { posix } from 'node:path'
+import { inflateRawSync } from 'node:zlib'
+import sax from 'sax'
+import { inputError } from '../../platform/errors.js'
+import { checkSignal } from '../../platform/runtime.js'
+
+/** Returns the names of the sheets. Throws `input` for what unpacks to too much, and `Error` for what is damaged. */
+export async function checkParts(
+  bytes: Buffer,
+  name: string,
+  signal: AbortSignal,
+): Promise<string[]> {
+  const entries = entriesIn(bytes, name)
+  const paths = new Set(['[Content_Types].xml', '_rels/.rels'])
+  const sheets: string[] = []
+  let texts = 0
+  let cells = 0 // that still need the number of their text
+  let greatest = -1
+  for (const [path, entry] of entries) {
+    if (!/^(?!customxml\/).*\.(?:xml|rels)$/.test(path)) continue
+    const parser = sax.parser(true, { position: false })
+    parser.onerror = (error) => {
+      throw error
+    }
+    let isShared = false
+    let isIndex = false
+    parser.onopentag = ({ name: tag, attributes }: sax.Tag) => {
+      const { t: type, name: sheet, sheetId, Target: target } = attributes
+      const element = tag.slice(tag.indexOf(':') + 1)
+      if (element === 'sheet' && sheet && sheetId) sheets.push(sheet)
+      if (element === 'si') texts += 1
+      if (element === 'c') isShared = type === 's'
+      if (element === 'c' && isShared) cells += 1
+      isIndex = element === 'v' && isShared
+      if (target) paths.add(posix.resolve('/', path, '../..', target).slice(1))
+    }
+    parser.ontext = (text) => {
+      if (!isIndex || !/^\d+$/.test(text)) return
+      cells -= 1
+      greatest = Math.max(greatest, Number(text))
+    }
+    const text = textOf(bytes, entry)
+    for (let at = 0; at < text.length; at += pieceLength) {
+      parser.write(text.slice(at, at + pieceLength))
+      await checkSignal(signal)
+    }
+    parser.close()
+  }
+  for (const path of paths)
+    for (const named of [path, path.replace(/[^/]*$/, '_rels/$&.rels')]) {
+      const entry = entries.get(named.toLowerCase())
+      if (entry !== undefined) bytes.write(named, entry + entrySize)
+    }
+  if (cells > 0 || greatest >= texts) throw new Error('texts of its cells are missing')
+  if (sheets.length === 0) throw new Error('it has no sheet')
+  return sheets
+}
+
+/** Where they are in the directory of the archive, by their paths in lower case. */
+function entriesIn(bytes: Buffer, name: string): Map<string, number> {
+  const entries = new Map<string, number>()
+  const end = bytes.lastIndexOf('PK\x05\x06', -endSize, 'latin1')
+  if (end === -1) throw new Error('its end is missing')
+  let at = bytes.readUInt32LE(end + 16)
+  let unpacked = 0
+  while (bytes.toString('latin1', at, at + 4) === 'PK\x01\x02') {
+    const size = bytes.readUInt32LE(at + 24)
+    const lengths = [28, 30, 32].map((offset) => bytes.readUInt16LE(at + offset))
+    const pathEnd = at + entrySize + (lengths[0] ?? 0)
+    const path = bytes
+      .toString('utf8', at + entrySize, pathEnd)
+      .replaceAll('\\', '/')
+      .toLowerCase()
+    const isTree = !/(?:^|\/)(?:worksheets|media)\/|pivotcacherecords/.test(path)
+    unpacked += size
+    if (size === 0 && bytes.readUInt32LE(at + 20) > emptyDeflated)
+      throw new Error(`the archive says that ${path} is empty`) // which hucre does not believe
+    if (unpacked > maxUnpacked || (isTree && size > maxTree)) throw tooMuch(name)
+    entries.set(path, at)
+    at += lengths.reduce((sum, length) => sum + length, entrySize)
+  }
+  return entries
+}
+
+function textOf(bytes: Buffer, entry: number): string {
+  const [packedSize = 0, size = 0, local = 0] = [20, 24, 42].map((offset) =>
+    bytes.readUInt32LE(entry + offset),
+  )
+  const start = local + localSize + bytes.readUInt16LE(local + 26) + bytes.readUInt16LE(local + 28)
+  const packed = bytes.subarray(start, start + packedSize)
+  const isPacked = bytes.readUInt16LE(entry + 10) !== 0
+  const content = isPacked ? inflateRawSync(packed, { maxOutputLength: size + 1 }) : packed
+  return new TextDecoder('utf-8', { fatal: true }).decode(content)
+}
+
+const endSize = 22
+const entrySize = 46
+const localSize = 30
+const emptyDeflated = 2
+const pieceLength = 65_536
+export const maxUnpacked = 268_435_456
+/** Of a part that hucre keeps as a tree, such as shared strings and styles. */
+const maxTree = 50_331_648
+
+export function tooMuch(name: string): Error {
+  return inputError(`${name} unpacks to too much data`, 'Save the sheet as CSV, and import that')
+}
