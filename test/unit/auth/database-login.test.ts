@@ -9,8 +9,7 @@ import type { Login } from '../../../src/stores/postgres/address.js'
 
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Captured, ioOf } from '../../helpers/run.js'
-import { isWindows } from '../../helpers/windows.js'
-import { World } from '../../helpers/world.js'
+import { isWindows, World } from '../../helpers/world.js'
 
 const garden = 'postgres://ann@h1:5432,h2:5432/garden'
 

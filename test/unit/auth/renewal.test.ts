@@ -8,8 +8,8 @@ import { Hostile, json } from '../../helpers/hostile.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { ioOf } from '../../helpers/run.js'
 import { closedAfterTest, createPlant } from '../../helpers/store.js'
-import { Team } from '../../helpers/team.js'
-import { isWindows } from '../../helpers/windows.js'
+import { Team } from '../../helpers/users.js'
+import { isWindows } from '../../helpers/world.js'
 
 /** Opens a store whose token command prints another token each time; `letPass` moves its runtime by minutes. */
 async function openTeam(

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile } from '../../helpers/hostile.js'
+import { linesOf } from '../../helpers/redacting.js'
 import {
   accepts,
   created,
@@ -11,9 +12,8 @@ import {
   token,
   tokensIn,
   tunnelTo,
-} from '../../helpers/recorder.js'
-import { linesOf } from '../../helpers/redacting.js'
-import { isWindows } from '../../helpers/windows.js'
+} from '../../helpers/users.js'
+import { isWindows } from '../../helpers/world.js'
 
 // Prints s3cret-of-command, which must not stand in the settings that a command shows.
 const command = 'printf s%s 3cret-of-command'

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { Hostile } from '../../helpers/hostile.js'
-import { posts, Team } from '../../helpers/team.js'
-import { isWindows } from '../../helpers/windows.js'
-import { printed, refusal, World } from '../../helpers/world.js'
+import { posts, Team } from '../../helpers/users.js'
+import { isWindows, printed, refusal, World } from '../../helpers/world.js'
 
 const auth = 'auth token --store team'
 const create = 'create --id 1 --name Fern --timeout 20s --store team'

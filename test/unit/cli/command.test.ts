@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { foreignWords } from '../../../src/cli/usage-errors.js'
-import { program } from '../../helpers/helps.js'
+import { program } from '../../helpers/documents.js'
 import { refusal, World } from '../../helpers/world.js'
 
 test('a switch may be given twice, and a value in one place', async () => {

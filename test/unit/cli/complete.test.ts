@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { describe, expect, test } from 'vitest'
 import { wordsIn } from '../../../src/cli/commands/completion.js'
 import { outputFormats } from '../../../src/config/option-values.js'
-import { commandNames, program, treeOf } from '../../helpers/helps.js'
+import { commandNames, program, treeOf } from '../../helpers/documents.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { World } from '../../helpers/world.js'
 

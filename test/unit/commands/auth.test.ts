@@ -1,12 +1,9 @@
 import { readdirSync } from 'node:fs'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { type Answer, Hostile, json } from '../../helpers/hostile.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import type { Result, RunOptions } from '../../helpers/run.js'
-import { modeOf } from '../../helpers/settings-file.js'
 import { settableTime } from '../../helpers/time.js'
-import { isWindows } from '../../helpers/windows.js'
-import { printed, refusal, World } from '../../helpers/world.js'
+import { isWindows, modeOf, objectsOf, printed, refusal, World } from '../../helpers/world.js'
 
 // What these commands print without a service is in transcripts/auth.txt.
 

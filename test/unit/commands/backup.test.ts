@@ -6,8 +6,7 @@ import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { fill } from '../../helpers/fill.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
-import { isWindows } from '../../helpers/windows.js'
-import { answer, refusal, World } from '../../helpers/world.js'
+import { answer, isWindows, refusal, World } from '../../helpers/world.js'
 
 // The messages about files that are no backups are in transcripts/backup.txt.
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { expect, test } from 'vitest'
-import { program, treeOf } from '../../helpers/helps.js'
+import { program, treeOf } from '../../helpers/documents.js'
 import { refusal, World } from '../../helpers/world.js'
 
 // The messages about command lines are in transcripts/usage.txt.

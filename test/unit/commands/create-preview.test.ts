@@ -3,8 +3,7 @@ import { beforeEach, expect, test } from 'vitest'
 import { token } from '../../helpers/http-store.js'
 import { PlantService } from '../../helpers/plant-service.js'
 import { query } from '../../helpers/sqlite-file.js'
-import { isWindows } from '../../helpers/windows.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { answer, isWindows, printed, World } from '../../helpers/world.js'
 
 // What a dry run prints for a store in a file is in transcripts/create.txt.
 

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../src/plant/plant.js'
-import { newPlant } from '../../helpers/any-plant.js'
-import { fc } from '../../helpers/fast-check.js'
+import { fc, newPlant } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 

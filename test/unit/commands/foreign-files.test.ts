@@ -1,8 +1,7 @@
 import { chownSync, mkdirSync, readlinkSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { isWindows } from '../../helpers/windows.js'
-import { refusal, World } from '../../helpers/world.js'
+import { isWindows, refusal, World } from '../../helpers/world.js'
 
 // The same of --rejects: unit/transfer/import/rejected.test.ts.
 

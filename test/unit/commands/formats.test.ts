@@ -4,9 +4,8 @@ import { run } from '../../../src/cli/program/run.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { Hostile } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { ioOf, runPlants } from '../../helpers/run.js'
-import { World } from '../../helpers/world.js'
+import { objectsOf, World } from '../../helpers/world.js'
 
 test.each([
   ['list', 'list'],

@@ -4,10 +4,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import type { RunOptions } from '../../helpers/run.js'
-import { isWindows } from '../../helpers/windows.js'
-import { refusal, World } from '../../helpers/world.js'
+import { isWindows, objectsOf, refusal, World } from '../../helpers/world.js'
 
 const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
 

@@ -2,9 +2,8 @@ import { resolve } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import type { RunOptions } from '../../helpers/run.js'
-import { answer, refusal, World } from '../../helpers/world.js'
+import { answer, objectsOf, refusal, World } from '../../helpers/world.js'
 
 // What these commands print is in transcripts/stores.txt and config.txt.
 

@@ -2,9 +2,8 @@ import { join, resolve } from 'node:path'
 import { expect, test } from 'vitest'
 import type { SettingSource } from '../../../src/config/resolve.js'
 import { type SettingName, settingNames, settingOf } from '../../../src/config/setting-table.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { type Result, withUsual } from '../../helpers/run.js'
-import { refusal, World } from '../../helpers/world.js'
+import { objectsOf, refusal, World } from '../../helpers/world.js'
 
 type Source = SettingSource['source']
 

@@ -7,8 +7,7 @@ import { parse } from 'yaml'
 import { versions } from '../../../bench/nodes.mjs'
 import biome from '../../../biome.json'
 import packageJson from '../../../package.json'
-import { placeholders } from '../../helpers/documents.js'
-import { helpsOf } from '../../helpers/helps.js'
+import { helpsOf, placeholders } from '../../helpers/documents.js'
 
 const root = join(import.meta.dirname, '../../..')
 const lint = await createLinter()

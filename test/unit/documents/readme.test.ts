@@ -4,8 +4,7 @@ import { describe, expect, test } from 'vitest'
 import packageJson from '../../../package.json'
 import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
 import { errorKinds } from '../../../src/platform/errors.js'
-import { blocksOf, documentation, pages } from '../../helpers/documents.js'
-import { commandAt, helpsOf } from '../../helpers/helps.js'
+import { blocksOf, commandAt, documentation, helpsOf, pages } from '../../helpers/documents.js'
 import { runPlants } from '../../helpers/run.js'
 
 const root = join(import.meta.dirname, '../../..')

@@ -2,8 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { isWindows } from '../../helpers/windows.js'
-import { World } from '../../helpers/world.js'
+import { isWindows, World } from '../../helpers/world.js'
 
 const hostile = [
   'x;touch pwned',

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import { linesOf } from '../../helpers/redacting.js'
-import { isWindows } from '../../helpers/windows.js'
-import { printed, World } from '../../helpers/world.js'
+import { isWindows, printed, World } from '../../helpers/world.js'
 
 // World.run itself fails when a password is shown: each holds "s3cret".
 

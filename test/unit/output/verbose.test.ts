@@ -1,11 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { forwardProxy } from '../../helpers/proxy.js'
 import { create, exchanged, wire } from '../../helpers/traces.js'
-import { isWindows } from '../../helpers/windows.js'
-import { World } from '../../helpers/world.js'
+import { isWindows, objectsOf, World } from '../../helpers/world.js'
 
 const posts = [json(200, { name: 'Fern' })]
 const keyed = json(200, {

@@ -6,8 +6,7 @@ import {
   toJson,
   toWireJson,
 } from '../../../src/plant/exact-json.js'
-import { int64 } from '../../helpers/any-plant.js'
-import { check, fc } from '../../helpers/fast-check.js'
+import { check, fc, int64 } from '../../helpers/fast-check.js'
 
 test('large exponents cost no time', () => {
   expect(parseInt64('0e999999999')).toBe(0n)

@@ -4,9 +4,9 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
 import { Log } from '../../../src/server/log.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { exchange } from '../../helpers/raw-http.js'
 import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
+import { objectsOf } from '../../helpers/world.js'
 
 describe('the admin port', () => {
   test('answers a check that fails with 500, and goes on', async () => {

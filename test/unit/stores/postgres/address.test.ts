@@ -11,7 +11,7 @@ import { parseAddress } from '../../../../src/stores/registry.js'
 import { fc } from '../../../helpers/fast-check.js'
 import { rounds } from '../../../helpers/rounds.js'
 import { place } from '../../../helpers/store.js'
-import { isWindows } from '../../../helpers/windows.js'
+import { isWindows } from '../../../helpers/world.js'
 
 const garden = 'postgres://ann@h1:5432/garden'
 const example =

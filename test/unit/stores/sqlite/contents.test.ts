@@ -6,12 +6,12 @@ import { Connection } from '../../../../src/stores/sqlite/connection.js'
 import { readPlants } from '../../../../src/stores/sqlite/read.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { DatabaseSync } from '../../../helpers/database.js'
-import { findingsOf } from '../../../helpers/doctor.js'
 import { fill } from '../../../helpers/fill.js'
 import { runPlants } from '../../../helpers/run.js'
 import { query } from '../../../helpers/sqlite-file.js'
 import { endConnections, fileAddress, gathered, openOptions } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
+import { findingsOf } from '../../../helpers/users.js'
 
 let path: string
 

@@ -26,8 +26,7 @@ import {
   replacePlant,
 } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
-import { isWindows } from '../../../helpers/windows.js'
-import { printed, refusal, World } from '../../../helpers/world.js'
+import { isWindows, printed, refusal, World } from '../../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
