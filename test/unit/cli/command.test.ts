@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest'
-import { pathOf, program, treeOf } from '../../helpers/documents.js'
 import { World } from '../../helpers/world.js'
 
 // What is said about wrong command lines is in transcripts/usage.txt.
@@ -7,8 +6,14 @@ import { World } from '../../helpers/world.js'
 test('a switch may be given twice, and a value in one place', async () => {
   const user = new World()
   expect((await user.run('--verbose list --verbose')).code).toBe(0)
-  const err = expect.stringContaining('--timeout was given twice')
-  expect(await user.run('stores --timeout 5s list --timeout=5s')).toEqual({ code: 2, out: '', err })
+  for (const line of [
+    'stores --timeout 5s list --timeout=5s',
+    'import --if-exists skip --if-exists skip',
+    'delete 1 --tag a -t a',
+  ])
+    expect(await user.run(line)).toEqual({
+      ...{ code: 2, out: '', err: expect.stringContaining('was given twice') },
+    })
 })
 
 test.each([
@@ -97,30 +102,6 @@ test.each([
   ])
     expect(await user.run(words)).toEqual({ code: 2, out: '', err })
   expect(user.has('data')).toBe(false)
-})
-
-const options = treeOf(program)
-  .filter((command) => command.commands.length === 0 && command.name() !== 'help')
-  .flatMap((command) =>
-    command.options.flatMap(({ long, required }) =>
-      long ? [{ words: pathOf(command), long, required }] : [],
-    ),
-  )
-
-test('each option with a value is rejected when it is given twice, but --cors and no switch', async () => {
-  const values = 'x 1 1d json skip info continue id name id=x utf-8 ; /x read *'.split(' ')
-  const user = new World()
-  const wrong: string[] = []
-  for (const { words, long, required } of options) {
-    const isOnce = required && long !== '--cors'
-    const message = `plants: ${isOnce ? `${long} was given twice` : 'Unknown option --nope'}\n`
-    let errors = ''
-    for (const given of required ? values.map((value) => [long, value]) : [[long]])
-      if (!errors.includes(message))
-        errors += (await user.run([...words, ...given, ...given, '--nope'])).err
-    if (!errors.includes(message)) wrong.push([...words, long].join(' '))
-  }
-  expect(wrong).toEqual([])
 })
 
 test('a store that cannot be reached is reported once', async () => {

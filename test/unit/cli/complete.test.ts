@@ -87,19 +87,6 @@ describe('saved stores', () => {
   })
 })
 
-test('settings that are broken, and wrong variables, only mean fewer words', async () => {
-  const user = new World()
-  user.save('{"version":1,')
-  const env = {
-    PLANTS_OUTPUT: 'xml',
-    PLANTS_STORE: 'http://',
-    PLANTS_TIMEOUT: 'soon',
-    PLANTS_TOKEN: '\n',
-  }
-  expect(await wordsOf('--store ', user, { env })).toEqual(['local'])
-  expect(await wordsOf('--output ', user, { env })).toEqual([...outputFormats])
-})
-
 test('the script for PowerShell registers a completion of plants, and closes what it opens', async () => {
   const { out } = await new World().run('completion powershell')
   expect(out).toContain('Register-ArgumentCompleter -Native -CommandName plants -ScriptBlock {')

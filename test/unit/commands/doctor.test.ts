@@ -1,4 +1,4 @@
-import { chmodSync, cpSync, readdirSync, truncateSync } from 'node:fs'
+import { chmodSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
@@ -86,19 +86,6 @@ describe('the settings', () => {
       expect(service.connections).toBe(0)
     },
   )
-})
-
-test('a store in a file fails with what a create fails with', async () => {
-  const disk = await Disk.build()
-  const cut = join(disk.home, 'cut.db')
-  cpSync(disk.store, cut)
-  truncateSync(cut, 5000)
-  for (const path of [cut, temporaryFolder()]) {
-    const create = `create --id 1 --name Fern --store sqlite:${path} --output json`
-    const { message, hint } = JSON.parse((await disk.run(create)).err)
-    const { ill } = await disk.examine(`--store sqlite:${path}`)
-    expect(ill).toEqual([{ check: `store ${path}`, state: 'failed', message, hint }])
-  }
 })
 
 describe('a store behind HTTP', () => {

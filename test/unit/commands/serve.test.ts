@@ -103,14 +103,6 @@ describe('a service does not start', () => {
       expect(await codeWith(...key)).toBe(2)
     expect(await codeWith('--tls-key', one.keyPath)).toBe(0)
   })
-
-  test('where it cannot listen', async () => {
-    for (const args of [
-      ['--admin-host', '127.0.0.1'], // without --admin-port
-      ['--host', '192.0.2.1', '--port', '4010'],
-    ])
-      expect(await failureOf(args)).toMatchObject({ code: 2, error: 400 })
-  })
 })
 
 test.each([

@@ -74,14 +74,4 @@ describe('unknown keys stay', () => {
     const tokens = { ...before.tokens, [service.url]: { token, savedAt: expect.any(String) } }
     expect(user.saved).toEqual({ ...before, tokens })
   })
-
-  test.each([
-    '"__proto__":{"a":1}',
-    '"tokens":{"https://a":{"token":"a","savedAt":"b","__proto__":{"a":1}}}',
-  ])('also %s', async (text) => {
-    const user = new World()
-    user.save(`{"version":1,${text}}`)
-    expect((await user.run('config set timeout 3m')).code).toBe(0)
-    expect(user.read('config/settings.json').replaceAll(/\s/g, '')).toContain(text)
-  })
 })

@@ -1,17 +1,6 @@
 import { expect, test } from 'vitest'
 import { environmentOf } from '../../../src/platform/io.js'
-import { wait } from '../../../src/platform/runtime.js'
 import { connect } from '../../../src/platform/sqlite.js'
-
-test('a timeout that is over brings no warning of Node', async () => {
-  const warnings: Error[] = []
-  const note = (warning: Error) => warnings.push(warning)
-  process.on('warning', note)
-  await wait(-5, [])
-  await new Promise(setImmediate) // warnings come later
-  process.off('warning', note)
-  expect(warnings).toEqual([])
-})
 
 test('a connection cannot change the schema of a file past the checks of SQLite', () => {
   const db = connect(':memory:', { readOnly: false })
