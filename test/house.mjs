@@ -1,69 +1,34 @@
-// Measures how the sources are divided: npm run house [-- FOLDER], where FOLDER holds a src.
-import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, resolve } from 'node:path'
+// Prints the size of each module in KB, beside its budget in docs/architecture.md (a row such as
+// "| `src/server` | 56 KB |") if it has one: npm run house
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
 
-const root = resolve(process.argv[2] ?? '.', 'src')
-const names = readdirSync(root, { recursive: true, encoding: 'utf8' }).filter(
-  (name) => name.endsWith('.ts') && !name.endsWith('.d.ts'),
-)
-const files = new Map(
-  names.toSorted().map((name) => [name, readFileSync(join(root, name), 'utf8')]),
-)
+const root = join(import.meta.dirname, '..')
+const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
+const rows = page.matchAll(/^\| `(?<folder>[\w/]+)` \| (?<budget>[\d.]+) KB \|$/gm)
+const budgets = new Map(Array.from(rows, ({ groups }) => [groups.folder, groups.budget]))
 
-const imports = [...files].flatMap(([file, text]) =>
-  [...text.matchAll(/(?:from|import\() ?'(\.[^']+)\.js'/g)].map(([, path]) => ({
-    file,
-    target: `${join(dirname(file), path)}.ts`,
-  })),
-)
-const arrows = unique(
-  imports.map(({ file, target }) => `${dirname(file)} -> ${dirname(target)}`),
-).filter((arrow) => {
-  const [from, to] = arrow.split(' -> ')
-  return from !== to
-})
-const rooms = unique(names.map((name) => dirname(name)))
-const importers = new Map(
-  names.map((name) => [
-    name,
-    new Set(imports.filter(({ target }) => target === name).map(({ file }) => file)),
-  ]),
-)
-const types = new Map()
-for (const [file, text] of files)
-  for (const [, name] of text.matchAll(/^(?:export )?(?:interface|type|class) (\w+)/gm))
-    types.set(name, [...(types.get(name) ?? []), file])
-const lines = [...files.values()].map((text) => text.split('\n').length - 1)
+const foldersIn = (folder) =>
+  readdirSync(join(root, folder), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${folder}/${name}`)
 
-const report = {
-  rooms: rooms.length,
-  files: files.size,
-  lines: sum(lines),
-  'lines of a file, median': median(lines),
-  'files of at most 30 lines': lines.filter((count) => count <= 30).length,
-  'files with one importer': [...importers.values()].filter(({ size }) => size === 1).length,
-  'most files in a room': Math.max(
-    ...rooms.map((room) => names.filter((name) => dirname(name) === room).length),
-  ),
-  'arrows between rooms': arrows.length,
-  'type names used twice or more': [...types.values()].filter((uses) => uses.length > 1).length,
-}
-for (const [what, value] of Object.entries(report))
-  print(`${what.padEnd(34)}${String(value).padStart(8)}`)
-for (const [name, uses] of types) if (uses.length > 1) print(`  type ${name}: ${uses.join(', ')}`)
-
-function print(line) {
-  process.stdout.write(`${line}\n`)
+function sizeOf(folder) {
+  const entries = readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  return files.reduce((total, file) => total + statSync(join(file.parentPath, file.name)).size, 0)
 }
 
-function unique(values) {
-  return [...new Set(values)]
-}
-
-function sum(values) {
-  return values.reduce((total, value) => total + value, 0)
-}
-
-function median(values) {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]
+for (const folder of [
+  'src',
+  ...foldersIn('src'),
+  ...foldersIn('src/stores'),
+  'test',
+  'bench',
+  'bin',
+]) {
+  const size = (sizeOf(folder) / 1000).toFixed(1)
+  const budget = budgets.get(folder)
+  const ofBudget = budget === undefined ? '' : ` of ${budget}`
+  process.stdout.write(`${folder.padEnd(20)}${size.padStart(8)}${ofBudget}\n`)
 }

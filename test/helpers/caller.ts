@@ -9,12 +9,11 @@ interface CallOptions {
   body?: string | Buffer
 }
 
-/** Asks a service over connections that are kept. */
+/** Asks a service over at most so many connections, which are kept. */
 export class Caller {
   readonly #agent: Agent
   readonly #place: { host: string; port: string } | { socketPath: string }
 
-  /** @param connections that there are at most */
   constructor(address: string, connections: number, socketPath?: string) {
     const { hostname, port } = new URL(address)
     this.#agent = new Agent({ keepAlive: true, maxSockets: connections })
@@ -22,10 +21,7 @@ export class Caller {
   }
 
   /** Throws what the system says of a connection that ends. */
-  async request({
-    body,
-    ...options
-  }: CallOptions): Promise<{ status: number; headers: IncomingMessage['headers']; text: string }> {
+  async request({ body, ...options }: CallOptions) {
     const request = send({ ...this.#place, ...options, agent: this.#agent })
     request.on('error', () => undefined) // also those that come after the answer
     request.end(body)

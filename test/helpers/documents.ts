@@ -1,30 +1,29 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Command } from 'commander'
+import { programOf } from '../../src/cli/program/program.js'
+import { ioOf, runPlants } from './run.js'
+
+// What people read: the pages, and the help of the program.
 
 const root = join(import.meta.dirname, '../..')
+const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
 
 /** The pages of the documentation, by their paths from the root. */
 export const pages: ReadonlyMap<string, string> = new Map(
   [
-    'README.md',
-    'CONTRIBUTING.md',
-    'CHANGELOG.md',
-    'SECURITY.md',
-    ...readdirSync(join(root, 'docs'))
-      .filter((name) => name.endsWith('.md'))
-      .toSorted()
-      .map((name) => `docs/${name}`),
+    ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md'],
+    ...docs.toSorted().map((name) => `docs/${name}`),
   ].map((path) => [path, readFileSync(join(root, path), 'utf8')]),
 )
 
 /** All of them, one after the other. */
 export const documentation = [...pages.values()].join('\n')
 
-/** The addresses in a text that lead nowhere (RFC 2606). https://plants.example.com is the reader's own service. */
+/** The addresses in a text that lead nowhere (RFC 2606), but https://plants.example.com. */
 export function placeholders(text: string): string[] {
-  return [...text.matchAll(/https?:\/\/[\w.-]+\.(?:example|invalid|test)(?![\w-]|\.\w)/g)].map(
-    ([address]) => address,
-  )
+  const pattern = /https?:\/\/[\w.-]+\.(?:example|invalid|test)(?![\w-]|\.\w)/g
+  return Array.from(text.matchAll(pattern), ([address]) => address)
 }
 
 /** A block between two fences. */
@@ -36,8 +35,44 @@ export interface Block {
 
 /** The blocks of a page in their order. */
 export function blocksOf(page: string): Block[] {
-  return [...page.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = '', text = '']) => ({
-    language,
-    text,
-  }))
+  const blocks = page.matchAll(/^```(\w+)\n(.*?)^```$/gms)
+  return Array.from(blocks, ([, language = '', text = '']) => ({ language, text }))
+}
+
+/** The program with the options of all commands. */
+export const program = await programOf(ioOf({}))
+
+/** The names of the commands that help lists, without `help`. */
+export const commandNames = program.commands
+  .map((command) => command.name())
+  .filter((name) => name !== 'help')
+
+/** The command with this name, or with those of its parent and itself; undefined if there is none. */
+export function commandAt(words: string[]): Command | undefined {
+  const isNamed = (command: Command, word: string) =>
+    command.name() === word || command.aliases().includes(word)
+  return words.reduce<Command | undefined>(
+    (command, word) => command?.commands.find((each) => isNamed(each, word)),
+    program,
+  )
+}
+
+/** A command and those below it. */
+export function treeOf(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(treeOf)]
+}
+
+/** The words that lead to a command. */
+export function pathOf(command: Command): string[] {
+  return command.parent ? [...pathOf(command.parent), command.name()] : []
+}
+
+/** The help of a command and of its subcommands, by the words that lead to it. */
+export async function helpsOf(words: string[]): Promise<Map<string, string>> {
+  const helps = new Map<string, string>()
+  for (const command of treeOf(commandAt(words) ?? program)) {
+    const path = pathOf(command)
+    helps.set(path.join(' '), (await runPlants([...path, '--help'])).out)
+  }
+  return helps
 }

@@ -1,4 +1,5 @@
 import fc from 'fast-check'
+import type { NewPlant } from '../../src/plant/plant.js'
 import { seed } from './random.js'
 import { rounds } from './rounds.js'
 
@@ -13,9 +14,34 @@ export function check<Values extends [unknown, ...unknown[]]>(
   arbitraries: { [At in keyof Values]: fc.Arbitrary<Values[At]> },
   holds: (...values: Values) => unknown,
 ): Promise<void> {
-  const property = fc.asyncProperty(
-    fc.tuple<Values>(...arbitraries),
-    async (values) => void (await holds(...values)),
-  )
+  const values = fc.tuple<Values>(...arbitraries)
+  const property = fc.asyncProperty(values, async (given) => void (await holds(...given)))
   return fc.assert(property, { numRuns: rounds(times) })
+}
+
+/** Any plant that the contract takes, or one with these texts. */
+export function newPlant(texts = text()): fc.Arbitrary<NewPlant> {
+  return fc.record({ id: int64(), name: texts, tag: texts }, { requiredKeys: ['id', 'name'] })
+}
+
+export function int64(): fc.Arbitrary<bigint> {
+  return fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n })
+}
+
+/** Any code point, as the unit of a string: fast-check's own "binary" takes a second to begin. */
+export function character(): fc.Arbitrary<string> {
+  const point = fc.nat({ max: 0x10ffff })
+  return point.map((code) => String.fromCodePoint(code)).filter((one) => one.isWellFormed())
+}
+
+/** Texts without U+0000: any code points, graphemes, and what a terminal or a shell would obey. */
+export function text(): fc.Arbitrary<string> {
+  const awkward =
+    '\u0001\t\n\r\u001b\u007f\u0085\u009b\u00ad\u0301\u061c\u200b\u200d\u2028\u202e\ufeff\uffff\u{1f331}\u{10ffff}"\'\\-=%$ '
+  const anyText = fc.string({ unit: 'binary', size: 'medium' })
+  return fc.oneof(
+    anyText.map((characters) => characters.replaceAll('\0', '')),
+    fc.string({ unit: 'grapheme' }),
+    fc.string({ unit: fc.constantFrom(...awkward) }),
+  )
 }

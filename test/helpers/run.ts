@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { getProxyForUrl } from 'proxy-from-env'
 import { run } from '../../src/cli/program/run.js'
-import type { Input, Io, Output } from '../../src/platform/io.js'
+import type { Io, Output } from '../../src/platform/io.js'
 import { checkSecrets } from './secrets.js'
 import { temporaryFolder } from './temporary.js'
 
@@ -28,12 +28,11 @@ export interface Result {
 }
 
 /**
- * Runs a command line in this process, in a world of its own: no terminal, no home directory, nothing of this process.
- * Fails when it shows a token.
+ * Runs a command line in this process: no terminal, no home directory, nothing of this process's
+ * environment. Fails when it shows a token.
  */
 export async function runPlants(argv: string[], world: RunOptions = {}): Promise<Result> {
-  const out = new Captured(world, 'stdout')
-  const err = new Captured(world, 'stderr')
+  const [out, err] = [new Captured(world, 'stdout'), new Captured(world, 'stderr')]
   const code = await run(argv, ioOf(world, out, err))
   if (!world.mayShowSecrets) checkSecrets({ argv, out: out.text, err: err.text })
   return { code, out: out.text, err: err.text }
@@ -42,51 +41,38 @@ export async function runPlants(argv: string[], world: RunOptions = {}): Promise
 /** A command line, with the usual options that it does not have itself. */
 export function withUsual(usual: Record<string, string>, argv: string[]): string[] {
   const given = new Set(argv.map((word) => word.replace(/=.*/s, '')))
-  return [
-    ...argv,
-    ...Object.entries(usual)
-      .filter(([flag]) => !given.has(flag))
-      .flat(),
-  ]
+  const missing = Object.entries(usual).filter(([flag]) => !given.has(flag))
+  return [...argv, ...missing.flat()]
 }
-
-const runtime = () => performance.now()
 
 /** Of what a pipe gives at once. */
 const pieceLength = 65_536
 
 /** What a program sees of a world. */
 export function ioOf(
-  {
-    stdin,
-    env = {},
-    cwd = '/',
-    terminals = [],
-    signal = new AbortController().signal,
-    now = runtime,
-  }: RunOptions,
+  { stdin, env = {}, cwd = '/', terminals = [], ...world }: RunOptions,
   stdout: Output = new Captured({}, 'stdout'),
   stderr: Output = new Captured({}, 'stderr'),
 ): Io {
-  const input: Input = {
-    isTerminal: terminals.includes('stdin'),
-    isPiped: stdin !== undefined,
-    async *chunks() {
-      const bytes = Buffer.from(stdin ?? '')
-      for (let at = 0; at < bytes.length; at += pieceLength)
-        yield bytes.subarray(at, at + pieceLength)
-    },
-    stream: () => new PassThrough(),
-  }
+  const { signal = new AbortController().signal, now = () => performance.now() } = world
   return {
-    stdin: input,
+    stdin: {
+      isTerminal: terminals.includes('stdin'),
+      isPiped: stdin !== undefined,
+      async *chunks() {
+        const bytes = Buffer.from(stdin ?? '')
+        for (let at = 0; at < bytes.length; at += pieceLength)
+          yield bytes.subarray(at, at + pieceLength)
+      },
+      stream: () => new PassThrough(),
+    },
     stdout,
     stderr,
     env,
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
     dataFolder: async () => '/nonexistent/data',
     configFolder: async () => '/nonexistent/config',
-    stateFolder: async () => temporaryFolder(), // an import creates it, even in /nonexistent if the user is root
+    stateFolder: async () => temporaryFolder(), // an import creates it, as root even in /nonexistent
     handleSignals: () => signal,
     isProxied: async ({ href }) => inEnvironment(env, () => getProxyForUrl(href)) !== '',
     userName: () => 'gardener',

@@ -1,12 +1,9 @@
 import { onTestFinished } from 'vitest'
 
-/**
- * What every token of a test holds at its beginning, so that a part of it is seen as well; and what `plants tokens
- * create` makes.
- */
+/** How each token of a test begins, so that a part of it is seen; and what the program makes. */
 const secret = /s3cret|plants_[\w-]{43}/i
 
-/** The commands whose answer is a token, or a description of tokens. */
+/** Commands whose answer is a token, or a description of tokens. */
 const tellers = ['auth token', 'tokens create', 'openapi']
 
 interface Written {
@@ -21,16 +18,13 @@ export function checkSecrets(written: Written): void {
   if (leak !== undefined) throw new Error(leak)
 }
 
-/**
- * Checks what a program has written as soon as it is known, also where nobody waits for it; the test fails that shows a
- * token.
- */
+/** Fails the test when its program ends and has shown a token, also where nobody waits for it. */
 export function checkSecretsOf(ended: Promise<Written>): void {
   let leak: string | undefined
   const done = ended.then((written) => {
     leak = leakIn(written)
   })
-  done.catch(() => undefined) // whoever started it is told
+  done.catch(() => undefined) // the caller of the program gets the error
   onTestFinished(() => {
     if (leak !== undefined) throw new Error(leak)
   })
@@ -38,11 +32,11 @@ export function checkSecretsOf(ended: Promise<Written>): void {
 
 function leakIn({ argv, out, err }: Written): string | undefined {
   const command = argv.join(' ')
-  const answer = tellers.some((teller) => command.includes(teller)) ? '' : textOf(out)
-  const found = secret.exec(textOf(err)) ?? secret.exec(answer)
+  const isTeller = tellers.some((teller) => command.includes(teller))
+  const found = secret.exec(textOf(err)) ?? secret.exec(isTeller ? '' : textOf(out))
   if (found === null) return undefined
   const context = found.input.slice(Math.max(0, found.index - 60), found.index + 100)
-  return `plants ${command.replaceAll(new RegExp(secret, 'gi'), '***')} has shown a token: ${context}`
+  return `plants ${command.replace(secret, '***')} has shown a token: ${context}`
 }
 
 function textOf(written: unknown): string {

@@ -7,23 +7,21 @@ import { writeOne } from '../../src/stores/common/change.js'
 import type { Store } from '../../src/stores/common/store.js'
 import type { SqliteOptions } from '../../src/stores/sqlite/connection.js'
 
+type Writable = Pick<Store, 'write'>
+
 /** What a store needs to wait, with a timeout that no test reaches. */
 export function openOptions(options: Partial<SqliteOptions> = {}): SqliteOptions {
   const { signal } = new AbortController()
-  const runtime = {
-    handleSignals: () => signal,
-    now: () => performance.now(),
-    random: Math.random,
-  }
+  const now = () => performance.now()
+  const runtime = { handleSignals: () => signal, now, random: Math.random }
   return { timeout: 3_600_000, runtime, ...options }
 }
 
 /** What addresses may leave open in a test: no home directory, nothing of this process. */
 export function place(options: Partial<AddressContext> = {}): AddressContext {
-  const dataFolder = () => Promise.reject(new Error('No folder is expected here'))
   return {
     resolvePath: String,
-    dataFolder,
+    dataFolder: () => Promise.reject(new Error('No folder is expected here')),
     env: {},
     userName: () => 'gardener',
     secrets: new Set(),
@@ -43,10 +41,7 @@ export function closedAfterTest<Store extends { close(): Promise<void> }>(store:
   return store
 }
 
-/**
- * Collects the statements of the connections that were closed: until then they keep their locks, which protects the
- * next connection.
- */
+/** Collects the statements of connections that were closed: until then these keep their locks. */
 export async function endConnections(): Promise<void> {
   collectGarbage()
   await new Promise(setImmediate)
@@ -58,22 +53,19 @@ export function collectGarbage(): void {
 }
 
 export async function createPlant(
-  store: Pick<Store, 'write'>,
+  store: Writable,
   plant: NewPlant,
   key?: string,
 ): Promise<NewPlant> {
   return (await writeOne(store, { type: 'create', plant, key })).plant
 }
 
-export async function deletePlant(store: Pick<Store, 'write'>, id: bigint): Promise<NewPlant> {
+export async function deletePlant(store: Writable, id: bigint): Promise<NewPlant> {
   return (await writeOne(store, { type: 'delete', id })).plant
 }
 
 /** Replaces a whole plant, also its missing tag. */
-export async function replacePlant(
-  store: Pick<Store, 'write'>,
-  plant: NewPlant,
-): Promise<NewPlant> {
+export async function replacePlant(store: Writable, plant: NewPlant): Promise<NewPlant> {
   return (await writeOne(store, { type: 'update', patch: { tag: null, ...plant } })).plant
 }
 

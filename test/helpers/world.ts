@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Options } from 'execa'
 import { plants, start } from './process.js'
@@ -6,7 +6,13 @@ import { type Result, type RunOptions, runPlants } from './run.js'
 import { temporaryFolder } from './temporary.js'
 import { type Terminal, terminal } from './terminal.js'
 
-/** A user with a home of their own: what they have saved, stored and written, and ways to run the program. */
+/** A test names what Windows lacks at its end: "needs sh", "needs modes", "needs links". */
+export const isWindows = process.platform === 'win32'
+
+/** A text is split at its spaces. */
+type Words = string | readonly string[]
+
+/** A user with a home: what is saved, stored and written there, and ways to run the program. */
 export class World {
   readonly home = temporaryFolder()
   readonly config = join(this.home, 'config')
@@ -25,46 +31,27 @@ export class World {
     if (settings) this.save(settings)
   }
 
-  /** Runs a command line in this process, without a terminal; a text is split at its spaces. */
-  run(args: string | readonly string[], options: RunOptions = {}): Promise<Result> {
+  /** Runs a command line in this process, without a terminal. */
+  run(args: Words, options: RunOptions = {}): Promise<Result> {
     const pager = options.terminals?.includes('stdout') && { PAGER: 'cat' }
-    return runPlants(wordsOf(args), {
-      cwd: this.home,
-      ...options,
-      env: { ...pager, ...this.env, ...options.env },
-    })
+    const env = { ...pager, ...this.env, ...options.env }
+    return runPlants(wordsOf(args), { cwd: this.home, ...options, env })
   }
 
   /** Starts the built program as a process. */
-  start(
-    args: string | readonly string[],
-    { env, ...options }: Options = {},
-  ): ReturnType<typeof start> {
-    return start(wordsOf(args), this.home, {
-      cwd: this.home,
-      ...options,
-      env: { ...this.env, ...env },
-    })
+  start(args: Words, { env, ...options }: Options = {}): ReturnType<typeof start> {
+    const own = { cwd: this.home, ...options, env: { ...this.env, ...env } }
+    return start(wordsOf(args), this.home, own)
   }
 
   /** Runs the built program as a process; a code of undefined stands for a signal. */
-  spawn(
-    args: string | readonly string[],
-    { env, ...options }: Options = {},
-  ): ReturnType<typeof plants> {
-    return plants(wordsOf(args), this.home, {
-      cwd: this.home,
-      ...options,
-      env: { ...this.env, ...env },
-    })
+  spawn(args: Words, { env, ...options }: Options = {}): ReturnType<typeof plants> {
+    const own = { cwd: this.home, ...options, env: { ...this.env, ...env } }
+    return plants(wordsOf(args), this.home, own)
   }
 
   /** Runs the built program on a real terminal. */
-  terminal(
-    args: string | readonly string[],
-    env: Record<string, string> = {},
-    columns = 80,
-  ): Terminal {
+  terminal(args: Words, env: Record<string, string> = {}, columns = 80): Terminal {
     return terminal(wordsOf(args), this.home, { ...this.env, ...env }, columns)
   }
 
@@ -84,13 +71,11 @@ export class World {
     return existsSync(resolve(this.home, path))
   }
 
-  /** Saves settings without the program: a text as it is, an object with the version that it leaves out. */
+  /** Saves settings past the program: a text as it is, an object with the version it leaves out. */
   save(settings: string | Uint8Array | Record<string, unknown>): void {
     const isRaw = typeof settings === 'string' || settings instanceof Uint8Array
-    this.write(
-      'config/settings.json',
-      isRaw ? settings : JSON.stringify({ version: 1, ...settings }),
-    )
+    const text = isRaw ? settings : JSON.stringify({ version: 1, ...settings })
+    this.write('config/settings.json', text)
   }
 
   /** undefined if there is no file */
@@ -99,13 +84,13 @@ export class World {
   }
 }
 
-function wordsOf(args: string | readonly string[]): string[] {
+function wordsOf(args: Words): string[] {
   return typeof args === 'string' ? args.split(' ') : [...args]
 }
 
 /** The result of a command that prints objects, one per line. */
 export function answer(...objects: object[]): Result {
-  return { code: 0, out: objects.map((object) => `${JSON.stringify(object)}\n`).join(''), err: '' }
+  return printed(objects.map((object) => `${JSON.stringify(object)}\n`).join(''))
 }
 
 /** The result of a command that prints a text. */
@@ -116,4 +101,21 @@ export function printed(text: string): Result {
 /** The result of a command that fails, as text. */
 export function refusal(message: string, hint: string | undefined, code = 2): Result {
   return { code, out: '', err: `plants: ${message}\n${hint === undefined ? '' : `  ${hint}\n`}` }
+}
+
+/** The objects of a text that has one per line. */
+export function objectsOf(text: string): Record<string, unknown>[] {
+  const lines = text.split('\n').filter(Boolean)
+  return lines.map((line) => JSON.parse(line))
+}
+
+/** The mode of a file or directory, in octal digits. */
+export function modeOf(path: string): string {
+  return (statSync(path).mode & 0o7777).toString(8)
+}
+
+/** What stderr says when the settings of a user could not be written. */
+export function unwritable(user: World, why: string): string {
+  const hint = 'Choose another directory with PLANTS_CONFIG_DIR'
+  return `plants: The settings in ${user.file} could not be written: ${why}\n  ${hint}\n`
 }

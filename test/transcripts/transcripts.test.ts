@@ -2,8 +2,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import type { RunOptions } from '../helpers/run.js'
-import { isWindows } from '../helpers/windows.js'
-import { World } from '../helpers/world.js'
+import { isWindows, World } from '../helpers/world.js'
 
 const names = readdirSync(import.meta.dirname).filter((name) => name.endsWith('.txt'))
 

@@ -16,7 +16,7 @@ import {
   token,
   tokensIn,
   tunnelTo,
-} from '../../helpers/recorder.js'
+} from '../../helpers/users.js'
 import { printed, World } from '../../helpers/world.js'
 
 describe.runIf(hasOpenssl)(

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { hang } from '../../helpers/hang.mjs'
 import { Hostile } from '../../helpers/hostile.js'
 import { bin } from '../../helpers/process.js'
-import { posts, Team } from '../../helpers/team.js'
+import { posts, Team } from '../../helpers/users.js'
 import { printed, refusal } from '../../helpers/world.js'
 
 const auth = 'auth token --store team'

@@ -15,10 +15,9 @@ import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import { rounds } from '../../helpers/rounds.js'
-import { modeOf } from '../../helpers/settings-file.js'
 import { canBecome, stranger } from '../../helpers/stranger.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { answer, modeOf, printed, World } from '../../helpers/world.js'
 
 const root = join(import.meta.dirname, '../../..')
 const dist = join(root, 'dist')

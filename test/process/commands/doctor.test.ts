@@ -1,10 +1,10 @@
 import { chmodSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { Disk, findingsOf } from '../../helpers/doctor.js'
 import { Hostile } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
 import { resultOf } from '../../helpers/process.js'
 import { canDropRights, startWithoutRights } from '../../helpers/stranger.js'
+import { Disk, findingsOf } from '../../helpers/users.js'
 
 test('each finding comes at once, and Ctrl-C ends the wait for the next', async () => {
   const service = await Hostile.listen({ posts: [() => child.kill('SIGINT')] })

@@ -4,9 +4,8 @@ import { canMount, canTrace } from '../../helpers/linux.js'
 import { heldLock } from '../../helpers/lock.js'
 import { resultOf } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
-import { unwritable } from '../../helpers/settings-file.js'
 import { under } from '../../helpers/stranger.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { answer, printed, unwritable, World } from '../../helpers/world.js'
 
 test('processes that change settings at once lose nothing, and they are read whole', async () => {
   const user = new World({})

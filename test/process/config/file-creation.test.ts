@@ -1,9 +1,8 @@
 import { chmodSync, chownSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { modeOf, unwritable } from '../../helpers/settings-file.js'
 import { asStranger, becomeStranger, canBecome, stranger, under } from '../../helpers/stranger.js'
-import { refusal, World } from '../../helpers/world.js'
+import { modeOf, refusal, unwritable, World } from '../../helpers/world.js'
 
 test.skipIf(process.platform === 'win32')(
   'what is created is for its owner alone, under the umask 0',

@@ -1,98 +1,107 @@
 import { expect, test } from 'vitest'
-import { foreignWords } from '../../../src/cli/usage-errors.js'
-import { program } from '../../helpers/helps.js'
-import { refusal, World } from '../../helpers/world.js'
+import { World } from '../../helpers/world.js'
+
+// What is said about wrong command lines is in transcripts/usage.txt.
 
 test('a switch may be given twice, and a value in one place', async () => {
   const user = new World()
   expect((await user.run('--verbose list --verbose')).code).toBe(0)
-  const twice = refusal('--timeout was given twice', 'Leave out one of them')
-  expect(await user.run('stores --timeout 5s list --timeout=5s')).toEqual(twice)
+  for (const line of [
+    'stores --timeout 5s list --timeout=5s',
+    'import --if-exists skip --if-exists skip',
+    'delete 1 --tag a -t a',
+  ])
+    expect(await user.run(line)).toEqual({
+      ...{ code: 2, out: '', err: expect.stringContaining('was given twice') },
+    })
 })
 
 test.each([
-  ['import --columns', '--dry-run'],
-  ['tokens create --note', '--allow=read'],
-  ['update 1 --name', '--no-tag'],
-])('an option is no value of what was left empty: plants %s %s', async (line, next) => {
+  'import --columns --dry-run',
+  'tokens create --note --allow=read',
+  'update 1 --name --no-tag',
+])('an option is no value of what was left empty: plants %s', async (line) => {
   const user = new World()
-  const flag = line.split(' ').at(-1)
-  const what = `${flag} needs a value, but ${next.replace(/=.*/, '')} follows`
-  expect(await user.run(`${line} ${next}`)).toEqual(
-    refusal(what, `For such a value: ${flag}=VALUE`),
-  )
+  expect(await user.run(line)).toMatchObject({ code: 2, out: '' })
   expect(user.has('data')).toBe(false)
 })
 
 test.each([
-  ['udpate 1', 'Did you mean update?'],
-  ['delte 1', 'Did you mean delete?'],
-  ['List', 'Did you mean list?'],
-  ['tokens revoek 1', 'Did you mean revoke?'],
-  ['list --limt 1', 'Did you mean --limit?'],
-  ['list --verbse', 'Did you mean --verbose?'],
+  ['udpate 1', 'update'],
+  ['List', 'list'],
+  ['tokens revoek 1', 'revoke'],
+  ['list --limt 1', '--limit'],
+  ['list --verbse', '--verbose'],
   // Short words are near to too many, and a suggestion is a name, not another one
-  ['lst', 'See: plants --help'],
-  ['remote 1', 'See: plants --help'],
-  // Words of other programs
-  ['search fern', 'To search: plants list --search TEXT'],
-  ['list -n 2', 'The number of plants is --limit NUMBER'],
-  ['import a.csv --upsert', 'For plants that exist: plants import --if-exists update'],
+  ['lst', 'See: '],
+  ['remote 1', 'See: '],
   // Dashes of word processors and chats
-  ['create –-id 5', 'Options begin with hyphens, as in --id: type them anew'],
-  ['—help', 'Options begin with hyphens, as in --id: type them anew'],
-  ['get 1 –o json', 'Options begin with hyphens, as in --id: type them anew'],
-  ['delete 1 --force', 'To go on without a question: --yes'],
-  ['config search', 'See: plants config --help'],
-])('plants %s: %s', async (line, hint) => {
+  ['create –-id 5', 'hyphens'],
+  ['—help', 'hyphens'],
+  ['get 1 –o json', 'hyphens'],
+  ['import a.csv --upsert', '--if-exists update'],
+  ['delete 1 --force', '--yes'],
+  ['config search', 'plants config --help'],
+])('plants %s is answered with %s', async (line, hint) => {
   const { code, err } = await new World().run(line)
-  expect([code, err.split('\n')[1]]).toEqual([2, `  ${hint}`])
-})
-
-test('the words of other programs are twenty at most, and none of them is ours', () => {
-  const words = [...foreignWords.keys()]
-  expect(words.length).toBeLessThanOrEqual(20)
-  const names = program.commands.flatMap((command) => [command.name(), ...command.aliases()])
-  expect(words.filter((word) => names.includes(word))).toEqual([])
+  expect([code, err.split('\n')[1]]).toEqual([2, expect.stringContaining(hint)])
 })
 
 test.each([
-  ['create -xSECRET', 'Unknown option -x', 'See: plants create --help'],
-  ["create --n'ame=SECRET", 'Unknown option', 'Did you mean --name?'],
-  ['get -1 -qzSECRET', 'Unknown option -z', 'See: plants get --help'],
-  ['--bad=SECRET list', 'Unknown option --bad', 'See: plants --help'],
-  ['list --quiet=SECRET', '--quiet takes no value', 'Leave it out'],
-  ['list --help=SECRET', '--help takes no value', 'Leave it out'],
-  ['list --quit', 'Unknown option --quit', 'Did you mean --quiet?'],
-  ['list --SECRET_123', 'Unknown option', 'See: plants list --help'],
-  ['plants_SECRET', 'Unknown command', 'See: plants --help'],
-  [`${'x'.repeat(15)}SECRET`, 'Unknown command', 'See: plants --help'], // 21 letters
-  ['auth https://me:SECRET@x', 'Unknown command', 'See: plants auth --help'],
-  ['auth login SECRET', 'auth login got an argument that it does not take', undefined],
-  ['help plants_SECRET', 'Unknown command', 'See: plants --help'],
-])('nothing typed is repeated but a word: plants %s', async (line, what, hint) => {
-  const { out, err } = await new World().run(line)
-  const [message, advice] = err.split('\n')
-  expect([out, message]).toEqual(['', `plants: ${what}`])
-  if (hint !== undefined) expect(advice).toBe(`  ${hint}`)
+  ['create -xSECRET', 'option -x'],
+  ["create --n'ame=SECRET", 'option'],
+  ['get -1 -qzSECRET', 'option -z'],
+  ['--bad=SECRET list', 'option --bad'],
+  ['list --quiet=SECRET', '--quiet takes no value'],
+  ['list --help=SECRET', '--help takes no value'],
+  ['list --SECRET_123', 'option'],
+  ['plants_SECRET', 'command'],
+  [`${'x'.repeat(15)}SECRET`, 'command'], // 21 letters
+  ['auth https://me:SECRET@x', 'command'],
+  ['auth login SECRET', 'that it does not take'],
+  ['help plants_SECRET', 'command'],
+])('nothing typed is repeated but a word: plants %s', async (line, what) => {
+  const { code, out, err } = await new World().run(line)
+  const [message] = err.split('\n')
+  expect([code, out, message?.endsWith(what)]).toEqual([2, '', true])
   expect(err).not.toContain('SECRET')
 })
 
 test('options of a store may stand before the command that saves them', async () => {
   const user = new World()
-  expect(
-    (await user.run('--timeout 5s --allow-http stores add team https://plants.example.com')).code,
-  ).toBe(0)
+  const add = '--timeout 5s --allow-http stores add team https://plants.example.com'
+  expect((await user.run(add)).code).toBe(0)
   const team = { address: 'https://plants.example.com', timeout: '5s', 'allow-http': true }
   expect(user.saved).toMatchObject({ stores: { team } })
 })
 
-test.each([
+test.each<[line: string, code: number]>([
   ['tokens create --expires 90d', 0],
   ['tokens create --expires 90', 2], // a unit is needed: people mean days
   ['list --timeout 1w', 2],
-])('a duration has a unit: plants %s', async (line, code) => {
+  ...['', '\u007f', 'é', 'k'.repeat(256)].map(
+    (key) => [`create --id 1 --name Fern --idempotency-key=${key}`, 2] as [string, number],
+  ),
+  ...['', '0', '1.5', '01', '9007199254740992'].map(
+    (text) => [`list --limit=${text}`, 2] as [string, number],
+  ),
+  ...['', '-1', '1.2345', '25d'].map((text) => [`list --timeout=${text}`, 2] as [string, number]),
+])('plants %s: exit code %i', async (line, code) => {
   expect((await new World().run(line)).code).toBe(code)
+})
+
+test.each([
+  ...['9223372036854775808', '-9223372036854775809', '1.5', '1E3', '1e999999999', '007', '-00'],
+  ...['7.0', '+1', '1,000', '', '1\n', '\u0661', 'a\u001b[2J'],
+])('an id of an option is in digits and fits: %j does not', async (text) => {
+  const user = new World()
+  const err = expect.stringContaining('must be an integer from')
+  for (const words of [
+    ['create', `--id=${text}`, '--name', 'Fern'],
+    ['list', `--after=${text}`],
+  ])
+    expect(await user.run(words)).toEqual({ code: 2, out: '', err })
+  expect(user.has('data')).toBe(false)
 })
 
 test('a store that cannot be reached is reported once', async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { fill } from '../../helpers/fill.js'
 import type { RunOptions } from '../../helpers/run.js'
-import { answer, World } from '../../helpers/world.js'
+import { isWindows, World } from '../../helpers/world.js'
 
 const fern = 'create --id 1 --name Fern --tag wet'
 const table = 'ID  NAME  TAG\n 1  Fern  wet\n'
@@ -19,12 +20,10 @@ async function pagedRun(line: string, { env, ...options }: RunOptions = {}, user
   return { ...result, shown: user.has('shown') ? user.read('shown') : undefined, user }
 }
 
-describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
+describe.skipIf(isWindows)('with a pager (needs sh)', () => {
   test.each([
     ['list', table],
-    ['list --output json', '[\n{"id":1,"name":"Fern","tag":"wet"}\n]\n'],
     ['help list', expect.stringContaining('Usage: plants list')],
-    ['list --help', expect.stringContaining('Usage: plants list')],
     ['--help', expect.stringContaining('Usage: plants')],
   ])('plants %s is shown in the pager', async (line, shown) => {
     expect(await pagedRun(line)).toMatchObject({ code: 0, out: '', shown })
@@ -47,26 +46,14 @@ describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
 
   test('what is reported meanwhile is shown in the pager, too, as git does', async () => {
     const { err, shown } = await pagedRun('list --limit 1 --tag dry')
-    const none = 'plants: No plants match. A tag is matched in its case, --search in any\n'
+    const none = expect.stringContaining('No plants match')
     expect({ err, shown }).toEqual({ err: '', shown: none })
-    expect((await pagedRun('list --tag dry', { terminals: ['stdout'] })).err).toBe(none)
-  })
-
-  test('an error alone starts no pager', async () => {
-    const { code, err, shown } = await pagedRun('list --store ./gone.db')
-    expect([code, err, shown]).toEqual([
-      4,
-      expect.stringMatching(/^plants: There is no/),
-      undefined,
-    ])
+    expect((await pagedRun('list --tag dry', { terminals: ['stdout'] })).err).toEqual(none)
   })
 
   test('the pager gets none of our secrets', async () => {
-    const secrets = {
-      PLANTS_TOKEN: 's3cret-a',
-      PLANTS_SERVE_TOKEN: 's3cret-b',
-      PGPASSWORD: 's3cret-c',
-    }
+    const names = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD']
+    const secrets = Object.fromEntries(names.map((name) => [name, 's3cret-of-env']))
     const { shown } = await pagedRun('list', { env: { ...secrets, PAGER: 'env > "$SHOWN"; cat' } })
     expect(shown).toContain('SHOWN=')
     expect(shown).not.toContain('s3cret')
@@ -82,28 +69,14 @@ describe.skipIf(process.platform === 'win32')('with a pager of POSIX', () => {
 
   test('a pager that is quit ends the reading of the store', async () => {
     const user = new World()
-    const stdin = Array.from(
-      { length: 50_000 },
-      (_, id) => `{"id":${id},"name":"Plant ${id}"}`,
-    ).join('\n')
-    expect((await user.run('import -', { stdin })).code).toBe(0)
+    await user.run('create --id 0 --name Moss')
+    fill(user.store, 50_000)
     const quit = await pagedRun('list', { env: { PAGER: 'head -2 > "$SHOWN"' } }, user)
     expect(quit).toMatchObject({
       code: 0,
       out: '',
       err: '',
-      shown: expect.stringMatching(/NAME.*\n.*Plant 0\n$/),
+      shown: expect.stringMatching(/NAME.*\n.*Moss\n$/),
     })
-  })
-
-  test('no text of a plant reaches a shell', async () => {
-    const user = new World()
-    await user.run(['create', '--id', '2', '--name', '$(touch evil); `touch evil`'])
-    const { shown } = await pagedRun('list', {}, user)
-    expect([shown, user.has('evil')]).toEqual([
-      expect.stringContaining('$(touch evil); `touch evil`'),
-      false,
-    ])
-    expect(await user.run('get 1')).toEqual(answer({ id: 1, name: 'Fern', tag: 'wet' }))
   })
 })

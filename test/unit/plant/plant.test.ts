@@ -7,7 +7,7 @@ import {
   parsePlant,
 } from '../../../src/plant/plant.js'
 import { problemOf, problemsOf, schemas } from '../../../src/plant/plant-schema.js'
-import { check, fc } from '../../helpers/fast-check.js'
+import { character, check, fc } from '../../helpers/fast-check.js'
 
 const wrongId = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but'
 const wrong = (name: string) => `${name} must be a string of Unicode text without U+0000, but`
@@ -19,37 +19,27 @@ test.each<[value: unknown, problems: string[], otherFields?: string[]]>([
   [{ id: 1n, nmae: 'Fern' }, [noName], ['nmae']],
   [JSON.parse('{"__proto__":{"tag":"x"}}'), [`${wrongId} is missing`, noName], ['__proto__']],
   [null, ['it must be an object, but was null']],
-  [
-    { tag: null, name: '\ud800\0', id: {} },
-    [
-      `${wrongId} was an object`,
-      `${wrong('name')} was "\\ud800\\u0000"`,
-      `${wrong('tag')} was null`,
-    ],
-  ],
 ])('each wrong field of a new plant is a problem: %o', (value, problems, otherFields = []) => {
   expect(problemsOf(value)).toEqual(problems)
   expect(isObject(value) ? otherFieldsOf(value) : []).toEqual(otherFields)
 })
 
-test.each<[FieldName, unknown, string?]>([
+test.each<[FieldName, unknown, string]>([
   ['id', -(2n ** 63n) - 1n, `${wrongId} was -9223372036854775809`],
-  ['id', new NumberText('1.5'), `${wrongId} was 1.5`],
   ['id', 2n ** 63n, `${wrongId} was 9223372036854775808`],
-  ['id', new NumberText('9'.repeat(40)), `${wrongId} was ${'9'.repeat(40)}`],
+  ['id', new NumberText('1.5'), `${wrongId} was 1.5`],
   ['id', new NumberText('9'.repeat(41)), `${wrongId} was ${'9'.repeat(39)}…`],
   ['id', '1', `${wrongId} was "1"`],
   ['id', '１٢', 'id must be in the digits 0 to 9, but was "１٢"'],
-  ['id', 'a"\n', `${wrongId} was "a\\"\\n"`],
+  ['id', {}, `${wrongId} was an object`],
   ['id', '🌱'.repeat(41), `${wrongId} was "${'🌱'.repeat(39)}…"`],
   ['name', 5, `${wrong('name')} was a number`],
-  ['name', 'a\0', `${wrong('name')} was "a\\u0000"`],
+  ['name', 'a"\n\0', `${wrong('name')} was "a\\"\\n\\u0000"`],
+  ['tag', null, `${wrong('tag')} was null`],
   ['tag', '\udf31\ud83c', `${wrong('tag')} was "\\udf31\\ud83c"`],
 ])('the problem of the %s %o: %s', (field, value, problem) => {
   expect(problemOf(field, value)).toBe(problem)
 })
-
-const text = fc.string({ unit: 'binary' })
 
 test('an idempotency key is 1 to 255 visible ASCII characters', () => {
   expect(['!', '~', 'k'.repeat(255)].filter((key) => !isIdempotencyKey(key))).toEqual([])
@@ -62,34 +52,20 @@ test.each([
   ['patch', (value: unknown) => parsePlant(value, 'patch')],
 ] as const)('the schema and the parser of a %s agree', (form, parse) => {
   const odd = fc.constantFrom(
-    '',
-    '\ud800',
-    'a\0b',
-    1,
-    null,
-    undefined,
-    [],
-    {},
-    new NumberText('1.5'),
+    ...['', '\ud800', 'a\0b', 1, null, undefined, [], {}, new NumberText('1.5')],
   )
   const everything = fc.anything({
-    withBigInt: true,
-    withNullPrototype: true,
-    withDate: true,
-    withMap: true,
+    ...{ withBigInt: true, withNullPrototype: true, withDate: true, withMap: true },
   })
-  const field = fc.oneof(text, odd, everything)
+  const field = fc.oneof(fc.string({ unit: character() }), odd, everything)
   const edges = fc.constantFrom(2n ** 63n - 1n, 2n ** 63n, -(2n ** 63n), -(2n ** 63n) - 1n)
   const id = fc.oneof(fc.bigInt({ min: -(2n ** 65n), max: 2n ** 65n }), edges, field)
-  const value = fc.record(
-    { id, name: field, tag: field, other: fc.boolean() },
-    { requiredKeys: [] },
-  )
-  return check(1000, [fc.oneof(value, field)], (given) => {
+  const fields = { id, name: field, tag: field, other: fc.boolean() }
+  const value = fc.record(fields, { requiredKeys: [] })
+  return check(500, [fc.oneof(value, field)], (given) => {
     const { data, error } = schemas[form].safeParse(given)
-    const defined =
-      data && Object.fromEntries(Object.entries(data).filter(([, each]) => each !== undefined))
-    expect(parse(given)).toEqual(defined)
+    const defined = data && Object.entries(data).filter(([, each]) => each !== undefined)
+    expect(parse(given)).toEqual(defined && Object.fromEntries(defined))
     expect(problemsOf(given, form)).toEqual(error?.issues.map(({ message }) => message) ?? [])
   })
 })

@@ -1,6 +1,7 @@
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
+import type { HttpError } from '../../../src/server/answer.js'
 import { Memory } from '../../../src/server/memory.js'
 import { settableTime } from '../../helpers/time.js'
 
@@ -13,7 +14,7 @@ function shared() {
     const asked = { state: 'waits', release: () => void response.emit('close') }
     Promise.resolve(memory.take(token, bytes, response)).then(
       () => Object.assign(asked, { state: 'has it' }),
-      ({ message }: Error) => Object.assign(asked, { state: message }),
+      ({ error }: HttpError) => Object.assign(asked, { state: `${error}` }),
     )
     return asked
   }
@@ -23,8 +24,6 @@ function shared() {
   }
   return { take, states, timeOut }
 }
-
-const busy = 'The service is busy, and nothing was stored'
 
 test('a token has its own, and waits for it, whatever others have', async () => {
   const { take, states } = shared()
@@ -43,16 +42,6 @@ test('one request of a token may have more than that, and is alone then', async 
   expect(await states(small)).toEqual(['has it'])
 })
 
-test('those of a token take turns: a small one does not overtake a large one', async () => {
-  const { take, states } = shared()
-  const [one, two] = [take('a', 50), take('a', 50)]
-  const [large, small] = [take('a', 60), take('a', 1)]
-  one.release()
-  expect(await states(large, small)).toEqual(['waits', 'waits'])
-  two.release()
-  expect(await states(large, small)).toEqual(['has it', 'has it'])
-})
-
 test('a request waits as long as the timeout', async () => {
   const { take, states, timeOut } = shared()
   const [held, waiting] = [take('a', 100), take('a', 1)]
@@ -60,7 +49,7 @@ test('a request waits as long as the timeout', async () => {
   timeOut(29_999)
   expect(await states(held, waiting)).toEqual(['has it', 'waits'])
   timeOut(1)
-  expect(await states(waiting)).toEqual([busy])
+  expect(await states(waiting)).toEqual(['503'])
 })
 
 test('a client that leaves does not wait', async () => {
@@ -69,5 +58,5 @@ test('a client that leaves does not wait', async () => {
   await states(held)
   left.release()
   held.release()
-  expect(await states(left, next)).toEqual([busy, 'has it'])
+  expect(await states(left, next)).toEqual(['503', 'has it'])
 })

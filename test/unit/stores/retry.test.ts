@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { closedPort } from '../../helpers/hostile.js'
-import { objectsOf } from '../../helpers/json-lines.js'
 import { runPlants } from '../../helpers/run.js'
+import { objectsOf } from '../../helpers/world.js'
 
 test('a command tries for two seconds to reach its database, and says so', async () => {
   const argv = [

@@ -13,16 +13,6 @@ test.each([
   expect(foldText(text)).toBe(folded)
 })
 
-test('a text that is folded stays as it is, whatever its case and its composition were', () => {
-  const letters =
-    'aAsSßẞſÄäA\u0308\u0301\u0316øǿÅKiıİσςΣΆµΜйи\u0306ꭰᎠﬅﬆ가\u1100\u1161\u11a8🌿蕨\uffff. '
-  return check(2000, [fc.string({ unit: fc.constantFrom(...letters), maxLength: 20 })], (text) => {
-    const folded = foldText(text)
-    const others = [folded, text.toUpperCase(), text.normalize('NFD'), text.normalize('NFC')]
-    expect(others.map((other) => foldText(other))).toEqual(others.map(() => folded))
-  })
-})
-
 test('a text is folded as if it were normalized, whether it needs that or not', () => {
   const normalized = (text: string) =>
     text
@@ -33,15 +23,15 @@ test('a text is folded as if it were normalized, whether it needs that or not', 
       .normalize('NFD')
       .replace(RegExp(latinMarks, 'g'), '')
       .normalize('NFC')
-  const characters = Array.from({ length: 0x20000 }, (_, code) => String.fromCodePoint(code))
-  const texts = characters.flatMap((one) => [`a${one}`, `Σ${one}Σ가`])
+  const characters = Array.from({ length: 0x11000 }, (_, code) => String.fromCodePoint(code))
+  const texts = characters.map((one) => `aΣ${one}Σ가`)
   expect(texts.filter((text) => foldText(text) !== normalized(text))).toEqual([])
   const scripts = [
     ...['aßÄøǿİıẚµª', 'ΣςάΐΪ', 'Йжи', '각가\u1100\u11a8', 'がハ\u3099', '蕨豈', 'آي\u0653'],
     ...['🌿🏽\ufe0f\ud83c\udc00', '\u0301\u0316\u0308', '–“ Ａ'],
   ]
   const letters = Array.from(scripts.join(''))
-  return check(5000, [fc.string({ unit: fc.constantFrom(...letters), maxLength: 8 })], (text) =>
+  return check(2000, [fc.string({ unit: fc.constantFrom(...letters), maxLength: 8 })], (text) =>
     expect(foldText(text)).toBe(normalized(text)),
   )
 })

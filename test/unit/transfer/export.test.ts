@@ -14,12 +14,10 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { parseJson, toWireJson } from '../../../src/plant/exact-json.js'
 import type { NewPlant } from '../../../src/plant/plant.js'
 import { describeDriver } from '../../../src/platform/sqlite.js'
-import { int64, text } from '../../helpers/any-plant.js'
-import { check, fc } from '../../helpers/fast-check.js'
+import { check, fc, int64, text } from '../../helpers/fast-check.js'
 import { query } from '../../helpers/sqlite-file.js'
-import { isWindows } from '../../helpers/windows.js'
 import { partOf } from '../../helpers/workbook.js'
-import { refusal, World } from '../../helpers/world.js'
+import { isWindows, refusal, World } from '../../helpers/world.js'
 
 let user: World
 

@@ -5,9 +5,9 @@ import { describe, expect, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
 import { createAt, created, createIn } from '../../../helpers/http-store.js'
-import { objectsOf } from '../../../helpers/json-lines.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
+import { objectsOf } from '../../../helpers/world.js'
 
 const posts = [json(200, { name: 'Fern' })]
 const loopbacks = await lookup('localhost', { all: true })

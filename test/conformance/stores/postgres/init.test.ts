@@ -1,12 +1,11 @@
 import { beforeEach, expect, test } from 'vitest'
 import { tokensOfStore } from '../../../../src/server/authenticator.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { objectsOf } from '../../../helpers/json-lines.js'
 import { type Database, freshDatabase } from '../../../helpers/postgres.js'
 import { exchange } from '../../../helpers/raw-http.js'
 import { logInto, placeOf, serveHere, testToken } from '../../../helpers/service.js'
 import { addressOf, databaseOptions } from '../../../helpers/shared-store.js'
-import { answer, printed, refusal, World } from '../../../helpers/world.js'
+import { answer, objectsOf, printed, refusal, World } from '../../../helpers/world.js'
 
 let user: World
 

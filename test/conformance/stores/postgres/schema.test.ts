@@ -1,6 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { objectsOf } from '../../../helpers/json-lines.js'
 import { freshDatabase, ownServer, reusedDatabase } from '../../../helpers/postgres.js'
 import {
   addressOf,
@@ -13,7 +12,7 @@ import {
   settled,
 } from '../../../helpers/shared-store.js'
 import { createPlant, deletePlant } from '../../../helpers/store.js'
-import { World } from '../../../helpers/world.js'
+import { objectsOf, World } from '../../../helpers/world.js'
 
 const database = reusedDatabase()
 const fern = { id: 1n, name: 'Fern' }

@@ -13,23 +13,23 @@ const texts = [
   '\\n',
   '\u0001\u007f\u2028',
   '蕨 🌿 \u{10ffff} \ufffd',
-  'x'.repeat(100_000),
 ]
-const plants = texts.flatMap((text): NewPlant[] => [
+const plants = [...texts, 'x'.repeat(1000)].flatMap((text): NewPlant[] => [
   { id: smallestId, name: text, tag: text },
   { id: -1n, name: text },
   { id: largestId, name: text, tag: '' },
 ])
 const bytes = Buffer.from(copiedRows(plants.map((plant, index) => ({ plant, key: `${index}` }))))
 
-test.each([1, 2, 7, 64, 65_536, bytes.length])(
+test.each([1, 2, 7, 64, bytes.length])(
   'rows that are written for COPY are read again, in pieces of %i bytes',
   async (size) => {
     const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
       bytes.subarray(index * size, (index + 1) * size),
     )
-    expect(
-      await gathered(rowsOf(Readable.from(pieces, { objectMode: false }).setEncoding('utf8'))),
-    ).toEqual(plants.map(({ id, name, tag = null }, index) => [`${id}`, name, tag, `${index}`]))
+    const input = Readable.from(pieces, { objectMode: false }).setEncoding('utf8')
+    expect(await gathered(rowsOf(input))).toEqual(
+      plants.map(({ id, name, tag = null }, index) => [`${id}`, name, tag, `${index}`]),
+    )
   },
 )

@@ -11,7 +11,7 @@ test('SQLite folds texts as JavaScript does, whether it calls it or not', () => 
   const texts = characters
     .filter((character) => character !== '\0' && character.isWellFormed())
     .concat('🌿', '👩‍🌾', '𐐀', '\u{1d15e}')
-    .flatMap((one) => [one, `가${one}が`])
+    .flatMap((one) => (one < '\u0250' ? [one, `가${one}が`] : [one]))
   const select = `SELECT value AS text, ${foldedSql('value')} AS folded FROM json_each(?)`
   const rows = db.prepare(select).all(JSON.stringify(texts))
   expect(rows).toHaveLength(texts.length)

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import { newPlant } from '../../../helpers/any-plant.js'
-import { check, fc } from '../../../helpers/fast-check.js'
+import { check, fc, newPlant } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
 
 const json = { format: 'json' } as const

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { PlantsError } from '../../../../src/platform/errors.js'
-import { newPlant } from '../../../helpers/any-plant.js'
-import { check, fc } from '../../../helpers/fast-check.js'
+import { check, fc, newPlant } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
 
 const csv = { format: 'csv' } as const

@@ -4,10 +4,9 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Rejects } from '../../../../src/transfer/import/rejects.js'
 import { Importer, nextChunk, plant } from '../../../helpers/imports.js'
-import { objectsOf } from '../../../helpers/json-lines.js'
 import { query } from '../../../helpers/sqlite-file.js'
-import { isWindows } from '../../../helpers/windows.js'
 import { rows, workbook } from '../../../helpers/workbook.js'
+import { isWindows, objectsOf } from '../../../helpers/world.js'
 
 let user: Importer
 

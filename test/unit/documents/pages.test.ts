@@ -1,0 +1,163 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join, posix } from 'node:path'
+import { expect, test } from 'vitest'
+import packageJson from '../../../package.json'
+import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
+import { errorKinds } from '../../../src/platform/errors.js'
+import { blocksOf, commandAt, documentation, helpsOf, pages } from '../../helpers/documents.js'
+import { runPlants } from '../../helpers/run.js'
+
+// The blocks of the pages are run by process/documents/readme.test.ts.
+
+const root = join(import.meta.dirname, '../../..')
+const readme = pages.get('README.md') ?? ''
+const helps = await helpsOf([])
+
+/** In ascending order, each with the `error` values that cause it. */
+const kinds = Object.values(errorKinds)
+const exitCodes = [0, ...new Set(kinds.map(({ exitCode }) => exitCode))]
+  .toSorted((one, other) => one - other)
+  .map((code): [code: number, errors: number[]] => {
+    const errors = kinds.flatMap(({ exitCode, error }) => (exitCode === code ? [error] : []))
+    return [code, [...new Set<number>(errors)].toSorted((one, other) => one - other)]
+  })
+
+test('the README begins with the two commands, which .ci/run runs, and leads to every page', () => {
+  const [first, second] = blocksOf(readme).map(({ text }) => text)
+  expect([first, second]).toEqual([
+    'npm ci && npm run build && npx plants create --id 1 --name Fern --store ./try.db\n',
+    'npm ci && npm test\n',
+  ])
+  const ci = read('.ci/run')
+  for (const line of [
+    'npm ci',
+    'npm run build',
+    'npx plants create --id 1 --name Fern',
+    'npm test',
+  ])
+    expect(ci).toContain(line)
+  const docs = [...pages.keys()].filter((path) => path.startsWith('docs/'))
+  expect(docs.filter((path) => !readme.includes(`](${path})`))).toEqual([])
+})
+
+test('every command and subcommand is documented, and no other', () => {
+  const rows = tableAt('| command | what it does |').flatMap(([cell = '']) => cell.split(', '))
+  const paths = [...helps.keys()].filter(Boolean).map((path) => `plants ${path}`)
+  const isBelow = (path: string) => path.split(' ').length > 2
+  expect([...new Set(rows)].toSorted()).toEqual(paths.filter((path) => !isBelow(path)).toSorted())
+  expect(paths.filter((path) => isBelow(path) && !documentation.includes(path))).toEqual([])
+  const names = found(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)
+  expect(names.filter((name) => name !== 'help' && !commandAt([name]))).toEqual([])
+})
+
+test('no link leads nowhere, and every file and npm script that is named exists', () => {
+  const broken = [...pages].flatMap(([path, page]) =>
+    [...page.matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)]
+      .filter(([, file = '', anchor]) => {
+        const target = file === '' ? path : posix.join(posix.dirname(path), file)
+        return anchor === undefined
+          ? !existsSync(join(root, target))
+          : !anchorsOf(pages.get(target) ?? '').includes(anchor)
+      })
+      .map(([link]) => `${path}: ${link}`),
+  )
+  expect(broken).toEqual([])
+  const files = found(/`((?:src|test|bin|deploy|docs|\.ci)\/[\w./-]+)`/g)
+  expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
+  const scripts = found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)
+  expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
+})
+
+test('every option of every command is documented, and no other', async () => {
+  const { out } = await runPlants(['help', 'options'])
+  const real = flagsIn([...helps.values(), out].join('\n'))
+  const current = [...pages].filter(([path]) => path !== 'CHANGELOG.md').map(([, page]) => page)
+  const others =
+    /`(?:docker|np[mx]|sha256sum|systemd-analyze) [^`]*`|^np[mx] .*$|^```text\n[^`]*^```$/gm
+  const ofBlocks = /^ *(?:- run: npm|curl) (?:.*\\\n)*.*$|<!--.*?-->/gm
+  const listed = flagsIn(current.join('\n').replaceAll(others, '').replaceAll(ofBlocks, ''))
+  expect([...listed].filter((flag) => !real.has(flag))).toEqual([])
+  expect([...real].filter((flag) => !listed.has(flag))).toEqual([])
+})
+
+test('the limits of the service have the defaults of its help', () => {
+  const help = helps.get('serve')?.replaceAll(/\s+/g, ' ') ?? ''
+  const rows = tableAt('| flag | default |')
+  const missing = rows.filter(
+    ([flag = '', value]) =>
+      !RegExp(`${flag.split(' ')[0]} <[^-]*\\(default: ${value}\\)`).test(help),
+  )
+  expect([rows.length > 0, missing]).toEqual([true, []])
+})
+
+test('every exit code is listed with its error values, and no other is named', () => {
+  const rows = tableAt('| exit code |').map(([code, , errors = '']) => [
+    Number(code),
+    (errors.match(/\d+/g) ?? []).map(Number),
+  ])
+  expect(rows).toEqual(exitCodes)
+  const named = found(/exit code(?: is)? (\d+)/g).map(Number)
+  expect(named.filter((code) => !exitCodes.some(([real]) => real === code))).toEqual([])
+})
+
+test('every environment variable that is read is documented', () => {
+  const src = join(root, 'src')
+  const files = readdirSync(src, { recursive: true, encoding: 'utf8' })
+  const sources = files.filter((name) => name.endsWith('.ts')).map((name) => read(`src/${name}`))
+  const used = sources.join('\n').matchAll(/env\['(\w+)'\]|'(PLANTS_\w+)'/g)
+  const ofTheSystem = '_ APPDATA HOME TERM LANG LC_ALL LC_CTYPE LOCALAPPDATA SHELL'.split(' ')
+  const own = new Set(Array.from(used, ([, name, ours]) => name ?? ours ?? ''))
+  for (const name of ofTheSystem) own.delete(name)
+  expect(own.size).toBeGreaterThan(5)
+  expect([...own].filter((name) => !documentation.includes(`\`${name}\``))).toEqual([])
+})
+
+test('every setting is documented with its option, variable and default', () => {
+  const rows = tableAt('| setting |').map(([name, option = '', ...rest]) => [
+    ...[name, option.replace(', of stores', ''), ...rest.slice(0, 3)],
+  ])
+  const scopeNames = { user: 'all stores', store: 'one store' }
+  const expected = settingNames.map((name) => {
+    const { variable = '-', scopes } = settingOf(name)
+    const saved = scopes.map((scope) => scopeNames[scope]).join(', ')
+    return [name, `--${name}`, variable, saved, defaultOf(name)]
+  })
+  expect(rows).toEqual(expected)
+})
+
+/** What a group of a pattern matches in the documentation. */
+function found(pattern: RegExp): string[] {
+  return Array.from(documentation.matchAll(pattern), ([, group = '']) => group)
+}
+
+/** The rows of the first table with these titles, without its marks. */
+function tableAt(titles: string): string[][] {
+  const start = documentation.indexOf(`\n${titles}`)
+  if (start === -1) throw new Error(`No page has the table ${titles}`)
+  const [rows = ''] = documentation.slice(start + 1).split('\n\n')
+  return rows
+    .replaceAll('`', '')
+    .split('\n')
+    .slice(2)
+    .map((line) => line.split('|').slice(1, -1))
+    .map((cells) => cells.map((cell) => cell.trim()))
+}
+
+function flagsIn(text: string): Set<string> {
+  return new Set(Array.from(text.matchAll(/(?<![\w-])--[a-z][a-z-]*/g), ([flag]) => flag))
+}
+
+/** The anchors of the titles of a page, as GitHub makes them. */
+function anchorsOf(page: string): string[] {
+  const titles = page.replaceAll(/^```.*?^```$/gms, '').matchAll(/^#+ (.*)$/gm)
+  return Array.from(titles, ([, title = '']) =>
+    title
+      .toLowerCase()
+      .replaceAll(/[^\w\s-]/g, '')
+      .replaceAll(' ', '-'),
+  )
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}
