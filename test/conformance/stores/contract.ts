@@ -342,16 +342,22 @@ function describeMany(open: Open<Store>): void {
     expect([...(await write(fern)), ...(await write(wet))]).toEqual(all[0]?.slice(0, 2)) // without others
   })
 
-  test.each(ways)('makes those of one id %s, and removes keys', async (_, write) => {
+  test.each(ways)('makes those of a few ids %s, and removes keys', async (_, write) => {
     const { store } = await open()
-    await createPlant(store, moss, key)
+    const kept = { ...ivy, id: 7n }
+    for (const plant of [moss, kept]) await createPlant(store, plant, `${key}-${plant.id}`)
+    const creates = { ifMissing: 'create' } as const
+    const tall = { id: 5n, name: 'Tall' }
     const [two, three, oak] = [
       { ...fern, name: 'two' },
       { ...moss, name: 'three' },
       { ...ivy, name: 'Oak' },
     ]
     const changes: [Change, Outcome | number][] = [
-      [patching(fern, { ifMissing: 'create' }), { type: 'created', plant: fern }],
+      [patching(fern, creates), { type: 'created', plant: fern }],
+      [patching({ id: 5n, tag: 'tall' }, creates), 422],
+      [patching({ ...tall, tag: null }, creates), { type: 'created', plant: tall }],
+      [patching({ id: 7n }, creates), updated(store, kept, kept)],
       [patching({ ...moss, name: 'one' }), updated(store, { ...moss, name: 'one' }, moss)],
       [patching({ id: 1n, name: 'two' }), updated(store, two, fern)],
       [patching(moss), updated(store, moss, { ...moss, name: 'one' })],
@@ -366,34 +372,11 @@ function describeMany(open: Open<Store>): void {
       [creation(three), { type: 'created', plant: three }],
     ]
     expect((await write(store, firsts(changes))).map(whole)).toStrictEqual(seconds(changes))
-    expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'two' }, three, oak])
-    expect(await tell(store, creation(three, { key }))).toEqual([409])
+    const left = [{ id: 1n, name: 'two' }, three, oak, tall, kept]
+    expect(await gathered(store.read())).toStrictEqual(left)
+    const again = [three, kept].map((plant) => creation(plant, { key: `${key}-${plant.id}` }))
+    expect(await tell(store, ...again)).toEqual([409, 'created']) // the last has its key
   })
-
-  test.each(ways)(
-    'changes what patches name, and creates what is complete, %s',
-    async (_, write) => {
-      const { store } = await open()
-      for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
-      const patches: [PlantPatch, Told][] = [
-        [{ id: 1n, name: 'Bracken', tag: null }, 'updated'],
-        [{ id: 2n, tag: 'wet' }, 'updated'],
-        [{ id: 4n, tag: 'tall' }, 422],
-        [{ id: 5n, name: 'Oak', tag: null }, 'created'],
-        [{ id: 5n, tag: '' }, 'updated'],
-        [{ id: 3n }, 'updated'],
-      ]
-      const changes = patches.map(([patch]) => patching(patch, { ifMissing: 'create' }))
-      expect((await write(store, changes)).map(told)).toEqual(seconds(patches))
-      const [bracken, oak] = [
-        { id: 1n, name: 'Bracken' },
-        { id: 5n, name: 'Oak', tag: '' },
-      ]
-      expect(await gathered(store.read())).toStrictEqual([bracken, wet, ivy, oak])
-      const again = [fern, moss, ivy].map((plant) => creation(plant, { key: `key-${plant.id}` }))
-      expect(await tell(store, ...again)).toEqual([409, 409, 'created']) // the last has its key
-    },
-  )
 
   test.each(ways)('keeps what has an id, but not the matched name, %s', async (_, write) => {
     const { store } = await open()

@@ -5,7 +5,6 @@ import {
   endSessions,
   nameOf,
   openShared,
-  othersWait,
   reusedDatabase,
   reusedServer,
   settled,
@@ -82,17 +81,6 @@ test.each([
   await release()
   expect(await place.sql(stored)).toEqual([])
   await expect.poll(() => settled([createPlant(store, fern, 'key')]), often).toEqual([fern])
-})
-
-test('creates the others while one waits for a lock', async () => {
-  const place = await server()
-  const store = await openShared(place)
-  const release = await place.hold(insertion)
-  const blocked = settled([createPlant(store, fern)])
-  await othersWait(place, 1)
-  expect(await createPlant(store, moss)).toStrictEqual(moss)
-  await release()
-  expect(await blocked).toStrictEqual([fern])
 })
 
 test('fails in time while the database is read-only, and goes on afterwards', async () => {

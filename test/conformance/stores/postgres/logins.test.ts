@@ -133,7 +133,6 @@ const writes = (text: string) => (socket: Socket) => void socket.write(text, 'la
 test.each<[string, (socket: Socket) => void, RegExp, string]>([
   ['closes at once', (socket) => socket.end(), /^unavailable: /, 'disable'],
   ['has no TLS, and says nothing more', writes('N'), late, 'prefer'],
-  ['speaks HTTP', writes('HTTP/1.1 400 Bad Request\r\n\r\n'), /^unavailable: .*SSL/, 'prefer'],
   ['begins a message of 4 GiB', writes('R\xff\xff\xff\xff\0'), late, 'disable'],
 ])('fails in time at a server that %s', async (_, answer, told, sslmode) => {
   const time = told === late ? settableTime() : undefined

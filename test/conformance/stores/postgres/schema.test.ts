@@ -136,3 +136,32 @@ test('doctor checks a database, and what its role may do', async () => {
   const missing = place.url.replace(/db\w+$/, 'nowhere')
   expect(await examined(missing)).toEqual({ code: 1, state: 'failed' })
 })
+
+// An exact match in any schema wins over a match by a cast in pg_catalog.
+test("nothing of another role is called or read in the place of what is PostgreSQL's or ours", async () => {
+  const place = await freshDatabase({ isEmpty: true })
+  const { role } = await asRole(place, 'mallory')
+  const note = (what: string) =>
+    `RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN INSERT INTO public.loot VALUES ('${what}'); RETURN 1; END $$`
+  const functions = ['strpos(text, text)', 'pg_advisory_xact_lock(bigint)', 'unnest(bigint[])']
+  const made = [
+    'CREATE TABLE public.loot (what text); GRANT ALL ON public.loot TO PUBLIC',
+    ...['plants', 'tokens', 'imports'].map((name) => `CREATE TABLE public.${name} (id bigint)`),
+    ...functions.map((name) => `CREATE FUNCTION public.${name} ${note(name)}`),
+    `CREATE FUNCTION public.equal(text, text) ${note('=')}`,
+    'CREATE OPERATOR public.= (FUNCTION = public.equal, LEFTARG = text, RIGHTARG = text)',
+  ]
+  await place.admin(`GRANT CREATE ON SCHEMA public TO PUBLIC; SET ROLE ${role}; ${made.join(';')}`)
+  await place.admin(`ALTER DATABASE ${nameOf(place)} SET search_path = public, pg_catalog`)
+  const user = new World()
+  const stdin = '{"id":5,"name":"Fern","tag":"wet"}\n'
+  const options = { env: { ...place.env, PLANTS_STORE: place.url }, stdin, mayShowSecrets: true }
+  const lines = [
+    ...[`stores init ${place.url}`, 'create --id 1 --name Fern', 'import --atomic', 'import'],
+    ...['list --tag wet --search e', 'count --by tag', 'update 1 --name Ivy', 'delete 1 --yes'],
+    ...['tokens create', 'tokens list', 'doctor'],
+  ]
+  for (const line of lines) expect([line, (await user.run(line, options)).code]).toEqual([line, 0])
+  expect(await place.admin('SELECT * FROM public.loot')).toEqual([])
+  expect((await user.run('list', options)).out).toBe(stdin)
+})

@@ -22,17 +22,6 @@ const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
     name: `${name} ${first + index}`,
   }))
 
-test('creates 5000 at once in one transaction', async () => {
-  const place = await database()
-  const store = await openShared(place, { parameters: 'max=1' })
-  const answers = await Promise.all(plants(5000).map((plant) => createPlant(store, plant)))
-  expect(answers).toStrictEqual(plants(5000))
-  expect(await place.sql('SELECT count(*)::int FROM plant_store.plants GROUP BY xmin')).toEqual([
-    { count: 5000 },
-  ])
-  expect(await gathered(store.read())).toStrictEqual(plants(5000))
-})
-
 test('answers as usual after a deadlock', async () => {
   const place = await database()
   await place.admin(`ALTER DATABASE ${nameOf(place)} SET deadlock_timeout = '20ms'`)

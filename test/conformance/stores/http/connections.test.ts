@@ -1,21 +1,117 @@
+import { writeFileSync } from 'node:fs'
 import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
-import { certificate, hasOpenssl } from '../../../helpers/certificates.js'
+import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, forwardProxy, Hostile, json } from '../../../helpers/hostile.js'
 import { createAt, created, createIn, token } from '../../../helpers/http-store.js'
+import { objectsOf } from '../../../helpers/json-lines.js'
 import { runPlants } from '../../../helpers/run.js'
-import { countingClock } from '../../../helpers/time.js'
+import { temporaryFolder } from '../../../helpers/temporary.js'
+import { countingClock, settableTime } from '../../../helpers/time.js'
+
+const posts = [json(200, { name: 'Fern' })]
+
+test('a base url may have any path', async () => {
+  const service = await Hostile.listen({ posts })
+  const outcome = await createAt(service, ['--store', `${service.url}/a/../caf\u00e9 1/b%2Fc/.`])
+  expect(outcome).toEqual({ ...created, requests: ['POST /caf%C3%A9%201/b%2Fc/plants'] })
+})
+
+const unreached = (why: string, rest: object = {}) =>
+  expect.objectContaining({ error: 503, message: expect.stringContaining(why), ...rest })
+const retryable = { retryable: true }
+
+describe('an error tells why a service could not be reached:', () => {
+  const noName = `${'x'.repeat(64)}.example.com` // longer than a label may be: no network is asked
+
+  test('the host is unknown, which is final', async () => {
+    const { code, err } = await createIn(`https://${noName}`)
+    expect([code, objectsOf(err)]).toEqual([4, [unreached('the host is unknown')]])
+  })
+
+  test('the connection was refused, after two seconds of retries', async () => {
+    let reads = 0
+    const now = () => {
+      reads += 1
+      return reads < 10 ? 0 : 2000
+    }
+    const { code, err } = await createIn(
+      `http://127.0.0.1:${closedPort}`,
+      ['--timeout', '30s'],
+      {},
+      now,
+    )
+    const warning = { warning: expect.stringMatching(/ again for up to 2 s$/) }
+    const error = unreached('the connection was refused', retryable)
+    expect([code, objectsOf(err)]).toEqual([4, [warning, error]])
+  })
+
+  test.each([
+    ['a TLS handshake without an answer', '', 'it timed out', retryable],
+    ['a service without TLS', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the TLS handshake failed', {}],
+  ])('%s', async (_, answer, why, rest) => {
+    const service = await Hostile.listen({
+      onConnect: (socket) => void (answer && socket.end(answer)),
+    })
+    const store = service.url.replace('http', 'https')
+    const time = settableTime()
+    service.on('connection', () => answer === '' && time.timeOut())
+    const { code, said, requests } = await createAt(service, ['--store', store], {}, time.now)
+    expect([code, requests, said.at(-1)]).toEqual([4, [], unreached(why, rest)])
+  })
+})
+
+describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
+  const names = ['DNS:localhost', 'IP:127.0.0.1']
+  const signed = (issuer: Certificate) => certificate({ names, issuer })
+
+  test('--ca-cert trusts the certificates of its authorities', async () => {
+    const issuer = certificate({ names: ['DNS:authority'], isAuthority: true })
+    const service = await Hostile.listen({ posts, tls: signed(issuer) })
+    const both = join(temporaryFolder(), 'both.pem')
+    writeFileSync(both, `${certificate({ names: ['DNS:another'] }).cert}${issuer.cert}`)
+    const store = `https://localhost:${service.port}`
+    expect(await createAt(service, ['--ca-cert', both, '--store', store])).toEqual(created)
+  })
+
+  const own = (tls: Certificate): [Certificate, Certificate] => [tls, tls]
+  const signedBy = (issuer: Certificate): [Certificate, Certificate] => [signed(issuer), issuer]
+
+  test.each<[string, () => [tls: Certificate, ca?: Certificate]]>([
+    ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))]],
+    ['is for another name', () => own(certificate({ names: ['DNS:a.example'] }))],
+    ['has expired', () => own(certificate({ names, isExpired: true }))],
+    ['has an issuer that is no authority', () => signedBy(certificate({ names: ['DNS:none'] }))],
+  ])('a service gets nothing if its certificate %s', async (_, show) => {
+    const [tls, ca] = show()
+    const service = await Hostile.listen({ posts, tls })
+    const outcome = await createAt(service, ca ? ['--ca-cert', ca.path] : [])
+    // In the words of Node or of Bun, some with the name of the certificate.
+    const said = [unreached('Could not reach URL: ')]
+    expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
+    expect(JSON.stringify(outcome)).toMatch(/certificate|altnames/)
+    expect(service.bytes).toHaveLength(0)
+  })
+
+  test('a service with TLS gets no token without it', async () => {
+    const service = await Hostile.listen({ posts, tls: certificate({ names }) })
+    const outcome = await createAt(service, ['--store', service.url.replace('https', 'http')])
+    const said = [unreached('needs https', { hint: 'Try URL' })]
+    expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
+    expect(service.bytes).toHaveLength(0)
+  })
+})
 
 const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
 const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address
 
-const posts = [json(200, { name: 'Fern' })]
 const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const place = { host: `${ipv4}`, port: 0 }
-const names = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
+const allNames = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
 
-async function createdBy(
+async function createdThrough(
   service: Hostile,
   variables: Record<string, string>,
   flags: string[] = [],
@@ -31,23 +127,23 @@ describe.runIf(hasOpenssl && ipv4)(
   'a proxy tunnel (needs openssl, and an address that is not loopback)',
   () => {
     test('leads to a service with TLS, and is opened once for two requests', async () => {
-      const tls = certificate({ names })
+      const tls = certificate({ names: allNames })
       const proxy = await forwardProxy()
       const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
       const service = await Hostile.listen({ posts: [busy, ...posts], tls, place })
       const flags = ['--ca-cert', tls.path]
-      const { target, code, requests } = await createdBy(service, { https_proxy }, flags)
+      const { target, code, requests } = await createdThrough(service, { https_proxy }, flags)
       expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
       expect(proxy.passed).toEqual([target])
       expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
     })
 
     test('carries nothing to a service whose certificate is of another IP address', async () => {
-      const tls = certificate({ names: names.slice(0, 2) })
+      const tls = certificate({ names: allNames.slice(0, 2) })
       const proxy = await forwardProxy()
       const service = await Hostile.listen({ posts, tls, place })
       const variables = { HTTPS_PROXY: proxy.url }
-      const outcome = await createdBy(service, variables, ['--ca-cert', tls.path])
+      const outcome = await createdThrough(service, variables, ['--ca-cert', tls.path])
       const { code, error, requests, target } = outcome
       expect([code, requests, proxy.passed[0]]).toEqual([4, [], target])
       expect(error).toMatchObject({ message: expect.stringContaining('altnames') })
@@ -56,9 +152,9 @@ describe.runIf(hasOpenssl && ipv4)(
     test('is not opened when the proxy answers 407', async () => {
       const proxy = await forwardProxy(407)
       const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
-      for (const tls of [{ tls: certificate({ names }) }, {}]) {
+      for (const tls of [{ tls: certificate({ names: allNames }) }, {}]) {
         const service = await Hostile.listen({ posts, place, ...tls })
-        const { code, error } = await createdBy(service, variables, ['--retry', '0'])
+        const { code, error } = await createdThrough(service, variables, ['--retry', '0'])
         expect([code, service.connections]).toEqual([4, 0])
         const message = expect.stringMatching(/proxy.*407/i)
         expect(error).toMatchObject({ error: 503, message, retryable: true })
@@ -75,7 +171,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     const proxy = await forwardProxy()
     const service = await Hostile.listen({ posts, place })
     const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
-    const { target, ...outcome } = await createdBy(service, { [name]: url, ...others })
+    const { target, ...outcome } = await createdThrough(service, { [name]: url, ...others })
     expect(outcome).toMatchObject({ code: 0, out: created.out })
     expect(proxy.passed).toEqual(isProxied ? [target] : [])
     expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
@@ -84,7 +180,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   test('is not reached when its proxy is not there', async () => {
     const service = await Hostile.listen({ posts, place })
     const HTTP_PROXY = `http://127.0.0.1:${closedPort}`
-    const { code, error } = await createdBy(service, { HTTP_PROXY }, [], countingClock(300))
+    const { code, error } = await createdThrough(service, { HTTP_PROXY }, [], countingClock(300))
     expect([code, service.connections]).toEqual([4, 0])
     const message = expect.stringContaining(`proxy 127.0.0.1:${closedPort}: the connection was`)
     expect(error).toMatchObject({ error: 503, message })
