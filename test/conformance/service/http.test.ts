@@ -79,13 +79,11 @@ test.each<[status: number, title: string, bytes: string]>([
   await isServed()
 })
 
-test.each([
-  ['a body', head('Content-Length: 99') + plant],
-  ['chunks', inChunks(`99\r\n${plant}`)],
-  ['headers', `${start}X: `],
-])('is rejected when its client closes in the middle of %s', async (_, bytes) => {
-  const connection = (await connectTo(service().place)).send(bytes).end()
-  expect([[], [400]]).toContainEqual(await statusesOn(connection))
+test('a request in whose middle the client closes is rejected', async () => {
+  for (const bytes of [head('Content-Length: 99') + plant, inChunks(`99\r\n${plant}`), start]) {
+    const connection = (await connectTo(service().place)).send(bytes).end()
+    expect([[], [400]]).toContainEqual(await statusesOn(connection))
+  }
   await isServed()
 })
 

@@ -67,22 +67,6 @@ test.each<[string, string | Buffer]>([
   expect(creates.waiting).toBe(1)
 })
 
-test('a request is done that comes when only the end of the response before is not sent', async () => {
-  const { server, place } = await serverOf(async (response) => {
-    response.writeHead(200, { 'Content-Length': 1 })
-    response.cork() // so that it ends before it is sent
-    response.end('x')
-    const isLast = response.req.url === '/2'
-    setImmediate(() => setImmediate(() => isLast || response.uncork()))
-  }, 30_000)
-  const connection = await connectTo(place)
-  const next = once(server, 'request')
-  connection.send(get.replace('/', '/1'))
-  await next
-  connection.send(get.replace('/', '/2'))
-  for (const text of ['200 x', '200 x']) expect((await connection.answer())?.text).toBe(text)
-})
-
 test('a body is read up to some 64 KiB while its token is looked up, and then on', async () => {
   const lookups = gate()
   const size = 32 * 1_048_576 // more than the system keeps
