@@ -253,15 +253,15 @@ function describeReads(open: Open<Store>): void {
 
   test('finds a few plants among many, and reads them in parts that stay small', async () => {
     const { store } = await open()
-    const plants = plantsOf(1330, (index) => ({
+    const plants = plantsOf(1210, (index) => ({
       name: index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1),
       ...(index % 500 === 9 && { tag: 'x' }),
     }))
     await store.write(creations(plants))
     expect(await idsOf(store, { search: 'fern' })).toEqual([5n, 705n])
     expect(await idsOf(store, { tag: 'x', after: 9n, limit: 5 })).toEqual([509n, 1009n])
-    const some = plants.slice(200, 1300).map(({ id }) => id)
-    expect(await idsOf(store, { after: 199n, limit: 1100 })).toEqual(some)
+    const some = plants.slice(200, 1205).map(({ id }) => id)
+    expect(await idsOf(store, { after: 199n, limit: 1005 })).toEqual(some)
     for (const limit of [undefined, 1000]) {
       const parts: NewPlant[][] = []
       for await (const part of store.read({ limit })) parts.push(part)
@@ -273,18 +273,16 @@ function describeReads(open: Open<Store>): void {
   test('counts all plants, those with a tag, and those with a text', async () => {
     const { store } = await open()
     expect(await store.count()).toBe(0n)
-    const tags = ['shade', 'SHADE', '']
-    await store.write(creations(plantsOf(3, (index) => ({ tag: tags[index] ?? '' }))))
-    await createPlant(store, { id: 3n, name: 'shady' })
-    const queries: CountQuery[] = [
-      {},
-      { tag: '' },
-      { tag: false },
-      { tag: 'shade', search: 'fern' },
-      { search: 'x' },
-    ]
-    const counts = await Promise.all(queries.map((query) => store.count(query)))
-    expect(counts).toEqual([4n, 1n, 1n, 1n, 0n])
+    const shaded = { id: 4n, name: 'shady', tag: 'SHADE' }
+    await store.write(creations([fern, moss, ivy, shaded]))
+    const count = (query: CountQuery) => store.count(query)
+    expect([await count({}), await count({ tag: '' }), await count({ tag: false })]).toEqual([
+      4n,
+      1n,
+      1n,
+    ])
+    expect(await count({ tag: 'shade', search: 'fern' })).toBe(1n)
+    expect(await count({ search: 'x' })).toBe(0n)
   })
 }
 
@@ -318,13 +316,11 @@ function describeMany(open: Open<Store>): void {
 
   test('loses none of two that change one plant at once', async () => {
     const { store, look } = await open()
-    await createPlant(store, fern)
-    const changes = [patching({ id: 1n, name: 'Moss' }), patching({ id: 1n, tag: 'wet' })]
-    expect(await Promise.all(changes.map((change) => tell(store, change)))).toEqual([
-      ['updated'],
-      ['updated'],
-    ])
-    expect(await look(1n)).toStrictEqual({ id: 1n, name: 'Moss', tag: 'wet' })
+    await createPlant(store, moss)
+    const changes = [patching({ id: 2n, name: 'Fern' }), patching({ id: 2n, tag: 'wet' })]
+    const outcomes = await Promise.all(changes.map((change) => tell(store, change)))
+    expect(outcomes).toEqual([['updated'], ['updated']])
+    expect(await look(2n)).toStrictEqual({ ...wet, name: 'Fern' })
   })
 
   test.each<[Create['ifExists'], Told[], Told[]]>([
@@ -486,7 +482,7 @@ function describeOrder(open: Open<OwnStore>): void {
 
   test('any texts alike in all stores', async () => {
     const { store } = await open()
-    const samples = fc.sample(anySortedText(), { numRuns: rounds(400), seed })
+    const samples = fc.sample(anySortedText(), { numRuns: rounds(150), seed })
     const many = samples.map((text, index) => ({ id: BigInt(index), name: text, tag: text }))
     await store.write(creations(many))
     const keys = new Map(samples.map((text) => [text, Buffer.from(foldText(text))]))
@@ -498,7 +494,7 @@ function describeOrder(open: Open<OwnStore>): void {
     )
     const names = (found: NewPlant[]) => found.map(({ name, id }) => `${name.slice(0, 100)} ${id}`)
     expect(names(await gathered(store.read({ sort: 'name' })))).toEqual(names(expected))
-    for (const text of samples.slice(0, 10)) {
+    for (const text of samples.slice(0, 5)) {
       const search = Array.from(text).slice(0, 3).join('')
       const contains = ({ name }: NewPlant) => must(keys.get(name)).includes(foldText(search))
       const ids = many.filter(contains).map(({ id }) => id)
