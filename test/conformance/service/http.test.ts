@@ -127,11 +127,6 @@ test('a client reads how long an idle connection is kept, which the proxy closes
   expect(Number(seconds)).toBeLessThan(65)
 })
 
-test('HTTP/1.0 without a Host is answered', async () => {
-  const request = next({ headers: { Host: undefined } }).replace('HTTP/1.1', 'HTTP/1.0')
-  expect(await statusesFor(request)).toEqual([200])
-})
-
 test('Expect: 100-continue is answered before the body', async () => {
   const connection = await connectTo(service().place)
   connection.send(next({ headers: { Expect: '100-Continue', 'Content-Length': '22' }, body: '' }))
