@@ -5,7 +5,7 @@ import { hang } from './helpers/hang.mjs'
 
 const testTimeout = Math.min(hang.test * Number(process.env['PLANTS_SOAK'] || 1), 2 ** 31 - 1)
 // Starts nothing before a test asks for it.
-const globalSetup = './helpers/postgres/setup.ts'
+const globalSetup = './helpers/postgres/server.ts'
 const setupFiles = './helpers/setup.ts'
 // Where .ci/run collects what passed, failed and was skipped, of each project and runtime.
 const reports = process.env['PLANTS_TEST_REPORTS']

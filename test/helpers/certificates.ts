@@ -23,8 +23,6 @@ export interface Subject {
   issuer?: Certificate
   /** may sign others */
   isAuthority?: boolean
-  /** has an RSA key, instead of one on a curve */
-  isRsa?: boolean
 }
 
 export function certificate({
@@ -32,11 +30,9 @@ export function certificate({
   isExpired = false,
   issuer,
   isAuthority = false,
-  isRsa,
 }: Subject): Certificate {
   const folder = temporaryFolder()
   const [path, keyPath] = [join(folder, 'cert.pem'), join(folder, 'key.pem')]
-  const algorithm = isRsa ? 'RSA' : 'EC -pkeyopt ec_paramgen_curve:prime256v1'
   const extensions = [
     `subjectAltName=${names.join()}`,
     `basicConstraints=critical,CA:${isAuthority}`,
@@ -45,7 +41,7 @@ export function certificate({
     ? `-CA ${issuer.path} -CAkey ${issuer.keyPath} -CAcreateserial`
     : '-signkey key.pem'
   const steps = [
-    `genpkey -out key.pem -algorithm ${algorithm}`,
+    'genpkey -out key.pem -algorithm EC -pkeyopt ec_paramgen_curve:prime256v1',
     `req -new -key key.pem -out request.pem -subj /CN=plants -addext ${extensions.join(' -addext ')}`,
     `x509 -req -in request.pem -out cert.pem -days ${isExpired ? -1 : 2} -copy_extensions copy ${signer}`,
   ]

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events'
-import { createServer, type ListenOptions, type Server, type Socket } from 'node:net'
+import { connect, createServer, type ListenOptions, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
 import { onTestFinished } from 'vitest'
 
@@ -18,10 +18,10 @@ export type Answer = string | Buffer | ((socket: Socket) => void)
 interface Script {
   /** what each POST gets in its turn; the last one is for all that follow, and without one none is answered */
   posts?: Answer[]
-  /** what `{base_url}/openapi.json` gets; without it that is 404 */
-  openapi?: Answer
   /** what other requests get, in turn, by their first lines without the query: "GET /plants/1" */
   others?: Record<string, Answer[]>
+  /** what the rest gets, such as `{base_url}/openapi.json`; without it that is 404 */
+  openapi?: Answer
   /** what is done with a connection before anything came */
   onConnect?(socket: Socket): void
   tls?: TlsOptions
@@ -100,19 +100,15 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     const end = bytes.indexOf('\r\n\r\n')
     if (end < 0) return bytes
     const [line = '', ...fields] = bytes.subarray(0, end).toString('latin1').split('\r\n')
-    const headers = Object.fromEntries(
-      fields.map((field) => [
-        field.replace(/:.*/s, '').toLowerCase(),
-        field.replace(/^.*?: */s, ''),
-      ]),
-    )
-    const next = end + 4 + parseInt(headers['content-length'] ?? '0', 10)
-    if (bytes.length < next) return bytes
-    const request = {
-      line: line.replace(/ HTTP.*/, ''),
-      headers,
-      body: bytes.subarray(end + 4, next).toString(),
+    const headers: Record<string, string> = {}
+    for (const field of fields) {
+      const colon = field.indexOf(':')
+      headers[field.slice(0, colon).toLowerCase()] = field.slice(colon + 1).trim()
     }
+    const next = end + 4 + Number(headers['content-length'] ?? 0)
+    if (bytes.length < next) return bytes
+    const body = bytes.subarray(end + 4, next).toString()
+    const request = { line: line.replace(/ HTTP.*/, ''), headers, body }
     this.requests.push(request)
     this.#answer(request, socket)
     this.emit('request', request)
@@ -130,18 +126,38 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
   }
 }
 
-/** An answer of HTTP/1.1, with the length of its body unless the headers say how long it is. */
+/** A proxy that opens every tunnel, or answers a status of its own, and notes what it was asked for. */
+export async function forwardProxy(refusal?: number) {
+  const open = (socket: Socket) => {
+    const { hostname, port } = new URL(`http://${proxy.lines.at(-1)?.replace('CONNECT ', '')}`)
+    const onward = connect(Number(port), hostname, () =>
+      socket.write('HTTP/1.1 200 Connected\r\n\r\n'),
+    )
+    socket.once('close', () => onward.destroy())
+    onward.on('error', () => socket.destroy()).pipe(socket)
+    socket.removeAllListeners('data').pipe(onward)
+  }
+  const proxy = await Hostile.listen({ openapi: refusal === undefined ? open : http(refusal) })
+  return {
+    url: proxy.url,
+    get passed() {
+      return proxy.lines
+    },
+    get credentials() {
+      return proxy.requests.map(({ headers }) => headers['proxy-authorization'])
+    },
+  }
+}
+
+/** An answer of HTTP/1.1, with the length of its body. */
 export function http(
   status: number,
   body: string | Buffer = '',
   headers: Record<string, string | number> = {},
 ): Buffer {
   const bytes = Buffer.from(body)
-  const fields = {
-    ...('Transfer-Encoding' in headers ? {} : { 'Content-Length': bytes.length }),
-    ...headers,
-  }
-  const head = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`)
+  const fields = Object.entries({ 'Content-Length': bytes.length, ...headers })
+  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`)
   return Buffer.concat([Buffer.from(`HTTP/1.1 ${status} Said\r\n${head.join('')}\r\n`), bytes])
 }
 
@@ -150,10 +166,8 @@ export function json(
   value: unknown,
   headers: Record<string, string | number> = {},
 ): Buffer {
-  return http(status, typeof value === 'string' ? value : JSON.stringify(value), {
-    'Content-Type': 'application/json',
-    ...headers,
-  })
+  const body = typeof value === 'string' ? value : JSON.stringify(value)
+  return http(status, body, { 'Content-Type': 'application/json', ...headers })
 }
 
 /** The start of a 200 response with JSON, to which headers can be added. */

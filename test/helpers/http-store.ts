@@ -34,14 +34,13 @@ export const created: Outcome = {
 /** Creates plant 1, Fern, at a service; every request for it must have one and the same key. */
 export async function createAt(
   service: Hostile,
-  flags: string[] = [],
-  env: Record<string, string> = {},
+  flags?: string[],
+  env?: Record<string, string>,
   now?: () => number,
 ): Promise<Outcome> {
   const { code, out, err } = await createIn(service.url, flags, env, now)
-  const [key, ...others] = new Set(service.keys)
-  if (service.posts.length > 0 && (key === undefined || others.length > 0))
-    throw new Error(`The keys were ${service.keys}`)
+  const keys = new Set(service.keys)
+  if (keys.size > 1 || keys.has(undefined)) throw new Error(`The keys were ${service.keys}`)
   return { code, out, said: linesOf(err, service), requests: service.lines }
 }
 
@@ -52,17 +51,10 @@ export function createIn(
   env: Record<string, string> = {},
   now = () => 0,
 ): Promise<Result> {
-  const usual = {
-    '--id': '1',
-    '--name': 'Fern',
-    '--output': 'json',
-    '--timeout': '1h',
-    '--store': store,
-  }
-  return runPlants(withUsual(usual, ['create', ...flags]), {
-    env: { PLANTS_TOKEN: token, ...env },
-    now,
-  })
+  const plant = { '--id': '1', '--name': 'Fern' }
+  const usual = { ...plant, '--output': 'json', '--timeout': '1h', '--store': store }
+  const world = { env: { PLANTS_TOKEN: token, ...env }, now }
+  return runPlants(withUsual(usual, ['create', ...flags]), world)
 }
 
 export function linesOf(err: string, service: Hostile): unknown[] {

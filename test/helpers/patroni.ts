@@ -2,9 +2,15 @@ import { spawnSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
-import { Daemon, freePort } from './postgres/daemon.js'
-import { identity, ownedFolder, serverFolder, writeOwned } from './postgres/identity.js'
-import { query, type Row } from './postgres/query.js'
+import {
+  Daemon,
+  freePort,
+  identity,
+  ownedFolder,
+  serverFolder,
+  writeOwned,
+} from './postgres/server.js'
+import { query, type Row } from './postgres.js'
 import { isHere } from './programs.js'
 
 /** Runs a program in PIDs of its own: when it is killed, so is PostgreSQL, which is no child of Patroni. */

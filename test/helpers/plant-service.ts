@@ -30,10 +30,7 @@ interface Manner {
   deed?(post: Post): Deed | Promise<Deed>
 }
 
-/**
- * An address of this worker alone: no other test gets the port of a service that is away for a while. Elsewhere than on
- * Linux there is only one.
- */
+/** Of this worker alone, on Linux: no other test gets the port of a service that is away for a while. */
 const host = isLinux ? `127.0.1.${process.env['VITEST_POOL_ID'] ?? 1}` : '127.0.0.1'
 
 /** A service that keeps plants in memory, and answers as the specification says unless a test wants otherwise. */
@@ -53,7 +50,7 @@ export class PlantService {
   #underWay = 0
 
   private constructor(manner: Manner) {
-    this.#manner = manner
+    this.#manner = { isKeyed: true, ...manner }
     this.#server.on('connection', (socket) => {
       this.connections += 1
       this.mostConnections = Math.max(this.mostConnections, this.connections)
@@ -65,9 +62,8 @@ export class PlantService {
 
   /** It is gone when the test is over. */
   static async listen(manner: Manner = {}): Promise<PlantService> {
-    const service = new PlantService({ isKeyed: true, ...manner })
-    service.#server.listen(0, host)
-    await once(service.#server, 'listening')
+    const service = new PlantService(manner)
+    await service.comeBack()
     service.#port = (service.#server.address() as AddressInfo).port // of a server on a port
     onTestFinished(() => service.close())
     return service
@@ -79,8 +75,7 @@ export class PlantService {
 
   /** Listens again where it did, after a `close`. */
   async comeBack(): Promise<void> {
-    this.#server.listen(this.#port, host)
-    await once(this.#server, 'listening')
+    await once(this.#server.listen(this.#port, host), 'listening')
   }
 
   async close(): Promise<void> {
@@ -89,8 +84,11 @@ export class PlantService {
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    if (request.method === 'GET' && request.url?.endsWith('/openapi.json'))
-      return this.#describe(response)
+    const { isKeyed, deed } = this.#manner
+    if (request.url?.endsWith('/openapi.json')) {
+      const parameters = isKeyed ? [{ name: 'Idempotency-Key', in: 'header' }] : []
+      return say(response, 200, { paths: { '/plants': { post: { parameters } } } })
+    }
     if (request.method === 'GET') return void response.writeHead(405).end()
     this.#underWay += 1
     this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay)
@@ -102,31 +100,24 @@ export class PlantService {
     const id = /^\{"id":(-?\d+)/.exec(body)?.[1] ?? ''
     const post = { id, key: key?.toString(), authorization, index: this.posts.length }
     this.posts.push(post)
-    const deed = await this.#manner.deed?.(post)
-    if (deed === 'hang') return
-    if (typeof deed === 'object') return say(response, deed.status, deed.body, deed.headers)
-    const { status, answer } = this.#make(body, post)
-    if (deed === 'keep') return
-    if (deed === 'lose') request.socket.resetAndDestroy()
-    else say(response, status, answer)
+    const done = await deed?.(post)
+    if (done === 'hang') return
+    if (typeof done === 'object') return say(response, done.status, done.body, done.headers)
+    const created = this.#create(body, post)
+    if (done === 'keep') return
+    if (done === 'lose') request.socket.resetAndDestroy()
+    else if (created) say(response, 200, created)
+    else say(response, 400, { error: 409, message: `A plant with id ${id} already exists` })
   }
 
-  #describe(response: ServerResponse): void {
-    const parameters = this.#manner.isKeyed ? [{ name: 'Idempotency-Key', in: 'header' }] : []
-    say(response, 200, { paths: { '/plants': { post: { parameters } } } })
-  }
-
-  #make(body: string, { id, key }: Post): { status: number; answer: object } {
+  /** Undefined for an id that exists. */
+  #create(body: string, { id, key = '' }: Post): object | undefined {
     const { name, tag }: { name: string; tag?: string } = JSON.parse(body)
-    const isKnown = this.#manner.isKeyed && key !== undefined && this.#keys.get(key) === body
-    if (!isKnown && this.made.has(id))
-      return {
-        status: 400,
-        answer: { error: 409, message: `A plant with id ${id} already exists` },
-      }
-    if (!isKnown) this.made.set(id, 1)
-    if (key !== undefined) this.#keys.set(key, body)
-    return { status: 200, answer: { name, tag } }
+    if (this.#manner.isKeyed && key !== '' && this.#keys.get(key) === body) return { name, tag }
+    if (this.made.has(id)) return undefined
+    this.made.set(id, 1)
+    this.#keys.set(key, body)
+    return { name, tag }
   }
 }
 
@@ -139,10 +130,4 @@ function say(
   response
     .writeHead(status, { 'Content-Type': 'application/json', ...headers })
     .end(JSON.stringify(body))
-}
-
-/** The time that a slow service takes. Nothing is to depend on how long it is. */
-export async function takeTime(milliseconds: number): Promise<undefined> {
-  await once(AbortSignal.timeout(milliseconds), 'abort')
-  return undefined
 }

@@ -1,11 +1,26 @@
 import { randomBytes } from 'node:crypto'
-import { afterAll, inject, onTestFinished } from 'vitest'
+import pg from 'pg'
+import { afterAll, expect, inject, onTestFinished } from 'vitest'
+import type { NewPlant } from '../../src/plant/plant.js'
+import { PlantsError } from '../../src/platform/errors.js'
+import type { PostgresAddress } from '../../src/stores/common/address.js'
+import type { Change } from '../../src/stores/common/change.js'
+import type { CheckpointChange } from '../../src/stores/common/store.js'
+import { type PostgresOptions, parsePostgres } from '../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../src/stores/postgres/store.js'
-import { password, type Template } from './postgres/cluster.js'
-import { type Installation, installations } from './postgres/installation.js'
-import { hold, type Place, query, type Row } from './postgres/query.js'
-import { PostgresServer, type ServerOptions } from './postgres/server.js'
-import { addressOf, databaseOptions } from './shared-store.js'
+import {
+  type Installation,
+  installations,
+  type Place,
+  type PostgresServer,
+  password,
+  type ServerOptions,
+  startServer,
+  type Template,
+} from './postgres/server.js'
+import { closedAfterTest, openOptions, place } from './store.js'
+
+export type Row = Record<string, unknown>
 
 /** A database with a store, or an empty one, whose owner is the role plants, which is no superuser. */
 export interface Database {
@@ -18,40 +33,31 @@ export interface Database {
   /** Does the same as the superuser postgres, whose password is the same. */
   admin(text: string): Promise<Row[]>
   /** Does it in a transaction that stays open, and gives what ends it: by a rollback, when nothing else is said. */
-  hold(text: string): ReturnType<typeof hold>
+  hold(text: string): Promise<(how?: 'COMMIT') => Promise<void>>
 }
 
-/**
- * Makes a database on the server that all tests of a run share, which asks for the password; it is dropped when the
- * test is over.
- */
-export async function freshDatabase(options: Content = {}): Promise<Database> {
-  const { database, drop } = await makeDatabase(undefined, options)
+/** Makes a database on the server that a run shares, which asks for the password, until the test is over. */
+export async function freshDatabase(options: { isEmpty?: boolean } = {}): Promise<Database> {
+  const { database, drop } = await makeDatabase(undefined, options.isEmpty)
   onTestFinished(drop)
   return database
 }
 
-/**
- * The same for all tests of a file or a group, one after the other, as to make a database takes longer than most of
- * them.
- *
- * @returns what gives the database to a test, without plants, tokens and positions of imports
- */
+/** The same for all tests of a file or a group: to make a database takes longer than most of them. */
 export function reusedDatabase(installation?: Installation): () => Promise<Database> {
   return reused(() => makeDatabase(installation))
 }
 
-/**
- * A server of their own for all tests of a file or a group, with one database, which is given to each test without what
- * a store holds.
- */
-export function reusedServer(options: OwnServer = {}): () => Promise<PostgresServer & Database> {
-  return reused(() => makeServer(options))
+/** A server of the test's own, with one database. */
+export async function ownServer(options?: ServerOptions): Promise<PostgresServer & Database> {
+  const { database, drop } = await makeServer(options)
+  onTestFinished(drop)
+  return database
 }
 
-interface Content {
-  /** whether it has no store */
-  isEmpty?: boolean
+/** The same for all tests of a file or a group. */
+export function reusedServer(): () => Promise<PostgresServer & Database> {
+  return reused(makeServer)
 }
 
 interface Made<Kind> {
@@ -59,61 +65,43 @@ interface Made<Kind> {
   drop(): Promise<void>
 }
 
+/** Gives what is made once to each test without what a store holds. */
 function reused<Kind extends Database>(make: () => Promise<Made<Kind>>): () => Promise<Kind> {
   let made: Promise<Made<Kind>> | undefined
   afterAll(async () => (await made)?.drop())
+  const tables = ['plants', 'tokens', 'imports']
+  const emptied = tables.map((table) => `DELETE FROM plant_store.${table};`).join(' ')
   return async () => {
     const isNew = made === undefined
     made ??= make()
     const { database } = await made
-    if (!isNew) await database.sql(emptied.join(' '))
+    if (!isNew) await database.sql(emptied)
     return database
   }
 }
 
-const emptied = ['plants', 'tokens', 'imports'].map((table) => `DELETE FROM plant_store.${table};`)
-
-async function makeDatabase(
-  installation?: Installation,
-  { isEmpty }: Content = {},
-): Promise<Made<Database>> {
+async function makeDatabase(installation?: Installation, isEmpty = false): Promise<Made<Database>> {
   const place = await shared<Place>('servers', installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
   await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0`)
   const drop = async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`))
   const database = { ...databaseOf(place, name), env: { PGPASSWORD: password } }
-  if (!isEmpty) await init(database)
+  if (!isEmpty) await PostgresStore.init(addressOf(database), databaseOptions(database))
   return { database, drop }
 }
 
-async function init(database: Database): Promise<void> {
-  await PostgresStore.init(addressOf(database), databaseOptions(database))
-}
-
-type OwnServer = ServerOptions & Content & { installation?: Installation }
-
-/** Starts a server of the test's own, with one database, and removes it when the test is over. */
-export async function ownServer(options: OwnServer = {}): Promise<PostgresServer & Database> {
-  const { database, drop } = await makeServer(options)
-  onTestFinished(drop)
-  return database
-}
-
-async function makeServer(options: OwnServer): Promise<Made<PostgresServer & Database>> {
-  const server = await PostgresServer.start(
-    await shared<Template>('templates', options.installation),
-    options,
-  )
-  const remove = () => server.remove()
+async function makeServer(options: ServerOptions = {}): Promise<Made<PostgresServer & Database>> {
+  const server = await startServer(await shared<Template>('templates'), options)
+  const { remove } = server
   process.once('disconnect', remove) // the run was killed, and has left this process alone
   const drop = async () => {
     process.off('disconnect', remove)
     await remove()
   }
   const env = options.asksPassword ? { PGPASSWORD: password } : {}
-  const database = Object.assign(server, databaseOf(server, 'plants'), { env })
-  if (!options.isEmpty) await init(database)
+  const database = { ...server, ...databaseOf(server, 'plants'), env }
+  await PostgresStore.init(addressOf(database), databaseOptions(database))
   return { database, drop }
 }
 
@@ -122,7 +110,14 @@ function databaseOf(place: Place, name: string): Omit<Database, 'env'> {
     url: `postgres://plants@127.0.0.1:${place.port}/${name}`,
     sql: (text) => query(place, 'plants', name, text),
     admin: (text) => query(place, 'postgres', name, text),
-    hold: (text) => hold(place, name, text),
+    hold: async (text) => {
+      const client = await connected(place, 'postgres', name)
+      await client.query(`BEGIN; ${text}`)
+      return async (how) => {
+        await client.query(how ?? 'ROLLBACK')
+        await client.end()
+      }
+    },
   }
 }
 
@@ -132,5 +127,128 @@ async function shared<Kind>(what: string, installation = installations[0]): Prom
   const answer = await fetch(`${inject('postgres')}/${what}/${which}`)
   const body = await answer.json()
   if (!answer.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
-  return body as Kind // what setup.ts answers
+  return body as Kind // what its setup answers
+}
+
+/** Over a connection of its own. */
+export async function query(
+  place: Place,
+  user: string,
+  database: string,
+  text: string,
+): Promise<Row[]> {
+  const client = await connected(place, user, database)
+  try {
+    const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
+    return (Array.isArray(result) ? result.at(-1) : result)?.rows ?? []
+  } finally {
+    await client.end()
+  }
+}
+
+async function connected(place: Place, user: string, database: string): Promise<pg.Client> {
+  const types = new pg.TypeOverrides()
+  types.setTypeParser(pg.types.builtins.INT8, BigInt)
+  const { socketFolder: host, port } = place
+  const client = new pg.Client({ host, port, user, database, password, types })
+  client.on('error', () => undefined) // of a server that is stopped meanwhile
+  await client.connect()
+  return client
+}
+
+/** The address of a database for tests, with parameters such as "max=1". */
+export function addressOf({ url }: Pick<Database, 'url'>, parameters = ''): PostgresAddress {
+  return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', place())
+}
+
+export function databaseOptions(
+  { env }: Pick<Database, 'env'>,
+  options: Partial<PostgresOptions> = {},
+): PostgresOptions {
+  const files = { ca: undefined, cert: undefined, key: undefined }
+  const login = { password: () => env.PGPASSWORD, passwordHint: 'Set PGPASSWORD', ...files }
+  return { ...openOptions(), login, ...options }
+}
+
+type Opening = Partial<PostgresOptions> & { parameters?: string }
+
+/**
+ * Opens the store of a database for tests, until the test is over. With a short timeout, which is one of opening as
+ * well, it is opened as often as a slow machine needs.
+ */
+export async function openShared(
+  database: Pick<Database, 'url' | 'env'>,
+  { parameters, ...options }: Opening = {},
+): Promise<PostgresStore> {
+  for (;;) {
+    try {
+      const opening = databaseOptions(database, options)
+      return closedAfterTest(await PostgresStore.open(addressOf(database, parameters), opening))
+    } catch (error) {
+      if (options.timeout === undefined || !(error instanceof PlantsError && error.isRetryable))
+        throw error
+    }
+  }
+}
+
+/** Resolves when so many sessions wait for others in a database. */
+export async function othersWait({ admin }: Database, count: number): Promise<void> {
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await expect.poll(async () => (await admin(waiting)).length, { interval: 5 }).toBe(count)
+}
+
+/** Ends the sessions of all stores in a database. */
+export async function endSessions({ admin }: Database): Promise<void> {
+  const own = "application_name = 'plants' AND datname = current_database()" // other tests use the same server
+  await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
+}
+
+export async function configure({ admin }: Database, setting: string): Promise<void> {
+  await admin(`ALTER SYSTEM SET ${setting}`)
+  await admin('SELECT pg_reload_conf()')
+}
+
+/** The database as another role, which is made for the test. */
+export async function asRole(
+  place: Database,
+  prefix: string,
+): Promise<Database & { role: string }> {
+  const role = `${prefix}_${nameOf(place)}`
+  await place.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
+  const drop = `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`
+  onTestFinished(async () => void (await place.admin(drop)))
+  const url = Object.assign(new URL(place.url), { username: role }).href
+  return { ...place, role, url }
+}
+
+export function nameOf({ url }: Pick<Database, 'url'>): string {
+  return new URL(url).pathname.slice(1)
+}
+
+export function creations(plants: NewPlant[]): Change[] {
+  return plants.map((plant) => ({ type: 'create', plant }))
+}
+
+/** Creates plants in one transaction, and gives the type of each outcome. */
+export async function createAll(
+  store: PostgresStore,
+  plants: NewPlant[],
+  checkpoint?: CheckpointChange,
+): Promise<string[]> {
+  const outcomes = await store.transaction(
+    async ({ write, saveCheckpoint }) => {
+      const outcomes = await write(creations(plants))
+      if (checkpoint) await saveCheckpoint(checkpoint)
+      return outcomes
+    },
+    { isRepeatable: true },
+  )
+  return outcomes.map(({ type }) => type)
+}
+
+/** What became of each call: its value, or the kind and the message of its error. */
+export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {
+  const told = (error: unknown) =>
+    error instanceof PlantsError ? `${error.kind}: ${error.message}` : error
+  return Promise.all(calls.map((call) => call.catch(told)))
 }

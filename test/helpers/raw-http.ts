@@ -7,7 +7,7 @@ interface RawAnswer {
   /** by names in small letters; what stands there twice is joined by a comma and a space */
   headers: Record<string, string>
   body: string
-  /** the status and the body; of an Error its message, behind its `error` in parentheses if that is not the status */
+  /** the status and the body; of an Error its message, after its `error` in parentheses if that is not the status */
   text: string
 }
 
@@ -34,10 +34,8 @@ export function requestBytes(
   const lines = Object.entries({ ...usual, ...headers }).flatMap(([name, value]) =>
     [value ?? []].flat().map((text) => `${name}: ${text}`),
   )
-  return Buffer.concat([
-    Buffer.from(`${[`${method} ${target} HTTP/1.1`, ...lines].join('\r\n')}\r\n\r\n`, 'latin1'),
-    bytes,
-  ])
+  const head = [`${method} ${target} HTTP/1.1`, ...lines, '', ''].join('\r\n')
+  return Buffer.concat([Buffer.from(head, 'latin1'), bytes])
 }
 
 /** A connection that lasts until the test is over. */
@@ -66,27 +64,21 @@ export async function exchange(
 /** What anything can be sent on, and what comes back is read by the letter. */
 export class RawConnection {
   readonly socket: Socket
-  /** resolves when both sides are closed, however that came about */
-  readonly closed: Promise<void>
   #received = Buffer.alloc(0)
   #isEnded = false
   #look = () => {}
 
   constructor(place: NetConnectOpts) {
-    const socket = connect({ allowHalfOpen: true, ...place })
-    this.socket = socket
-    this.closed = new Promise((resolve) => {
-      socket.once('close', () => resolve())
-    })
-    socket.on('data', (chunk) => {
-      this.#received = Buffer.concat([this.#received, chunk])
-      this.#look()
-    })
     const end = () => {
       this.#isEnded = true
       this.#look()
     }
-    socket.on('end', end).on('error', end).on('close', end)
+    this.socket = connect({ allowHalfOpen: true, ...place })
+    this.socket.on('end', end).on('error', end).on('close', end)
+    this.socket.on('data', (chunk) => {
+      this.#received = Buffer.concat([this.#received, chunk])
+      this.#look()
+    })
   }
 
   send(bytes: string | Uint8Array): this {
@@ -103,17 +95,14 @@ export class RawConnection {
   /** The next answer; undefined when the other side has closed instead. What is no answer is an error. */
   async answer({ method = 'POST' }: { method?: string } = {}): Promise<RawAnswer | undefined> {
     for (;;) {
-      const answer = parseAnswer(this.#received, method, this.#isEnded)
-      if (answer) {
-        this.#received = this.#received.subarray(answer.length)
-        const { status, headers, body } = answer
-        return { status, headers, body, text: textOf(status, body) }
+      const found = parseAnswer(this.#received, method)
+      if (found) {
+        this.#received = this.#received.subarray(found.length)
+        return found.answer
       }
-      if (this.#isEnded) {
-        if (this.#received.length > 0)
-          throw new Error(`No whole answer: ${JSON.stringify(this.#received.toString('latin1'))}`)
-        return undefined
-      }
+      if (this.#isEnded && this.#received.length > 0)
+        throw new Error(`No whole answer: ${JSON.stringify(this.#received.toString('latin1'))}`)
+      if (this.#isEnded) return undefined
       await new Promise<void>((resolve) => {
         this.#look = resolve
       })
@@ -131,12 +120,13 @@ export class RawConnection {
   }
 }
 
-function parseAnswer(bytes: Buffer, method: string, isEnded: boolean) {
-  const end = bytes.indexOf('\r\n\r\n')
-  if (end < 0) return undefined
-  const [first = '', ...lines] = bytes.toString('latin1', 0, end).split('\r\n')
-  const status = parseInt(/^HTTP\/1\.1 (\d{3}) [ -~]*$/.exec(first)?.[1] ?? '', 10)
-  if (!(status >= 100)) throw new Error(`No status line: ${JSON.stringify(first)}`)
+/** The answer at the start of these bytes, once it is whole. Each must have a length (RFC 9112, 6.3). */
+function parseAnswer(bytes: Buffer, method: string) {
+  const start = bytes.indexOf('\r\n\r\n') + 4
+  if (start < 4) return undefined
+  const [first = '', ...lines] = bytes.toString('latin1', 0, start - 4).split('\r\n')
+  const status = Number(/^HTTP\/1\.1 ([1-5]\d\d) [ -~]*$/.exec(first)?.[1])
+  if (!status) throw new Error(`No status line: ${JSON.stringify(first)}`)
   const headers: Record<string, string> = {}
   for (const line of lines) {
     const [, name = '', value = ''] = /^([!#$%&'*+.^`|~\w-]+): ?(.*?) *$/.exec(line) ?? []
@@ -144,32 +134,16 @@ function parseAnswer(bytes: Buffer, method: string, isEnded: boolean) {
     const before = headers[name.toLowerCase()]
     headers[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`
   }
-  const start = end + 4
-  const length = bodyLength(status, method, headers) ?? (isEnded ? bytes.length - start : Infinity)
-  if (bytes.length < start + length) return undefined
-  return {
-    status,
-    headers,
-    body: bytes.toString('utf8', start, start + length),
-    length: start + length,
-  }
+  const hasNoBody = status < 200 || status === 204 || method === 'HEAD'
+  const end = start + (hasNoBody ? 0 : Number(headers['content-length']))
+  if (!(end >= start)) throw new Error('An answer without a length is not expected')
+  if (bytes.length < end) return undefined
+  const body = bytes.toString('utf8', start, end)
+  return { answer: { status, headers, body, text: textOf(status, body) }, length: end }
 }
 
 function textOf(status: number, body: string): string {
   const [, error, message = ''] = /^\{"error":(\d+),"message":(".*")\}$/.exec(body) ?? []
   if (error === undefined) return `${status} ${body}`.trimEnd()
   return `${status}${error === `${status}` ? '' : ` (${error})`} ${JSON.parse(message)}`
-}
-
-/** RFC 9112, 6.3; undefined when it lasts to the end of the connection. */
-function bodyLength(
-  status: number,
-  method: string,
-  headers: Record<string, string>,
-): number | undefined {
-  if (status < 200 || status === 204 || status === 304 || method === 'HEAD') return 0
-  if (headers['transfer-encoding'] !== undefined)
-    throw new Error('An answer in chunks is not expected')
-  const length = headers['content-length']
-  return length === undefined ? undefined : parseInt(length, 10)
 }

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
+import { must } from '../../src/platform/errors.js'
 import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import type { Change, Outcome } from '../../src/stores/common/change.js'
@@ -53,14 +54,11 @@ interface Options {
 }
 
 /** Runs `plants serve` as a process that ends with the test. */
-export async function serve(
-  args: string[] = [],
-  { folder = temporaryFolder(), ...options }: Options = {},
-): Promise<RunningService> {
-  const { child, ready } = launch(args, folder, {
-    ...options,
-    ...(await tokenFor(folder, options)),
-  })
+export async function serve(args: string[] = [], options: Options = {}): Promise<RunningService> {
+  const { folder = temporaryFolder(), rights } = options
+  const argv = ['tokens', 'create', '--allow', rights ?? '']
+  const own = rights ? { env: {}, token: (await linesIn(folder, argv))[0] ?? '' } : {}
+  const { child, ready } = launch(args, folder, { ...options, ...own })
   onTestFinished(async () => {
     child.kill('SIGKILL')
     await child
@@ -68,7 +66,7 @@ export async function serve(
   return ready
 }
 
-/** Runs one `plants serve` for all tests of a file, or of the `describe` around it. */
+/** Runs one `plants serve` for all tests of a file. */
 export function serveForAll(args: string[] = []): () => RunningService {
   let service: RunningService | undefined
   let folder = ''
@@ -80,16 +78,7 @@ export function serveForAll(args: string[] = []): () => RunningService {
     await service?.stop('SIGKILL')
     rmSync(folder, { recursive: true, force: true })
   })
-  return () => {
-    if (!service) throw new Error('The service runs in tests, not before them')
-    return service
-  }
-}
-
-async function tokenFor(folder: string, { rights }: { rights?: string }): Promise<Options> {
-  if (!rights) return {}
-  const [token] = await linesIn(folder, ['tokens', 'create', '--allow', rights])
-  return { env: {}, ...(token && { token }) }
+  return () => must(service)
 }
 
 /** The plants in the data directory of a service, as JSON. */
@@ -98,9 +87,8 @@ export function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<st
 }
 
 async function linesIn(folder: string, argv: string[]): Promise<string[]> {
-  const { code, out, err } = await runPlants(argv, {
-    env: { PLANTS_DATA_DIR: join(folder, 'data') },
-  })
+  const env = { PLANTS_DATA_DIR: join(folder, 'data') }
+  const { code, out, err } = await runPlants(argv, { env })
   if (code !== 0) throw new Error(err)
   return out.split('\n').slice(0, -1)
 }
@@ -119,10 +107,9 @@ export const quick: Pick<Store, 'write' | 'close'> = {
   close: async () => undefined,
 }
 
-/** The outcome of a create at a store without plants. */
+/** At a store without plants. */
 export function created(change: Change): Outcome {
-  if (change.type !== 'create') throw new Error('No test needs this')
-  return { type: 'created', plant: change.plant }
+  return change.type === 'create' ? { type: 'created', plant: change.plant } : unused()
 }
 
 /** Who has the token of a store that is put behind HTTP here. */
@@ -149,7 +136,7 @@ export async function serveHere(
     now: () => performance.now(),
     ...options,
   })
-  onTestFinished(() => service.drain(1000))
+  onTestFinished(() => service.drain(0))
   return service
 }
 
@@ -184,18 +171,8 @@ export const noTokens: TokenStore = {
 }
 
 const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
-  ...{
-    get: unused,
-    read: unused,
-    count: unused,
-    write: unused,
-    transaction: unused,
-  },
-  ...{
-    checkpoint: unused,
-    close: unused,
-    tokens: noTokens,
-  },
+  ...{ get: unused, read: unused, count: unused, write: unused, transaction: unused },
+  ...{ checkpoint: unused, close: unused, tokens: noTokens },
   check: async () => undefined,
   rights: async () => rights,
 }
@@ -222,12 +199,10 @@ export function launch(args: string[], folder: string, options: Options = {}) {
   const { env = { PLANTS_SERVE_TOKEN: testToken }, through = [], token = testToken } = options
   const port = args.includes('--socket') || args.includes('--port') ? [] : ['--port', '0']
   const [command = '', ...rest] = [...through, bin, 'serve', ...port, ...args]
+  const home = { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
   const child = execa(command, rest, {
-    stdin: 'ignore',
-    reject: false,
-    forceKillAfterDelay: false,
-    extendEnv: false,
-    env: { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data'), ...env },
+    ...{ stdin: 'ignore', reject: false, forceKillAfterDelay: false, extendEnv: false },
+    env: { ...home, ...env },
   })
   let [out, err] = ['', '']
   child.stdout.on('data', (chunk: Buffer) => {

@@ -11,10 +11,8 @@ export interface Time {
 const hour = 3_600_000
 
 /**
- * The time of a program in this process. Its runtime stands still, and its timers run as usual; a test lets time pass when
- * what it has waited for is there. So a timeout ends at the same event, however slow the machine is.
- *
- * @param isStill whether the timers stand still as well
+ * The time of a program in this process: its runtime stands still, and its timers run as usual, unless they are still as
+ * well. A test lets time pass when what it has waited for is there, so a timeout ends at the same event everywhere.
  */
 export function settableTime({ isStill = false } = {}): Time {
   let time = 0

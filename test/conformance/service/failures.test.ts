@@ -1,40 +1,23 @@
 import { rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { PlantsError } from '../../../src/platform/errors.js'
+import { type ErrorKind, PlantsError } from '../../../src/platform/errors.js'
+import { problem, rejected } from '../../../src/stores/common/change.js'
+import type { Store } from '../../../src/stores/common/store.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
-import { exchange, type RawRequest } from '../../helpers/raw-http.js'
-import {
-  lockStore,
-  logInto,
-  quick,
-  type RunningService,
-  serve,
-  serveStore,
-  storedIn,
-} from '../../helpers/service.js'
+import { exchange } from '../../helpers/raw-http.js'
+import { lockStore, logInto, quick, serve, serveStore, storedIn } from '../../helpers/service.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
-const about = (message: string, requestId = '') =>
-  `${message}. Ask the operator of the service about request ${requestId}`
-
 describe('503 means that nothing was stored, and when to retry:', () => {
-  async function isAway(service: RunningService, request: RawRequest): Promise<void> {
-    const { text, headers } = await exchange(service, request)
-    const message = about(
-      '503 The store is not available, and nothing was stored',
-      headers['request-id'],
-    )
-    expect([text, headers['retry-after']]).toEqual([message, '1'])
-  }
+  const away = { status: 503, headers: { 'retry-after': '1' } }
 
   test('when the store is locked for longer than --timeout', async () => {
     const service = await serve(['--timeout', '400ms'])
     const unlock = lockStore(service)
-    await Promise.all(
-      [1, 2, 3].map((id) => isAway(service, { body: `{"id":${id},"name":"Fern"}` })),
-    )
+    const creates = [1, 2, 3].map((id) => exchange(service, { body: `{"id":${id},"name":"F"}` }))
+    expect(await Promise.all(creates)).toMatchObject([away, away, away])
     unlock()
     expect(await storedIn(service)).toEqual([])
     expect((await exchange(service, { body: fern })).status).toBe(200)
@@ -49,25 +32,39 @@ describe('503 means that nothing was stored, and when to retry:', () => {
       const { bavail, bsize } = statfsSync(inside)
       writeFileSync(join(inside, 'filler'), Buffer.alloc(bavail * bsize))
       const request = { body: `{"id":1,"name":"${'Fern'.repeat(5000)}"}` }
-      await isAway(service, request)
+      expect(await exchange(service, request)).toMatchObject(away)
       rmSync(join(inside, 'filler'))
       expect((await exchange(service, request)).status).toBe(200)
     },
   )
 })
 
-test.each([
-  ['a defect', new TypeError('SECRET'), 'Internal error'],
-  [
-    'an unknown outcome',
-    new PlantsError('unknownOutcome', 'SECRET'),
-    'Whether the plant is stored is unknown',
-  ],
-])('500 says nothing of the inside, and names the request: %s', async (_, error, words) => {
-  const service = await serveStore({ ...quick, write: () => Promise.reject(error) })
-  const { text, headers } = await exchange(service, { body: fern })
-  expect(text).toBe(about(`500 ${words}`, headers['request-id']))
-  expect(service.log()).toContain('SECRET')
+test.each<[ErrorKind | 'a bug', status: number, error: number]>([
+  ['conflict', 400, 409],
+  ['constraint', 400, 422],
+  ['notFound', 404, 404],
+  ['unavailable', 503, 503],
+  ['inaccessible', 503, 503],
+  ['unknownOutcome', 500, 500],
+  ['defect', 500, 500],
+  ['a bug', 500, 500],
+])('a failure says nothing of the inside, and no hint: %s', async (kind, status, error) => {
+  const what = status < 500 ? 'What failed' : 'SECRET'
+  const hint = 'HINT: plants get 1 --store ./plants.db'
+  const failure =
+    kind === 'a bug' ? new TypeError(what) : new PlantsError(kind, what, { hint, cause: 'SECRET' })
+  const writes: Store['write'][] = [() => Promise.reject(failure)]
+  if (kind !== 'a bug') writes.push(async () => [rejected(problem(kind, what, hint))])
+  for (const write of writes) {
+    const service = await serveStore({ ...quick, write })
+    const answer = await exchange(service, { body: fern })
+    const { message, ...rest } = JSON.parse(answer.body)
+    expect({ status: answer.status, rest }).toEqual({ status, rest: { error } })
+    expect(message).not.toMatch(/SECRET|HINT/)
+    expect(message).toContain(status < 500 ? what : answer.headers['request-id'])
+    expect(answer.headers['retry-after']).toBe(status === 503 ? '1' : undefined)
+    if (status >= 500) expect(service.log()).toContain('SECRET')
+  }
 })
 
 test('a service goes on when its log fails', async () => {

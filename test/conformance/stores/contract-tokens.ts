@@ -39,11 +39,8 @@ export function describeTokens(name: string, open: () => Promise<OwnStore>): voi
         expect(await tokens.revoke(one.id, time)).toStrictEqual(gone)
       expect(await tokens.revoke(one.id + 1n, revoked)).toBeUndefined()
       expect(await tokens.find(digestOf('one'))).toStrictEqual(gone)
-      const two = await tokens.add(digestOf('two'), {
-        ...plain,
-        note: '',
-        rights: ['read', 'delete'],
-      })
+      const others = { ...plain, note: '', rights: ['read', 'delete'] } as const
+      const two = await tokens.add(digestOf('two'), others)
       expect(two.id).toBeGreaterThan(one.id)
       expect(await pagesOf(tokens)).toStrictEqual([[gone, two]])
     })
@@ -51,12 +48,9 @@ export function describeTokens(name: string, open: () => Promise<OwnStore>): voi
     test('lists them in pages, and none when there is none', async () => {
       const { tokens } = await open()
       expect(await pagesOf(tokens)).toEqual([])
-      for (let index = 0; index < pageRows; index += 100)
-        await Promise.all(
-          Array.from({ length: 100 }, (_, offset) =>
-            tokens.add(digestOf(`${index + offset}`), plain),
-          ),
-        )
+      const digests = Array.from({ length: pageRows }, (_, index) => digestOf(`${index}`))
+      for (let at = 0; at < pageRows; at += 100)
+        await Promise.all(digests.slice(at, at + 100).map((digest) => tokens.add(digest, plain)))
       const last = await tokens.add(digestOf('last'), plain)
       const [first, ...others] = await pagesOf(tokens)
       expect([first?.length, others]).toStrictEqual([pageRows, [[last]]])

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { createNext, greatestId } from '../../../src/cli/next-id.js'
 import {
-  type FieldName,
   largestId,
   type NewPlant,
   type PlantPatch,
@@ -24,7 +23,7 @@ import { rounds } from '../../helpers/rounds.js'
 import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
 
-/** A store under test, and a look behind it that does not go through it. */
+/** A store under test, and a look past it. */
 export interface Subject<S extends Store> {
   store: S
   /** what a store opened afresh holds under an id */
@@ -37,15 +36,11 @@ const fern: NewPlant = { id: 1n, name: 'Fern', tag: 'shade' }
 const moss: NewPlant = { id: 2n, name: 'Moss' }
 const ivy: NewPlant = { id: 3n, name: 'Ivy', tag: '' }
 const otherFern: NewPlant = { id: 1n, name: 'Moss' }
+const wet = { ...moss, tag: 'wet' }
 const key = 'order-66'
-const idExists = (id: bigint | number) => `409 A plant with id ${id} already exists`
-const differs = (id: bigint | number) => `409 A different plant with id ${id} already exists`
-const otherName = (id: number) => `409 Plant ${id} has another name now`
-const keyUsed = '409 This idempotency key was used for a different plant'
-const missing = (id: bigint | number) => `404 No plant has id ${id}`
 const byId = (one: NewPlant, other: NewPlant) => (one.id < other.id ? -1 : 1)
 
-/** with what SQL, JSON, COPY and CSV take for something else */
+/** With what SQL, JSON, COPY and CSV take for something else. */
 const texts = [
   '',
   ' Fern ',
@@ -76,12 +71,14 @@ const creation = (plant: NewPlant, options: Omit<Create, 'type' | 'plant'> = {})
   plant,
   ...options,
 })
+const creations = (plants: NewPlant[]) => plants.map((plant) => creation(plant))
 const patching = (patch: PlantPatch, options: Omit<Update, 'type' | 'patch'> = {}): Change => ({
   type: 'update',
   patch,
   ...options,
 })
 const deletion = (id: bigint): Change => ({ type: 'delete', id })
+const plantOf = (id: bigint): NewPlant => ({ id, name: 'Fern' })
 
 /** A service does not tell what a plant was before. */
 const updated = (store: Store, plant: NewPlant, before: NewPlant): Outcome => ({
@@ -90,25 +87,17 @@ const updated = (store: Store, plant: NewPlant, before: NewPlant): Outcome => ({
   ...(store.transaction && { before }),
 })
 
-const plantOf = (id: bigint, tag?: string): NewPlant => ({
-  id,
-  name: 'Fern',
-  ...(tag !== undefined && { tag }),
-})
+/** The type of an outcome, or the `error` of a rejected one. */
+type Told = Outcome['type'] | number
+const told = (outcome: Outcome): Told =>
+  outcome.type === 'rejected' ? outcome.error.error : outcome.type
+const whole = (outcome: Outcome) => ('error' in outcome ? told(outcome) : outcome)
 
 const firsts = <First>(pairs: readonly [First, unknown][]): First[] => pairs.map(([first]) => first)
 const seconds = <Second>(pairs: readonly [unknown, Second][]): Second[] =>
   pairs.map(([, second]) => second)
 
-/** Such as `created`, or `409 A plant with id 1 already exists`. */
-function told(outcome: Outcome | undefined): string | undefined {
-  if (!outcome || !('error' in outcome)) return outcome?.type
-  return outcome.type === 'rejected'
-    ? `${outcome.error.error} ${outcome.error.message}`
-    : outcome.type
-}
-
-async function tell(store: Store, ...changes: Change[]): Promise<(string | undefined)[]> {
+async function tell(store: Store, ...changes: Change[]): Promise<Told[]> {
   return (await store.write(changes)).map(told)
 }
 
@@ -120,7 +109,6 @@ async function idsOf(store: Store, query?: ReadQuery): Promise<bigint[]> {
 export function describeStore(name: string, open: Open<Store>): void {
   describe(`${name} creates: it`, () => describeCreates(open))
   describe(`${name} reads: it`, () => describeReads(open))
-  describe(`${name} updates and deletes: it`, () => describeChanges(open))
   describe(`${name} makes many changes: it`, () => describeMany(open))
 }
 
@@ -132,17 +120,37 @@ export function describeOwnStore(name: string, open: Open<OwnStore>): void {
   describeTokens(name, async () => (await open()).store)
 }
 
-export function describeCreates(open: Open<Store>): void {
-  test('keeps ids and texts exactly', async () => {
+/** A write of several changes takes other ways than writes of one. */
+const ways: [string, (store: Store, changes: Change[]) => Promise<Outcome[]>][] = [
+  ['at once', (store, changes) => store.write(changes)],
+  [
+    'one by one',
+    async (store, changes) => {
+      const outcomes: Outcome[] = []
+      for (const change of changes) outcomes.push(...(await store.write([change])))
+      return outcomes
+    },
+  ],
+]
+
+function describeCreates(open: Open<Store>): void {
+  test.each(ways)('keeps ids and texts exactly, %s', async (_, write) => {
     const { store, look } = await open()
-    const ids = [smallestId, -1n, 0n, 1n, 9007199254740993n, largestId]
-    for (const [index, text] of ['🌿'.repeat(50_000), ...texts].entries()) {
-      const plant = { id: ids[index] ?? BigInt(index), name: text, tag: text }
-      expect(await store.write([creation(plant)])).toStrictEqual([{ type: 'created', plant }])
-      expect(await look(plant.id)).toStrictEqual(plant)
-    }
-    expect(await store.write([creation(otherFern, { key })])).toStrictEqual([
-      { type: 'rejected', error: expect.objectContaining({ kind: 'conflict', error: 409 }) },
+    const ids = [largestId, smallestId, -1n, 0n, 1n, 9007199254740993n]
+    const plants = ['🌿'.repeat(50_000), ...texts].map(
+      (text, index): NewPlant => ({
+        ...{ id: ids[index] ?? BigInt(index), name: text },
+        ...(index !== 1 && { tag: text }),
+      }),
+    )
+    const created = plants.map((plant) => ({ type: 'created', plant }))
+    expect(await write(store, creations(plants))).toStrictEqual(created)
+    for (const plant of plants) expect(await look(plant.id)).toStrictEqual(plant)
+    for (const query of [{}, { limit: 100 }])
+      expect(await gathered(store.read(query))).toStrictEqual(plants.toSorted(byId))
+    expect(await write(store, [])).toEqual([])
+    expect(await write(store, [creation(otherFern, { key })])).toMatchObject([
+      { type: 'rejected', error: { kind: 'conflict', error: 409 } },
     ])
   })
 
@@ -156,43 +164,33 @@ export function describeCreates(open: Open<Store>): void {
     ['nothing', [], 1n],
     ['negative ids', [-5n, smallestId], -4n],
     ['the last id but one', [1n, largestId - 1n], largestId],
-  ])('creates a plant with the greatest id plus 1: after %s', async (_, ids, next) => {
+  ])('creates a plant with the greatest id plus 1: after %s', async (_, ids, id) => {
     const { store, look } = await open()
-    for (const id of ids) await createPlant(store, { id, name: 'Fern' })
-    expect(await greatestId(store)).toBe(ids.length > 0 ? next - 1n : undefined)
-    expect(await createNext(store, { name: 'Fern', tag: 'shade' })).toStrictEqual({
-      ...fern,
-      id: next,
-    })
-    expect(await look(next)).toStrictEqual({ ...fern, id: next })
-  })
-
-  test('has no next id after the last one', async () => {
-    const { store } = await open()
-    await createPlant(store, { ...fern, id: largestId })
-    await expect(createNext(store, fern)).rejects.toThrow(
-      'No id is left: a plant has the largest one, 9223372036854775807',
-    )
+    for (const each of ids) await createPlant(store, plantOf(each))
+    expect(await greatestId(store)).toBe(ids.length > 0 ? id - 1n : undefined)
+    const { name, tag = '' } = fern
+    expect(await createNext(store, { name, tag })).toStrictEqual({ id, name, tag })
+    expect(await look(id)).toStrictEqual({ id, name, tag })
+    if (id === largestId)
+      await expect(createNext(store, fern)).rejects.toMatchObject({ kind: 'conflict' })
   })
 
   test('gives one next id after the other to those who want one at once', async () => {
     const { store } = await open()
     const created = await Promise.all(plantsOf(20).map(({ name }) => createNext(store, { name })))
-    expect(created.toSorted(byId).map(({ id }) => id)).toEqual(
-      created.map((_, index) => BigInt(index + 1)),
-    )
-    expect(await gathered(store.read())).toStrictEqual(created.toSorted(byId))
+    const sorted = created.toSorted(byId)
+    expect(sorted.map(({ id }) => id)).toEqual(created.map((_, index) => BigInt(index + 1)))
+    expect(await gathered(store.read())).toStrictEqual(sorted)
   })
 }
 
 function describeReads(open: Open<Store>): void {
   test('gets plants by their ids, without those that do not exist', async () => {
     const { store } = await open()
-    await store.write([fern, moss, ivy].map((plant) => creation(plant)))
+    const many = plantsOf(300, (index) => ({ id: BigInt(100 + index) }))
+    await store.write(creations([fern, moss, ivy, ...many]))
     expect(await store.get([2n])).toStrictEqual(new Map([[2n, moss]]))
     expect([await store.get([]), await store.get([7n])]).toEqual([new Map(), new Map()])
-    const many = plantsOf(300, (index) => ({ id: BigInt(100 + index) }))
-    await store.write(many.map((plant) => creation(plant)))
     const found = await store.get([...many.map(({ id }) => id), 99n, 3n, smallestId])
     expect([...found.values()].toSorted(byId)).toStrictEqual([ivy, ...many])
   })
@@ -200,7 +198,7 @@ function describeReads(open: Open<Store>): void {
   test('reads plants in the order of ids', async () => {
     const { store } = await open()
     for (const id of [10n, 9n, -2n, 0n, largestId, smallestId])
-      await createPlant(store, plantOf(id, [10n, -2n].includes(id) ? 'shade' : undefined))
+      await createPlant(store, { ...plantOf(id), ...([10n, -2n].includes(id) && { tag: 'shade' }) })
     const queries: [ListQuery | undefined, bigint[]][] = [
       [undefined, [smallestId, -2n, 0n, 9n, 10n, largestId]],
       [{ after: 5n }, [9n, 10n, largestId]],
@@ -229,377 +227,220 @@ function describeReads(open: Open<Store>): void {
     }
   })
 
-  test('finds texts in any case, without the marks of Latin letters, composed or decomposed', async () => {
+  test('finds a text in names and tags as they are folded, and no pattern', async () => {
     const { store } = await open()
-    const names = [
-      'Fern',
-      'Röse',
-      'rosé',
-      'ETE\u0301',
-      'ı',
-      'Straße',
-      'Ørsted',
-      'ΟΔΟΣ',
-      'май',
-      '👩‍🌾',
-      'a%b_c',
-      "[\\]'*?^-",
-    ]
-    await Promise.all(
-      names.map((text, index) => createPlant(store, { id: BigInt(index), name: text })),
-    )
-    await Promise.all(
-      names.map((text, index) =>
-        createPlant(store, { id: BigInt(index + 30), name: '', tag: text }),
-      ),
-    )
-    const pairs: [search: string, found: string[]][] = [
-      ['', names],
-      ['fERN', ['Fern']],
-      ['RÖSE', ['Röse', 'rosé']],
-      ['ro\u0308s', ['Röse', 'rosé']],
-      ['ete', ['ETE\u0301']],
-      ['ı', ['ı']],
-      ['STRAẞE', ['Straße']],
-      ['strasse', ['Straße']],
-      ['ras', ['Straße']],
-      ['ſt', ['Straße', 'Ørsted']],
-      ['orsted', []],
-      ['δοσ', ['ΟΔΟΣ']],
-      ['маи\u0306', ['май']],
-      ['маи', []],
-      ['🌾', ['👩‍🌾']],
-      ['A%B_', ['a%b_c']],
-      ['f*n', []],
-      ["\\]'*?^-", ["[\\]'*?^-"]],
-    ]
-    for (const [search, expected] of pairs) {
-      const found = await gathered(store.read({ search }))
-      expect(await gathered(store.read({ search, limit: 1000 }))).toEqual(found)
-      const texts = {
-        names: found.flatMap((plant) => plant.name || []),
-        tags: found.flatMap(({ tag }) => tag ?? []),
-      }
-      const count = await store.count({ search })
-      expect({ search, ...texts, count }).toEqual({
-        ...{ search, names: expected, tags: expected },
-        count: BigInt(2 * expected.length),
-      })
+    const marks = '\u0301\u0316'.repeat(25_000) // which would take minutes to normalize
+    const found: Record<string, string[]> = {
+      fERN: ['Fern'],
+      'ro\u0308s': ['Röse', 'rosé'],
+      strasse: ['Straße'],
+      ſt: ['Straße', 'Ørsted'],
+      δοσ: ['ΟΔΟΣ'],
+      маи: [],
+      'маи\u0306': ['май'],
+      '🌾': ['👩‍🌾'],
+      'A%B_': ['a%b_c'],
+      'f*n': [],
+      "\\]'*?^-": ["[\\]'*?^-"],
+      ZZ: [`ж${marks}zz`],
+      ['\u1f82'.repeat(200)]: [`x${'\u1f82'.repeat(200).toUpperCase()}`],
     }
-  })
-
-  test('finds texts with runs of marks of any length, which it does not normalize beyond 30 marks', async () => {
-    const { store } = await open()
-    const length = 100_000
-    const run = (marks: string, count: number) =>
-      marks.repeat(Math.ceil(count / marks.length)).slice(0, count)
-    const names = [
-      `A${run('\u0301', length / 2)}${run('\u0316', length / 2)}zz`, // accents
-      `A${run('\u0301\u0316', length)}zz`,
-      `\u05d0${run('\u05b9\u05b0\u05bc', length)}zz`, // Hebrew points
-      `\u0f40${run('\u0f73', length)}zz`, // each is two marks, but none itself
-      `\u1e69${run('\u0344', length)}zz`, // the same, after a letter with two marks
-      `x${run('\u{1d16d}\u{1d165}', length)}zz`, // stems and dots of notes, beyond the first plane
-      `${run('\u1100\u1161\u11a8', length)}zz`, // jamo
-      `ж${run('\u0301\u0316', 30)}zz`,
-      `ж${run('\u0301\u0316', 32)}zz`,
-    ]
-    for (const [index, name] of names.entries())
-      await createPlant(store, { id: BigInt(index), name })
-    const pairs: [search: string, found: bigint[]][] = [
-      ['ZZ', names.map((_, index) => BigInt(index))],
-      ['azz', []],
-      [`A${run('\u0301', 31)}`, [0n]],
-      [`${run('\u05b9\u05b0\u05bc', 34)}Z`, [2n]],
-      ['각각각', [6n]],
-      [`Ж${run('\u0301', 15)}${run('\u0316', 15)}Z`, [7n]],
-      [`Ж${run('\u0301', 16)}${run('\u0316', 16)}Z`, []],
-      [`Ж${run('\u0301\u0316', 32)}Z`, [8n]],
-      ['яzz', []],
-    ]
-    for (const [search, expected] of pairs)
-      expect({ search, ids: await idsOf(store, { search, limit: names.length }) }).toEqual({
-        search,
-        ids: expected,
+    const names = [...new Set(Object.values(found).flat())]
+    const named = names.map((name, index) => ({ id: BigInt(index), name }))
+    const tagged = names.map((tag, index) => ({ id: BigInt(-1 - index), name: '', tag }))
+    await store.write(creations([...named, ...tagged]))
+    for (const [search, expected] of Object.entries({ ...found, '': names })) {
+      const plants = await gathered(store.read({ search }))
+      const sought = { search, limit: 1000 }
+      expect(await gathered(store.read(sought))).toEqual(plants)
+      expect({ sought, names: plants.flatMap(({ name }) => name || []).toSorted() }).toEqual({
+        sought,
+        names: expected.toSorted(),
       })
-  })
-
-  test('finds a text of as many characters as can be sought', async () => {
-    const { store } = await open()
-    const text = '\u1f82'.repeat(200)
-    await createPlant(store, { id: 1n, name: `x${text.toUpperCase()}`, tag: text.normalize('NFD') })
-    expect(await store.count({ search: text })).toBe(1n)
+      expect(plants.flatMap(({ tag }) => tag ?? []).toSorted()).toEqual(expected.toSorted())
+      expect(await store.count({ search })).toBe(BigInt(2 * expected.length))
+    }
   })
 
   test('finds a few plants among many, and reads them in parts that stay small', async () => {
     const { store } = await open()
-    const name = (index: number) =>
-      index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1)
-    const plants = plantsOf(1330, (index) => ({
-      name: name(index),
+    const plants = plantsOf(1210, (index) => ({
+      name: index % 700 === 5 ? 'Fern' : 'M'.repeat(index < 30 ? 200_000 : 1),
       ...(index % 500 === 9 && { tag: 'x' }),
     }))
-    await store.write(plants.map((plant) => creation(plant)))
+    await store.write(creations(plants))
     expect(await idsOf(store, { search: 'fern' })).toEqual([5n, 705n])
     expect(await idsOf(store, { tag: 'x', after: 9n, limit: 5 })).toEqual([509n, 1009n])
-    expect(await idsOf(store, { after: 199n, limit: 1100 })).toEqual(
-      plants.slice(200, 1300).map(({ id }) => id),
-    )
-    const parts: NewPlant[][] = []
-    for await (const some of store.read()) parts.push(some)
-    const pages: NewPlant[][] = []
-    for await (const page of store.read({ limit: 1000 })) pages.push(page)
-    expect([parts.flat(), pages.flat()]).toStrictEqual([plants, plants.slice(0, 1000)])
-    expect(Math.max(...pages.map((page) => page.length))).toBeLessThanOrEqual(1000)
-    const sizeOf = (some: NewPlant[]) => some.reduce((sum, plant) => sum + textLength(plant), 0)
-    expect(Math.max(...[...parts, ...pages].map(sizeOf))).toBeLessThanOrEqual(1_200_000)
+    const some = plants.slice(200, 1205).map(({ id }) => id)
+    expect(await idsOf(store, { after: 199n, limit: 1005 })).toEqual(some)
+    for (const limit of [undefined, 1000]) {
+      const parts: NewPlant[][] = []
+      for await (const part of store.read({ limit })) parts.push(part)
+      expect(parts.flat()).toStrictEqual(plants.slice(0, limit))
+      expect(Math.max(...parts.map(sizeOf))).toBeLessThanOrEqual(1_200_000)
+    }
   })
 
   test('counts all plants, those with a tag, and those with a text', async () => {
     const { store } = await open()
     expect(await store.count()).toBe(0n)
-    for (const [index, tag] of ['shade', 'SHADE', ''].entries())
-      await createPlant(store, { id: BigInt(index), name: 'Fern', tag })
-    await createPlant(store, { id: 3n, name: 'shady' })
-    const queries: CountQuery[] = [
-      {},
-      { tag: '' },
-      { tag: false },
-      { tag: 'shade', search: 'fern' },
-      { search: 'x' },
-    ]
-    const counts = await Promise.all(queries.map((query) => store.count(query)))
-    expect(counts).toEqual([4n, 1n, 1n, 1n, 0n])
+    const shaded = { id: 4n, name: 'shady', tag: 'SHADE' }
+    await store.write(creations([fern, moss, ivy, shaded]))
+    const count = (query: CountQuery) => store.count(query)
+    expect([await count({}), await count({ tag: '' }), await count({ tag: false })]).toEqual([
+      4n,
+      1n,
+      1n,
+    ])
+    expect(await count({ tag: 'shade', search: 'fern' })).toBe(1n)
+    expect(await count({ search: 'x' })).toBe(0n)
   })
 }
 
-function describeChanges(open: Open<Store>): void {
-  test('loses no change of many who change one plant at once', async () => {
-    const { store, look } = await open()
-    await createPlant(store, fern)
-    const changes = [patching({ id: 1n, name: 'Moss' }), patching({ id: 1n, tag: 'wet' })]
-    expect(await Promise.all(changes.map((change) => tell(store, change)))).toEqual([
-      ['updated'],
-      ['updated'],
-    ])
-    expect(await look(1n)).toStrictEqual({ id: 1n, name: 'Moss', tag: 'wet' })
-  })
+const sizeOf = (some: NewPlant[]) => some.reduce((sum, plant) => sum + textLength(plant), 0)
 
-  test('changes many at the same moment, each with its own outcome', async () => {
+function describeMany(open: Open<Store>): void {
+  test('makes those of many writers at the same moment, each with its own outcome', async () => {
     const { store } = await open()
     const plants = plantsOf(200)
     await Promise.all(plants.map((plant) => createPlant(store, plant)))
     // what is changed, its outcome, and what is stored then
-    const changes: ((plant: NewPlant, moss: NewPlant) => [Change, Outcome | string, NewPlant?])[] =
-      [
-        (plant, moss) => [patching(moss), updated(store, moss, plant), moss],
-        (plant) => [
-          patching({ id: plant.id, tag: 'x' }),
-          updated(store, { ...plant, tag: 'x' }, plant),
-          { ...plant, tag: 'x' },
-        ],
-        (plant, moss) => [patching({ ...moss, tag: null }), updated(store, moss, plant), moss],
-        (plant, { id }) => [patching({ ...moss, id: id + 1000n }), missing(id + 1000n), plant],
-        (plant, { id }) => [deletion(id), { type: 'deleted', plant }],
-        (plant) => [creation(plant), idExists(plant.id), plant],
-      ]
+    type Made = [Change, Outcome | number, NewPlant?]
+    const changes: ((plant: NewPlant, moss: NewPlant) => Made)[] = [
+      (plant, moss) => [patching(moss), updated(store, moss, plant), moss],
+      (plant) => {
+        const tagged = { ...plant, tag: 'x' }
+        return [patching({ id: plant.id, tag: 'x' }), updated(store, tagged, plant), tagged]
+      },
+      (plant, moss) => [patching({ ...moss, tag: null }), updated(store, moss, plant), moss],
+      (plant) => [patching({ ...moss, id: plant.id + 1000n }), 404, plant],
+      (plant) => [deletion(plant.id), { type: 'deleted', plant }],
+      (plant) => [creation(plant), 409, plant],
+    ]
     const made = plants.map((plant, index) =>
       must(changes[index % changes.length])(plant, { ...moss, id: plant.id }),
     )
     const outcomes = await Promise.all(made.map(([change]) => store.write([change])))
-    const known = outcomes.flat().map((outcome) => ('error' in outcome ? told(outcome) : outcome))
-    expect(known).toStrictEqual(made.map(([, outcome]) => outcome))
+    expect(outcomes.flat().map(whole)).toStrictEqual(made.map(([, outcome]) => outcome))
     expect(await gathered(store.read())).toStrictEqual(made.flatMap(([, , left]) => left ?? []))
   })
-}
 
-/** A write of several changes takes other ways than writes of one. */
-const ways: [string, (store: Store, changes: Change[]) => Promise<Outcome[]>][] = [
-  ['at once', (store, changes) => store.write(changes)],
-  [
-    'one by one',
-    async (store, changes) => {
-      const outcomes: Outcome[] = []
-      for (const change of changes) outcomes.push(...(await store.write([change])))
-      return outcomes
-    },
-  ],
-]
-
-function describeMany(open: Open<Store>): void {
-  test('makes them all, whatever their texts and their order', async () => {
-    const odd = texts.map((text, index) => ({ id: BigInt(10 + index), name: text, tag: text }))
-    const all = [
-      { id: largestId, name: '\u{1f33f}'.repeat(100) },
-      ivy,
-      { id: smallestId, name: '' },
-      moss,
-      ...odd,
-    ]
-    const { store } = await open()
-    expect(await store.write(all.map((plant) => creation(plant)))).toStrictEqual(
-      all.map((plant) => ({ type: 'created', plant })),
-    )
-    for (const query of [{}, { limit: 100 }])
-      expect(await gathered(store.read(query))).toStrictEqual(all.toSorted(byId))
-    expect(await store.write([])).toEqual([])
+  test('loses none of two that change one plant at once', async () => {
+    const { store, look } = await open()
+    await createPlant(store, moss)
+    const changes = [patching({ id: 2n, name: 'Fern' }), patching({ id: 2n, tag: 'wet' })]
+    const outcomes = await Promise.all(changes.map((change) => tell(store, change)))
+    expect(outcomes).toEqual([['updated'], ['updated']])
+    expect(await look(2n)).toStrictEqual({ ...wet, name: 'Fern' })
   })
 
-  test.each<[Create['ifExists'], string[], string[]]>([
-    [
-      'error',
-      [idExists(1), idExists(2), 'created', idExists(3)],
-      ['created', idExists(4), idExists(4)],
-    ],
+  test.each<[Create['ifExists'], Told[], Told[]]>([
+    ['error', [409, 409, 'created', 409], ['created', 409, 409]],
     ['skip', ['skipped', 'skipped', 'created', 'skipped'], ['created', 'skipped', 'skipped']],
-    ['same', ['skipped', differs(2), 'created', 'skipped'], ['created', 'skipped', 'skipped']],
-  ])(
-    'creates ids that exist in the store or the changes with "%s"',
-    async (ifExists, ...outcomes) => {
-      const { store } = await open()
-      await store.write([creation(fern), creation(moss)])
-      const [oak, wet] = [plantOf(4n), { ...moss, tag: 'wet' }]
-      const write = (...plants: NewPlant[]) =>
-        tell(store, ...plants.map((plant) => creation(plant, { ifExists })))
-      expect(await Promise.all([write(fern, wet, ivy, ivy), write(oak, oak, oak)])).toEqual(
-        outcomes,
-      )
-      expect(await gathered(store.read())).toStrictEqual([fern, moss, ivy, oak])
-      expect([...(await write(fern)), ...(await write(wet))]).toEqual(outcomes[0]?.slice(0, 2)) // without others
-    },
-  )
+    ['same', ['skipped', 409, 'created', 'skipped'], ['created', 'skipped', 'skipped']],
+  ])('creates ids that exist in the store or the changes with "%s"', async (ifExists, ...all) => {
+    const { store } = await open()
+    await store.write(creations([fern, moss]))
+    const oak = plantOf(4n)
+    const write = (...plants: NewPlant[]) =>
+      tell(store, ...plants.map((plant) => creation(plant, { ifExists })))
+    expect(await Promise.all([write(fern, wet, ivy, ivy), write(oak, oak, oak)])).toEqual(all)
+    expect(await gathered(store.read())).toStrictEqual([fern, moss, ivy, oak])
+    expect([...(await write(fern)), ...(await write(wet))]).toEqual(all[0]?.slice(0, 2)) // without others
+  })
 
-  test.each(ways)(
-    'makes changes of one id %s, and removes the keys of what it updates',
-    async (_, write) => {
-      const { store } = await open()
-      await createPlant(store, moss, key)
-      const [two, three, oak] = [
-        { ...fern, name: 'two' },
-        { ...moss, name: 'three' },
-        { ...ivy, name: 'Oak' },
-      ]
-      const changes: [Change, Outcome | string][] = [
-        [patching(fern, { ifMissing: 'create' }), { type: 'created', plant: fern }],
-        [patching({ ...moss, name: 'one' }), updated(store, { ...moss, name: 'one' }, moss)],
-        [patching({ id: 1n, name: 'two' }), updated(store, two, fern)],
-        [patching(moss), updated(store, moss, { ...moss, name: 'one' })],
-        [patching({ id: 1n, tag: null }), updated(store, { id: 1n, name: 'two' }, two)],
-        [creation(otherFern), idExists(1)],
-        [patching({ id: 9n, name: 'none' }), missing(9)],
-        [deletion(3n), missing(3)],
-        [creation(ivy), { type: 'created', plant: ivy }],
-        [deletion(3n), { type: 'deleted', plant: ivy }],
-        [creation(oak), { type: 'created', plant: oak }],
-        [deletion(2n), { type: 'deleted', plant: moss }],
-        [creation(three), { type: 'created', plant: three }],
-      ]
-      const outcomes = await write(store, firsts(changes))
-      const known = outcomes.map((outcome) => ('error' in outcome ? told(outcome) : outcome))
-      expect(known).toStrictEqual(seconds(changes))
-      expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'two' }, three, oak])
-      expect(await tell(store, creation(three, { key }))).toEqual([idExists(2)])
-    },
-  )
+  test.each(ways)('makes those of a few ids %s, and removes keys', async (_, write) => {
+    const { store } = await open()
+    const kept = { ...ivy, id: 7n }
+    for (const plant of [moss, kept]) await createPlant(store, plant, `${key}-${plant.id}`)
+    const creates = { ifMissing: 'create' } as const
+    const tall = { id: 5n, name: 'Tall' }
+    const [two, three, oak] = [
+      { ...fern, name: 'two' },
+      { ...moss, name: 'three' },
+      { ...ivy, name: 'Oak' },
+    ]
+    const changes: [Change, Outcome | number][] = [
+      [patching(fern, creates), { type: 'created', plant: fern }],
+      [patching({ id: 5n, tag: 'tall' }, creates), 422],
+      [patching({ ...tall, tag: null }, creates), { type: 'created', plant: tall }],
+      [patching({ id: 7n }, creates), updated(store, kept, kept)],
+      [patching({ ...moss, name: 'one' }), updated(store, { ...moss, name: 'one' }, moss)],
+      [patching({ id: 1n, name: 'two' }), updated(store, two, fern)],
+      [patching(moss), updated(store, moss, { ...moss, name: 'one' })],
+      [patching({ id: 1n, tag: null }), updated(store, { id: 1n, name: 'two' }, two)],
+      [creation(otherFern), 409],
+      [patching({ id: 9n, name: 'none' }), 404],
+      [deletion(3n), 404],
+      [creation(ivy), { type: 'created', plant: ivy }],
+      [deletion(3n), { type: 'deleted', plant: ivy }],
+      [creation(oak), { type: 'created', plant: oak }],
+      [deletion(2n), { type: 'deleted', plant: moss }],
+      [creation(three), { type: 'created', plant: three }],
+    ]
+    expect((await write(store, firsts(changes))).map(whole)).toStrictEqual(seconds(changes))
+    const left = [{ id: 1n, name: 'two' }, three, oak, tall, kept]
+    expect(await gathered(store.read())).toStrictEqual(left)
+    const again = [three, kept].map((plant) => creation(plant, { key: `${key}-${plant.id}` }))
+    expect(await tell(store, ...again)).toEqual([409, 'created']) // the last has its key
+  })
 
-  test.each(ways)(
-    'changes what patches name, and creates what is complete, %s',
-    async (_, write) => {
-      const { store } = await open()
-      for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
-      const incomplete =
-        '422 Invalid plant: name must be a string of Unicode text without U+0000, but is missing, and no plant has id 4'
-      const patches: [PlantPatch, string][] = [
-        [{ id: 1n, name: 'Bracken', tag: null }, 'updated'],
-        [{ id: 2n, tag: 'wet' }, 'updated'],
-        [{ id: 4n, tag: 'tall' }, incomplete],
-        [{ id: 5n, name: 'Oak', tag: null }, 'created'],
-        [{ id: 5n, tag: '' }, 'updated'],
-        [{ id: 3n }, 'updated'],
-      ]
-      const changes = patches.map(([patch]) => patching(patch, { ifMissing: 'create' }))
-      expect((await write(store, changes)).map(told)).toEqual(seconds(patches))
-      const now = [
-        { id: 1n, name: 'Bracken' },
-        { ...moss, tag: 'wet' },
-        ivy,
-        { id: 5n, name: 'Oak', tag: '' },
-      ]
-      expect(await gathered(store.read())).toStrictEqual(now)
-      expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
-      for (const plant of [fern, moss])
-        expect(await tell(store, creation(plant, { key: `key-${plant.id}` }))).toEqual([
-          idExists(plant.id),
-        ])
-    },
-  )
-
-  test.each(ways)(
-    'keeps what has an id, but not the name by which that was found, %s',
-    async (_, write) => {
-      const { store } = await open()
-      for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
-      const creates = { ifMissing: 'create', isMatched: true } as const
-      const wet = { ...moss, tag: 'wet' }
-      const changes: [Change, string][] = [
-        [patching({ ...fern, tag: 'wet' }, creates), 'updated'],
-        [patching({ ...wet, name: 'Fern' }, creates), otherName(2)],
-        [patching(ivy, creates), 'updated'],
-        [patching(plantOf(4n), creates), 'created'],
-        [patching({ ...wet, id: 4n }, creates), otherName(4)],
-        [creation({ ...wet, name: 'Fern' }, { ifExists: 'skip', isMatched: true }), otherName(2)],
-        [creation(wet, { ifExists: 'skip', isMatched: true }), 'skipped'],
-        [
-          creation(wet, { ifExists: 'same', isMatched: true }),
-          '409 Plant 2 has this name, but its tag differs',
-        ],
-        [creation(moss, { ifExists: 'same', isMatched: true }), 'skipped'],
-        [creation(moss, { isMatched: true }), '409 Plant 2 has this name'],
-        [creation(plantOf(5n), { isMatched: true }), 'created'],
-      ]
-      expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
-      const now = [{ ...fern, tag: 'wet' }, moss, ivy, plantOf(4n), plantOf(5n)]
-      expect(await gathered(store.read())).toStrictEqual(now)
-      expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // its key is still there
-    },
-  )
+  test.each(ways)('keeps what has an id, but not the matched name, %s', async (_, write) => {
+    const { store } = await open()
+    for (const plant of [fern, moss, ivy]) await createPlant(store, plant, `key-${plant.id}`)
+    const isMatched = true
+    const creates = { ifMissing: 'create', isMatched } as const
+    const changes: [Change, Told][] = [
+      [patching({ ...fern, tag: 'wet' }, creates), 'updated'],
+      [patching({ ...wet, name: 'Fern' }, creates), 409],
+      [patching(ivy, creates), 'updated'],
+      [patching(plantOf(4n), creates), 'created'],
+      [patching({ ...wet, id: 4n }, creates), 409],
+      [creation({ ...wet, name: 'Fern' }, { ifExists: 'skip', isMatched }), 409],
+      [creation(wet, { ifExists: 'skip', isMatched }), 'skipped'],
+      [creation(wet, { ifExists: 'same', isMatched }), 409],
+      [creation(moss, { ifExists: 'same', isMatched }), 'skipped'],
+      [creation(moss, { isMatched }), 409],
+      [creation(plantOf(5n), { isMatched }), 'created'],
+    ]
+    expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
+    const now = [{ ...fern, tag: 'wet' }, moss, ivy, plantOf(4n), plantOf(5n)]
+    expect(await gathered(store.read())).toStrictEqual(now)
+    expect(await tell(store, creation(ivy, { key: 'key-3' }))).toEqual(['created']) // with its key
+  })
 
   test.each(ways)('keeps keys, %s', async (_, write) => {
     const { store } = await open()
     await createPlant(store, ivy, 'a')
-    const wet = { ...moss, tag: 'wet' }
-    const changes: [Change, string][] = [
+    const changes: [Change, Told][] = [
       [creation(ivy, { key: 'a' }), 'created'],
       [creation(fern), 'created'],
-      [creation(fern), idExists(1)],
-      [creation(otherFern, { key: 'b' }), idExists(1)],
-      [creation(moss, { key: 'a' }), keyUsed],
+      [creation(fern), 409],
+      [creation(otherFern, { key: 'b' }), 409],
+      [creation(moss, { key: 'a' }), 409],
       [creation(moss, { key: 'c' }), 'created'],
       [creation(moss, { key: 'c' }), 'created'],
-      [creation(moss, { key: 'd' }), idExists(2)],
-      [creation({ ...moss, name: 'Ivy' }, { key: 'c' }), keyUsed],
-      [creation(wet, { key: 'c' }), keyUsed],
+      [creation(moss, { key: 'd' }), 409],
+      [creation({ ...moss, name: 'Ivy' }, { key: 'c' }), 409],
+      [creation(wet, { key: 'c' }), 409],
       [deletion(2n), 'deleted'],
       [creation(wet, { key: 'c' }), 'created'],
+      [creation(wet, { key: 'c' }), 'created'],
+      [creation(wet, { key: 'e' }), 409],
+      [creation(plantOf(4n), { key: 'b' }), 'created'],
     ]
-    const outcomes = await write(store, firsts(changes))
-    expect(outcomes.map(told)).toEqual(seconds(changes))
-    const again = [
-      creation(wet, { key: 'c' }),
-      creation(wet, { key: 'e' }),
-      creation(plantOf(4n), { key: 'b' }),
-    ]
-    expect(await tell(store, ...again)).toEqual(['created', idExists(2), 'created'])
+    expect((await write(store, firsts(changes))).map(told)).toEqual(seconds(changes))
     expect(await gathered(store.read())).toStrictEqual([fern, wet, ivy, plantOf(4n)])
+    expect(await tell(store, creation(wet, { key: 'c' }))).toEqual(['created'])
   })
 
-  test('makes no change when its signal was aborted before', async () => {
+  test('makes none when its signal was aborted before', async () => {
     const { store } = await open()
+    await store.write([creation(fern)], { signal: new AbortController().signal })
     const signal = AbortSignal.abort(new Error('stopped'))
-    await expect(store.write([creation(ivy), creation(moss)], { signal })).rejects.toThrow(
-      'stopped',
-    )
-    expect(await gathered(store.read())).toEqual([])
+    const written = store.write(creations([ivy, moss]), { signal })
+    await expect(written).rejects.toThrow('stopped')
+    expect(await gathered(store.read())).toStrictEqual([fern])
   })
 
   test('gives each id once, also when others create meanwhile', async () => {
@@ -609,87 +450,52 @@ function describeMany(open: Open<Store>): void {
       .filter(({ id }) => id % 7n === 0n)
       .map((plant) => ({ ...plant, tag: 'single' }))
     const [outcomes, ...results] = await Promise.all([
-      tell(store, ...plants.map((plant) => creation(plant))),
+      tell(store, ...creations(plants)),
       ...singles.map((plant) => tell(store, creation(plant))),
     ])
-    const created = new Map(
-      singles
-        .filter((_, index) => results[index]?.[0] === 'created')
-        .map((plant) => [plant.id, plant]),
-    )
-    expect(outcomes).toEqual(plants.map(({ id }) => (created.has(id) ? idExists(id) : 'created')))
-    expect(await gathered(store.read())).toStrictEqual(
-      plants.map((plant) => created.get(plant.id) ?? plant),
-    )
+    const made = singles.filter((_, index) => results[index]?.[0] === 'created')
+    const created = new Map(made.map((plant) => [plant.id, plant]))
+    expect(outcomes).toEqual(plants.map(({ id }) => (created.has(id) ? 409 : 'created')))
+    const stored = plants.map((plant) => created.get(plant.id) ?? plant)
+    expect(await gathered(store.read())).toStrictEqual(stored)
   })
 }
 
 function describeOrder(open: Open<OwnStore>): void {
-  const names = ['b', 'A', '', 'É', 'a', 'B', 'Z', 'ab', 'é', '\u009b蕨', '🌿']
-  const plants = names.flatMap((text, index): NewPlant[] => [
-    { id: BigInt(50 - index), name: text, ...(index % 3 > 0 && { tag: text }) },
-    { id: BigInt(-index), name: 'Fern' },
-  ])
-  const compareTexts = (a = '', b = '') =>
-    Buffer.compare(Buffer.from(foldText(a)), Buffer.from(foldText(b))) ||
-    Buffer.compare(Buffer.from(a), Buffer.from(b))
-
-  test.each<[FieldName, ReadQuery]>([
-    ['name', {}],
-    ['tag', {}],
-    ['name', { limit: 5, after: 0n }],
-    ['tag', { search: 'b', limit: 100 }],
-    ['id', { desc: true, search: 'b', limit: 2, after: 45n }],
-    ['id', { desc: true, tag: false, after: 0n }],
-    ['tag', { desc: true }],
-  ])('by %s, then by id, with %o', async (sort, query) => {
-    const { store } = await open()
-    await store.write(plants.map((plant) => creation(plant)))
-    const { after, limit, tag, search = '', desc } = query
-    const sign = desc ? -1 : 1
-    const compare = (one: NewPlant, other: NewPlant) => {
-      const ids = byId(one, other)
-      if (sort === 'id') return ids * sign
-      const [a, b] = [one[sort], other[sort]]
-      if ((a === undefined) !== (b === undefined)) return a === undefined ? 1 : -1
-      return compareTexts(a, b) * sign || ids
-    }
-    const isAfter = ({ id }: NewPlant) =>
-      after === undefined || (desc && sort === 'id' ? id < after : id > after)
-    const expected = plants
-      .filter(
-        (plant) =>
-          isAfter(plant) && (tag === undefined || plant.tag === (tag === false ? undefined : tag)),
-      )
-      .filter((plant) =>
-        [plant.name, plant.tag].some((text) => text?.toLowerCase().includes(search)),
-      )
-      .toSorted(compare)
-      .slice(0, limit)
-    expect(await gathered(store.read({ ...query, sort }))).toStrictEqual(expected)
-  })
-
-  test('by texts without their case and marks, then by code points', async () => {
+  test('by a text without its case and marks, then by code points, then by id', async () => {
     const { store } = await open()
     const sorted =
       `! 1 A a Ä ä ähre Ähren éclair Éclairs istanbul İstanbul Österreich Oz ﬆ STRASSE strasse straße Strauß
       Zinnie Ørsted Μάρτιος ΟΔΟΣ οδος οδοσ май мак 蕨 가 \uffff 𐐀 𐐨 🌿`.split(/\s+/)
-    const shuffled = sorted.toReversed().map((name, index) => ({ id: BigInt(index), name }))
-    await store.write(shuffled.map((plant) => creation(plant)))
-    expect((await gathered(store.read({ sort: 'name' }))).map(({ name }) => name)).toEqual(sorted)
-    expect(
-      (await gathered(store.read({ sort: 'name', desc: true }))).map(({ name }) => name),
-    ).toEqual(sorted.toReversed())
+    const tagged = sorted.map((name, index) => ({ id: BigInt(-index), name, tag: name }))
+    const twin = ({ id, name }: NewPlant) => ({ id: id + 100n, name })
+    const twins = (plants: NewPlant[]) => plants.flatMap((plant) => [plant, twin(plant)])
+    const [byName, down] = [twins(tagged), tagged.toReversed()]
+    const untagged = tagged.map(twin).toReversed()
+    const contains = ({ name }: NewPlant) => foldText(name).includes('str')
+    const queries: [ReadQuery, NewPlant[]][] = [
+      [{ sort: 'name' }, byName],
+      [{ sort: 'name', desc: true }, twins(down)],
+      [{ sort: 'name', limit: 5, after: 80n }, byName.filter(({ id }) => id > 80n).slice(0, 5)],
+      [{ sort: 'tag' }, [...tagged, ...untagged]],
+      [{ sort: 'tag', desc: true }, [...down, ...untagged]],
+      [{ sort: 'tag', search: 'sTr', limit: 3 }, tagged.filter(contains).slice(0, 3)],
+      [{ sort: 'id', desc: true, limit: 3, after: 90n }, untagged.toReversed().slice(11, 14)],
+      [{ desc: true, tag: false, search: 'str' }, untagged.filter(contains).toReversed()],
+    ]
+    await store.write(creations(byName))
+    for (const [query, expected] of queries)
+      expect({ query, plants: await gathered(store.read(query)) }).toStrictEqual({
+        query,
+        plants: expected,
+      })
   })
 
   test('any texts alike in all stores', async () => {
     const { store } = await open()
     const samples = fc.sample(anySortedText(), { numRuns: rounds(400), seed })
-    const many = plantsOf(samples.length, (index) => ({
-      name: samples[index] ?? '',
-      tag: samples[index] ?? '',
-    }))
-    await store.write(many.map((plant) => creation(plant)))
+    const many = samples.map((text, index) => ({ id: BigInt(index), name: text, tag: text }))
+    await store.write(creations(many))
     const keys = new Map(samples.map((text) => [text, Buffer.from(foldText(text))]))
     const expected = many.toSorted(
       ({ name, id }, other) =>
@@ -699,29 +505,27 @@ function describeOrder(open: Open<OwnStore>): void {
     )
     const names = (found: NewPlant[]) => found.map(({ name, id }) => `${name.slice(0, 100)} ${id}`)
     expect(names(await gathered(store.read({ sort: 'name' })))).toEqual(names(expected))
-    const parts = samples.slice(0, 10).map((text) => Array.from(text).slice(0, 3).join(''))
-    for (const search of parts) {
+    for (const text of samples.slice(0, 5)) {
+      const search = Array.from(text).slice(0, 3).join('')
       const contains = ({ name }: NewPlant) => must(keys.get(name)).includes(foldText(search))
-      expect({ search, ids: await idsOf(store, { search }) }).toEqual({
-        search,
-        ids: many.filter(contains).map(({ id }) => id),
-      })
+      const ids = many.filter(contains).map(({ id }) => id)
+      expect({ search, ids: await idsOf(store, { search }) }).toEqual({ search, ids })
     }
   })
 
   test('many, in parts that stay small', async () => {
     const { store } = await open()
     const length = (index: number) => (index % 100 === 7 ? 100_000 : 500)
-    const many = plantsOf(3000, (index) => ({
+    const many = plantsOf(1200, (index) => ({
       name: `Fern ${9999 - index} ${'é'.repeat(length(index))}`,
     }))
-    await store.write(many.map((plant) => creation(plant)))
+    await store.write(creations(many))
+    const ids = many.map(({ id }) => id).toReversed()
     const parts: NewPlant[][] = []
     for await (const some of store.read({ sort: 'name' })) parts.push(some)
-    const sizes = parts.map((some) => some.reduce((sum, plant) => sum + textLength(plant), 0))
-    expect(Math.max(...sizes)).toBeLessThan(1_000_000)
-    expect(parts.flat().map(({ id }) => id)).toEqual(many.map(({ id }) => id).toReversed())
-    expect(await idsOf(store, { desc: true })).toEqual(many.map(({ id }) => id).toReversed())
+    expect(Math.max(...parts.map(sizeOf))).toBeLessThan(1_000_000)
+    expect(parts.flat().map(({ id }) => id)).toEqual(ids)
+    expect(await idsOf(store, { desc: true })).toEqual(ids)
   })
 }
 
@@ -729,12 +533,13 @@ function describeOrder(open: Open<OwnStore>): void {
 function anySortedText(): fc.Arbitrary<string> {
   const letters =
     'aAäÄzZßẞſsøØİIıiñ\u0301\u0308\u0316\u0345\u20dd\u034fµμςσΣΆάϐяЯйЙи\u0306ґԱաᲐაᎠꭰӀӏﬆﬅǅǆǄŉÅΩKά가\u1100\u1161\u11a8蕨か\u3099ด้\uffff\ufffd𐐀𐐨🌿👩\u200d🌾 \u0001'
+  const letter = fc.constantFrom(...letters)
+  const code = fc.integer({ min: 1, max: 0x10_ffff }).filter((one) => one < 0xd800 || one > 0xdfff)
+  const anyCharacter = code.map((one) => String.fromCodePoint(one))
   return fc.oneof(
-    fc.string({ unit: fc.constantFrom(...letters), maxLength: 8 }),
-    fc
-      .tuple(fc.constantFrom(...letters), fc.constantFrom(...letters))
-      .map(([a, b]) => a + b.repeat(40)),
-    fc.string({ unit: 'binary', maxLength: 6 }).map((text) => text.replaceAll('\0', '')),
+    fc.string({ unit: letter, maxLength: 8 }),
+    fc.tuple(letter, letter).map(([a, b]) => a + b.repeat(40)),
+    fc.array(anyCharacter, { maxLength: 6 }).map((characters) => characters.join('')),
   )
 }
 
@@ -742,7 +547,7 @@ function describeTransactions(open: Open<OwnStore>): void {
   test('shows each reader the plants of one moment, while others read and write', async () => {
     const { store } = await open()
     const plants = plantsOf(1500, (index) => ({ name: `${index} `.repeat(100) })) // several pages
-    await store.write(plants.map((plant) => creation(plant)))
+    await store.write(creations(plants))
     const read = async () => {
       const reader = store.read()[Symbol.asyncIterator]()
       const parts = [await reader.next()]
@@ -752,16 +557,13 @@ function describeTransactions(open: Open<OwnStore>): void {
       }
     }
     const finish = await read()
-    const last = { id: 1500n, name: 'F' }
+    const last = plantOf(1500n)
     await createPlant(store, last)
     const finishOther = await read()
     await deletePlant(store, 1500n)
     expect([await store.count(), await store.get([1500n])]).toEqual([1500n, new Map()])
-    const [all, others] = await Promise.all([
-      finish(),
-      finishOther(),
-      createPlant(store, { id: 6000n, name: 'F' }),
-    ])
+    const created = createPlant(store, plantOf(6000n))
+    const [all, others] = await Promise.all([finish(), finishOther(), created])
     expect(all).toStrictEqual(plants)
     expect(others).toStrictEqual([...plants, last])
   })
@@ -774,23 +576,24 @@ function describeTransactions(open: Open<OwnStore>): void {
         async (transaction) => {
           const outcomes = await transaction.write(changes)
           await transaction.saveCheckpoint(change)
-          return outcomes
+          return outcomes.map(told)
         },
         { isRepeatable: true },
       )
-    const changes = [fern, moss, ivy].map((plant) => creation(plant))
-    const first = `{"at":"'\\"}`
-    const outcomes = await write(changes, { id: 'one', from: undefined, to: first })
-    expect(outcomes.map(told)).toEqual(['created', idExists(2), 'created'])
+    const saved = () => Promise.all(['one', 'two'].map((id) => store.checkpoint(id)))
+    const from = `{"at":"'\\"}`
+    const outcomes = await write(creations([fern, moss, ivy]), {
+      id: 'one',
+      from: undefined,
+      to: from,
+    })
+    expect(outcomes).toEqual(['created', 409, 'created'])
     await write([], { id: 'two', from: undefined, to: '' })
-    expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual([first, ''])
-    await write([patching({ id: 1n, tag: null })], { id: 'one', from: first, to: '{"at":2}' })
+    expect(await saved()).toEqual([from, ''])
+    await write([patching({ id: 1n, tag: null })], { id: 'one', from, to: '{"at":2}' })
     await write([deletion(3n)], { id: 'two', from: '', to: undefined })
-    expect([await store.checkpoint('one'), await store.checkpoint('two')]).toEqual([
-      '{"at":2}',
-      undefined,
-    ])
-    expect(await gathered(store.read())).toStrictEqual([{ id: 1n, name: 'Fern' }, moss])
+    expect(await saved()).toEqual(['{"at":2}', undefined])
+    expect(await gathered(store.read())).toStrictEqual([plantOf(1n), moss])
   })
 
   test.each<[string | undefined, string | undefined]>([
@@ -819,79 +622,39 @@ function describeTransactions(open: Open<OwnStore>): void {
       store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from: undefined, to }))
     await save('open', '{"version":2}')
     for (let day = 100; day <= 201; day += 1) await save(`${day}`, `{"done":"${day}"}`)
-    const found = await Promise.all(
-      ['open', '100', '101', '102', '201'].map((id) => store.checkpoint(id)),
-    )
-    expect(found).toEqual([
-      '{"version":2}',
-      undefined,
-      undefined,
-      '{"done":"102"}',
-      '{"done":"201"}',
-    ])
+    const ids = ['open', '100', '101', '102', '201']
+    const found = await Promise.all(ids.map((id) => store.checkpoint(id)))
+    const [open_, last] = ['{"version":2}', '{"done":"201"}']
+    expect(found).toEqual([open_, undefined, undefined, '{"done":"102"}', last])
   })
 
-  test('stores nothing of a write that throws', async () => {
-    const { store } = await open()
-    const { signal } = new AbortController()
-    await store.write([creation(fern)], { signal })
-    const stopped = AbortSignal.abort(new Error('stopped'))
-    const written = store.write([creation(moss), creation(ivy)], { signal: stopped })
-    await expect(written).rejects.toThrow('stopped')
-    expect(await gathered(store.read())).toStrictEqual([fern])
-  })
-
-  test('stores all that a transaction writes', async () => {
-    const { store, look } = await open()
-    const result = await store.transaction(async ({ write, saveCheckpoint }) => {
-      const first = await write([creation(fern), creation(moss)])
-      expect(await look(1n)).toBeUndefined()
-      const second = await write([creation(fern), patching({ id: 2n, tag: 'wet' })])
-      await saveCheckpoint({ id: 'one', from: undefined, to: 'done' })
-      return [...first, ...second].map(told)
-    })
-    expect(result).toEqual(['created', 'created', idExists(1), 'updated'])
-    expect(await gathered(store.read())).toStrictEqual([fern, { ...moss, tag: 'wet' }])
-    expect(await store.checkpoint('one')).toBe('done')
-  })
-
-  test('stores nothing of a transaction that throws', async () => {
-    const { store } = await open()
-    await createPlant(store, ivy)
-    const failed = store.transaction(async ({ write, saveCheckpoint }) => {
-      await write([creation(fern), deletion(3n)])
-      await saveCheckpoint({ id: 'one', from: undefined, to: 'half' })
-      throw new Error('rejected')
-    })
-    await expect(failed).rejects.toThrow('rejected')
-    expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([
-      [ivy],
-      undefined,
-    ])
-    expect(await tell(store, creation(fern))).toEqual(['created'])
-  })
-
-  test.each([false, true])(
-    'stores a transaction if it commits by its result: %s',
-    async (isCommitted) => {
-      const { store } = await open()
+  test.each(['throws', 'is not to commit', 'is to commit'])(
+    'stores a transaction or nothing of it: one that %s',
+    async (what) => {
+      const { store, look } = await open()
+      await createPlant(store, ivy)
       const work = async ({ write, saveCheckpoint }: Transaction) => {
-        const outcomes = await write([creation(fern)])
+        const first = await write(creations([fern, moss]))
+        expect(await look(1n)).toBeUndefined()
+        const second = await write([creation(fern), patching({ id: 2n, tag: 'wet' }), deletion(3n)])
         await saveCheckpoint({ id: 'one', from: undefined, to: 'all' })
-        return outcomes.map(told)
+        if (what === 'throws') throw new Error(what)
+        return [...first, ...second].map(told)
       }
       const asked: unknown[] = []
       const commits = (result: unknown) => {
         asked.push(result)
-        return isCommitted
+        return what === 'is to commit'
       }
-      expect(await store.transaction(work, { commits })).toEqual(['created'])
+      const outcomes = ['created', 'created', 409, 'updated', 'deleted']
+      const done = store.transaction(work, { commits })
+      if (what === 'throws') await expect(done).rejects.toThrow(what)
+      else expect(await done).toEqual(outcomes)
+      expect(asked).toEqual(what === 'throws' ? [] : [outcomes])
       const stored = [await gathered(store.read()), await store.checkpoint('one')]
-      expect({ asked, stored }).toStrictEqual({
-        asked: [['created']],
-        stored: isCommitted ? [[fern], 'all'] : [[], undefined],
-      })
-      expect(await tell(store, creation(fern))).toEqual([isCommitted ? idExists(1) : 'created'])
+      const isStored = what === 'is to commit'
+      expect(stored).toStrictEqual(isStored ? [[fern, wet], 'all'] : [[ivy], undefined])
+      expect(await tell(store, creation(fern))).toEqual([isStored ? 409 : 'created'])
     },
   )
 
@@ -903,11 +666,7 @@ function describeTransactions(open: Open<OwnStore>): void {
       await write([creation(fern)])
       one = createPlant(store, otherFern).then(() => ended.push('created'))
       for (const part of [0, 1000, 2000])
-        await write(
-          plantsOf(1000, (index) => ({ id: BigInt(10 + part + index) })).map((plant) =>
-            creation(plant),
-          ),
-        )
+        await write(creations(plantsOf(1000, (index) => ({ id: BigInt(10 + part + index) }))))
       ended.push('rejected')
       throw new Error('rejected')
     })
@@ -919,37 +678,33 @@ function describeTransactions(open: Open<OwnStore>): void {
   })
 }
 
-/** `alter` adds constraints to the store, as its owner would: `name` unique, and shorter than 100 characters. */
+/** `alter` adds constraints as the owner of the store would: `names` are unique, and `short`. */
 export function describeConstraints(
   name: string,
   open: () => Promise<{ store: Store; alter(): Promise<void> }>,
 ): void {
   test(`${name} rejects what a constraint that somebody added forbids, and names it`, async () => {
     const { store, alter } = await open()
-    await store.write([creation(fern), creation(moss)])
+    await store.write(creations([fern, moss]))
     await alter()
     const long = 'x'.repeat(100)
-    const forbidden = (id: number, constraint: string) =>
-      expect.stringMatching(
-        new RegExp(`^422 The store does not accept plant ${id}: .*${constraint}`),
-      )
-    const changes: [Change, unknown][] = [
+    const changes: [Change, string | number][] = [
       [creation({ id: 5n, name: 'Oak' }), 'created'],
-      [creation({ id: 6n, name: 'Fern' }), forbidden(6, 'names')],
-      [creation({ id: 7n, name: long }, { key: 'seven' }), forbidden(7, 'short')],
-      [creation({ id: 1n, name: 'Elm' }), idExists(1)],
-      [patching({ id: 2n, name: 'Fern' }), forbidden(2, 'names')],
-      [patching({ id: 9n, name: long }, { ifMissing: 'create' }), forbidden(9, 'short')],
+      [creation(plantOf(6n)), 'names'],
+      [creation({ id: 7n, name: long }, { key: 'seven' }), 'short'],
+      [creation({ id: 1n, name: 'Elm' }), 409],
+      [patching({ id: 2n, name: 'Fern' }), 'names'],
+      [patching({ id: 9n, name: long }, { ifMissing: 'create' }), 'short'],
       [patching({ id: 2n, tag: 'wet' }), 'updated'],
     ]
-    for (const [change, outcome] of changes)
-      expect((await store.write([change])).map(told)).toEqual([outcome])
+    const named = (outcome: Outcome) =>
+      told(outcome) === 422 && 'error' in outcome
+        ? /names|short/.exec(outcome.error.message)?.[0]
+        : told(outcome)
+    for (const [change, expected] of changes)
+      expect((await store.write([change])).map(named)).toEqual([expected])
     await deletePlant(store, 5n)
-    expect(await tell(store, ...firsts(changes))).toEqual(seconds(changes))
-    expect(await gathered(store.read())).toStrictEqual([
-      fern,
-      { ...moss, tag: 'wet' },
-      { id: 5n, name: 'Oak' },
-    ])
+    expect((await store.write(firsts(changes))).map(named)).toEqual(seconds(changes))
+    expect(await gathered(store.read())).toStrictEqual([fern, wet, { id: 5n, name: 'Oak' }])
   })
 }

@@ -1,14 +1,24 @@
 import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, describe, onTestFinished } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres/store.js'
-import { password } from '../../helpers/postgres/cluster.js'
-import { Daemon, onFreePort } from '../../helpers/postgres/daemon.js'
-import { serverFolder, writeOwned } from '../../helpers/postgres/identity.js'
-import { installations } from '../../helpers/postgres/installation.js'
-import { type Database, freshDatabase, reusedDatabase } from '../../helpers/postgres.js'
+import {
+  Daemon,
+  installations,
+  onFreePort,
+  password,
+  serverFolder,
+  writeOwned,
+} from '../../helpers/postgres/server.js'
+import {
+  addressOf,
+  type Database,
+  databaseOptions,
+  freshDatabase,
+  openShared,
+  reusedDatabase,
+} from '../../helpers/postgres.js'
 import { isSoak } from '../../helpers/rounds.js'
-import { addressOf, databaseOptions, openShared } from '../../helpers/shared-store.js'
 import { describeConstraints, describeOwnStore, type Subject } from './contract.js'
 
 const program = '/usr/sbin/pgbouncer'
@@ -36,25 +46,6 @@ describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction 
   })
 })
 
-test('a deferred constraint that somebody added rejects its plant alone', async () => {
-  const database = await freshDatabase()
-  const store = await openShared(database)
-  await database.sql(`CREATE TABLE plant_store.kinds (name text PRIMARY KEY); INSERT INTO plant_store.kinds VALUES ('Fern');
-    ALTER TABLE plant_store.plants ADD CONSTRAINT kind FOREIGN KEY (name) REFERENCES plant_store.kinds
-    DEFERRABLE INITIALLY DEFERRED`)
-  const names = ['Fern', 'Oak', 'Fern']
-  const outcomes = await Promise.all(
-    names.map((name, index) =>
-      store.write([{ type: 'create', plant: { id: BigInt(index), name } }]),
-    ),
-  )
-  expect(outcomes.flat()).toMatchObject([
-    { type: 'created' },
-    { type: 'rejected', error: { kind: 'constraint', message: expect.stringContaining('kind') } },
-    { type: 'created' },
-  ])
-})
-
 describeConstraints('the shared store', async () => {
   const database = await freshDatabase()
   const alter = async () => {
@@ -75,31 +66,26 @@ async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
   return { store, look }
 }
 
-/** PgBouncer has few connections for everybody: what a transaction leaves behind is seen. */
+/** PgBouncer has few connections for everybody: what a transaction leaves is seen. */
 async function startBefore(address: string) {
   const url = new URL(address)
   const folder = serverFolder()
-  const server = `* = host=${url.hostname} port=${url.port}`
-  const access = [
-    'auth_type = scram-sha-256',
-    'auth_file = users.txt',
-    'listen_addr = 127.0.0.1',
-    'unix_socket_dir =',
-  ]
   writeOwned(join(folder, 'users.txt'), [`"plants" "${password}"`, `"postgres" "${password}"`])
-  let daemon: Daemon | undefined
-  await onFreePort('Address already in use', async (port) => {
-    // Two snapshots at the same time have a connection each.
-    const pool = ['pool_mode = transaction', 'default_pool_size = 3', `listen_port = ${port}`]
-    const lines = ['[databases]', server, '[pgbouncer]', ...access, ...pool]
-    writeOwned(join(folder, 'pgbouncer.ini'), lines)
-    daemon = new Daemon([program, 'pgbouncer.ini'], folder)
-    await daemon.says(/process up/)
+  const settings = (port: number) => [
+    ...['[databases]', `* = host=${url.hostname} port=${url.port}`, '[pgbouncer]'],
+    ...['auth_type = scram-sha-256', 'auth_file = users.txt', 'pool_mode = transaction'],
+    ...['listen_addr = 127.0.0.1', 'unix_socket_dir =', `listen_port = ${port}`],
+    'default_pool_size = 3', // two snapshots at the same time have a connection each
+  ]
+  const daemon = await onFreePort('Address already in use', async (port) => {
+    writeOwned(join(folder, 'pgbouncer.ini'), settings(port))
     url.port = `${port}`
-    return daemon
+    const started = new Daemon([program, 'pgbouncer.ini'], folder)
+    await started.says(/process up/)
+    return started
   })
   const end = async () => {
-    await daemon?.end('SIGTERM')
+    await daemon.end('SIGTERM')
     rmSync(folder, { recursive: true, force: true })
   }
   return { url: url.href, end }

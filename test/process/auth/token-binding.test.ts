@@ -4,7 +4,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile } from '../../helpers/hostile.js'
 import { canTrace } from '../../helpers/linux.js'
-import { Listener, says } from '../../helpers/postgres/listener.js'
+import { Listener, says } from '../../helpers/postgres/line.js'
 import { freshDatabase } from '../../helpers/postgres.js'
 import { startUnder } from '../../helpers/process.js'
 import {

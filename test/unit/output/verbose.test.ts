@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest'
-import { Hostile, json } from '../../helpers/hostile.js'
+import { forwardProxy, Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
-import { forwardProxy } from '../../helpers/proxy.js'
 import { created, posts, recorder } from '../../helpers/users.js'
 import { isWindows, objectsOf, printed, World } from '../../helpers/world.js'
 

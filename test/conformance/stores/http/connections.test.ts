@@ -1,0 +1,228 @@
+import { writeFileSync } from 'node:fs'
+import { networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { PlantsError } from '../../../../src/platform/errors.js'
+import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
+import { closedPort, forwardProxy, Hostile, json } from '../../../helpers/hostile.js'
+import { createAt, created, createIn, token } from '../../../helpers/http-store.js'
+import { runPlants } from '../../../helpers/run.js'
+import { temporaryFolder } from '../../../helpers/temporary.js'
+import { countingClock, settableTime } from '../../../helpers/time.js'
+import { objectsOf } from '../../../helpers/world.js'
+
+const posts = [json(200, { name: 'Fern' })]
+
+test('a base url may have any path', async () => {
+  const service = await Hostile.listen({ posts })
+  const outcome = await createAt(service, ['--store', `${service.url}/a/../caf\u00e9 1/b%2Fc/.`])
+  expect(outcome).toEqual({ ...created, requests: ['POST /caf%C3%A9%201/b%2Fc/plants'] })
+})
+
+const unreached = (why: string, rest: object = {}) =>
+  expect.objectContaining({ error: 503, message: expect.stringContaining(why), ...rest })
+const retryable = { retryable: true }
+
+describe('an error tells why a service could not be reached:', () => {
+  const noName = `${'x'.repeat(64)}.example.com` // longer than a label may be: no network is asked
+
+  test('the host is unknown, which is final', async () => {
+    const { code, err } = await createIn(`https://${noName}`)
+    expect([code, objectsOf(err)]).toEqual([4, [unreached('the host is unknown')]])
+  })
+
+  test('the connection was refused, after two seconds of retries', async () => {
+    let reads = 0
+    const now = () => {
+      reads += 1
+      return reads < 10 ? 0 : 2000
+    }
+    const { code, err } = await createIn(
+      `http://127.0.0.1:${closedPort}`,
+      ['--timeout', '30s'],
+      {},
+      now,
+    )
+    const warning = { warning: expect.stringMatching(/ again for up to 2 s$/) }
+    const error = unreached('the connection was refused', retryable)
+    expect([code, objectsOf(err)]).toEqual([4, [warning, error]])
+  })
+
+  test.each([
+    ['a TLS handshake without an answer', '', 'it timed out', retryable],
+    ['a service without TLS', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the TLS handshake failed', {}],
+  ])('%s', async (_, answer, why, rest) => {
+    const service = await Hostile.listen({
+      onConnect: (socket) => void (answer && socket.end(answer)),
+    })
+    const store = service.url.replace('http', 'https')
+    const time = settableTime()
+    service.on('connection', () => answer === '' && time.timeOut())
+    const { code, said, requests } = await createAt(service, ['--store', store], {}, time.now)
+    expect([code, requests, said.at(-1)]).toEqual([4, [], unreached(why, rest)])
+  })
+})
+
+describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
+  const names = ['DNS:localhost', 'IP:127.0.0.1']
+  const signed = (issuer: Certificate) => certificate({ names, issuer })
+
+  test('--ca-cert trusts the certificates of its authorities', async () => {
+    const issuer = certificate({ names: ['DNS:authority'], isAuthority: true })
+    const service = await Hostile.listen({ posts, tls: signed(issuer) })
+    const both = join(temporaryFolder(), 'both.pem')
+    writeFileSync(both, `${certificate({ names: ['DNS:another'] }).cert}${issuer.cert}`)
+    const store = `https://localhost:${service.port}`
+    expect(await createAt(service, ['--ca-cert', both, '--store', store])).toEqual(created)
+  })
+
+  const own = (tls: Certificate): [Certificate, Certificate] => [tls, tls]
+  const signedBy = (issuer: Certificate): [Certificate, Certificate] => [signed(issuer), issuer]
+
+  test.each<[string, () => [tls: Certificate, ca?: Certificate]]>([
+    ['has an unknown issuer', () => [signed(certificate({ names, isAuthority: true }))]],
+    ['is for another name', () => own(certificate({ names: ['DNS:a.example'] }))],
+    ['has expired', () => own(certificate({ names, isExpired: true }))],
+    ['has an issuer that is no authority', () => signedBy(certificate({ names: ['DNS:none'] }))],
+  ])('a service gets nothing if its certificate %s', async (_, show) => {
+    const [tls, ca] = show()
+    const service = await Hostile.listen({ posts, tls })
+    const outcome = await createAt(service, ca ? ['--ca-cert', ca.path] : [])
+    // In the words of Node or of Bun, some with the name of the certificate.
+    const said = [unreached('Could not reach URL: ')]
+    expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
+    expect(JSON.stringify(outcome)).toMatch(/certificate|altnames/)
+    expect(service.bytes).toHaveLength(0)
+  })
+
+  test('a service with TLS gets no token without it', async () => {
+    const service = await Hostile.listen({ posts, tls: certificate({ names }) })
+    const outcome = await createAt(service, ['--store', service.url.replace('https', 'http')])
+    const said = [unreached('needs https', { hint: 'Try URL' })]
+    expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
+    expect(service.bytes).toHaveLength(0)
+  })
+})
+
+const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
+const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address
+
+const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
+const place = { host: `${ipv4}`, port: 0 }
+const allNames = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
+
+async function createdThrough(
+  service: Hostile,
+  variables: Record<string, string>,
+  flags: string[] = [],
+  now?: () => number,
+) {
+  const store = service.url.replace('127.0.0.1', `${ipv4}`)
+  const argv = ['--store', store, '--allow-http', ...flags]
+  const { said, ...outcome } = await createAt(service, argv, variables, now)
+  return { ...outcome, target: `CONNECT ${ipv4}:${service.port}`, error: said.at(-1) }
+}
+
+describe.runIf(hasOpenssl && ipv4)(
+  'a proxy tunnel (needs openssl, and an address that is not loopback)',
+  () => {
+    test('leads to a service with TLS, and is opened once for two requests', async () => {
+      const tls = certificate({ names: allNames })
+      const proxy = await forwardProxy()
+      const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
+      const service = await Hostile.listen({ posts: [busy, ...posts], tls, place })
+      const flags = ['--ca-cert', tls.path]
+      const { target, code, requests } = await createdThrough(service, { https_proxy }, flags)
+      expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
+      expect(proxy.passed).toEqual([target])
+      expect(proxy.credentials).toEqual([`Basic ${Buffer.from('me:hunter2').toString('base64')}`])
+    })
+
+    test('carries nothing to a service whose certificate is of another IP address', async () => {
+      const tls = certificate({ names: allNames.slice(0, 2) })
+      const proxy = await forwardProxy()
+      const service = await Hostile.listen({ posts, tls, place })
+      const variables = { HTTPS_PROXY: proxy.url }
+      const outcome = await createdThrough(service, variables, ['--ca-cert', tls.path])
+      const { code, error, requests, target } = outcome
+      expect([code, requests, proxy.passed[0]]).toEqual([4, [], target])
+      expect(error).toMatchObject({ message: expect.stringContaining('altnames') })
+    })
+
+    test('is not opened when the proxy answers 407', async () => {
+      const proxy = await forwardProxy(407)
+      const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
+      for (const tls of [{ tls: certificate({ names: allNames }) }, {}]) {
+        const service = await Hostile.listen({ posts, place, ...tls })
+        const { code, error } = await createdThrough(service, variables, ['--retry', '0'])
+        expect([code, service.connections]).toEqual([4, 0])
+        const message = expect.stringMatching(/proxy.*407/i)
+        expect(error).toMatchObject({ error: 503, message, retryable: true })
+      }
+    })
+  },
+)
+
+describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
+  test.each<[string, Record<string, string>, boolean]>([
+    ['HTTP_PROXY', {}, true],
+    ['http_proxy', { no_proxy: `${ipv4}` }, false],
+  ])('is reached through the proxy of %s with %j: %s', async (name, others, isProxied) => {
+    const proxy = await forwardProxy()
+    const service = await Hostile.listen({ posts, place })
+    const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
+    const { target, ...outcome } = await createdThrough(service, { [name]: url, ...others })
+    expect(outcome).toMatchObject({ code: 0, out: created.out })
+    expect(proxy.passed).toEqual(isProxied ? [target] : [])
+    expect(service.posts[0]?.headers['host']).toBe(`${ipv4}:${service.port}`)
+  })
+
+  test('is not reached when its proxy is not there', async () => {
+    const service = await Hostile.listen({ posts, place })
+    const HTTP_PROXY = `http://127.0.0.1:${closedPort}`
+    const { code, error } = await createdThrough(service, { HTTP_PROXY }, [], countingClock(300))
+    expect([code, service.connections]).toEqual([4, 0])
+    const message = expect.stringContaining(`proxy 127.0.0.1:${closedPort}: the connection was`)
+    expect(error).toMatchObject({ error: 503, message })
+  })
+})
+
+test.each(['0.0.0.0', 'localhost.example.com', '127.0.0.1.example.com', '[::ffff:192.0.2.1]'])(
+  '%s is not loopback: without TLS it gets no token',
+  async (host) => {
+    const { code, err } = await createIn(`http://${host}`)
+    expect([code, err]).toEqual([2, expect.stringContaining('"The token is not sent to ')])
+  },
+)
+
+/** Whether a proxy would be asked about an address. No network is asked. */
+async function isProxied(store: string, variables: Record<string, string>): Promise<boolean> {
+  const signal = AbortSignal.abort(new PlantsError('interrupted', 'Before anything was sent'))
+  const proxies = { HTTP_PROXY: 'http://127.0.0.1:1', HTTPS_PROXY: 'http://127.0.0.1:1' }
+  const argv = 'create --id 1 --name Fern --output json --allow-http -v --store'.split(' ')
+  const env = { PLANTS_TOKEN: token, ...proxies, ...variables }
+  const { code, err } = await runPlants([...argv, store], { env, signal })
+  expect(code).toBe(130)
+  return err.includes('{"verbose":"* proxy 127.0.0.1:1"}')
+}
+
+test.each<[string, string, boolean]>([
+  ['', 'http://localhost:1', false],
+  ['', 'http://127.1:1', false],
+  ['', 'http://[::1]:1', false],
+  ['fd00::2 example.com,10.1.2.3', 'http://10.1.2.3', false],
+  ['PLANTS.example.com', 'https://plants.EXAMPLE.com:8443', false],
+])('with NO_PROXY=%j, %s is reached through the proxy: %s', async (noProxy, url, expected) => {
+  for (const name of ['NO_PROXY', 'no_proxy'])
+    expect(await isProxied(url, { [name]: noProxy })).toBe(expected)
+})
+
+test.each(['socks5://me:hunter2@127.0.0.1', 'hunter2%er:x@127.0.0.1:1', 'http://'])(
+  'the proxy %s is rejected',
+  async (HTTPS_PROXY) => {
+    const { code, out, err } = await createIn('https://plants.example.com', [], { HTTPS_PROXY })
+    expect([code, out]).toEqual([2, ''])
+    expect(err).toContain('HTTPS_PROXY')
+    expect(err).not.toContain('hunter2')
+  },
+)

@@ -1,0 +1,157 @@
+import { randomBytes } from 'node:crypto'
+import { expect, test } from 'vitest'
+import type { NewPlant } from '../../../../src/plant/plant.js'
+import { type Outcome, writeOne } from '../../../../src/stores/common/change.js'
+import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import {
+  createAll,
+  creations,
+  freshDatabase,
+  nameOf,
+  openShared,
+  othersWait,
+  reusedDatabase,
+  settled,
+} from '../../../helpers/postgres.js'
+import { createPlant, gathered } from '../../../helpers/store.js'
+
+const database = reusedDatabase()
+const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
+  Array.from({ length: count }, (_, index) => ({
+    id: BigInt(first + index),
+    name: `${name} ${first + index}`,
+  }))
+
+test('answers as usual after a deadlock', async () => {
+  const place = await database()
+  await place.admin(`ALTER DATABASE ${nameOf(place)} SET deadlock_timeout = '20ms'`)
+  const [one, other] = [await openShared(place), await openShared(place)]
+  const release = await place.hold("INSERT INTO plant_store.plants VALUES (2, '')")
+  const both = (store: PostgresStore, id: bigint, ...keys: string[]) =>
+    settled(keys.map((key, at) => createPlant(store, { id: id + BigInt(at), name: key }, key)))
+  const first = both(one, 1n, 'a', 'b')
+  await othersWait(place, 1)
+  const second = both(other, 3n, 'b', 'a')
+  await othersWait(place, 2)
+  await release()
+  const conflict = expect.stringMatching(/^conflict: /)
+  const taken = [conflict, conflict]
+  expect([
+    [['a', 'b'].map((name, at) => ({ id: BigInt(1 + at), name })), taken],
+    [taken, ['b', 'a'].map((name, at) => ({ id: BigInt(3 + at), name }))],
+  ]).toContainEqual(await Promise.all([first, second]))
+  await Promise.all([one.close(), other.close()]) // after which the server counts it
+  const met = 'SELECT deadlocks > 0 AS met FROM pg_stat_database WHERE datname = current_database()'
+  await expect.poll(() => place.admin(met), { interval: 5 }).toEqual([{ met: true }])
+})
+
+test('loses no change of two stores that have looked a plant up before either writes', async () => {
+  const place = await database()
+  const [one, other] = [await openShared(place), await openShared(place)]
+  await createPlant(one, { id: 1n, name: 'Fern' })
+  const release = await place.hold('SELECT FROM plant_store.plants FOR UPDATE')
+  const first = writeOne(one, { type: 'update', patch: { id: 1n, name: 'Moss' } })
+  await othersWait(place, 1)
+  const second = writeOne(other, { type: 'update', patch: { id: 1n, tag: 'wet' } })
+  await othersWait(place, 2)
+  await release()
+  await Promise.all([first, second])
+  expect((await one.get([1n])).get(1n)).toEqual({ id: 1n, name: 'Moss', tag: 'wet' })
+})
+
+test('gives each id once to two imports that want the same ones', async () => {
+  const place = await database()
+  const [one, other] = [await openShared(place), await openShared(place)]
+  const [a, b] = await Promise.all([
+    createAll(one, plants(20_000, 0, 'one')),
+    createAll(other, plants(20_000, 0, 'other').reverse()),
+  ])
+  const names = a.map((outcome, id) => `${outcome === 'created' ? 'one' : 'other'} ${id}`)
+  expect(b.reverse()).toEqual(a.map((outcome) => (outcome === 'created' ? 'rejected' : 'created')))
+  expect((await gathered(one.read())).map(({ name }) => name)).toEqual(names)
+})
+
+test('a checkpoint is read after a transaction that replaces it', async () => {
+  const place = await freshDatabase()
+  const [store, other] = [await openShared(place), await openShared(place)]
+  await store.transaction(({ saveCheckpoint }) =>
+    saveCheckpoint({ id: 'one', from: undefined, to: 'a' }),
+  )
+  let read: Promise<string | undefined> = Promise.resolve(undefined)
+  await store.transaction(async ({ saveCheckpoint }) => {
+    await saveCheckpoint({ id: 'one', from: 'a', to: 'b' })
+    read = other.checkpoint('one')
+    await expect.poll(() => place.sql('SELECT FROM pg_locks WHERE NOT granted')).toHaveLength(1)
+  })
+  expect(await read).toBe('b')
+})
+
+/** The trigger of another, which runs before each insert. */
+const trigger = (body: string) =>
+  `CREATE FUNCTION other() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${body} END $$;
+    CREATE TRIGGER other BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION other()`
+
+test('creates what another writer has taken and deleted meanwhile', async () => {
+  const place = await freshDatabase()
+  const store = await openShared(place)
+  const taken = "RAISE unique_violation USING CONSTRAINT = 'plants_pkey'"
+  const odd = `IF nextval('public.tries') % 2 = 1 THEN ${taken}; END IF;`
+  await place.sql(`CREATE SEQUENCE tries; ${trigger(`${odd} RETURN NEW;`)}`)
+  expect(await createAll(store, plants(1))).toEqual(['created'])
+  await store.transaction(({ write }) => write(creations(plants(1, 9))))
+  expect((await gathered(store.read())).map(({ id }) => id)).toEqual([0n, 9n])
+})
+
+test('a trigger that leaves a plant out rejects it alone', async () => {
+  const place = await freshDatabase()
+  const store = await openShared(place)
+  await place.sql(trigger('RETURN CASE WHEN NEW.id % 1000 = 2 THEN NULL ELSE NEW END;'))
+  const told = plants(2000).map(({ id }) => (id % 1000n === 2n ? 'rejected' : 'created'))
+  expect(await createAll(store, plants(2000))).toEqual(told)
+  expect(await store.count()).toBe(1998n)
+})
+
+/** Each is refused with another class of SQLSTATE. The last name cannot be compressed. */
+test.each([
+  ['22P02', "CREATE INDEX numbers ON plant_store.plants ((nullif(tag, '')::int))", { tag: 'x' }],
+  ['23514', "ALTER TABLE plant_store.plants ADD CHECK (tag <> 'x')", { tag: 'x' }],
+  ['P0001', trigger("IF NEW.tag = 'x' THEN RAISE 'no x'; END IF; RETURN NEW;"), { tag: 'x' }],
+  [
+    '54000',
+    'CREATE INDEX names ON plant_store.plants (name)',
+    { name: randomBytes(6000).toString('base64') },
+  ],
+])('a plant that the database refuses with %s is refused alone', async (_, ddl, wrong) => {
+  const place = await freshDatabase()
+  await place.sql(ddl)
+  const store = await openShared(place, { parameters: 'max=1' })
+  const isWrong = (id: bigint) => id % 10n === 3n
+  const wanted = plants(40).map((plant) => ({ ...plant, ...(isWrong(plant.id) && wrong) }))
+  const expected = wanted.map(({ id }) => (isWrong(id) ? 'constraint' : 'created'))
+  const kindsOf = (outcomes: Outcome[]) =>
+    outcomes.map((outcome) => ('error' in outcome ? outcome.error.kind : outcome.type))
+  const singles = await Promise.all(wanted.map((plant) => store.write(creations([plant]))))
+  expect(kindsOf(singles.flat())).toEqual(expected)
+  const many = creations(wanted.map((plant) => ({ ...plant, id: plant.id + 100n })))
+  expect(kindsOf(await store.transaction(({ write }) => write(many)))).toEqual(expected)
+})
+
+test('reads many of the largest plants at once, and in pages of one', async () => {
+  const place = await database()
+  const store = await openShared(place)
+  const insert = "INSERT INTO plant_store.plants (id, name) SELECT id, repeat('x', 1100000)"
+  await place.sql(`${insert} FROM generate_series(0, 63) AS id`)
+  const found = await store.get(plants(64).map(({ id }) => id))
+  expect([...found.values()].every(({ name }) => name.length === 1_100_000)).toBe(true)
+  expect(found.size).toBe(64)
+  const sizes: number[] = []
+  for await (const page of store.read({ inPages: true, limit: 3 })) sizes.push(page.length)
+  expect([(await gathered(store.read())).length, sizes]).toEqual([64, [1, 1, 1]])
+})
+
+test('gives its connection back when nobody reads on', async () => {
+  const store = await openShared(await database(), { parameters: 'max=1' })
+  await createAll(store, plants(3000))
+  for await (const _ of store.read()) break
+  expect((await store.get([2n])).get(2n)).toStrictEqual({ id: 2n, name: 'Fern 2' })
+})
