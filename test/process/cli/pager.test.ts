@@ -59,14 +59,6 @@ describe.skipIf(!isHere('less'))('in less (needs less)', () => {
     expect([code, screen]).toEqual([0, expect.not.stringContaining('plants:')])
     expect(service.lines).toEqual(['GET /plants?limit=1000', 'GET /plants?after=300'])
   })
-
-  test('a failure is reported after the plants before it', async () => {
-    const failure = json(400, { error: 400, message: 'Too many pages' })
-    const service = await Hostile.listen({ others: { 'GET /plants': [firstPage, failure] } })
-    const session = new World().terminal(`list --store ${service.url}`, env)
-    await session.answer([prompt, 'G'], ['(END)', 'q'], ['Too many pages', ''])
-    expect((await session.ended).code).toBe(1)
-  })
 })
 
 describe.skipIf(process.platform === 'win32')('another pager', () => {

@@ -67,14 +67,6 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
     expect([readFileSync(user.file, 'utf8'), readdirSync(user.config)]).toEqual([text, both])
   })
 
-  test('whose name is not synced are new, but not called saved', async () => {
-    const user = new World(before)
-    // The first sync is for the directory of the new file.
-    const result = await changeWith(user, 'fsync:error=EIO:when=2', [user.config])
-    expect(result).toMatchObject({ code: 74, out: '' })
-    expect(user.saved).toEqual(after)
-  })
-
   const calls = ['?mkdir,mkdirat', '?rename,renameat,renameat2', 'fsync', 'pwrite64', 'openat']
   const faults = calls.flatMap((call) =>
     ['signal=KILL', ...errorsOf(call).map((error) => `error=${error}`)].map(

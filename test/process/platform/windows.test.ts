@@ -39,14 +39,6 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
       ])
     })
 
-    test('stdin and stdout are read and written where fstat fails', async () => {
-      const [user, env] = [await withFern(), { NO_STATUS: '1' }]
-      expect(await plants(user, 'create --file -', { env })).toMatchObject({ code: 2, out: '' })
-      await plants(user, 'import', { env, input: '{"id":4,"name":"Reed"}\r\n' })
-      await plants(user, 'export', { env, stdout: { file: join(user.home, 'out') } })
-      expect(user.read('out')).toBe(`${fern}{"id":4,"name":"Reed"}\n`)
-    })
-
     test('what is open is neither renamed, replaced nor removed', async () => {
       const user = await withFern()
       mkdirSync(join(user.home, 'kept'))

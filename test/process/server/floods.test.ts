@@ -34,12 +34,8 @@ describe.runIf(isLinux)(
       closesAll(smallest, certificate({ names: ['IP:127.0.0.1'] })),
     )
 
-    test.each([
-      ['16 requests for openapi.json', requestWith(1)],
-      ['16 bodies in chunks of a byte', inChunks],
-    ])('%s on each connection, again and again, and nothing is read', (_, request) =>
-      outlasts({ request, count: 16, connections: 300 }),
-    )
+    test('16 bodies in chunks of a byte on each connection, again and again, and nothing is read', () =>
+      outlasts({ request: inChunks, count: 16, connections: 300 }))
   },
 )
 
