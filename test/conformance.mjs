@@ -1,6 +1,7 @@
 // Checks the service against its own OpenAPI description with public programs: npm run conformance
 // Specmatic, a contract tester, sends requests of all kinds that it makes from the description, also with each right
-// missing. Prism checks the requests and responses of the commands as a proxy. It needs Java 17 or newer, and a network the first time, to fetch both.
+// missing. Prism checks the requests and responses of the commands as a proxy. It needs Java 17 or newer, and a network
+// the first time, to fetch both.
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
