@@ -1,7 +1,7 @@
 // Checks the service against its own OpenAPI description with public programs: npm run conformance
 // Specmatic, a contract tester, sends requests of all kinds that it makes from the description, also with each right
-// missing. Prism checks the requests and responses of the commands as a proxy, and then takes the place of the service
-// as a mock. It needs Java 17 or newer, and a network the first time, to fetch both.
+// missing. Prism checks the requests and responses of the commands as a proxy. It needs Java 17 or newer, and a network
+// the first time, to fetch both.
 import { execFile, execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -27,9 +27,7 @@ const rights = { create: 'POST', read: 'GET', update: 'PATCH', delete: 'DELETE' 
 const { PLANTS_SERVE_TOKEN: _, ...environment } = process.env
 const env = { ...environment, HOME: folder, PLANTS_STATE_DIR: folder, NO_COLOR: '1' }
 
-/**
- * Commands that go through Prism as a proxy, with their exit codes.
- */
+/** Commands that go through Prism as a proxy, with their exit codes */
 const proxied = [
   ['create --id 1 --name Fern --tag shade', 0],
   ['create --id 1 --name Moss', 1],
@@ -40,13 +38,6 @@ const proxied = [
   ['update 1 --tag dark', 0],
   ['delete 2 --yes', 0],
   ['delete 2 --yes', 1],
-]
-
-/** which answers with the examples of the description */
-const mocked = [
-  ['create --id 1 --name Fern --tag shade', 0],
-  ['get 1', 0],
-  ['list', 0],
 ]
 
 /** Commands that end with exit code 3 for a token without the right */
@@ -86,8 +77,7 @@ async function judge() {
       3,
       tokenFor(all.filter((other) => other !== right)),
     ])
-    failures.push(...(await runCommands(prism, 'proxy', [...proxied, ...missing], address)))
-    failures.push(...(await runCommands(prism, 'mock', mocked, address)))
+    failures.push(...(await runCommands(prism, [...proxied, ...missing], address)))
     for (const failure of failures) process.stdout.write(`Failed: ${failure}\n`)
     return failures.length > 0 ? 1 : 0
   })
@@ -116,11 +106,11 @@ async function serve(action) {
 }
 
 /** Returns the commands that end with another exit code than they should. */
-async function runCommands(bin, mode, commands, address) {
-  // --errors: what does not fit the description is an error of the response, in place of a warning
-  const how = mode === 'mock' ? [] : [address, '--errors']
+async function runCommands(bin, commands, address) {
   const port = await freePort()
-  const args = [bin, mode, description, ...how, '--port', port, '--verboseLevel', 'error'] // it prints no address
+  // --errors: what does not fit the description is an error of the response, in place of a warning
+  const args = [bin, 'proxy', description, address, '--errors', '--port', port]
+  args.push('--verboseLevel', 'error') // it prints no address
   const options = { env, log: join(folder, 'prism.log'), address: addressOnceListening(port) }
   const prism = await start([process.execPath, ...args], options)
   const front = await frontOf(prism.url, async (request, response) => {
@@ -136,12 +126,10 @@ async function runCommands(bin, mode, commands, address) {
     })
     const { code, stderr } = await run.catch((error) => error)
     if ((code ?? 0) !== expected)
-      failures.push(
-        `prism ${mode}, plants ${command}: exit code ${code ?? 0}, not ${expected}\n${stderr}`,
-      )
+      failures.push(`prism, plants ${command}: exit code ${code ?? 0}, not ${expected}\n${stderr}`)
   }
   process.stdout.write(
-    `prism ${mode}: ${commands.length - failures.length} of ${commands.length} commands\n`,
+    `prism: ${commands.length - failures.length} of ${commands.length} commands\n`,
   )
   await prism.stop()
   return failures

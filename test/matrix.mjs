@@ -24,20 +24,18 @@ const muslLoader = '/lib/ld-musl-x86_64.so.1'
 
 const onArm64 = {
   packages: 'qemu-user-static libc6-arm64-cross libstdc++6-arm64-cross',
-  areHere: [emulator, join(arm64Libraries, 'lib/libstdc++.so.6')].every(existsSync),
+  files: [emulator, join(arm64Libraries, 'lib/libstdc++.so.6')],
 }
-const armNode = (folder) =>
-  emulated('arm64', folder, fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js'))
-const armExecutable = (folder) =>
-  emulated('arm64-executable', folder, builtExecutable('linux-arm64'))
+const onMusl = { packages: 'musl gcc', files: [muslLoader, '/usr/bin/gcc'] }
+const armNode = () => [fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js')]
 /** The platforms that this machine can run: Debian's packages for them, and what makes a script that runs there. */
 const foreign = new Map([
-  ['arm64', { ...onArm64, make: armNode }],
-  ['arm64-executable', { ...onArm64, make: armExecutable }],
+  ['arm64', { ...onArm64, make: () => emulated('arm64', armNode()) }],
   [
-    'musl',
-    { packages: 'musl gcc', areHere: [muslLoader, '/usr/bin/gcc'].every(existsSync), make: onMusl },
+    'arm64-executable',
+    { ...onArm64, make: () => emulated('arm64-executable', [builtExecutable('linux-arm64')]) },
   ],
+  ['musl', { ...onMusl, make: muslScript }],
 ])
 const runtimes = new Map([
   ...versions.map((version) => [version, () => onNode(fetchNode(version))]),
@@ -83,8 +81,9 @@ process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
 
 function readArguments() {
   const always = [...versions, 'executable']
-  const others = [...foreign].filter(([, { areHere }]) => areHere).map(([name]) => name)
-  const only = { type: 'string', default: [...always, ...others].join() }
+  const others = [...foreign].filter(([, { files }]) => files.every(existsSync))
+  const names = [...always, ...others.map(([name]) => name)]
+  const only = { type: 'string', default: names.join() }
   try {
     return parseArgs({ options: { only }, allowPositionals: true })
   } catch (error) {
@@ -105,46 +104,35 @@ function onExecutable() {
   return onProgram(process.env.PLANTS_BIN || builtExecutable(hostTarget()))
 }
 
-function onForeign(name, { packages, areHere, make }) {
-  if (!areHere)
+function onForeign(name, { packages, files, make }) {
+  if (!files.every(existsSync))
     throw new Error(`It needs packages of Debian. Install them with: apt-get install ${packages}`)
-  const runtime = onProgram(make(folder))
+  const runtime = onProgram(make())
   if (name === 'musl') return runtime
   return { ...runtime, tests: emulatedTests, nameFilter: ['--testNamePattern', emulatedNames] }
 }
 
-function emulated(name, folder, ...command) {
-  return script(
-    join(folder, name),
-    `exec ${quoted([emulator, '-L', arm64Libraries, ...command])} "$@"`,
-  )
+function emulated(name, command) {
+  const words = quoted([emulator, '-L', arm64Libraries, ...command])
+  return script(join(folder, name), `exec ${words} "$@"`)
 }
 
 /**
  * Debian has no libstdc++ for musl, so the one for glibc is used, with the few functions that it does not find in musl.
  */
-function onMusl(folder) {
+function muslScript() {
   const libraries = join(folder, 'libraries')
   mkdirSync(libraries)
   const glibc = join(libraries, 'ld-linux-x86-64.so.2')
-  execFileSync('gcc', [
-    '-shared',
-    '-fPIC',
-    '-nostdlib',
-    '-Wl,-soname,ld-linux-x86-64.so.2',
-    '-o',
-    glibc,
-    join(root, 'test/foreign-glibc.c'),
-  ])
-  for (const library of ['libstdc++.so.6', 'libgcc_s.so.1'])
-    symlinkSync(
-      execFileSync('gcc', [`-print-file-name=${library}`], { encoding: 'utf8' }).trim(),
-      join(libraries, library),
-    )
-  return script(
-    join(folder, 'musl'),
-    `LD_LIBRARY_PATH=${quoted([libraries])} exec ${quoted([builtExecutable('linux-x64-musl')])} "$@"`,
-  )
+  const shared = '-shared -fPIC -nostdlib -Wl,-soname,ld-linux-x86-64.so.2'.split(' ')
+  execFileSync('gcc', [...shared, '-o', glibc, join(root, 'test/foreign-glibc.c')])
+  for (const library of ['libstdc++.so.6', 'libgcc_s.so.1']) {
+    const path = execFileSync('gcc', [`-print-file-name=${library}`], { encoding: 'utf8' })
+    symlinkSync(path.trim(), join(libraries, library))
+  }
+  const program = quoted([builtExecutable('linux-x64-musl')])
+  const command = `LD_LIBRARY_PATH=${quoted([libraries])} exec ${program} "$@"`
+  return script(join(folder, 'musl'), command)
 }
 
 function script(path, command) {
@@ -182,13 +170,8 @@ async function judge(name) {
     const runtime = runtimes.get(name)()
     const start = performance.now()
     const { counts, failures } = await runTests(name, runtime)
-    return {
-      name,
-      version: runtime.version,
-      ...counts,
-      failures,
-      seconds: (performance.now() - start) / 1000,
-    }
+    const seconds = (performance.now() - start) / 1000
+    return { name, version: runtime.version, ...counts, failures, seconds }
   } catch (error) {
     return { name, version: 'did not run', failures: [{ title: error.message }] }
   }
@@ -197,25 +180,13 @@ async function judge(name) {
 async function runTests(name, { node, project, env, tests = [], nameFilter = [] }) {
   const file = join(process.env.PLANTS_TEST_REPORTS ?? folder, `${name}.json`)
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
-  const args = [
-    'run',
-    '--config',
-    join(root, 'test/vitest.config.mts'),
-    '--project',
-    project,
-    '--reporter',
-    'json',
-    '--outputFile',
-    file,
-  ]
+  const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project]
+  args.push('--reporter', 'json', '--outputFile', file)
   // First in PATH, because the program begins with "#!/usr/bin/env node".
   const path = `${dirname(node)}${delimiter}${process.env.PATH}`
   const own = { PLANTS_BIN: undefined, PLANTS_TEST_REPORTS: undefined } // the report goes to `file` alone
-  const options = {
-    cwd: root,
-    env: { ...process.env, ...own, ...env, PATH: path },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  }
+  const all = { ...process.env, ...own, ...env, PATH: path }
+  const options = { cwd: root, env: all, stdio: ['ignore', 'ignore', 'pipe'] }
   const chosen = patterns.length > 0 ? patterns : tests
   const child = track(spawn(node, [vitest, ...args, ...nameFilter, ...chosen], options))
   const complaint = child.stderr.toArray()

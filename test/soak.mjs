@@ -1,25 +1,15 @@
-// Runs the suite with everything that repeats so many times as long, or the part of it that has a name: npm run soak --
-// 20 kill
+// Runs the suite, or the part of it that has a name, with all that repeats so many times as long: npm run soak -- 20 kill
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 
 const [rounds = '10', ...names] = process.argv.slice(2)
 
 if (/^[1-9]\d*$/.test(rounds)) {
-  const vitest = join(import.meta.dirname, '../node_modules/vitest/vitest.mjs')
-  const args = [
-    vitest,
-    'run',
-    '--config',
-    join(import.meta.dirname, 'vitest.config.mts'),
-    '--project',
-    'suite',
-    ...names,
-  ]
-  const { status } = spawnSync(process.execPath, args, {
-    stdio: 'inherit',
-    env: { ...process.env, PLANTS_SOAK: rounds },
-  })
+  const here = (path) => join(import.meta.dirname, path)
+  const config = ['--config', here('vitest.config.mts'), '--project', 'suite']
+  const args = [here('../node_modules/vitest/vitest.mjs'), 'run', ...config, ...names]
+  const env = { ...process.env, PLANTS_SOAK: rounds }
+  const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', env })
   process.exitCode = status ?? 1
 } else {
   process.stderr.write(

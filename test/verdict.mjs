@@ -10,7 +10,6 @@ import { print } from '../bench/common.mjs'
  * needs.
  */
 const reasons = [
-  'in a soak',
   'needs a user that is not root',
   'needs Node 22.1', // keeps the digits of a number in JSON
   'needs Node 24.15', // has the SQLite that is used

@@ -28,7 +28,6 @@ const token = 'a-token-that-is-long-enough'
 let windows
 
 const versions = ['20', '22', '24', '26'] // there is no 20.19 for Windows in the registry
-const start = performance.now()
 
 async function main() {
   const { values, positionals } = readArguments()
@@ -40,7 +39,7 @@ async function main() {
     const bin = installed()
     for (const name of names) await check(name, bin, positionals)
   } finally {
-    windows.end()
+    windows.stop()
   }
 }
 
@@ -53,45 +52,20 @@ function readArguments() {
   }
 }
 
-function secondsSince(begin) {
-  return ((performance.now() - begin) / 1000).toFixed(0)
-}
-
 /** Where things are, for this process and for Windows, and how a program of Windows is started. */
 function onWindows() {
   const folder = temporaryFolder(tmpdir())
-  return {
-    folder,
-    path: (...parts) => join(folder, ...parts),
-    env: process.env,
-    command: [],
-    nodeOf,
-    end() {},
-  }
-
-  function nodeOf() {
-    return process.execPath
-  }
+  const path = (...parts) => join(folder, ...parts)
+  return { folder, path, env: process.env, command: [], nodeOf: () => process.execPath, stop() {} }
 }
 
 /** The drive of wine is kept with what npm has fetched: it takes 20 s to make. */
 async function onWine() {
   if (spawnSync('wine', ['--version'], { env: { ...process.env, WINEDEBUG: '-all' } }).status !== 0)
-    end(
-      2,
-      `${usage} needs wine. On Debian, install it with: apt-get install --no-install-recommends wine wine64`,
-    )
+    end(2, `${usage} needs wine: apt-get install --no-install-recommends wine wine64`)
   const prefix = join(root, 'node_modules/.cache/wine')
-  const env = {
-    ...process.env,
-    ...{
-      WINEPREFIX: prefix,
-      WINEARCH: 'win64',
-      WINEDEBUG: '-all',
-      WINEDLLOVERRIDES: 'mscoree,mshtml=',
-    },
-    ...{ LC_ALL: 'C.UTF-8', DISPLAY: '' },
-  }
+  const own = { WINEPREFIX: prefix, WINEARCH: 'win64', WINEDEBUG: '-all', DISPLAY: '' }
+  const env = { ...process.env, ...own, WINEDLLOVERRIDES: 'mscoree,mshtml=', LC_ALL: 'C.UTF-8' }
   const run = (...args) => spawnSync('wine', args, { env, stdio: 'ignore' }).status
   if (!existsSync(join(prefix, 'ready'))) {
     rmSync(prefix, { recursive: true, force: true })
@@ -100,23 +74,14 @@ async function onWine() {
     run('reg', 'add', 'HKCU\\Software\\Wine', '/v', 'Version', '/d', 'win10', '/f')
     writeFileSync(join(prefix, 'ready'), '')
   }
-  const [folder, share] = [
-    join(prefix, 'drive_c/plants'),
-    join(prefix, 'dosdevices/unc/localhost/share'),
-  ]
-  for (const path of [folder, share]) {
+  const folder = join(prefix, 'drive_c/plants')
+  for (const path of [folder, join(prefix, 'dosdevices/unc/localhost/share')]) {
     rmSync(path, { recursive: true, force: true })
     mkdirSync(path, { recursive: true })
   }
   const path = (...parts) => ['C:\\plants', ...parts].join('\\')
-  return {
-    folder,
-    path,
-    env,
-    command: ['wine'],
-    nodeOf,
-    end: () => spawnSync('wineserver', ['-k'], { env }),
-  }
+  const stop = () => spawnSync('wineserver', ['-k'], { env })
+  return { folder, path, env, command: ['wine'], nodeOf, stop }
 
   /**
    * wine 8 has VirtualAlloc2 without the placeholders for which V8 takes it from Node 24 on: under another name, V8 does
@@ -124,13 +89,8 @@ async function onWine() {
    */
   function nodeOf(name) {
     const bytes = readFileSync(fetchNode(name, 'win32-x64'))
-    for (
-      let at = bytes.indexOf('VirtualAlloc2\0');
-      at >= 0;
-      at = bytes.indexOf('VirtualAlloc2\0', at)
-    )
-      bytes.write('VirtualAllocX\0', at, 'latin1')
-    writeFileSync(join(folder, `node-${name}.exe`), bytes)
+    const text = bytes.toString('latin1').replaceAll('VirtualAlloc2\0', 'VirtualAllocX\0')
+    writeFileSync(join(folder, `node-${name}.exe`), text, 'latin1')
     return path(`node-${name}.exe`)
   }
 }
@@ -143,15 +103,8 @@ function installed() {
   const { name, version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
   writeFileSync(join(app, 'package.json'), '{"private":true}')
   const quiet = ['--silent', '--ignore-scripts', '--no-audit', '--no-fund']
-  npm(
-    [
-      'install',
-      ...quiet,
-      ...(isWindows ? [] : ['--os=win32', '--cpu=x64']),
-      `../${name}-${version}.tgz`,
-    ],
-    app,
-  )
+  const platform = isWindows ? [] : ['--os=win32', '--cpu=x64']
+  npm(['install', ...quiet, ...platform, `../${name}-${version}.tgz`], app)
   cpSync(join(import.meta.dirname, 'windows/checks.mjs'), join(windows.folder, 'checks.mjs'))
   return windows.path('app', 'node_modules', name, 'bin', 'plants.js')
 }
@@ -163,17 +116,11 @@ function npm(args, cwd) {
 }
 
 async function check(name, bin, words) {
-  const begin = performance.now()
   const node = windows.nodeOf(name)
-  print(`# Node ${name}, ready after ${secondsSince(start)} s`)
-  const failures = [
-    await runChecks(name, node, bin, words),
-    ...(await runConsoleChecks(name, node, bin, words)),
-  ]
-  const failed = failures.reduce((sum, count) => sum + count, 0)
-  print(
-    `# Node ${name}: ${failed === 0 ? 'all passed' : `${failed} failed`}, ${secondsSince(begin)} s`,
-  )
+  print(`# Node ${name}`)
+  const inPipes = await runChecks(name, node, bin, words)
+  const failed = inPipes + (await runConsoleChecks(name, node, bin, words))
+  print(`# Node ${name}: ${failed === 0 ? 'all passed' : `${failed} failed`}`)
   if (failed > 0) process.exitCode = 1
 }
 
@@ -182,19 +129,10 @@ async function runChecks(name, node, bin, words) {
   const out = join(windows.folder, `checks-${name}.txt`)
   const fd = openSync(out, 'w')
   mkdirSync(join(windows.folder, `try-${name}`))
-  const [program, ...args] = [
-    ...windows.command,
-    node,
-    windows.path('checks.mjs'),
-    bin,
-    windows.path(`try-${name}`),
-    ...words,
-  ]
-  const child = spawnProcess(program, args, {
-    env: windows.env,
-    stdio: ['ignore', fd, fd],
-    cwd: windows.folder,
-  })
+  const place = [windows.path('checks.mjs'), bin, windows.path(`try-${name}`)]
+  const [program, ...args] = [...windows.command, node, ...place, ...words]
+  const { env, folder: cwd } = windows
+  const child = spawnProcess(program, args, { env, stdio: ['ignore', fd, fd], cwd })
   let shown = 0
   const show = () => {
     const text = readFileSync(out, 'utf8')
@@ -210,59 +148,53 @@ async function runChecks(name, node, bin, words) {
   return code === 0 ? 0 : Math.max(failed, 1)
 }
 
-/** Each returns 0, or 1 when it failed. */
+/** Returns how many failed. */
 async function runConsoleChecks(name, node, bin, words) {
   const store = windows.path(`try-${name}`, 'console.db')
   const run = (args) => new Console(node, [bin, ...args, '--store', store])
-  const one = async (what, action) => {
-    if (!what.includes(words.join(' '))) return 0
-    const begin = performance.now()
-    try {
-      await action()
-      print(`ok   ${what} (${secondsSince(begin)} s)`)
-      return 0
-    } catch (error) {
-      print(
-        `FAIL ${what} (${secondsSince(begin)} s)\n    ${error.message.replaceAll('\n', '\n    ')}`,
-      )
-      return 1
-    }
-  }
-  return [
-    await one('prompts on a console create a plant', async () => {
+  const checks = {
+    'prompts on a console create a plant': async () => {
       const console = run(['create'])
       await console.answer('id', '\r')
       await console.answer('name', 'Blüte\r')
       await console.answer('none', '\r')
       await console.ends(0)
-    }),
-    await one('a console shows umlauts', async () => {
+    },
+    'a console shows umlauts': async () => {
       const console = run(['list'])
       await console.ends(0)
       console.shows('Blüte')
-    }),
-    await one('Ctrl-C at a prompt changes nothing', async () => {
+    },
+    'Ctrl-C at a prompt changes nothing': async () => {
       const console = run(['create'])
       await console.answer('id', '\x03')
       await console.ends(130)
-    }),
-    await one('a service answers, and Ctrl-C drains it', async () => {
+    },
+    'a service answers, and Ctrl-C drains it': async () => {
       const console = run(['serve', '--port', '0', '--allow', 'create,read'])
       const [, address] = await console.see(/(http:\/\/127\.0\.0\.1:\d+)/)
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-      const created = await fetch(`${address}/plants`, {
-        method: 'POST',
-        headers,
-        body: '{"id":9,"name":"Moos"}',
-      })
-      const stored = await fetch(`${address}/plants/9`, { headers })
-      const [status, text] = [created.status, await stored.text()]
-      if (status !== 200 || text !== '{"id":9,"name":"Moos"}')
-        throw new Error(`It answered ${status} ${text}`)
+      const create = { method: 'POST', headers, body: '{"id":9,"name":"Moos"}' }
+      const { status } = await fetch(`${address}/plants`, create)
+      const stored = await (await fetch(`${address}/plants/9`, { headers })).text()
+      if (status !== 200 || stored !== create.body)
+        throw new Error(`It answered ${status} ${stored}`)
       console.type('\x03')
       await console.ends(0)
-    }),
-  ]
+    },
+  }
+  let failed = 0
+  for (const [what, action] of Object.entries(checks)) {
+    if (!what.includes(words.join(' '))) continue
+    try {
+      await action()
+      print(`ok   ${what}`)
+    } catch (error) {
+      failed += 1
+      print(`FAIL ${what}\n    ${error.message.replaceAll('\n', '\n    ')}`)
+    }
+  }
+  return failed
 }
 
 class Console {

@@ -1,8 +1,3 @@
-import { copyFileSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { DatabaseSync } from './database.js'
-import { temporaryFolder } from './temporary.js'
-
 const mark = Buffer.from('d9d505f920a163d7', 'hex')
 
 /**
@@ -43,20 +38,4 @@ function numbers(...values: number[]): Buffer {
   const bytes = Buffer.alloc(4 * values.length)
   for (const [index, value] of values.entries()) bytes.writeUInt32BE(value, 4 * index)
   return bytes
-}
-
-/**
- * A write-ahead log with all pages of a database: beside another database, it takes the place of all that is in that
- * one.
- */
-export function logOf(database: string): Buffer {
-  const copy = join(temporaryFolder(), 'copy.db')
-  copyFileSync(database, copy)
-  const db = new DatabaseSync(copy)
-  try {
-    db.exec('PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=0; VACUUM')
-    return readFileSync(`${copy}-wal`)
-  } finally {
-    db.close()
-  }
 }

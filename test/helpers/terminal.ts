@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { type IPty, spawn } from '@lydell/node-pty'
+import { spawn } from '@lydell/node-pty'
 import { bin, withoutCache } from './process.js'
 import { checkSecretsOf } from './secrets.js'
 
@@ -7,7 +7,6 @@ export interface Terminal {
   /** all that the program has written so far */
   readonly screen: string
   type(text: string): void
-  typeBytes(bytes: number[]): void
   /** resolves when the screen holds the text, behind what the last call waited for */
   see(text: string): Promise<void>
   /** waits for each question in turn, and types its answer */
@@ -17,56 +16,30 @@ export interface Terminal {
   ended: Promise<{ code: number; screen: string }>
 }
 
-/** Runs the program on a real terminal of 80 columns. */
+/** Runs the program on a real terminal. */
 export function terminal(
   args: string[],
   folder: string,
   env: Record<string, string> = {},
   columns = 80,
 ): Terminal {
-  const pty = spawn(bin, args, {
-    cols: columns,
-    rows: 24,
-    name: 'xterm-256color',
-    cwd: folder,
-    env: {
-      PATH: process.env['PATH'] ?? '',
-      HOME: folder,
-      TERM: 'xterm-256color',
-      PAGER: 'cat',
-      PLANTS_DATA_DIR: join(folder, 'data'),
-      ...withoutCache,
-      ...env,
-    },
-  })
-  const shown = terminalOf(pty)
-  // A service that starts on a terminal shows the token that it makes.
-  if (args[0] !== 'serve')
-    checkSecretsOf(shown.ended.then(({ screen }) => ({ argv: args, out: screen })))
-  return shown
+  const own = { HOME: folder, PAGER: 'cat', PLANTS_DATA_DIR: join(folder, 'data') }
+  return terminalFor(bin, args, folder, { ...own, ...withoutCache, ...env }, columns)
 }
 
-/** Runs another program, such as a shell, on a real terminal that is wide enough for whatever it lists. */
+/** Runs another program, such as a shell, on a real terminal. */
 export function terminalFor(
   program: string,
   args: string[],
   folder: string,
   env: Record<string, string>,
+  columns = 160,
 ): Terminal {
-  const shown = terminalOf(
-    spawn(program, args, {
-      cols: 160,
-      rows: 50,
-      name: 'xterm',
-      cwd: folder,
-      env: { TERM: 'xterm', ...env },
-    }),
-  )
-  checkSecretsOf(shown.ended.then(({ screen }) => ({ argv: [program, ...args], out: screen })))
-  return shown
-}
-
-function terminalOf(pty: IPty): Terminal {
+  const name = 'xterm-256color'
+  const pty = spawn(program, args, {
+    ...{ name, cols: columns, rows: 24, cwd: folder },
+    env: { PATH: process.env['PATH'] ?? '', TERM: name, ...env },
+  })
   let screen = ''
   let seen = 0
   let look = () => {}
@@ -79,6 +52,8 @@ function terminalOf(pty: IPty): Terminal {
       resolve({ code: signal ? 128 + signal : exitCode, screen }),
     )
   })
+  // A service that starts on a terminal shows the token that it makes.
+  if (args[0] !== 'serve') checkSecretsOf(ended.then(() => ({ argv: args, out: screen })))
   const see = (text: string) =>
     new Promise<void>((resolve, reject) => {
       look = () => {
@@ -97,8 +72,6 @@ function terminalOf(pty: IPty): Terminal {
       return screen
     },
     type: (text) => pty.write(text),
-    // it takes bytes, though its types do not say so
-    typeBytes: (bytes) => pty.write(Buffer.from(bytes) as unknown as string),
     see,
     answer: async (...answers) => {
       for (const [question, text] of answers) {

@@ -39,7 +39,6 @@ failing(
   (from, to) => isOpen(from) || isOpen(to) || (fs.existsSync(to) && scans-- > 0),
 )
 failing('rmSync', 'EBUSY', (path) => isOpen(path))
-failing('fstatSync', 'EISDIR', (fd) => fd < 3 && process.env.NO_STATUS !== undefined)
 const { fstatSync } = fs
 fs.fstatSync = (...args) => {
   const stats = fstatSync(...args)

@@ -1,51 +1,41 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  mkdtempSync,
-  openSync,
-  readFileSync,
-  readSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { unlessSystemError } from '../../../src/platform/errors.js'
-import { bash, intoPipe, pipeIn, unblock } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
+import { bash, intoPipe, pipeIn, unblock } from '../../helpers/process.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { printed, refusal, World } from '../../helpers/world.js'
+import { answer, printed, World } from '../../helpers/world.js'
 
 const repeated = { repeats: rounds(1) - 1 }
 const patience = { interval: 5 }
+const fern = { id: 1, name: 'Fern' }
+const plant = `${JSON.stringify(fern)}\n`
+
+async function storeOf(count: number): Promise<{ user: World; text: string }> {
+  const user = new World()
+  await user.spawn('create --id 1 --name Fern')
+  fill(user.store, count)
+  return { user, text: (await user.run('list')).out }
+}
 
 describe.runIf(isLinux)('a stdout that takes no more', () => {
-  const unwritten = refusal(
-    'Could not write to stdout: no space left on device',
-    'The command was carried out; only its output is incomplete',
-    74,
-  )
+  const unwritten = {
+    ...{ code: 74, out: '' },
+    err: expect.stringContaining('Could not write to stdout: no space left on device'),
+  }
 
-  test('does not undo a create', async () => {
+  test.each([
+    '"$plants" create --id 1 --name Fern > /dev/full',
+    `echo '${plant}' | "$plants" import -q --atomic > /dev/full`,
+  ])('does not undo %s', async (script) => {
     const user = new World()
-    const result = await bash(user, '"$plants" create --id 1 --name Fern > /dev/full')
-    expect(result).toEqual(unwritten)
-    expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
-  })
-
-  test('does not undo an import that is all or nothing', async () => {
-    const user = new World()
-    const result = await bash(
-      user,
-      `echo '{"id":1,"name":"Fern"}' | "$plants" import -q --atomic > /dev/full`,
-    )
-    expect(result).toEqual(unwritten)
-    expect(await user.run('list')).toEqual(printed('{"id":1,"name":"Fern"}\n'))
+    expect(await bash(user, script)).toEqual(unwritten)
+    expect(await user.run('list')).toEqual(answer(fern))
   })
 
   test.each(['list', 'get 1', '--help'])('ends "plants %s" with 74', async (line) => {
@@ -68,13 +58,13 @@ describe('a reader', () => {
     async (command) => {
       const { user } = await storeOf(20_000)
       const script = `"$plants" ${command} | head -1; echo "\${PIPESTATUS[@]}"`
-      expect(await bash(user, script)).toEqual(printed('{"id":1,"name":"Fern"}\n0 0\n'))
+      expect(await bash(user, script)).toEqual(printed(`${plant}0 0\n`))
     },
   )
 
   test('that never came changes nothing about a create', repeated, async () => {
     const script = `"$plants" create --id 1 --name Fern | true; echo "\${PIPESTATUS[@]}"; "$plants" list`
-    expect(await bash(new World(), script)).toEqual(printed('0 0\n{"id":1,"name":"Fern"}\n'))
+    expect(await bash(new World(), script)).toEqual(printed(`0 0\n${plant}`))
   })
 })
 
@@ -85,21 +75,17 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
     Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000
   const pipes = [
     ['blocking', '', isBlocked],
-    ['non-blocking', unblock('stdout'), isFullWithoutBlocking],
+    ['non-blocking', unblock, isFullWithoutBlocking],
   ] as const
 
   test.each(pipes)('%s: a slow reader gets every byte', repeated, async (_, before, isFull) => {
-    const { user, text } = await storeOf(40_000)
+    const { user, text } = await storeOf(20_000)
     const { process: writer, read } = intoPipe(user, 1, 'list', { before })
     await expect.poll(() => isFull(writer.pid), patience).toBe(true)
     let said = ''
-    for await (const chunk of read(1000)) said += chunk
+    for await (const chunk of read(4000)) said += chunk
     const { exitCode, stderr } = await writer
-    expect({ exitCode, stderr, isWhole: said === text }).toEqual({
-      exitCode: 0,
-      stderr: '',
-      isWhole: true,
-    })
+    expect([exitCode, stderr, said === text]).toEqual([0, '', true])
   })
 
   test.each(pipes)(
@@ -112,27 +98,34 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
         await expect.poll(() => isFull(writer.pid), patience).toBe(true)
         writer.kill(name)
         const { exitCode, signal } = await writer
-        const code = name === 'SIGINT' ? 130 : 143
-        expect(signal ?? exitCode).toBeOneOf([name, code])
+        expect(signal ?? exitCode).toBeOneOf([name, name === 'SIGINT' ? 130 : 143])
       }
     },
   )
 })
 
+function proc(pid: number | undefined, file: string): string {
+  const path = `/proc/${pid}/${file}`
+  return existsSync(path) ? readFileSync(path, 'utf8') : ''
+}
+
 test.runIf(isLinux)(
-  'lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on',
+  'lines of a log that nobody reads are dropped beyond 1 MiB, and a service goes on, and drains',
   async () => {
     const folder = temporaryFolder()
     const path = pipeIn(folder)
     const reader = openSync(path, constants.O_RDWR | constants.O_NONBLOCK)
     onTestFinished(() => closeSync(reader))
-    const service = await serve([], { folder, through: ['sh', '-c', 'exec "$@" 2> "$0"', path] })
+    const service = await serve(['--drain-timeout', '1s'], {
+      folder,
+      through: ['sh', '-c', 'exec "$@" 2> "$0"', path],
+    })
     const connection = await connectTo(service.place)
     const ask = async (target: string, status: number) => {
       connection.send(requestBytes(testToken, { target }))
       expect((await connection.answer())?.status).toBe(status)
     }
-    for (let count = 0; count < 12_000; count += 1) await ask('/nothing', 404)
+    for (let count = 0; count < 10_000; count += 1) await ask('/nothing', 404)
     let log = ''
     const bytes = Buffer.alloc(65_536)
     const readMore = () => {
@@ -140,7 +133,7 @@ test.runIf(isLinux)(
       log += bytes.toString('utf8', 0, length)
       return log
     }
-    // what the backlog held, whose lines come in blocks of 64 KiB, once it is read, and a new line
+    // What the backlog held, whose lines come in blocks of 64 KiB, and a new line
     await expect.poll(() => readMore().length, patience).toBeGreaterThan(1_048_576 - 65_536 - 300)
     const kept = async () => {
       await ask('/openapi.json', 405)
@@ -150,68 +143,42 @@ test.runIf(isLinux)(
     expect(log.length).toBeLessThan(1_048_576 + 3 * 65_536)
     for (const line of log.trimEnd().split('\n'))
       expect(JSON.parse(line)).toMatchObject({ level: 'info' })
-    expect((await service.stop()).code).toBe(0)
+    for (let count = 0; count < 1000; count += 1) await ask('/nothing', 404)
+    expect((await service.stop()).code).toBeOneOf([0, 143])
   },
 )
 
 describe.runIf(isLinux)('what is no file of a user is written to as it is:', () => {
-  const plant = '{"id":1,"name":"Fern"}\n'
   const input = `echo '${plant.trim()}' | "$plants" import -q > /dev/null`
+
   test.each([
     ['export /dev/stdout', plant],
     ['export >(cat)', plant],
     ['export /dev/null; echo none', 'none'],
-    ['export /dev/fd/3 3>> out; cat out', plant],
+    ['export /dev/fd/3 3>> out; cat out', `before\n${plant}`],
   ])('%s', async (line, text) => {
     const user = new World()
-    user.write('two', '{"id":2}\n')
     user.write('out', 'before\n')
-    const { out } = await bash(
-      user,
-      `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`,
-    )
-    expect(out).toContain(text)
-    if (line.endsWith('cat out')) expect(user.read('out')).toBe(`before\n${text}`)
-  })
-
-  test.each([['export /dev/fd/1', plant, '"plants":1']])(
-    '%s, into a file that the shell opened, is followed by the summary',
-    async (line, text, summary) => {
-      const user = new World()
-      user.write('two', '{"id":2}\n')
-      await bash(user, `${input}; "$plants" ${line} > out 2> /dev/null`)
-      expect(user.read('out').slice(text.length)).toContain(summary)
-      expect(user.read('out').startsWith(text)).toBe(true)
-    },
-  )
-
-  test('a file in /dev/shm is replaced as elsewhere', async () => {
-    const folder = mkdtempSync('/dev/shm/plants-')
-    onTestFinished(() => rmSync(folder, { recursive: true }))
-    const user = new World()
-    writeFileSync(join(folder, 'out'), 'before\n')
-    await bash(user, `${input}; "$plants" export ${folder}/out -o ndjson --yes`)
-    expect(readFileSync(join(folder, 'out'), 'utf8')).toBe(plant)
+    const script = `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`
+    expect((await bash(user, script)).out).toContain(text)
   })
 })
 
 test('a stdin that never ends holds up no error when flags were given', async () => {
-  const hint = 'Give both --id and --name. Stdin is read only without --id, --name and --tag'
-  const expected = refusal(
-    'Invalid plant: name must be a string of Unicode text without U+0000, but is missing',
-    hint,
-  )
-  expect(await new World().spawn('create --id 1', { stdin: 'pipe' })).toEqual(expected)
+  const result = await new World().spawn('create --id 1', { stdin: 'pipe' })
+  expect(result).toMatchObject({ code: 2, out: '' })
 })
 
-function proc(pid: number | undefined, file: string): string {
-  const path = `/proc/${pid}/${file}`
-  return existsSync(path) ? readFileSync(path, 'utf8') : ''
-}
-
-async function storeOf(count: number): Promise<{ user: World; text: string }> {
-  const user = new World()
-  await user.spawn('create --id 1 --name Fern')
-  fill(user.store, count)
-  return { user, text: (await user.spawn('list')).out }
-}
+test.each(['create --id "$id" --name "$name"', 'get "$id"', 'delete "$id" --yes'])(
+  'a loop leaves its stdin to the next turn: plants %s',
+  async (command) => {
+    const user = new World()
+    const ids = [1, 2, 3]
+    user.write('list', ids.map((id) => `${id} Plant ${id}\n`).join(''))
+    const stdin = ids.map((id) => `{"id":${id},"name":"Old"}\n`).join('')
+    if (!command.startsWith('create')) await user.run('import', { stdin })
+    const loop = `while read -r id name; do "$plants" ${command}; done < list`
+    const { code, out } = await bash(user, loop)
+    expect([code, out.split('\n').length - 1]).toEqual([0, 3])
+  },
+)

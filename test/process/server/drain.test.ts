@@ -1,9 +1,6 @@
 import { once } from 'node:events'
-import { closeSync, openSync } from 'node:fs'
 import { connect } from 'node:net'
-import { describe, expect, onTestFinished, test } from 'vitest'
-import { pipeIn } from '../../helpers/bash.js'
-import { answersAtClose } from '../../helpers/differences.js'
+import { describe, expect, test } from 'vitest'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, RawConnection, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
@@ -15,16 +12,15 @@ import {
   storedIn,
   testToken,
 } from '../../helpers/service.js'
-import { temporaryFolder } from '../../helpers/temporary.js'
 
-const fern = '{"id":1,"name":"Fern"}'
+const long = ['--drain-timeout', '24d']
 const moss = '{"id":4,"name":"Moss"}'
 const createOf = (id: number) => requestBytes(testToken, { body: `{"id":${id},"name":"Fern"}` })
 const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
 describe.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)('%s', (signal) => {
   test('a second time ends a service at once', async () => {
-    const service = await serve(['--drain-timeout', '24d'])
+    const service = await serve(long)
     await draining(service, signal)
     // Two that come within a tenth of a second are taken for one.
     const again = setInterval(() => service.kill(signal), 50)
@@ -33,7 +29,7 @@ describe.each(['SIGTERM', 'SIGHUP', 'SIGINT'] as const)('%s', (signal) => {
     expect(code).toBe(signal === 'SIGINT' ? 130 : 143)
   })
 
-  test('right behind the line with the address drains as well', { repeats: 2 }, async () => {
+  test('right behind the line with the address drains as well', async () => {
     const service = await serve()
     expect(await service.stop(signal)).toMatchObject({ code: 0, out: `${service.address}\n` })
   })
@@ -50,7 +46,7 @@ test.skipIf(process.platform === 'win32')('nohup keeps a service from SIGHUP', a
 })
 
 test('a drain stores what it answers and nothing else', { repeats: rounds(1) - 1 }, async () => {
-  const service = await serve(['--drain-timeout', '24d'])
+  const service = await serve(long)
   const answered = Array.from({ length: 30 }, (): number[] => [])
   let last = 0
   const createUntilClosed = async (ids: number[]) => {
@@ -74,62 +70,51 @@ test('a drain stores what it answers and nothing else', { repeats: rounds(1) - 1
   expect(ids).toEqual(upTo(last)) // all that were sent
 })
 
-describe('clients that come again for each request', () => {
-  test('are all answered, and do not hold up a drain', async () => {
-    const service = await serve(['--drain-timeout', '24d'])
-    const counts = { sent: 0, answered: 0 }
-    let id = 0
-    const comeAgain = async () => {
-      for (;;) {
-        const connection = new RawConnection(service.place)
-        const isOpen = await once(connection.socket, 'connect').catch(() => false)
-        if (!isOpen) return
-        id += 1
-        counts.sent += 1
-        const answer = await connection.send(createOf(id)).answer()
-        counts.answered += answer?.status === 200 ? 1 : 0
-        connection.socket.destroy()
-      }
+test('clients that come again for each request are all answered, and do not hold up a drain', async () => {
+  const service = await serve(long)
+  const counts = { sent: 0, answered: 0 }
+  const comeAgain = async () => {
+    for (;;) {
+      const connection = new RawConnection(service.place)
+      const isOpen = await once(connection.socket, 'connect').catch(() => false)
+      if (!isOpen) return
+      counts.sent += 1
+      const answer = await connection.send(createOf(counts.sent)).answer()
+      counts.answered += answer?.status === 200 ? 1 : 0
+      connection.socket.destroy()
     }
-    const clients = Promise.all(upTo(30).map(comeAgain))
-    await expect.poll(() => counts.answered).toBeGreaterThan(100)
-    expect((await service.stop()).code).toBe(0)
-    await clients
-    const { length: stored } = await idsIn(service)
-    const lost = counts.sent - counts.answered
-    expect(lost).toBeLessThanOrEqual(answersAtClose ? 0 : 30) // one of each client
-    expect([stored >= counts.answered, stored <= counts.sent]).toEqual([true, true])
-  })
+  }
+  const clients = Promise.all(upTo(30).map(comeAgain))
+  await expect.poll(() => counts.answered).toBeGreaterThan(100)
+  expect((await service.stop()).code).toBe(0)
+  await clients
+  const { length: stored } = await idsIn(service)
+  // Bun closes the connections of those who connect while a service closes its port: one of each client.
+  const lost = process.env['PLANTS_BIN'] === undefined ? 0 : 30
+  expect(counts.sent - counts.answered).toBeLessThanOrEqual(lost)
+  expect([stored >= counts.answered, stored <= counts.sent]).toEqual([true, true])
 })
 
 describe('while it drains, a service', () => {
   test('answers what it has received, but waits for no idle connection, and lets no one in', async () => {
-    const service = await serve(['--drain-timeout', '24d', '--request-timeout', '24d'])
+    const service = await serve([...long, '--request-timeout', '24d'])
     const idle = await sentTo(service, requestBytes(testToken, { target: '/nope' }))
     await connectTo(service.place) // which never brings a byte
     expect((await idle.answer())?.status).toBe(404)
     const unlock = lockStore(service)
-    const bodies = upTo(3).map((id) => `{"id":${id},"name":"Fern ${id}"}`)
-    const waiting = await Promise.all(
-      bodies.map((body) => sentTo(service, requestBytes(testToken, { body }))),
-    )
+    const waiting = await Promise.all(upTo(3).map((id) => sentTo(service, createOf(id))))
     const start = performance.now()
     const slow = await draining(service)
     await expect.poll(() => isRefused(service)).toBe(true)
     unlock()
     const answers = await Promise.all(waiting.map((connection) => connection.answer()))
-    expect(answers.map((answer) => answer?.body)).toEqual(
-      upTo(3).map((id) => `{"name":"Fern ${id}"}`),
-    )
+    expect(answers.map((answer) => answer?.body)).toEqual(upTo(3).map(() => '{"name":"Fern"}'))
     const answer = await slow.send(' '.repeat(99 - moss.length)).answer()
-    expect(answer).toMatchObject({
-      status: 200,
-      headers: { connection: 'close' },
-      body: '{"name":"Moss"}',
-    })
+    const headers = { connection: 'close' }
+    expect(answer).toMatchObject({ status: 200, headers, body: '{"name":"Moss"}' })
     expect((await service.ended).code).toBe(0)
     expect(performance.now() - start).toBeLessThan(60_000) // soon after, idle connections end by themselves
-    expect(await storedIn(service)).toEqual([...bodies, moss])
+    expect(await idsIn(service)).toEqual([1, 2, 3, 4])
   })
 
   test.runIf(isLinux)(
@@ -148,22 +133,6 @@ describe('while it drains, a service', () => {
       expect(await idsIn(service)).toEqual(ids)
     },
   )
-
-  test.runIf(isLinux)('ends, though nobody reads its log', async () => {
-    const folder = temporaryFolder()
-    const path = pipeIn(folder)
-    const reader = openSync(path, 'r+')
-    onTestFinished(() => closeSync(reader))
-    const service = await serve(['--drain-timeout', '1s'], {
-      folder,
-      through: ['sh', '-c', 'exec "$@" 2> "$0"', path],
-    })
-    const connection = await connectTo(service.place)
-    const request = requestBytes(testToken, { target: '/nope' })
-    for (let round = 0; round < 1000; round += 1)
-      expect((await connection.send(request).answer())?.status).toBe(404)
-    expect((await service.stop()).code).toBeOneOf([0, 143])
-  })
 })
 
 test('the admin port needs no token, and is not ready during a drain', async () => {
@@ -173,22 +142,17 @@ test('the admin port needs no token, and is not ready during a drain', async () 
   const ask = (target: string) =>
     exchange({ place: placeOf(String(address)), token: '' }, { method: 'GET', target, headers })
   expect([(await ask('/live')).status, (await ask('/ready')).status]).toEqual([200, 200])
-  expect((await ask('/nope')).text).toBe('404 Only /live, /ready and /metrics are here')
+  expect((await ask('/nope')).status).toBe(404)
   expect((await exchange(service, { target: '/live', method: 'GET' })).status).toBe(404)
-  await exchange(service, { body: fern })
-  await exchange(service, { body: fern })
-  const { body } = await ask('/metrics')
-  expect(body.match(/^plants_requests_total.*$/gm)).toEqual([
+  for (const body of [moss, moss]) await exchange(service, { body })
+  expect((await ask('/metrics')).body.match(/^plants_requests_total.*$/gm)).toEqual([
     'plants_requests_total{outcome="404"} 1',
     'plants_requests_total{outcome="created"} 1',
     'plants_requests_total{outcome="409"} 1',
   ])
   await draining(service)
   expect((await ask('/live')).status).toBe(200)
-  expect(await ask('/ready')).toMatchObject({
-    text: '503 The service is not ready',
-    headers: { 'retry-after': '1' },
-  })
+  expect(await ask('/ready')).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
 })
 
 /** Sends a request, and waits until it has come. */
@@ -218,9 +182,8 @@ async function draining(
   service: RunningService,
   signal: NodeJS.Signals = 'SIGTERM',
 ): Promise<RawConnection> {
-  const connection = await connectTo(service.place)
-  connection.send(requestBytes(testToken, { headers: { 'Content-Length': '99' }, body: moss }))
-  expect((await exchange(service, { target: '/nope' })).status).toBe(404) // by now the half has come as well
+  const headers = { 'Content-Length': '99' }
+  const connection = await sentTo(service, requestBytes(testToken, { headers, body: moss }))
   service.kill(signal)
   await expect.poll(() => service.log.map(({ msg }) => msg)).toContain('draining')
   return connection

@@ -4,12 +4,11 @@ import { readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
-import { bash, pipeIn } from '../../helpers/bash.js'
 import { fill } from '../../helpers/fill.js'
 import { peakOf } from '../../helpers/import.js'
 import { canTrace, isLinux } from '../../helpers/linux.js'
+import { bash, pipeIn, under } from '../../helpers/process.js'
 import { open } from '../../helpers/sqlite-file.js'
-import { under } from '../../helpers/stranger.js'
 import { answer, World } from '../../helpers/world.js'
 
 test.runIf(isLinux).each(['list', 'export --output json'])(

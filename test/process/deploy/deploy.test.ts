@@ -1,0 +1,158 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { expect, onTestFinished, test } from 'vitest'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
+import { blocksOf, pages } from '../../helpers/documents.js'
+import { becomeStranger, canBecome, isHere, run, stranger } from '../../helpers/linux.js'
+import { freePort } from '../../helpers/postgres/server.js'
+import { bin } from '../../helpers/process.js'
+import { serve } from '../../helpers/service.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { World } from '../../helpers/world.js'
+
+const deploy = join(import.meta.dirname, '../../../deploy')
+const read = (name: string) => readFileSync(join(deploy, name), 'utf8')
+
+/** The highest exposure that systemd-analyze may find, times ten: 0 is best, 100 worst. */
+const maxExposure = 15
+
+test.runIf(isHere('systemd-analyze'))(
+  'systemd accepts the unit, and finds it hardened (needs systemd)',
+  () => {
+    const unit = join(temporaryFolder(), 'plants.service')
+    const text = read('plants.service')
+    expect(text).toMatch(/^MemoryMax=\w+\nTasksMax=\d+$/m)
+    writeFileSync(unit, text.replace('/usr/local/bin/plants', bin))
+    expect(run('systemd-analyze', ['verify', unit])).toBe('')
+    const threshold = `--threshold=${maxExposure}`
+    run('systemd-analyze', ['security', '--offline=true', threshold, unit])
+  },
+)
+
+test.runIf(canBecome).each(['docs/recipes.md', 'docs/deployment.md'])(
+  'a user without rights makes the backups of %s with the environment of cron (needs root and setpriv)',
+  (path) => {
+    const folder = temporaryFolder()
+    chmodSync(folder, 0o755)
+    const [bins = '', home = '', backups = ''] = ['bin', 'home', 'backups'].map((name) =>
+      join(folder, name),
+    )
+    mkdirSync(bins)
+    mkdirSync(home, { mode: 0o700 })
+    chownSync(home, stranger, stranger)
+    symlinkSync(bin, join(bins, 'plants'))
+    symlinkSync(process.execPath, join(bins, 'node'))
+    const recipes = pages.get('docs/recipes.md') ?? ''
+    const [, script = ''] = /^cat > backup-plants.sh <<'END'\n(.*?)^END$/ms.exec(recipes) ?? []
+    for (const to of [bins, home])
+      writeFileSync(join(to, 'backup-plants.sh'), script, { mode: 0o755 })
+
+    const become = ['/usr/bin/setpriv', ...becomeStranger]
+    const here = (text: string) =>
+      text
+        .replaceAll('/usr/local/bin', bins)
+        .replaceAll('/var/lib/plants', home)
+        .replaceAll('/var/backups/plants', backups)
+        .replaceAll('-o plants -g plants', `-o ${stranger} -g ${stranger}`)
+        .replaceAll('runuser -u plants --', become.join(' '))
+    const asStranger = (command: string, variables: string[]) =>
+      run('env', [
+        ...['-i', '-C', home, 'PATH=/usr/bin:/bin', `HOME=${home}`, ...variables],
+        ...[...become, '/bin/sh', '-c', command],
+      ])
+    const blocks = blocksOf(pages.get(path) ?? '')
+    const crontabs = blocks.filter(({ language }) => language === 'crontab')
+    expect(crontabs).toHaveLength(1)
+    const lines = here(crontabs[0]?.text.trimEnd() ?? '').split('\n')
+    const command = lines.pop()?.replace(/^30 3 \* \* \* (?:plants )?/, '') ?? ''
+    asStranger('plants create --id 1 --name Fern', lines)
+    const first = blocks.find(({ text }) => text.includes('plants backup /var'))
+    if (first !== undefined)
+      run('sh', ['-euc', here(first.text)], { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' })
+    expect(asStranger(command, lines)).toBe('')
+    const made = path === 'docs/recipes.md' ? join(home, 'backups') : backups
+    const names = first === undefined ? /^plants-[1-7]\.db$/ : /^plants-[1-7]\.db,plants\.db$/
+    expect(readdirSync(made).toSorted().join()).toMatch(names)
+  },
+)
+
+test.runIf(hasOpenssl && isHere('caddy'))(
+  'a service on a socket is used over TLS through Caddy, whose log has no URL (needs caddy and openssl)',
+  async () => {
+    const world = new World()
+    const socket = join(world.home, 'plants.sock')
+    const options = { folder: world.home, rights: 'create,read' }
+    const { token, stop } = await serve(['--socket', socket], options)
+    const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
+    const url = `https://localhost:${await freePort()}`
+    await startCaddy(world.home, [
+      ['unix//run/plants/plants.sock', `unix/${socket}`],
+      ['plants.example.com {', `${url} {\n\ttls ${own.path} ${own.keyPath}`],
+      ['\tauto_https', '\tadmin off\n\tauto_https'],
+    ])
+    const env = { PLANTS_TOKEN: token }
+    const at = (line: string) =>
+      world.spawn(`${line} --store ${url} --ca-cert ${own.path}`, { env })
+    expect((await at('create --id 1 --name Fern --retry 1h')).code).toBe(0)
+    const search = 'list --search fern --output ndjson'
+    expect((await at(search)).out).toBe('{"id":1,"name":"Fern"}\n')
+    await stop()
+    // A failure is logged, without the query.
+    const logged = async () => {
+      expect((await at(`${search} --timeout 500ms`)).code).toBe(4)
+      return world.read('proxy.log')
+    }
+    await expect.poll(logged).toMatch(/\b502\b/)
+    expect(await logged()).not.toMatch(/fern|\/plants\?/)
+  },
+)
+
+/** Starts Caddy with deploy/Caddyfile after some changes, and with its state in a folder. */
+async function startCaddy(folder: string, changes: [from: string, to: string][]): Promise<void> {
+  const env = { PATH: process.env['PATH'], HOME: folder }
+  const config = (path: string) => ['--config', path, '--adapter', 'caddyfile']
+  run('caddy', ['validate', ...config(join(deploy, 'Caddyfile'))], env)
+  let text = read('Caddyfile')
+  for (const [from, to] of changes) {
+    expect(text).toContain(from)
+    text = text.replace(from, () => to)
+  }
+  const path = join(folder, 'Caddyfile')
+  writeFileSync(path, text)
+  const log = openSync(join(folder, 'proxy.log'), 'a')
+  const child = spawn('caddy', ['run', ...config(path)], { env, stdio: ['ignore', log, log] })
+  closeSync(log)
+  onTestFinished(async () => {
+    if (child.kill()) await once(child, 'exit')
+  })
+}
+
+const alerts = read('alerts.yaml')
+
+test('the alerts use only metrics that the service exports', async () => {
+  const { log } = await serve(['--admin-port', '0'])
+  const text = await (await fetch(`${log.find(({ admin }) => admin)?.['admin']}/metrics`)).text()
+  const exported = Array.from(text.matchAll(/^# TYPE (\w+) (\w+)$/gm), ([, name = '', type]) =>
+    type === 'histogram' ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name],
+  )
+  const used = alerts.match(/\b(?:plants|process)_\w+/g) ?? []
+  expect(used.length).toBeGreaterThan(5)
+  expect(used.filter((name) => !exported.flat().includes(name))).toEqual([])
+})
+
+test.skipIf(!isHere('promtool'))('Prometheus accepts the alerts (needs prometheus)', () => {
+  run('promtool', ['check', 'rules', join(deploy, 'alerts.yaml')])
+  run('promtool', ['check', 'config', join(deploy, 'prometheus.yaml')])
+})

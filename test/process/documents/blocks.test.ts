@@ -1,0 +1,210 @@
+import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { runInThisContext } from 'node:vm'
+import { execa } from 'execa'
+import { expect, onTestFinished, test } from 'vitest'
+import { type Block, blocksOf, helpsOf, pages } from '../../helpers/documents.js'
+import { ownService, token } from '../../helpers/http-store.js'
+import { isHere } from '../../helpers/linux.js'
+import { ownServer } from '../../helpers/postgres.js'
+import { bin } from '../../helpers/process.js'
+import { checkSecrets } from '../../helpers/secrets.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { rows, workbook } from '../../helpers/workbook.js'
+
+const helps = await helpsOf([])
+
+test('the pages work one after the other in one home', async () => {
+  const home = temporaryFolder()
+  onTestFinished(() => closeShell(home))
+  const server = await ownServer({ asksPassword: true })
+  await shell('plants create --id 1 --name Fern; plants stores add garden ./own.db', home) // the reader's own
+  const differences: unknown[] = []
+  for (const path of readingOrder()) {
+    rmSync(join(home, session), { force: true }) // a page begins in a shell of its own
+    for (const block of blocksToRun(path, server.port)) {
+      if (block.language === 'sql')
+        for (const statement of block.text.split(';\n').filter(Boolean))
+          await server.admin(statement)
+      const difference = await runBlock(block, home)
+      if (difference === undefined) continue
+      differences.push({ path, ...difference })
+      break
+    }
+    await closeShell(home)
+  }
+  expect(differences).toEqual([])
+})
+
+/** The pages in the order in which somebody reads them: README, then as its last table lists them. */
+function readingOrder(): Set<string> {
+  const [, list = ''] = pages.get('README.md')?.split('\n## Documentation\n') ?? []
+  const listed = Array.from(list.matchAll(/\]\((docs\/[^)#]+\.md)\)/g), ([, path = '']) => path)
+  return new Set(['README.md', ...listed, ...pages.keys()])
+}
+
+/** What of a page is run, with the server of this test. A recipe is for every day: it is run twice. */
+function blocksToRun(path: string, port: number): Block[] {
+  const blocks = blocksOf(pages.get(path) ?? '').filter(({ text }) => !/^npm /m.test(text))
+  if (path === 'docs/recipes.md')
+    return blocks.flatMap((block, index) => (index === 0 ? [block] : [block, block]))
+  if (path !== 'docs/databases.md') return blocks
+  const real = (text: string) =>
+    text
+      .replaceAll('plants@db.example.com/plants', `owner@127.0.0.1:${port}/garden`)
+      .replaceAll('db.example.com:5432:plants:plants', `127.0.0.1:${port}:garden:owner`)
+      .replaceAll('ROLE plants', 'ROLE owner')
+      .replaceAll('DATABASE plants OWNER plants', 'DATABASE garden OWNER owner')
+      .replaceAll('long and random', 's3cret-of-the-page')
+  return blocks.map(({ language, text }) => ({ language, text: real(text) }))
+}
+
+/**
+ * Runs a block in the shell of its page. Undefined when it did what the page promises: no error or
+ * warning on stderr and exit code 0, or for `console` the text that it shows.
+ */
+async function runBlock({ language, text }: Block, home: string) {
+  if (language === 'sh') {
+    const { exitCode, stderr } = await shell(inSession(text), home)
+    const printed = withoutNotes(stderr)
+    return exitCode === 0 && printed === '' ? undefined : { text, exitCode, printed }
+  }
+  if (language !== 'console') return undefined
+  const script = `export PLANTS_OUTPUT=text\nexec 2>&1\n${scriptOf(text)}\nunset PLANTS_OUTPUT`
+  const { exitCode, stdout: printed } = await shell(inSession(script), home)
+  const isAsShown = exitCode === 0 && timeless(printed) === timeless(text.trimEnd())
+  return isAsShown ? undefined : { text, exitCode, printed }
+}
+
+/** Prints each command of a console block before it runs it, as a terminal shows it. */
+function scriptOf(text: string): string {
+  const commands = Array.from(text.matchAll(/^\$ (.*)$/gm), ([, command = '']) => command)
+  return commands
+    .map((command) => `printf '%s\\n' '$ ${command.replaceAll("'", "'\\''")}'\n${command} || true`)
+    .join('\n')
+}
+
+/** A text without what each run has of its own: durations, and the directory that mktemp made. */
+function timeless(text: string): string {
+  return text.replaceAll(/\d+\.\d s\b/g, '0.1 s').replaceAll(/\/\S*\/tmp\.\w+/g, '/tmp/tmp.XXXX')
+}
+
+/** The file that has what one block leaves to the next one: the exported variables and the directory. */
+const session = '.session'
+
+function inSession(lines: string): string {
+  const file = `"$HOME/${session}"`
+  return `if test -e ${file}; then . ${file}; fi
+trap '{ export -p; printf "cd %q\\n" "$PWD"; } > ${file}' EXIT
+${lines}`
+}
+
+/** Ends what the page left running. */
+async function closeShell(home: string): Promise<void> {
+  await shell(inSession('kill -9 $(cat *.pid) 2> /dev/null || true'), home)
+}
+
+test.skipIf(!isHere('python3'))(
+  'the recipe for Python reads every name in any locale (needs python3)',
+  async () => {
+    const home = temporaryFolder()
+    const names = ['Rösé', 'two\u2028lines\u0085', 'three\r\nof "them"\t']
+    const plants = names.map((name, index) => ({ id: index + 1, name }))
+    writeFileSync(join(home, 'plants.json'), JSON.stringify(plants))
+    await shell('plants import plants.json', home)
+    const recipe = onlyBlock('docs/recipes.md', 'python')
+    writeFileSync(join(home, 'recipe.py'), `${recipe}print(json.dumps(list(names.values())))\n`)
+    const command = 'LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 python3 recipe.py'
+    const { stdout } = await shell(command, home)
+    expect(JSON.parse(stdout)).toEqual(names)
+  },
+)
+
+test.skipIf(!('rawJSON' in JSON))(
+  'the functions for JavaScript keep every digit of an id (needs Node 22.1)',
+  () => {
+    const functions = `(() => { ${onlyBlock('docs/http-api.md', 'js')} return { parse, stringify } })()`
+    type Functions = { parse: (text: string) => unknown; stringify: (plant: unknown) => string }
+    const { parse, stringify } = runInThisContext(functions) as Functions
+    const text = '{"id":9007199254740993,"name":"Fern"}'
+    expect(parse(text)).toEqual({ id: 9007199254740993n, name: 'Fern' })
+    expect(stringify(parse(text))).toBe(text)
+  },
+)
+
+function onlyBlock(path: string, language: string): string {
+  const blocks = blocksOf(pages.get(path) ?? '').filter((block) => block.language === language)
+  expect(blocks).toHaveLength(1)
+  return blocks.map(({ text }) => text).join('')
+}
+
+test('the examples in the help work', async () => {
+  const prepared = temporaryFolder()
+  const stock = workbook({ sheets: { Stock: rows(['CommonName', 'Family'], ['Fern', 'shade']) } })
+  writeFileSync(join(prepared, 'stock.xlsx'), stock)
+  writeFileSync(join(prepared, 'list.csv'), 'name\nOak\n')
+  const lines = [
+    `echo '{"id":9,"name":"Fern"}' | tee fern.json > plants.ndjson; echo ${token} > token.txt`,
+    'for id in 1 2 3; do plants create --id $id --name Fern --tag shade; done',
+    'plants backup plants.bak; gzip -k plants.bak',
+    'plants tokens create --note laptop; plants tokens create --store ./garden.db',
+  ]
+  await shell(lines.join('\n'), prepared)
+  const examples = [...helps].flatMap(([path, help]) => {
+    const [, section = ''] = /^Examples?:\n((?: {2}.*\n)*)/m.exec(help) ?? []
+    const found = section.trimEnd().split('\n').filter(Boolean)
+    expect(path.includes(' ') || found.length > 0, path).toBe(true)
+    return found
+  })
+  const service = await ownService({ host: '127.0.0.1', port: 0 }, join(prepared, 'served.db'))
+  const results = await Promise.all(examples.map((line) => runExample(line, prepared, service)))
+  expect(results).toEqual(examples.map((line) => ({ line, exitCode: 0, stderr: '' })))
+})
+
+/** Runs an example of the help in a folder of its own, with plants and tokens unless it creates one. */
+async function runExample(line: string, prepared: string, service: string) {
+  const folder = temporaryFolder()
+  const hasPlants = !/plants (tokens )?create/.test(line)
+  const filter = (path: string) => hasPlants || !path.endsWith('/data')
+  cpSync(prepared, folder, { recursive: true, filter })
+  const real = line.includes('auth') ? line.replace('https://plants.example.com', service) : line
+  if (real.includes('auth status'))
+    await shell(real.replace('status', 'login --from-stdin < token.txt'), folder)
+  const { exitCode, stderr } = await shell(unattended(real), folder)
+  return { line, exitCode, stderr: withoutNotes(stderr) }
+}
+
+/** An example that ends without somebody who answers or stops it. */
+function unattended(line: string): string {
+  if (line.includes('delete') && !line.includes('--yes')) return `${line} --yes`
+  if (line.includes('auth login') && !line.includes('--from-stdin'))
+    return `${line} --from-stdin < token.txt`
+  if (!line.includes('plants serve')) return line
+  const served = line.includes('--port') ? line : `${line} --port 0`
+  return `${served} > address.txt 2> log.txt & until grep -qs http address.txt; do kill -0 $!; done; kill $!; wait $!`
+}
+
+/** What is on stderr besides notes about what was done. */
+function withoutNotes(stderr: string): string {
+  const done =
+    /Created store .*|Its id is -?\d+|(?:Deleted|Would delete|Would update) [\d,]+ plants?/
+  const numbered = /Plants with(?:out an id| a new name) (?:would get|got) \d+/
+  const begin = /^(?:plants: |\{"warning":")/
+  const notes = `${begin.source}(?:${done.source}|${numbered.source})(?:\\n|$)`
+  return stderr.replaceAll(RegExp(notes, 'gm'), '')
+}
+
+/** Runs lines in a shell that knows `plants`, each of which must work. */
+async function shell(lines: string, folder: string) {
+  const [path, temporary] = [join(folder, 'bin'), join(folder, 'tmp')]
+  if (!existsSync(path)) {
+    for (const made of [path, temporary]) mkdirSync(made)
+    symlinkSync(bin, join(path, 'plants'))
+  }
+  const PATH = `${path}:${process.env['PATH']}:/usr/sbin`
+  const env = { PATH, HOME: folder, TMPDIR: temporary, PLANTS_DATA_DIR: join(folder, 'data') }
+  const options = { cwd: folder, env, extendEnv: false, reject: false, stdin: 'ignore' } as const
+  const result = await execa('bash', ['-euo', 'pipefail', '-c', lines], options)
+  checkSecrets({ argv: [lines], err: result.stderr })
+  return result
+}
