@@ -60,22 +60,21 @@ class DiskUser extends World {
   }
 }
 
+const freeSpace =
+  'Free some space, set SQLITE_TMPDIR to another directory, or move the store to a local disk'
+
 describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () => {
   test('a create is stored or says why not, and the store stays whole', async () => {
     const user = new DiskUser(await smallDisk())
     const env = { PLANTS_DATA_DIR: user.folder }
     const store = `${user.folder}/plants.db`
-    const full = [
-      [
-        `The store ${store} could not be used: database or disk is full`,
-        'Free some space, then try again',
-      ],
-      // The index of the log needs space before anything is written.
-      [
-        `The store ${store} could not be used: disk I/O error`,
-        'Check the disk and its free space, then try again',
-      ],
-    ].map(([message, hint]) => ({ error: 503, message, hint, retryable: true }))
+    // The index of the log needs space before anything is written.
+    const full = ['database or disk is full', 'disk I/O error'].map((why) => ({
+      error: 503,
+      message: `The store ${store} could not be used: ${why}`,
+      hint: freeSpace,
+      retryable: true,
+    }))
     expect((await user.on('create --id 0 --name Fern', env)).code).toBe(0)
     const [ids, codes] = [[0], new Set<number | undefined>()]
     for (const left of [60, 52, 44, 36, 28, 8, 0]) {
@@ -126,7 +125,7 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     fill(user.store, 20_000)
     const bytes = readFileSync(join(inside, 'plants.bak'))
     const full = expect.stringMatching(
-      /^plants: The store .* could not be used: .*(full|no space).*\n {2}Free some/,
+      /^plants: The backup .*plants\.bak could not be used: .*(full|no space).*\n {2}Free some/,
     )
     expect(await user.on(`backup ${backup}`)).toEqual({ code: 4, out: '', err: full })
     expect(readFileSync(join(inside, 'plants.bak')).equals(bytes)).toBe(true)
@@ -139,5 +138,23 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect(left.toSorted()).toEqual(['filler', 'plants.bak', 'plants.db'])
     user.clear()
     expect((await user.on(`list --store ${store}`)).out).toBe('{"id":2,"name":"Moss"}\n')
+  })
+
+  test('a sort says what to set if there is no space for it, or no directory', async () => {
+    const user = new DiskUser(await smallDisk())
+    const names = Array.from({ length: 24 }, (_, id) =>
+      JSON.stringify({ id, name: 'x'.repeat(1e6 - id) }),
+    )
+    writeLines(user.home, names)
+    await user.on('import plants.ndjson')
+    const sort = (folder: string) =>
+      user.on('export plants.csv --sort name --yes', { SQLITE_TMPDIR: folder })
+    const at = `plants: The store ${user.store} could not be used:`
+    for (const folder of [user.folder])
+      expect(await sort(folder)).toEqual({
+        code: 4,
+        out: '',
+        err: `${at} database or disk is full\n  ${freeSpace}\n`,
+      })
   })
 })
