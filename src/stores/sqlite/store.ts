@@ -33,7 +33,6 @@ export class SqliteStore implements OwnStore {
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
-  /** Creates a missing store. Returns whether it was missing. */
   static async init(address: SqliteAddress, options: SqliteOptions) {
     const { connection, isNew } = await Connection.create(address, options)
     connection.close()
@@ -104,7 +103,10 @@ export class SqliteStore implements OwnStore {
   }
 
   check() {
-    return this.#writer.write(() => undefined)
+    return this.#writer.transaction(
+      async () => undefined,
+      () => false,
+    )
   }
 
   async close() {
