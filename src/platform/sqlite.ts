@@ -108,6 +108,7 @@ const codesByText: Record<string, number> = {
   'attempt to write a readonly database': 8,
   'disk I/O error': 10,
   'database disk image is malformed': 11,
+  'database or disk is full': 13,
   'unable to open database file': 14,
   'locking protocol': 15,
   'string or blob too big': 18,

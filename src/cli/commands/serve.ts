@@ -111,10 +111,12 @@ async function serviceOptions(
   return {
     openStore: async (events) => {
       const opener = await context.ownOpener({ ...events, runtime })
-      if (given !== undefined) return opener.open()
-      const store = await opener.openExisting()
-      if (store) return store
-      throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
+      const store = given === undefined && (await opener.openExisting())
+      if (store === undefined)
+        throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
+      if (store) await store.close()
+      // A backup that is served becomes a store in use.
+      return opener.open()
     },
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options, io, warn)

@@ -6,7 +6,7 @@ export interface ListQuery {
   limit?: number | undefined
   /** False for plants without one. */
   tag?: string | false | undefined
-  /** Part of any text, in any case: see `foldText`. At most `maxSearch` long. */
+  /** Part of any text, in any case: see `foldText`. */
   search?: string | undefined
   signal?: AbortSignal | undefined
 }
@@ -19,7 +19,7 @@ export interface ReadQuery extends ListQuery {
   inPages?: boolean | undefined
 }
 
-/** In characters: the time to search a text that repeats one of them grows with it. */
+/** In characters, at a service: the time to search a text that repeats one of them grows with it. */
 export const maxSearch = 200
 
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>

@@ -9,15 +9,15 @@ import type { Right, TokenStore } from './token-store.js'
 export interface Store {
   /** Leaves out the ids that do not exist. */
   get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>>
-  /** Yields at most 1000 plants or a few MiB at once: one consistent snapshot, unless it is read in pages. */
+  /** Yields at most a few MiB at once: one consistent snapshot, unless it is read in pages. */
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
   /**
    * Returns an outcome for each change, in their order. A store of ours makes them in one transaction: when it resolves,
    * they are on disk.
    *
-   * @throws {PlantsError} `unavailable` when nothing was stored, `unknownOutcome` when that is unknown, and the reason
-   * of the signal. A service throws nothing once it was sent a change: see `Outcome`.
+   * @throws {PlantsError} `unavailable`, `inaccessible` or `constraint` when nothing was stored, `unknownOutcome` when
+   * that is unknown, and the reason of the signal. A service throws nothing once it was sent a change: see `Outcome`.
    */
   write(changes: readonly Change[], options?: WriteOptions): Promise<Outcome[]>
   /** Commits all that `work` writes, or nothing if it throws. Other writers wait meanwhile. */
@@ -43,7 +43,7 @@ export interface WriteOptions {
 }
 
 export interface TransactionOptions<T> {
-  /** Whether `work` is called again when the connection is lost before it is committed. */
+  /** Whether `work` is called again after `unavailable`. */
   isRepeatable?: boolean
   /** Whether what `work` wrote is committed, by its result. By default it is. */
   commits?(result: T): boolean

@@ -5,11 +5,11 @@
  * The owner of a store may add constraints, indexes and triggers. What they refuse is one change, which is undone as a
  * whole: RAISE(FAIL) of a trigger undoes nothing, and RAISE(IGNORE) stores nothing, without an error.
  */
-import { valuesOf } from '../../plant/plant.js'
-import { must, reasonOf } from '../../platform/errors.js'
+import { type NewPlant, valuesOf } from '../../plant/plant.js'
+import { reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
-import { type KeyedPlant, planOf } from '../common/plan.js'
+import { planOf } from '../common/plan.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
 
@@ -42,52 +42,50 @@ function insertTogether(connection: Connection, entries: [number, Change][]): bo
     values.push(...valuesOf(change.plant))
   }
   const insert = connection.prepare(insertMany)
-  const refusal = refusalOf(connection, () => Number(insert.run(...values).changes) === rowsAtOnce)
-  return refusal === undefined
+  const work = () => Number(insert.run(...values).changes) === rowsAtOnce || undefined
+  return undoneIfRefused(connection, work, () => false)
 }
 
 function applyOne(connection: Connection, change: Change): Outcome {
-  const { prepare } = connection
-  let outcome: Outcome | undefined
   const run = (sql: string, ...values: (bigint | string | null)[]) =>
-    Number(prepare(sql).run(...values).changes) === 1
-  const refusal = refusalOf(connection, () => {
-    if (change.type === 'create') {
-      const { plant, key = null } = change
-      outcome = { type: 'created', plant }
-      if (run(insertPlant, ...valuesOf(plant), key)) return true
-    }
-    const plan = planOf(storedFor(connection, change), [change])
-    outcome = must(plan.outcomes[0])
-    return (
-      plan.created.every(({ plant }) => run(insertPlant, ...valuesOf(plant), null)) &&
+    Number(connection.prepare(sql).run(...values).changes) === 1
+  const insert = (plant: NewPlant, key?: string) =>
+    run(insertPlant, ...valuesOf(plant), key ?? null)
+  const work = (): Outcome | undefined => {
+    if (change.type === 'create' && insert(change.plant, change.key))
+      return { type: 'created', plant: change.plant }
+    const key = change.type === 'create' ? change.key : undefined
+    const rows = connection.prepare(selectStored).all(idOf(change), key ?? null)
+    const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
+    const plan = planOf(stored, [change])
+    const isMade =
+      plan.created.every(({ plant }) => insert(plant)) &&
       plan.replaced.every(({ plant }) => run(updatePlant, ...valuesOf(plant))) &&
       plan.deleted.every(({ id }) => run('DELETE FROM plants WHERE id = ?', id))
-    )
-  })
-  return refusal === undefined ? must(outcome) : refusedOutcome(change, refusal)
+    return isMade ? plan.outcomes[0] : undefined
+  }
+  return undoneIfRefused(connection, work, (reason) => refusedOutcome(change, reason))
 }
 
-/** Why the work is refused, and then undone. @param work returns whether all is changed */
-function refusalOf({ db, prepare }: Connection, work: () => boolean): string | undefined {
-  let refusal: string | undefined
+/** @param work returns undefined if a trigger ignores it */
+function undoneIfRefused<T>(
+  { db, prepare }: Connection,
+  work: () => T | undefined,
+  refused: (reason: string) => T,
+): T {
+  let result: T | undefined
+  let reason = 'a trigger ignores it'
   prepare('SAVEPOINT change').run()
   try {
-    if (!work()) refusal = 'a trigger ignores it'
+    result = work()
   } catch (error) {
     // ERROR, as of an index, TOOBIG or CONSTRAINT
     if (![1, 18, 19].includes(primaryCode(error) ?? 0) || !db.isTransaction) throw error
-    refusal = reasonOf(error)
+    reason = reasonOf(error)
   }
-  if (refusal !== undefined) prepare('ROLLBACK TO change').run()
+  if (result === undefined) prepare('ROLLBACK TO change').run()
   prepare('RELEASE change').run()
-  return refusal
-}
-
-function storedFor({ prepare }: Connection, change: Change): KeyedPlant[] {
-  const key = change.type === 'create' ? change.key : undefined
-  const rows = prepare(selectStored).all(idOf(change), key ?? null)
-  return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
+  return result ?? refused(reason)
 }
 
 const selectStored = `SELECT id, name, tag, idempotency_key FROM plants

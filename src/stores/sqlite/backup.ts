@@ -24,7 +24,7 @@ import { applicationId, tables } from './schema.js'
 import { Writer } from './writer.js'
 
 interface BackupOptions extends SqliteOptions {
-  /** Called before a backup with more than twice the plants is replaced. Throws if it must stay. */
+  /** Throws if a backup with more than twice the plants must stay. */
   onLarger?(message: string): Promise<void>
 }
 
@@ -38,30 +38,46 @@ export async function backUp(
   { onLarger, ...options }: BackupOptions,
 ) {
   const target = targetOf(file)
+  const backup = `The backup ${target}`
   if (isPartOf(name, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
   const old = statSync(target, { throwIfNoEntry: false })
   if (old) assertOwnFile(target, old, anotherTarget)
+  const signal = options.runtime.handleSignals()
   const store = await Connection.open(name, options)
   if (!store) return undefined
+  let copy: AtomicFile | undefined
   try {
-    const former = countReplaced(store, target, old)
+    const former = old ? countReplaceable(store, target, old) : 0n
     const present = await countPlants(store)
     const counts = `has ${plantCount(former)}, and ${store.path} has ${plantCount(present)}`
-    if (former > 2n * present) await onLarger?.(`The backup ${target} ${counts}`)
-    return await copyStore(store, target, options.runtime.handleSignals(), old)
+    if (former > 2n * present) await onLarger?.(`${backup} ${counts}`)
+    copy = new AtomicFile(target)
+    const { path } = copy
+    await store.retry(() => {
+      truncateSync(path)
+      store.db.prepare('VACUUM INTO ?').run(path)
+    }, backup)
+    await checkSignal(signal)
+    const plants = await store.retry(() => countAttached(store, path))
+    await checkSignal(signal)
+    const bytes = statSync(path).size
+    if (old) copy.commit(old)
+    else copy.create()
+    return { plants, bytes }
   } catch (error) {
-    throw explained(error, target)
+    throw explained(error, target, backup)
   } finally {
     store.close()
+    copy?.discard()
   }
 }
 
 /** How many plants the older backup has. Throws for any other file that is not empty. */
-function countReplaced(store: Connection, target: string, old?: Stats): bigint {
-  if (!old || (old.isFile() && old.size === 0)) return 0n
+function countReplaceable(store: Connection, target: string, old: Stats): bigint {
   let cause: unknown
   try {
-    if (old.isFile() && isBackup(target)) return countCopied(store, target)
+    if (old.isFile() && old.size === 0) return 0n
+    if (old.isFile() && isBackup(target)) return countAttached(store, target)
   } catch (error) {
     cause = error
   }
@@ -69,7 +85,7 @@ function countReplaced(store: Connection, target: string, old?: Stats): bigint {
   throw usageError(`${target} ${why}`, anotherTarget, cause)
 }
 
-/** By the header: see `applicationId`. A store in use has a log, which no backup has. */
+/** By the header: see `applicationId`. What may be written to has a log, or had one. */
 function isBackup(path: string): boolean {
   const header = readBytes(path, 0, 100)
   const hasLog = header[18] === 2 || unmergedChanges(path) !== undefined
@@ -77,45 +93,25 @@ function isBackup(path: string): boolean {
 }
 
 /** DETACH closes the file at once, as `Connection.close` may not, and Windows replaces no open file. */
-function countCopied(store: Connection, path: string): bigint {
+function countAttached(store: Connection, path: string): bigint {
   store.db.prepare('ATTACH ? AS copy').run(uriOf(path, immutable))
   try {
-    return countChecked(store, 'copy')
+    return countSound(store, 'copy')
   } finally {
     store.db.exec('DETACH copy')
   }
 }
 
-function countChecked({ db }: Connection, database: 'main' | 'copy'): bigint {
+function countSound({ db }: Connection, database: 'main' | 'copy'): bigint {
   const found = String(db.prepare(`PRAGMA ${database}.integrity_check(1)`).get().integrity_check)
   if (found !== 'ok') throw new StoreDamageError(found.split('\n').at(-1)) // after the database's name
   return db.prepare(`SELECT count(*) AS count FROM ${database}.plants`).get().count
 }
 
-async function copyStore(store: Connection, target: string, signal: AbortSignal, old?: Stats) {
-  const copy = new AtomicFile(target)
-  try {
-    await store.retry(() => {
-      truncateSync(copy.path)
-      store.db.prepare('VACUUM INTO ?').run(copy.path)
-    })
-    await checkSignal(signal)
-    const plants = await store.retry(() => countCopied(store, copy.path))
-    await checkSignal(signal)
-    const bytes = statSync(copy.path).size
-    if (old) copy.commit(old)
-    else copy.create()
-    return { plants, bytes }
-  } finally {
-    copy.discard()
-    rmSync(`${copy.path}-journal`, { force: true })
-  }
-}
-
 export async function examine(path: string, options: SqliteOptions) {
   const store = await Connection.open(path, options)
   try {
-    return await store?.retry(() => countChecked(store, 'main'))
+    return await store?.retry(() => countSound(store, 'main'))
   } finally {
     store?.close()
   }
@@ -134,7 +130,7 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
   return plants
 }
 
-/** Returns the file with the previous contents, if there were any. @param file was checked */
+/** Returns the file with the previous contents, if any. @param file was checked */
 export async function restoreStore(
   address: SqliteAddress,
   file: string,
@@ -142,19 +138,20 @@ export async function restoreStore(
   options: SqliteOptions,
 ) {
   const signal = options.runtime.handleSignals()
-  const { connection: store } = await Connection.create(address, options)
+  const { connection: store, isNew } = await Connection.create(address, options)
   const { db, path } = store
   let kept: string | undefined
   try {
-    await store.retry(() => db.prepare('ATTACH ? AS copy').run(uriOf(file, immutable)))
     await new Writer(store).transaction(async () => {
-      if (tables.some((table) => db.prepare(`SELECT 1 FROM main.${table} LIMIT 1`).get())) {
+      db.prepare('ATTACH ? AS copy').run(uriOf(file, immutable))
+      if (!isNew) {
         kept = `${path}.before-restore-${at.toISOString().replace(/[-:]|\.\d+/g, '')}`
         while (existsSync(kept)) kept += '-2'
         await backUp(address, kept, options)
       }
-      for (const table of tables) {
-        db.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} SELECT * FROM copy.${table}`)
+      for (const [table, columns] of Object.entries(tables)) {
+        const rows = `(${columns}) SELECT ${columns} FROM copy.${table}`
+        db.exec(`DELETE FROM main.${table}; INSERT INTO main.${table} ${rows}`)
         await checkSignal(signal)
       }
     })

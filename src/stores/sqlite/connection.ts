@@ -13,7 +13,7 @@ import {
 import type { SqliteAddress } from '../common/address.js'
 import { foldText } from '../common/search.js'
 import { explained, isWritable, unusableStore } from './errors.js'
-import { createStore, isStore } from './schema.js'
+import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
   /** Milliseconds of a call. */
@@ -28,10 +28,7 @@ export interface SqliteOptions {
 /** Without locks, other files and a look at its log. */
 export const immutable = 'mode=ro&immutable=1'
 
-/**
- * A commit returns when it is on disk. EXTRA also makes the end of a rollback journal durable: of a backup that is used as
- * a store. Cache and log have room for a chunk of an import.
- */
+/** A commit is on disk, by EXTRA also where there is no log. Cache and log have room for a chunk of an import. */
 const settings = `PRAGMA synchronous = EXTRA; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1;
   PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4000`
 
@@ -74,22 +71,19 @@ export class Connection {
       if (!stats?.isFile()) throw unusableStore(path, 'is not a file')
       assertNoSuperJournal(path)
       connection = new Connection(path, options)
-      if (await connection.#prepare(mayCreate)) return connection
+      const { db } = connection
+      const exists = await connection.retry(() => {
+        db.exec(settings)
+        if (mayCreate) makeStore(db, path)
+        return isStore(db, path)
+      })
+      if (exists) return connection
       connection.close()
       return undefined
     } catch (error) {
       connection?.close()
       throw explained(error, name)
     }
-  }
-
-  /** Returns whether it is a store. */
-  #prepare(mayCreate: boolean): Promise<boolean> {
-    return this.retry(() => {
-      this.db.exec(settings)
-      if (mayCreate) createStore(this.db, this.path)
-      return isStore(this.db, this.path)
-    })
   }
 
   readonly prepare = (sql: string): Statement => {
@@ -101,13 +95,13 @@ export class Connection {
     return statement
   }
 
-  /** Calls again while the store is locked. Explains errors. */
-  async retry<T>(call: () => T): Promise<T> {
+  /** Calls again while the store is locked. Explains errors: see `explained`. */
+  async retry<T>(call: () => T, what?: string): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
       return await retryWhileBusy(call, { base: 2, max: 8 }, timeout, runtime)
     } catch (error) {
-      throw explained(error, this.path)
+      throw explained(error, this.path, what)
     }
   }
 
@@ -160,9 +154,12 @@ function assertNoSuperJournal(path: string): void {
 export function readBytes(path: string, position: number, length: number): Buffer {
   const bytes = Buffer.alloc(length)
   const fd = openSync(path, 'r')
-  readSync(fd, bytes, 0, length, position)
-  closeSync(fd)
-  return bytes
+  try {
+    readSync(fd, bytes, 0, length, position)
+    return bytes
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** Whether others can create files beside a store, and what to do. */

@@ -14,51 +14,50 @@ import { constraintHint } from '../common/change.js'
 export class StoreDamageError extends Error {}
 
 const anotherFile = 'Choose another file'
-export const permissionHint = 'Change the permissions of the file and its directory'
+const permissionHint = 'Change the permissions of the file and its directory'
 
 export function unusableStore(path: string, why: string, hint = anotherFile): PlantsError {
   return new PlantsError('inaccessible', `${path} ${why}`, { hint })
 }
 
 /** By SQLite's code (https://sqlite.org/rescode.html) or the system's. Returns any other error unchanged. */
-export function explained(error: unknown, path: string): unknown {
+export function explained(error: unknown, path: string, what = `The store ${path}`): unknown {
   const code = error instanceof StoreDamageError ? 11 : (primaryCode(error) ?? systemCode(error))
   const reason = typeof code === 'string' ? reasonOfCode(code) : reasonOf(error)
   if (code === undefined || reason === undefined) return error
-  const failure = (kind: ErrorKind, hint: string, why = 'could not be used') =>
-    new PlantsError(kind, `The store ${path} ${why}: ${reason}`, { hint, cause: error })
+  const failure = (kind: ErrorKind, hint: string, problem = `${what} could not be used`) =>
+    new PlantsError(kind, `${problem}: ${reason}`, { hint, cause: error })
   switch (code) {
     case 5: // BUSY
     case 6: // LOCKED
     case 15: // PROTOCOL
-      return failure('unavailable', waitHint, 'is in use by another process')
+      return failure('unavailable', waitHint, `The store ${path} is in use by another process`)
     case 8: // READONLY
     case 14: // CANTOPEN
     case 'EACCES':
     case 'EPERM':
       return failure('inaccessible', permissionHint)
-    case 10: // IOERR
-    case 'EIO':
-      return failure('unavailable', 'Check the disk and its free space, then try again')
     case 11: // CORRUPT
-      return failure('inaccessible', damageHint, 'is damaged')
+      return failure('inaccessible', damageHint, `The store ${path} is damaged`)
+    case 10: // IOERR
     case 13: // FULL
     case 'ENOSPC':
     case 'EDQUOT':
-      return failure('unavailable', 'Free some space, then try again')
+      return failure('unavailable', diskHint)
     case 19: // CONSTRAINT
-      // It may leave through a service.
+      // A service sends it, so it does not name the file.
       return new PlantsError('constraint', `The store does not accept this: ${reason}`, {
         hint: constraintHint,
       })
-    case 26: // NOTADB
-      return failure('inaccessible', anotherFile)
   }
-  if (typeof code === 'string') return failure('inaccessible', anotherFile)
+  const isOfSystem = typeof code === 'string' && code !== 'EMFILE'
+  if (isOfSystem || code === 26 /* NOTADB */) return failure('inaccessible', anotherFile)
   return failure('unavailable', 'Try again')
 }
 
 const waitHint = 'Try again, or wait longer with --timeout 2m'
+const diskHint =
+  'Free some space, set SQLITE_TMPDIR to another directory, or move the store to a local disk'
 const damageHint = 'Restore a backup, or see Rescue in docs/export-and-backup.md'
 
 /** Also true where nothing is. */

@@ -31,7 +31,11 @@ CREATE TABLE imports (id TEXT PRIMARY KEY, state TEXT NOT NULL) STRICT;
 PRAGMA application_id = ${applicationId};
 PRAGMA user_version = ${schemaVersion}`
 
-export const tables = ['plants', 'tokens', 'imports']
+export const tables = {
+  plants: 'id, name, tag, idempotency_key',
+  tokens: 'id, digest, note, rights, created_at, expires_at, revoked_at',
+  imports: 'id, state',
+}
 
 /** False for an empty file. Throws for that of another program or version. */
 export function isStore(db: Database, path: string): boolean {
@@ -51,13 +55,11 @@ export function assertVersion(version: bigint | undefined, path: string): void {
   throw unusableStore(path, why, 'Use the version of plants that wrote it last')
 }
 
-/** Several processes may do so at once. */
-export function createStore(db: Database, path: string): void {
+/** Also gives one that exists a log. Several processes may do so at once. */
+export function makeStore(db: Database, path: string): void {
   const exists = isStore(db, path)
-  const mode = db.prepare('PRAGMA journal_mode = WAL').get()?.['journal_mode']
+  db.exec('PRAGMA journal_mode = WAL')
   if (exists) return
-  const why = "cannot be a store: its file system does not support SQLite's WAL mode"
-  if (mode !== 'wal') throw unusableStore(path, why, 'Put it on a local disk: --store PATH')
   db.exec('BEGIN IMMEDIATE')
   if (!isStore(db, path)) db.exec(schema)
   db.exec('COMMIT')

@@ -36,7 +36,6 @@ export class SqliteStore implements OwnStore {
     this.tokens = sqliteTokens(connection, this.#writer)
   }
 
-  /** Creates a missing store. Returns whether it was missing. */
   static async init(address: SqliteAddress, options: SqliteOptions) {
     const { connection, isNew } = await Connection.create(address, options)
     connection.close()
@@ -114,7 +113,10 @@ export class SqliteStore implements OwnStore {
   }
 
   check() {
-    return this.#writer.write(() => undefined)
+    return this.#writer.transaction(
+      async () => undefined,
+      () => false,
+    )
   }
 
   async close() {

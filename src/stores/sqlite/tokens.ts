@@ -7,12 +7,12 @@ const select = `SELECT ${tokenColumns} FROM tokens`
 
 export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
   const { prepare } = connection
-  const findBy = (column: 'id' | 'digest', value: bigint | Uint8Array) => {
-    const row = prepare(`${select} WHERE ${column} = ?`).get(value)
+  const tokenOf = (sql: string, ...values: (bigint | number | Uint8Array)[]) => {
+    const row = prepare(sql).get(...values)
     return row && toToken(row)
   }
   return {
-    find: (digest) => connection.retry(() => findBy('digest', digest)),
+    find: (digest) => connection.retry(() => tokenOf(`${select} WHERE digest = ?`, digest)),
 
     add: (digest, { note = null, rights, createdAt, expiresAt }) =>
       writer.write(() => {
@@ -28,14 +28,12 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
         return connection.retry(() => prepare(page).all(after, rows).map(toToken))
       }),
 
-    revoke: (id, at) =>
-      writer.write(() => {
-        const update = 'UPDATE tokens SET revoked_at = ? WHERE id = ? AND revoked_at IS NULL'
-        prepare(update).run(at.getTime(), id)
-        return findBy('id', id)
-      }),
+    revoke: (id, at) => writer.write(() => tokenOf(revoke, at.getTime(), id)),
   }
 }
+
+const revoke = `UPDATE tokens SET revoked_at = ifnull(revoked_at, ?) WHERE id = ?
+  RETURNING ${tokenColumns}`
 
 /** In the order of `tokenColumns`. */
 type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]

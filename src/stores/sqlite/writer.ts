@@ -1,8 +1,8 @@
 /**
  * Group commit. Transactions take turns on the one connection of a store. Changes that need no waiting share one: all
- * that have come when its turn begins are made in it, and share its fsync, which takes longer than all the rest.
+ * that have come when it begins are made in it, and share its fsync, which takes longer than all the rest.
  *
- * SQLite does not notice that its files were deleted or replaced. They are looked up by their names before a
+ * SQLite does not notice that its files were deleted or replaced. Whether they have their names is asked before a
  * transaction, which then stores nothing, and after its commit, whose outcome is then unknown.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
@@ -14,14 +14,15 @@ import { explained } from './errors.js'
 import { assertVersion } from './schema.js'
 
 interface Job {
-  /** Returns what resolves the call, once the transaction is committed. */
-  perform(): () => void
+  work(): unknown
+  resolve(result: unknown): void
   reject(error: unknown): void
 }
 
 export class Writer {
   readonly #connection: Connection
   readonly #isInPlace: () => boolean
+  #isWal = false
   #waiting: Job[] = []
   #lastTurn: Promise<unknown> = Promise.resolve()
 
@@ -34,18 +35,19 @@ export class Writer {
   /** An error of `work` is one of all that share the transaction. */
   write<T>(work: () => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      const perform = () => {
-        const result = work()
-        return () => resolve(result)
-      }
-      this.#waiting.push({ perform, reject })
+      this.#waiting.push({ work, resolve, reject })
       if (this.#waiting.length === 1) void this.#inTurn(() => this.#commitWaiting())
     })
   }
 
   /** Nothing else may use the connection meanwhile. It is rolled back unless the result `commits`. */
   transaction<T>(work: () => Promise<T>, commits: (result: T) => boolean = () => true): Promise<T> {
-    return this.#inTurn(() => this.#transact(work, commits))
+    const workAndCommit = async () => {
+      const result = await work()
+      if (commits(result)) this.#commit()
+      return result
+    }
+    return this.#inTurn(() => this.#transact(workAndCommit))
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -61,48 +63,63 @@ export class Writer {
       await new Promise(setImmediate)
       await new Promise(setImmediate)
     }
-    const jobs = this.#waiting
-    this.#waiting = []
-    await this.#commit(jobs)
-  }
-
-  async #commit(jobs: Job[]): Promise<void> {
+    let jobs: Job[] = []
+    const commitAll = () => {
+      jobs = this.#waiting.splice(0)
+      this.#perform(jobs)
+    }
     try {
-      const performAll = () => jobs.map((job) => job.perform())
-      for (const resolve of await this.#transact(performAll, () => true)) resolve()
+      await this.#transact(commitAll, true)
     } catch (error) {
+      if (jobs.length === 0) jobs = this.#waiting.splice(0)
       // RAISE(ROLLBACK) of a trigger has ended the transaction of all because of one.
       const isOfOne = error instanceof PlantsError && error.kind === 'constraint'
-      if (isOfOne && jobs.length > 1) for (const job of jobs) await this.#commit([job])
-      else for (const job of jobs) job.reject(error)
+      for (const job of jobs) {
+        if (isOfOne) await this.#transact(() => this.#perform([job]), true).catch(job.reject)
+        else job.reject(error)
+      }
     }
   }
 
-  async #transact<T>(work: () => T | Promise<T>, commits: (result: T) => boolean): Promise<T> {
+  /** In one turn of the event loop, so that nothing reads what is not committed. */
+  #perform(jobs: Job[]): void {
+    const results = jobs.map(({ work }) => work())
+    this.#commit()
+    for (const [index, { resolve }] of jobs.entries()) resolve(results[index])
+  }
+
+  /** Rolls back what the work does not commit. A write gives a backup a log: its commits would wait for readers. */
+  async #transact<T>(work: () => T | Promise<T>, isWrite = false): Promise<T> {
     const connection = this.#connection
     const { db, path, prepare } = connection
-    const gone = `${path} or its log was deleted or replaced`
-    await connection.retry(() => prepare('BEGIN IMMEDIATE').run())
-    let isCommitting = false
+    await connection.retry(() => {
+      if (isWrite) this.#isWal ||= prepare('PRAGMA journal_mode = WAL').get()[0] === 'wal'
+      prepare('BEGIN IMMEDIATE').run()
+    })
     try {
-      if (!this.#isInPlace()) throw new PlantsError('unavailable', gone, { hint: 'Try again' })
+      if (!this.#isInPlace())
+        throw new PlantsError('unavailable', whyGone(path), { hint: 'Try again' })
       const [version]: [bigint] = prepare('PRAGMA user_version').get()
       assertVersion(version, path)
-      const made = work()
-      // Without an await if possible: what reads meanwhile sees what is not committed yet.
-      const result = made instanceof Promise ? await made : made
-      isCommitting = commits(result)
-      prepare(isCommitting ? 'COMMIT' : 'ROLLBACK').run()
-      if (isCommitting && !this.#isInPlace()) throw unknownOutcome(gone)
-      return result
+      return await work()
     } catch (error) {
+      throw explained(error, path)
+    } finally {
       // To close the connection rolls back, too.
       if (db.isTransaction) await connection.retry(() => db.exec('ROLLBACK')).catch(() => undefined)
-      // A commit whose fsync failed may be in the log, from where a crash would bring it back.
-      if (isCommitting && primaryCode(error) === 10)
-        throw unknownOutcome(`The disk failed under ${path}`, error)
-      throw explained(error, path)
     }
+  }
+
+  #commit(): void {
+    const { path, prepare } = this.#connection
+    try {
+      prepare('COMMIT').run()
+    } catch (error) {
+      // If its fsync failed, it may be in the log, and come back after a crash.
+      if (primaryCode(error) !== 10) throw error
+      throw unknownOutcome(`The disk failed under ${path}`, error)
+    }
+    if (!this.#isInPlace()) throw unknownOutcome(whyGone(path))
   }
 }
 
@@ -116,8 +133,16 @@ function placeCheckOf(path: string): () => boolean {
   const links = descriptors.map((name) => `/proc/self/fd/${name}`)
   const [link, ...others] = links.filter((name) => targetOf(name) === path)
   if (link !== undefined && others.length === 0) return () => targetOf(link) === path
-  const identity = identityOf(path)
-  return () => identity === undefined || identityOf(path) === identity
+  let identity = identityOf(path)
+  return () => {
+    const present = identityOf(path)
+    identity ??= present
+    return present === identity
+  }
+}
+
+function whyGone(path: string): string {
+  return `${path} or its log was deleted or replaced`
 }
 
 function unknownOutcome(why: string, cause?: unknown): PlantsError {

@@ -1,7 +1,16 @@
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
+import { must } from '../../../src/platform/errors.js'
+import { Connection } from '../../../src/stores/sqlite/connection.js'
+import { readPlants } from '../../../src/stores/sqlite/read.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
+import {
+  closedAfterTest,
+  createPlant,
+  fileAddress,
+  gathered,
+  openOptions,
+} from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { describeOwnStore, type Subject } from './contract.js'
 
@@ -31,4 +40,26 @@ test('a search goes on in steps, of one plant where plants are large', async () 
   for await (const page of store.read({ search: 'ιιx' })) expect(page).toEqual([])
   isOver = true
   expect(turns).toBeGreaterThanOrEqual(10)
+})
+
+test('where a step ends is found in a few tries, also when it is a little too large', async () => {
+  const path = join(temporaryFolder(), 'plants.db')
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  const plants = Array.from({ length: 1000 }, (_, index) => ({
+    id: BigInt(index),
+    name: index < 2 ? 'x'.repeat(131_073) : '',
+  }))
+  await store.write(plants.map((plant) => ({ type: 'create', plant })))
+  const connection = must(await Connection.open(path, openOptions()))
+  const prepare = vi.spyOn(connection, 'prepare')
+  const tries: number[] = []
+  for await (const page of readPlants(connection, {})) {
+    expect(page.length).toBeLessThan(500)
+    tries.push(prepare.mock.calls.length - 1) // and one to read it
+    prepare.mockClear()
+  }
+  connection.close()
+  expect(tries.slice(0, 3)).toEqual([11, 1, 1])
+  expect(tries.length).toBeLessThan(30)
+  expect(await gathered(store.read())).toEqual(plants)
 })

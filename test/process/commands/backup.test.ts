@@ -1,10 +1,12 @@
+import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { fill } from '../../helpers/fill.js'
+import { serve } from '../../helpers/service.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
-import { World } from '../../helpers/world.js'
+import { refusal, World } from '../../helpers/world.js'
 
 /** Creates plants in a store, one after the other, until `end`; gives their ids. */
 async function writeTo(path: string, first: number) {
@@ -54,4 +56,17 @@ test('no plant that was acknowledged is lost while a restore replaces the store'
   const [before, now] = [idsIn(kept), idsIn(world.store)]
   expect([...before, ...now].filter(isNew)).toEqual(answered)
   expect(now.filter((id) => !isNew(id))).toHaveLength(20_001)
+})
+
+test('a copy of a backup is not replaced once a service uses it', async () => {
+  const world = new World()
+  for (const line of ['create --id 1 --name Fern', 'tokens create', 'backup plants.bak'])
+    expect(await world.spawn(line)).toMatchObject({ code: 0 })
+  const copy = join(world.home, 'copy.bak')
+  copyFileSync(join(world.home, 'plants.bak'), copy)
+  await serve(['--store', copy], { folder: world.home, env: {} })
+  const message = `${copy} cannot be replaced: it is not a backup, or is damaged or in use`
+  expect(await world.spawn('backup copy.bak')).toEqual(
+    refusal(message, 'Choose another file for the backup', 2),
+  )
 })

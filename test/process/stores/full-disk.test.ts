@@ -30,8 +30,8 @@ class DiskUser extends World {
   }
 
   /** Runs a command line at a store that is on the disk. */
-  on(line: string): Promise<ProcessResult> {
-    const env = { PLANTS_STORE: `${this.folder}/plants.db` }
+  on(line: string, more: NodeJS.ProcessEnv = {}): Promise<ProcessResult> {
+    const env = { PLANTS_STORE: `${this.folder}/plants.db`, ...more }
     return under(this, 'nsenter', this.#enter, line, { env })
   }
 
@@ -56,6 +56,9 @@ class DiskUser extends World {
     return idsIn(join(copy, 'plants.db'))
   }
 }
+
+const freeSpace =
+  'Free some space, set SQLITE_TMPDIR to another directory, or move the store to a local disk'
 
 describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () => {
   test('a create is stored or says why not, and the store stays whole', async () => {
@@ -98,5 +101,18 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect([code, countsOf(out)]).toEqual([0, allCreated(lines.length)])
     expect(digestOf((await user.on('export')).out)).toBe(digestOf(`${lines.join('\n')}\n`))
     expect(user.ids()).toHaveLength(lines.length)
+  })
+
+  test('a sort says what to set if there is no space for it', async () => {
+    const user = new DiskUser(await smallDisk())
+    const names = Array.from({ length: 24 }, (_, id) => ({ id, name: 'x'.repeat(1e6 - id) }))
+    writeLines(
+      user.home,
+      names.map((plant) => JSON.stringify(plant)),
+    )
+    expect((await user.on('import plants.ndjson')).code).toBe(0)
+    const env = { SQLITE_TMPDIR: user.folder }
+    const err = `plants: The store ${user.folder}/plants.db could not be used: database or disk is full\n  ${freeSpace}\n`
+    expect(await user.on('export plants.csv --sort name', env)).toEqual({ code: 4, out: '', err })
   })
 })

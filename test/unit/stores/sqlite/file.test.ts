@@ -121,17 +121,29 @@ describe('the file of a store', () => {
   )
 })
 
-test('a store with a rollback journal, as a backup has it, is written to, also once another process begins a log', async () => {
+/** A backup with a plant, and a store of it that was open before anything was written to it. */
+async function openedBackup(options: Partial<SqliteOptions> = {}) {
   const { path, store } = await openedStore()
   await createPlant(store, moss)
   const backup = join(dirname(path), 'backup.db')
   open(path).exec(`VACUUM INTO '${backup}'`)
   const address = fileAddress(backup)
-  const writer = closedAfterTest(must(await SqliteStore.openExisting(address, openOptions())))
-  await replacePlant(writer, { ...moss, name: 'Rose' })
-  expect(readdirSync(dirname(path)).filter((name) => name.startsWith('backup'))).toEqual([
-    'backup.db',
-  ])
+  const writer = closedAfterTest(
+    must(await SqliteStore.openExisting(address, openOptions(options))),
+  )
+  return { backup, address, writer }
+}
+
+const partsOf = (backup: string) =>
+  readdirSync(dirname(backup)).filter((name) => name.startsWith('backup'))
+
+test('a backup is looked at without a log, and written to with one, also once another process begins it', async () => {
+  const { backup, address, writer } = await openedBackup()
+  await writer.check()
+  await writer.transaction(({ write }) => write([{ type: 'delete', id: moss.id }]), {
+    commits: () => false,
+  })
+  expect(partsOf(backup)).toEqual(['backup.db'])
   await createPlant(closedAfterTest(await SqliteStore.open(address, openOptions())), {
     id: 3n,
     name: 'Fern',
@@ -142,6 +154,34 @@ test('a store with a rollback journal, as a backup has it, is written to, also o
     { id: 3n, name: 'Fern' },
   ])
 })
+
+test('a write to a backup waits for those who read it', async () => {
+  const waits: string[] = []
+  const { runtime } = openOptions()
+  const random = () => {
+    waits.push('once')
+    reader.exec('COMMIT')
+    return 0
+  }
+  const { backup, writer } = await openedBackup({ runtime: { ...runtime, random } })
+  const reader = open(backup)
+  reader.exec('BEGIN; SELECT * FROM plants')
+  expect(await replacePlant(writer, { ...moss, name: 'Oak' })).toEqual({ ...moss, name: 'Oak' })
+  expect(waits).toEqual(['once'])
+})
+
+test.skipIf(isWindows).each(['-wal', '-shm'])(
+  'a backup that was written to takes no plant without its %s (needs to remove what is open)',
+  async (end) => {
+    const { backup, writer } = await openedBackup()
+    await replacePlant(writer, { ...moss, name: 'Oak' })
+    unlinkSync(backup + end)
+    const message = `${backup} or its log was deleted or replaced`
+    const create = () => createPlant(writer, { id: 3n, name: 'Fern' })
+    for (let time = 0; time < 2; time += 1)
+      await expect(create()).rejects.toMatchObject({ kind: 'unavailable', message })
+  },
+)
 
 test('a store that a newer version has changed is written to no more, until that is undone', async () => {
   const { path, store } = await openedStore()
