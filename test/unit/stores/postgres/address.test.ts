@@ -143,6 +143,11 @@ describe('the address of a database', () => {
     expect(await rejection(address)).toEqual([`--store ${why}`, hint])
   })
 
+  test.each(['-1', '0', 'abc', ''])('is rejected with max=%s', async (max) => {
+    const why = 'max must be at least 1'
+    expect(await rejection(`postgres://h1/g?max=${max}`)).toEqual([why, example])
+  })
+
   test('is rejected with an sslmode that there is not', async () => {
     const why = `sslmode must be one of ${sslModes.join(', ')}`
     expect(await rejection('postgres://h1/g?sslmode=on')).toEqual([why, example])
