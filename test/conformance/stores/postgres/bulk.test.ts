@@ -6,9 +6,11 @@ import type { Outcome } from '../../../../src/stores/common/change.js'
 import type { Transaction } from '../../../../src/stores/common/store.js'
 import { freshDatabase, reusedDatabase } from '../../../helpers/postgres.js'
 import {
+  asRole,
   createAll,
   createAtomically,
   creations,
+  grantsTo,
   type Moment,
   openByLine,
   openShared,
@@ -98,10 +100,24 @@ test('reads many of the largest plants at once', async () => {
   expect((await gathered(store.read())).length).toBe(70)
 })
 
+const policy = `ALTER TABLE plant_store.plants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+  CREATE POLICY no_x ON plant_store.plants USING (true) WITH CHECK (tag IS DISTINCT FROM 'x')`
+
 /** Each is refused with another class of SQLSTATE. */
 test.each([
+  [
+    '21000',
+    trigger("IF NEW.tag = 'x' THEN NEW.name = (VALUES ('a'), ('b')); END IF; RETURN NEW;"),
+    { tag: 'x' },
+  ],
   ['22P02', "CREATE INDEX numbers ON plant_store.plants ((nullif(tag, '')::int))", { tag: 'x' }],
   ['23514', "ALTER TABLE plant_store.plants ADD CHECK (tag <> 'x')", { tag: 'x' }],
+  ['42501', policy, { tag: 'x' }],
+  [
+    '42P01',
+    trigger("IF NEW.tag = 'x' THEN INSERT INTO absent VALUES (1); END IF; RETURN NEW;"),
+    { tag: 'x' },
+  ],
   ['54000', 'CREATE INDEX names ON plant_store.plants (name)', { name: randomText(6000) }],
   ['P0001', trigger("IF NEW.tag = 'x' THEN RAISE 'no x'; END IF; RETURN NEW;"), { tag: 'x' }],
 ])('a plant that the database refuses with %s is refused alone', async (_, ddl, wrong) => {
@@ -148,4 +164,24 @@ test('repeats no transaction whose work fails, and keeps its error', async () =>
   }
   expect(await settled([store.transaction(work, { isRepeatable: true })])).toEqual([failure])
   expect([calls, await gathered(store.read())]).toEqual([1, []])
+})
+
+test('a transaction that the server rolls back is not done', async () => {
+  const place = await database()
+  const reader = await asRole(place, 'reader')
+  await place.sql(grantsTo(reader.role, 'SELECT'))
+  const store = await openShared(reader)
+  const work = async ({ write }: Transaction) => {
+    await write(creations(plants(1))).catch(() => undefined)
+  }
+  expect(await settled([store.transaction(work)])).toEqual([
+    expect.stringMatching(/^unavailable: .* rolled a transaction back$/),
+  ])
+})
+
+test('a checkpoint that there is not can be removed', async () => {
+  const store = await openShared(await database())
+  const none = { id: 'none', from: undefined, to: undefined }
+  await store.transaction(({ saveCheckpoint }) => saveCheckpoint(none))
+  expect(await store.checkpoint('none')).toBe(undefined)
 })

@@ -16,7 +16,7 @@ import {
   othersWait,
   settled,
 } from '../../../helpers/shared-store.js'
-import { createPlant, deletePlant, gathered } from '../../../helpers/store.js'
+import { createPlant, deletePlant, gathered, openOptions } from '../../../helpers/store.js'
 
 const database = reusedDatabase()
 const insert = 'INSERT INTO plant_store.plants'
@@ -135,7 +135,7 @@ test('waits no longer than its time for what is silent', async () => {
     return write(creations(many)) // by COPY
   })
   expect(await settled([copied])).toEqual([
-    expect.stringMatching(/^unavailable: .*aborted due to timeout$/),
+    expect.stringMatching(/^unavailable: .*Query read timeout$/),
   ])
   line.mend()
   const moss = { id: 2n, name: 'Moss' }
@@ -205,4 +205,22 @@ test('a checkpoint is read after a transaction that replaces it', async () => {
     await expect.poll(() => place.sql('SELECT FROM pg_locks WHERE NOT granted')).toHaveLength(1)
   })
   expect(await read).toBe('b')
+})
+
+test('an export that hears nothing more ends in time, and with a signal', async () => {
+  const place = await database()
+  const controller = new AbortController()
+  const runtime = { ...openOptions().runtime, handleSignals: () => controller.signal }
+  const hasty = await openShared(place, { timeout: 500 })
+  const patient = await openShared(place, { runtime })
+  const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+  const reads = [hasty, patient].map((store) => gathered(store.read()))
+  await othersWait(place, 2)
+  const reason = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
+  controller.abort(reason)
+  expect(await settled(reads)).toEqual([
+    expect.stringMatching(/^unavailable: Could not reach .*: The time is over$/),
+    reason,
+  ])
+  await release()
 })
