@@ -17,7 +17,7 @@ export interface PostgresOptions {
   timeout: number
   runtime: Runtime
   retry?: number | undefined
-  /** The database is unavailable, and retried for `patience` milliseconds; undefined: it is available again. */
+  /** It is away, and retried for `patience` milliseconds; undefined: it is back. */
   onAway?: ((failure: PlantsError | undefined, patience?: number) => void) | undefined
 }
 
@@ -26,7 +26,6 @@ export interface Access extends PostgresOptions {
 }
 
 export interface Login {
-  /** A password file may have one for each host. */
   password(host: PostgresHost): string | undefined
   passwordHint: string
   /** PEM; those of the system if undefined. */
@@ -35,22 +34,17 @@ export interface Login {
   key: string | undefined
 }
 
-/** What is written before the "?" of a complete address and after it, with libpq's variables. */
 const parts = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
-const options = {
-  max: '',
-  sslcert: 'PGSSLCERT',
-  sslkey: 'PGSSLKEY',
-  sslmode: 'PGSSLMODE',
-  sslrootcert: 'PGSSLROOTCERT',
-}
-const parameters: Readonly<Record<string, string>> = { ...parts, ...options }
-const paths = ['sslcert', 'sslkey', 'sslrootcert']
+const files = { sslcert: 'PGSSLCERT', sslkey: 'PGSSLKEY', sslrootcert: 'PGSSLROOTCERT' }
+const variables: Record<string, string> = { ...parts, ...files, sslmode: 'PGSSLMODE' }
+/** What a complete address has after the "?". */
+const options = ['max', 'sslcert', 'sslkey', 'sslmode', 'sslrootcert']
+const parameters = [...Object.keys(parts), ...options]
 
 const example =
   'For example: postgres://user@db.example.com:5432/plants?sslmode=verify-full, with % as %25 and @ as %40'
 
-/** What an address lacks comes from libpq's environment variables, then from the defaults. Throws `usage`. */
+/** What an address lacks comes from libpq's variables, then from the defaults. Throws `usage`. */
 export function parsePostgres(
   address: string,
   source: string,
@@ -58,8 +52,8 @@ export function parsePostgres(
 ): PostgresAddress {
   const { given, password } = parseUri(address, source, context)
   const textOf = (name: string) => {
-    const text = given.get(name) ?? (context.env[`${parameters[name]}`] || undefined)
-    const isPath = paths.includes(name) && text !== undefined && text !== 'system'
+    const text = given.get(name) ?? (context.env[variables[name] ?? ''] || undefined)
+    const isPath = name in files && text !== undefined && text !== 'system'
     return isPath ? context.resolvePath(text) : text
   }
   const user = textOf('user') ?? context.userName()
@@ -71,6 +65,8 @@ export function parsePostgres(
   const sslmode = sslModes.find((each) => each === mode)
   if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, example)
 
+  const max = Number(textOf('max') ?? 4)
+  if (!(max >= 1)) throw usageError('max must be at least 1', example)
   const socket = '/var/run/postgresql'
   const servers = textOf('host') ?? (existsSync(socket) ? socket : 'localhost')
   const hosts = hostsFrom(servers, textOf('port') ?? '', source)
@@ -79,15 +75,14 @@ export function parsePostgres(
   )
   const place = `${hostTexts.join()}/${encodeURIComponent(database)}`
   const login = `postgres://${encodeURIComponent(user)}@${place}`
-  const query = Object.keys(options)
+  const query = options
     .filter((name) => textOf(name) !== undefined)
     .map((name) => `${name}=${encodeURIComponent(`${textOf(name)}`).replaceAll('%2F', '/')}`)
   return {
     scheme: 'postgres',
     name: `postgres://${place}`,
     href: query.length === 0 ? login : `${login}?${query.join('&')}`,
-    ...{ hosts, user, database, password, sslmode, sslrootcert },
-    max: Number(textOf('max') ?? 4),
+    ...{ hosts, user, database, password, sslmode, sslrootcert, max },
     sslcert: textOf('sslcert'),
     sslkey: textOf('sslkey'),
   }
@@ -99,8 +94,7 @@ const uri =
 
 /**
  * As in libpq, the parameters after the "?" override the parts before it, and `host` and `port` are lists
- * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). A WHATWG URL has one host, and the
- * package pg-connection-string reads files.
+ * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). A WHATWG URL has one host.
  */
 function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext) {
   const groups = uri.exec(address)?.groups
@@ -120,8 +114,8 @@ function parseUri(address: string, source: string, { secrets, isArgument }: Addr
     if (text !== '') given.set(name, decoded(text, source))
   for (const part of query.split('&').filter((text) => text !== '')) {
     const [name = '', ...values] = part.split('=')
-    if (!Object.hasOwn(parameters, name)) {
-      const hint = `The parameters are: ${Object.keys(parameters).join(', ')}`
+    if (!parameters.includes(name)) {
+      const hint = `The parameters are: ${parameters.join(', ')}`
       throw addressError(source, 'contains a parameter that is not supported', hint)
     }
     given.set(name, decoded(values.join('='), source))
@@ -150,7 +144,7 @@ function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[]
     const host = name.startsWith('/') ? name : name.toLowerCase().replace(/^\[(.*)\]$/, '$1')
     const port = Number(numbers[numbers.length === 1 ? 0 : index] || 5432)
     const isPort = Number.isInteger(port) && port > 0 && port < 65_536
-    const isHost = host.startsWith('/') || isIPv6(host) || /^[^\s:]+$/.test(host)
+    const isHost = isIPv6(host) || /^[^\s:]+$/.test(host)
     if (!isPort || !isHost) throw invalid(source)
     return { host, port }
   })

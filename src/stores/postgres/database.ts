@@ -1,17 +1,17 @@
 /**
- * Connections to the servers of an address. Each server has a pool, and the first one that accepts writes is used until
- * a connection to it fails, so that a failover takes no more than the next connection. A call is repeated after whatever
+ * Connections to the servers of an address. Each has a pool, and the first one that accepts writes is used until a
+ * connection to it fails, so that a failover takes no more than the next connection. A call is repeated after whatever
  * may pass, until its timeout.
  *
  * With `sslmode=prefer` a server has two pools, one with TLS and one without it, and the first login chooses: neither a
- * pool that is full later nor a server that is away may lead to a connection without TLS.
+ * full pool nor a server that is away may lead to a connection without TLS.
  */
-import { once, setMaxListeners } from 'node:events'
-import { pipeline } from 'node:stream/promises'
+import { setMaxListeners } from 'node:events'
+import { finished } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../platform/errors.js'
-import { retrying } from '../../platform/runtime.js'
+import { retrying, within } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../common/address.js'
 import { nextPause, patienceOf } from '../common/store.js'
@@ -31,12 +31,14 @@ interface Server {
 
 export class PostgresDatabase {
   readonly #access: Access
-  /** In the order in which they are tried. */
   #servers: Server[]
   #wasConnected = false
-  #isAway = false
+  /** Times in a row that no server could be used. The second is told. */
+  #failures = 0
 
-  constructor(access: Access) {
+  constructor(given: Access) {
+    // To the driver and the server, 0 is no limit.
+    const access = { ...given, timeout: Math.max(1, given.timeout) }
     const { hosts, sslmode } = access.address
     this.#access = access
     this.#servers = hosts.flatMap((host) => {
@@ -48,15 +50,11 @@ export class PostgresDatabase {
     setMaxListeners(0, access.runtime.handleSignals()) // Each call that waits adds one.
   }
 
-  /**
-   * Calls `action` with a connection, and again after a failure that may pass, until the timeout. `mayRepeatCommit` is
-   * asked when a commit may have been made.
-   */
+  /** Calls `action` again after a failure that may pass, or after a commit whose outcome is unknown if it may. */
   run<T>(action: Action<T>, mayRepeatCommit?: () => boolean): Promise<T> {
     return this.#retry(async () => this.#use(await this.#connect(), action), mayRepeatCommit)
   }
 
-  /** Calls `action` once, with the first connection that there is before the timeout. */
   async runOnce<T>(action: Action<T>): Promise<T> {
     return this.#use(await this.#retry(() => this.#connect()), action)
   }
@@ -65,21 +63,33 @@ export class PostgresDatabase {
     return this.run((connection) => connection.read(select))
   }
 
-  /** One consistent snapshot in the text format of COPY. */
   async *copyOut(select: string): AsyncGenerator<string> {
+    const { runtime, timeout } = this.#access
     const client = await this.#retry(() => this.#connect())
-    let isDone = false
+    const signal = runtime.handleSignals()
     try {
-      yield* new Connection(client, this.#access).copyOut(select)
-      isDone = true
+      await new Connection(client, this.#access).begin('SET LOCAL statement_timeout = 0')
+      signal.throwIfAborted()
+      const stream = client.query(copyTo(`COPY (${select}) TO STDOUT`)).setEncoding('utf8')
+      const pieces: AsyncIterator<string> = stream[Symbol.asyncIterator]()
+      for (;;) {
+        const piece = await within(timeout, [signal], (silence) => {
+          silence.onabort = () => stream.destroy(silence.reason)
+          return pieces.next()
+        })
+        if (piece.done) return
+        yield piece.value
+        signal.throwIfAborted()
+      }
     } catch (error) {
+      signal.throwIfAborted()
       throw explained(error, this.#access)
     } finally {
-      client.release(!isDone)
+      client.release(true)
     }
   }
 
-  /** A connection that failed may be lost, in a transaction, or at a server that is read-only: it is dropped. */
+  /** A connection that failed may be lost, in a transaction, or read-only: it is dropped. */
   async #use<T>(client: pg.PoolClient, action: Action<T>): Promise<T> {
     const result = await action(new Connection(client, this.#access)).catch((error: unknown) => {
       client.release(true)
@@ -90,27 +100,23 @@ export class PostgresDatabase {
   }
 
   #retry<T>(action: () => Promise<T>, mayRepeatCommit = () => false): Promise<T> {
-    const { runtime, onAway } = this.#access
+    const { runtime } = this.#access
     const start = runtime.now()
     let unknownOutcome: PlantsError | undefined
     const pauseAfter = (error: unknown, tries: number) => {
       if (!(error instanceof PlantsError)) throw error
-      if (error.isOutcomeUnknown && mayRepeatCommit()) unknownOutcome = error
-      else if (!error.isRetryable) throw unknownOutcome ?? error
+      const mayRepeat = error.isOutcomeUnknown ? mayRepeatCommit() : error.isRetryable
+      if (mayRepeat && error.isOutcomeUnknown) unknownOutcome = error
       const elapsed = runtime.now() - start
       const patience = patienceOf(this.#access, this.#wasConnected)
-      if (!this.#isAway && tries > 1) {
-        this.#isAway = true
-        onAway?.(error, patience)
-      }
       const pause = nextPause({ base: 10, max: 1000 }, { tries, elapsed, patience }, runtime)
-      if (pause === undefined) throw unknownOutcome ?? error
+      if (!mayRepeat || pause === undefined) throw unknownOutcome ?? error
       return pause
     }
     return retrying(action, pauseAfter, () => [runtime.handleSignals()])
   }
 
-  /** Tries each server once. Throws a failure, one that may pass if there is any. */
+  /** Prefers a failure that may pass. */
   async #connect(): Promise<pg.PoolClient> {
     let failure: PlantsError | undefined
     let lastReason: unknown
@@ -118,11 +124,7 @@ export class PostgresDatabase {
       if (server.isFallback && !lacksTls(lastReason)) continue
       try {
         const client = await server.pool.connect()
-        server.isFallback = false
-        this.#servers = [server, ...this.#servers.filter(({ host }) => host !== server.host)]
-        this.#wasConnected = true
-        if (this.#isAway) this.#access.onAway?.(undefined)
-        this.#isAway = false
+        this.#choose(server)
         return client
       } catch (reason) {
         lastReason = reason
@@ -137,10 +139,20 @@ export class PostgresDatabase {
         if (!failure?.isRetryable) failure = error
       }
     }
+    this.#failures += 1
+    const patience = patienceOf(this.#access, this.#wasConnected)
+    if (this.#failures === 2) this.#access.onAway?.(failure, patience)
     throw must(failure)
   }
 
-  /** Connections in use are closed when their calls end. */
+  #choose(server: Server): void {
+    const others = this.#servers.filter(({ host }) => host !== server.host)
+    this.#servers = [{ ...server, isFallback: false }, ...others]
+    this.#wasConnected = true
+    if (this.#failures > 1) this.#access.onAway?.(undefined)
+    this.#failures = 0
+  }
+
   async close(): Promise<void> {
     for (const { pool } of this.#servers) if (!pool.ending) void pool.end()
   }
@@ -171,8 +183,8 @@ function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access)
     Client: isPrivate ? pg.Client : SecretiveClient,
     onConnect: (client) => assertReady(new Connection(client, access)),
   })
-  pool.on('error', () => undefined) // Of an idle connection, which the pool drops.
-  // The statement in progress fails with the same error.
+  // Of an idle connection, which is dropped, and of a statement, which fails with it.
+  pool.on('error', () => undefined)
   return pool.on('connect', (client) => void client.on('error', () => undefined))
 }
 
@@ -192,26 +204,29 @@ class SecretiveClient extends pg.Client {
 export async function assertReady(connection: Connection): Promise<void> {
   const [[encoding, fsync, isReadOnly] = []] = await connection.read(
     `SELECT current_setting('server_encoding'), current_setting('fsync'),
-      pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean`,
+      current_setting('transaction_read_only')`,
   )
   const { name } = connection
   if (encoding !== 'UTF8')
     throw new PlantsError('inaccessible', `${name} has the encoding ${encoding} in place of UTF8`)
   if (fsync === 'off')
     throw new PlantsError('inaccessible', `${name} answers before a plant is on disk: fsync is off`)
-  if (isReadOnly === 't') throw new PlantsError('unavailable', `${name} is not read-write now`)
+  if (isReadOnly === 'on') throw new PlantsError('unavailable', `${name} is not read-write now`)
 }
 
-/** What a call says over a connection. All but `copyOut` has the timeout, and fails with a `PlantsError`. */
+/** Each statement has the timeout, and fails with a `PlantsError`. */
 export class Connection {
   readonly name: string
   readonly #client: pg.ClientBase
   readonly #access: Access
+  /** The server cancels it before. */
+  readonly #limit: { query_timeout: number }
 
   constructor(client: pg.ClientBase, access: Access) {
     this.name = access.address.name
     this.#client = client
     this.#access = access
+    this.#limit = { query_timeout: access.timeout + 1000 }
   }
 
   /** In a transaction of its own, which is one message. That has no parameters: values are literals. */
@@ -220,53 +235,47 @@ export class Connection {
     return rows
   }
 
+  begin(settings: string): Promise<Result> {
+    return this.query(`BEGIN; ${this.#settings()}; ${settings}`)
+  }
+
   async query(text: string, values: unknown[] = []): Promise<Result> {
-    // The server cancels the statement before. Of a pool, it would end a COPY while that is read.
-    const timeout = { query_timeout: this.#access.timeout + 1000 }
-    const query = { text, values, rowMode: 'array' as const, ...timeout }
+    const query = { text, values, rowMode: 'array' as const, ...this.#limit }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
     const result = await answer.catch(this.#explain)
     return Array.isArray(result) ? must(result.at(-1)) : result
   }
 
   /**
-   * Commits what `work` does, or rolls it back if `commits` returns false, or by the end of the connection if it throws.
+   * If `work` throws, the end of the connection rolls it back.
    *
+   * @param lockTimeout in milliseconds; by default the timeout
    * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of it
    */
   async transaction<T>(
     work: () => Promise<T>,
     commits: (result: T) => boolean = () => true,
+    lockTimeout = 0,
   ): Promise<T> {
-    await this.query(`BEGIN; ${this.#settings()}; SAVEPOINT changes`)
+    await this.begin(`SET LOCAL lock_timeout = ${lockTimeout}; SAVEPOINT changes`)
     const result = await work()
-    if (!commits(result)) {
-      await this.query('ROLLBACK')
-      return result
-    }
-    await this.query('COMMIT').catch((cause: unknown) => {
-      if (wasRolledBack(cause)) throw cause
+    const end = commits(result) ? 'COMMIT' : 'ROLLBACK'
+    const { command } = await this.query(end).catch((cause: unknown) => {
+      if (end === 'ROLLBACK' || wasRolledBack(cause)) throw cause
       const message = `The connection to ${this.name} was lost during a commit: whether it is stored is unknown`
       const hint = 'Look at what is stored before you repeat it'
       throw new PlantsError('unknownOutcome', message, { hint, cause })
     })
-    return result
+    if (command === end) return result
+    throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
   }
 
-  /** Stores rows in the text format of COPY. Returns their number. */
+  /** Returns the number of rows. */
   async copyIn(table: string, rows: string): Promise<number> {
-    const stream = this.#client.query(copyFrom(`COPY ${table} FROM STDIN`))
-    // An aborted stream waits, too.
-    const late = AbortSignal.timeout(this.#access.timeout + 1000)
-    const end = once(late, 'abort').then(() => late.throwIfAborted())
-    await Promise.race([pipeline([rows], stream), end]).catch(this.#explain)
+    const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
+    const stream = this.#client.query(copy).end(rows)
+    await finished(stream).catch(this.#explain)
     return stream.rowCount
-  }
-
-  async *copyOut(select: string): AsyncGenerator<string> {
-    await this.query(`BEGIN; ${this.#settings()}; SET LOCAL statement_timeout = 0`)
-    yield* this.#client.query(copyTo(`COPY (${select}) TO STDOUT`)).setEncoding('utf8')
-    await this.query('COMMIT')
   }
 
   readonly #explain = (error: unknown): never => {
@@ -274,11 +283,11 @@ export class Connection {
   }
 
   /**
-   * For each transaction, because behind PgBouncer the next one may have another session. What has no schema is found in
-   * PostgreSQL's own alone, a commit returns when it is on disk, and a plant that violates a constraint fails itself.
+   * For each transaction, because behind PgBouncer the next one may have another session. Names without a schema are
+   * PostgreSQL's own, a commit returns when it is on disk, and a plant that violates a constraint fails itself.
    */
   #settings(): string {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
-      SET LOCAL statement_timeout = ${Math.ceil(this.#access.timeout)}; SET CONSTRAINTS ALL IMMEDIATE`
+      SET LOCAL statement_timeout = ${this.#access.timeout}; SET CONSTRAINTS ALL IMMEDIATE`
   }
 }

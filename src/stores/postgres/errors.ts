@@ -15,10 +15,17 @@ export function explained(error: unknown, { address, login }: Access): PlantsErr
   const failure = (kind: ErrorKind, message: string, hint: string) =>
     new PlantsError(kind, message, { hint, cause: error })
 
+  if (isPoolFull(error))
+    return failure(
+      'unavailable',
+      `All connections to ${name} are in use`,
+      'Try again, or raise max',
+    )
   if (code === '' || code.startsWith('08')) {
     const isPermanent = lacksTls(error) || permanentCauses.test(systemCode(error) ?? reason)
     const kind = isPermanent ? 'inaccessible' : 'unavailable'
-    return failure(kind, `Could not reach ${name}: ${reason}`, checkAddress)
+    const hint = 'Is PostgreSQL running there? Are the address and its sslmode right?'
+    return failure(kind, `Could not reach ${name}: ${reason}`, hint)
   }
   if (code === '3F000' || code === '42P01')
     return failure('inaccessible', `There is no store at ${name}`, createStore)
@@ -31,20 +38,15 @@ export function explained(error: unknown, { address, login }: Access): PlantsErr
   // Another writer was faster, or the server is read-only or in a crisis.
   const isTemporary = /^(23505|25006|40|53|55|57|58)/.test(code)
   const kind = isTemporary ? 'unavailable' : 'inaccessible'
-  return failure(
-    kind,
-    `${name} reported an error: ${reason}`,
-    hints[code] ?? 'Look at the log of the database',
-  )
+  const hint = hints[code] ?? 'Look at the log of the database'
+  return failure(kind, `${name} reported an error: ${reason}`, hint)
 }
 
-/** Certificates, `EACCES` of a socket, and what the driver says of SCRAM. */
 const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 
-const checkAddress = 'Is PostgreSQL running there? Are the address and its sslmode right?'
 const createStore = 'Check the address. A store is created by: plants stores init ADDRESS'
 
-const hints: Readonly<Record<string, string>> = {
+const hints: Record<string, string> = {
   '3D000': 'Create it there: CREATE DATABASE NAME ENCODING UTF8 TEMPLATE template0',
   '42501': 'The owner of the database can grant it: see Least privilege in docs/databases.md',
   '57014': 'Try again, or raise --timeout',
@@ -65,19 +67,25 @@ export function isTaken(error: unknown): boolean {
   return code === '23505' && /^plants_(pkey|idempotency_key)$/.test(constraint)
 }
 
-/**
- * Why the server refuses a plant, because of a constraint, an index or a trigger that somebody added: by its data (22),
- * its integrity (23), a limit such as the size of an index row (54), or RAISE (P0). Undefined for other errors.
- */
-export function refusalIn(error: unknown): string | undefined {
-  if (error instanceof PlantsError && error.kind === 'constraint') return error.message
-  const { code = '', message } = reportedBy(error) ?? {}
-  return /^(22|23|54|P0)/.test(code) && !isTaken(error) ? message : undefined
+export function unlessLocked(error: unknown): undefined {
+  if (reportedBy(error)?.code !== '55P03') throw error
 }
 
 /**
- * Whether nothing was stored by a COMMIT that failed. Behind PgBouncer, the answer to one that was made is lost as an
- * error of class 08, and with 40003 the server does not know it itself.
+ * Why a constraint, an index, a policy or a trigger that somebody added refuses a plant. Other errors are those of the
+ * server's state, and those of objects of ours (3F, 42), which lack the context of a function, `where`.
+ */
+export function refusalIn(error: unknown): string | undefined {
+  if (error instanceof PlantsError && error.kind === 'constraint') return error.message
+  const { code = '', message, where, routine } = reportedBy(error) ?? {}
+  const isPolicy = routine === 'ExecWithCheckOptions'
+  const isOurs = where === undefined && !isPolicy && /^(3F|42)/.test(code)
+  return isOurs || /^(08|25|28|40|53|55|57|58|XX)/.test(code) ? undefined : message
+}
+
+/**
+ * Whether a COMMIT that failed stored nothing. PgBouncer loses the answer to one that was made with class 08, and with
+ * 40003 the server does not know it itself.
  */
 export function wasRolledBack(error: unknown): boolean {
   return /^(23|40(?!003)|57014)/.test(reportedBy(error)?.code ?? '')

@@ -50,21 +50,20 @@ export async function clausesOf(database: PostgresDatabase, query: ReadQuery) {
   const { after, tag, search, sort = 'id', desc } = query
   const direction = desc ? 'DESC' : 'ASC'
   const isFolded = search !== undefined || sort !== 'id'
-  const newest = `SELECT FROM pg_collation WHERE collname = 'pg_unicode_fast'`
-  const [newer] = isFolded ? await database.read(newest) : []
   // Whose `upper` and `lower` are Unicode's.
-  const collation = newer ? 'pg_unicode_fast' : 'und-x-icu'
+  const newest = `SELECT coalesce(to_regcollation('pg_unicode_fast')::text, 'und-x-icu')`
+  const [[collation] = []] = isFolded ? await database.read(newest) : []
   const conditions: string[] = []
   if (after !== undefined) conditions.push(`id ${desc && sort === 'id' ? '<' : '>'} '${after}'`)
   if (tag === false) conditions.push('tag IS NULL')
   else if (tag !== undefined) conditions.push(`tag IN (${normalForms(tag).map(escapeLiteral)})`)
   if (search !== undefined) {
     const sought = foldText(search)
-    const found = ['name', 'tag'].map((column) => containsSql(column, sought, collation))
+    const found = ['name', 'tag'].map((column) => containsSql(column, sought, `${collation}`))
     conditions.push(`(${found.join(' OR ')})`)
   }
   const byText = () =>
-    `${sort} IS NULL, ${foldedSql(sort, collation)} ${direction}, ${sort} COLLATE "C" ${direction}, id`
+    `${sort} IS NULL, ${foldedSql(sort, `${collation}`)} ${direction}, ${sort} COLLATE "C" ${direction}, id`
   return {
     where: conditions.length === 0 ? '' : `WHERE ${conditions.join(' AND ')}`,
     order: sort === 'id' ? `id ${direction}` : byText(),
@@ -72,12 +71,11 @@ export async function clausesOf(database: PostgresDatabase, query: ReadQuery) {
 }
 
 /**
- * `foldText` in SQL, with the same result whatever the locale of the database, for all letters that are in its version of
- * Unicode. PostgreSQL 18 has the full case mapping itself; before, ICU has it, and both differ from JavaScript's in
- * nothing but the final sigma, which is folded away.
+ * `foldText` in SQL, with the same result in any locale, for all letters in the database's version of Unicode. The full
+ * case mapping of PostgreSQL 18, and of ICU before, differs from JavaScript's in the final sigma, which is folded away.
  *
  * To normalize takes most of the time, so most texts take a shorter way: those with umlauts are searched in a sixth to a
- * tenth of the time. A search with a subquery is never parallel.
+ * tenth of it. A search with a subquery is never parallel.
  */
 
 /** Characters that no normalization changes, whatever is beside them, unless a mark is. */
@@ -86,7 +84,6 @@ const plain =
 /** Latin letters that fold to one other each, but for `ß`. */
 const composedLatin = 'À-ňŊ-ɏḀ-ẙẛ-ẝẟ-ỿ'
 
-/** In the order of code points. */
 export function foldedSql(column: string, collation: string): string {
   const inLowerCase = `lower(upper(${column} COLLATE "${collation}") COLLATE "${collation}") COLLATE "C"`
   const lower = `replace(replace(${inLowerCase}, 'ς', 'σ'), 'ß', 'ss')`
@@ -119,7 +116,6 @@ function patternOf(folded: string): string {
   }).join('')
 }
 
-/** The letters that fold to a character, by that character. */
 const letters = once(() => {
   const found = new Map<string, string>()
   const simple = RegExp(`[${plain}${composedLatin}]`, 'u')

@@ -1,7 +1,6 @@
 import { plantFrom, type StoredPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import { type Right, rights } from '../common/token-store.js'
-import type { Connection, PostgresDatabase, Row } from './database.js'
+import type { Connection, Row } from './database.js'
 
 export const plants = 'plant_store.plants'
 export const tokens = 'plant_store.tokens'
@@ -54,14 +53,6 @@ export function createStore(connection: Connection): Promise<boolean> {
   })
 }
 
-export async function rightsOf(database: PostgresDatabase): Promise<Right[]> {
-  const privileges = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
-  const has = rights.map((right) => `has_table_privilege('${plants}', '${privileges[right]}')`)
-  const [row = []] = await database.read(`SELECT ${has.join()}`)
-  return rights.filter((_, index) => row[index] === 't')
-}
-
-/** @param row that begins with `columns` */
 export function toPlant([id, name, tag]: Row): StoredPlant {
   return plantFrom(BigInt(`${id}`), `${name}`, tag)
 }

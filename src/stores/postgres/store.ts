@@ -7,6 +7,7 @@ import { type CountQuery, pagesOf, type ReadQuery } from '../common/query.js'
 import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
 import {
   type Right,
+  rights,
   type Token,
   type TokenStore,
   tokenColumns,
@@ -14,37 +15,27 @@ import {
 } from '../common/token-store.js'
 import type { PostgresOptions } from './address.js'
 import { assertReady, type Connection, PostgresDatabase, type Row } from './database.js'
+import { unlessLocked } from './errors.js'
 import { clausesOf, readPages, readSnapshot } from './read.js'
-import {
-  assertStore,
-  columns,
-  createStore,
-  imports,
-  plants,
-  rightsOf,
-  tokens,
-  toPlant,
-} from './schema.js'
+import { assertStore, columns, createStore, imports, plants, tokens, toPlant } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
-  /** The creates that wait for a connection, and will share a transaction. */
-  #waiting: { creates: Create[]; outcomes: Promise<Outcome[]> } | undefined
+  /** The creates that wait for a connection share a transaction. If one waits for a lock, each has its own. */
+  #batch: { creates: Create[]; outcomes: Promise<Outcome[] | undefined> } | undefined
 
   private constructor(database: PostgresDatabase) {
     this.#database = database
     this.tokens = postgresTokens(database)
   }
 
-  /** Returns whether there was none. */
   static async init(address: PostgresAddress, options: PostgresOptions): Promise<boolean> {
     const database = new PostgresDatabase({ address, ...options })
     return database.run(createStore).finally(() => database.close())
   }
 
-  /** Throws `inaccessible` if there is no store. */
   static async open(address: PostgresAddress, options: PostgresOptions): Promise<PostgresStore> {
     const database = new PostgresDatabase({ address, ...options })
     await database.run(assertStore)
@@ -77,32 +68,40 @@ export class PostgresStore implements OwnStore {
   }
 
   async #create(create: Create): Promise<Outcome> {
-    this.#waiting ??= this.#newBatch()
-    const { creates, outcomes } = this.#waiting
+    this.#batch ??= this.#newBatch()
+    const { creates, outcomes } = this.#batch
     const index = creates.push(create) - 1
-    return must((await outcomes)[index])
+    const all = await outcomes
+    return must(all ? all[index] : (await this.#createAll([create]))?.[0])
   }
 
   #newBatch() {
     const creates: Create[] = []
     const close = () => {
-      if (this.#waiting?.creates === creates) this.#waiting = undefined
+      if (this.#batch?.creates === creates) this.#batch = undefined
     }
-    const create = (connection: Connection) => {
-      close()
-      return connection.transaction(() => makeChanges(connection, creates))
-    }
-    // With an idempotency key, a create that was made succeeds again.
-    const haveKeys = () => creates.every(({ key }) => key !== undefined)
     const outcomes = new Promise(setImmediate) // for simultaneous calls
-      .then(() => this.#database.run(create, haveKeys))
+      .then(() => this.#createAll(creates, close))
       .finally(close)
     return { creates, outcomes }
   }
 
+  /** Stores nothing, and returns undefined, if one of several waits for a lock. */
+  #createAll(creates: readonly Create[], onBegin?: () => void): Promise<Outcome[] | undefined> {
+    const create = (connection: Connection) => {
+      onBegin?.()
+      if (creates.length === 1)
+        return connection.transaction(() => makeChanges(connection, creates))
+      const make = () => makeChanges(connection, creates).catch(unlessLocked)
+      return connection.transaction(make, Boolean, 1000)
+    }
+    // With an idempotency key, a create that was made succeeds again.
+    return this.#database.run(create, () => creates.every(({ key }) => key !== undefined))
+  }
+
   transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
-    { isRepeatable = false, commits }: TransactionOptions<T> = {},
+    { isRepeatable, commits }: TransactionOptions<T> = {},
   ): Promise<T> {
     const transact = (connection: Connection) => {
       const transaction: Transaction = {
@@ -126,8 +125,11 @@ export class PostgresStore implements OwnStore {
     return state ?? undefined
   }
 
-  rights(): Promise<readonly Right[]> {
-    return rightsOf(this.#database)
+  async rights(): Promise<readonly Right[]> {
+    const privileges = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
+    const has = rights.map((right) => `has_table_privilege('${plants}', '${privileges[right]}')`)
+    const [row = []] = await this.#database.read(`SELECT ${has.join()}`)
+    return rights.filter((_, index) => row[index] === 't')
   }
 
   async check(needs: readonly Right[] = ['create']): Promise<void> {

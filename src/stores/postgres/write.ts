@@ -1,9 +1,7 @@
 /**
- * How changes are made. Most creates need no lookup: they are inserted as if their ids and keys were free. Where that
- * fails, or for other changes, the plants that have the ids and keys are read first, and locked if they are changed, so
- * that a plan for them stays true until the commit. A plant that the database itself refuses is found by halving.
- *
- * All of it happens in a transaction with a savepoint `changes`, to which a failed attempt goes back.
+ * Creates are first inserted as if their ids and keys were free. Where they are not, and for other changes, the plants
+ * that have them are looked up, and locked if they are changed: a plan for them stays true until the commit. A failed
+ * attempt goes back to the savepoint `changes`. A plant that the database itself refuses is found by halving.
  */
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
@@ -37,7 +35,7 @@ export async function makeChanges(
   }
 }
 
-/** What comes later in the transaction does not undo what was changed up to here. */
+/** What comes later in the transaction undoes no further. */
 export async function keepChanges(connection: Connection): Promise<void> {
   await connection.query('RELEASE changes; SAVEPOINT changes')
 }
@@ -45,35 +43,28 @@ export async function keepChanges(connection: Connection): Promise<void> {
 async function tryChanges(connection: Connection, changes: readonly Change[]): Promise<Outcome[]> {
   const creates = changes.filter((change) => change.type === 'create')
   const areCreates = creates.length === changes.length
-  if (areCreates) {
-    const plan = planOf([], creates)
-    if (await save(connection, plan, 'ON CONFLICT DO NOTHING')) return plan.outcomes
-    await connection.query(undo)
-  }
   const keys = creates.map(({ key }) => key).filter((key) => key !== undefined)
   const select = `SELECT ${columns}, idempotency_key FROM ${plants}
     WHERE id = ANY ($1::bigint[]) OR idempotency_key = ANY ($2::text[])
     ORDER BY id ${areCreates ? '' : 'FOR UPDATE'}`
   // A try fails if another writer has created one of the plants since they were looked up.
-  for (let tries = 1; tries <= 5; tries += 1) {
-    const { rows } = await connection.query(select, [changes.map(idOf), keys])
+  for (let tries = 1; tries <= 6; tries += 1) {
+    const isBlind = areCreates && tries === 1
+    const values = [changes.map(idOf), keys]
+    const { rows } = isBlind ? { rows: [] } : await connection.query(select, values)
     const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
     const plan = planOf(stored, changes)
-    // This must not leave out what somebody else's unique constraint forbids.
-    if (await save(connection, plan, '')) return plan.outcomes
+    if (await save(connection, plan)) return plan.outcomes
     await connection.query(undo)
   }
-  throw new PlantsError('constraint', 'a trigger leaves it out, or others store the same')
+  throw new PlantsError('constraint', 'a trigger ignores it, or others store the same')
 }
 
 const undo = 'ROLLBACK TO changes'
 
 /** Returns whether all is changed: another writer may have one of the ids or keys. */
-async function save(
-  connection: Connection,
-  { deleted, replaced, created }: Plan,
-  onConflict: '' | 'ON CONFLICT DO NOTHING',
-): Promise<boolean> {
+async function save(connection: Connection, plan: Plan): Promise<boolean> {
+  const { deleted, replaced, created } = plan
   const changesAll = async (rows: readonly unknown[], text: string, values: unknown[]) =>
     rows.length === 0 || (await connection.query(text, values)).rowCount === rows.length
   try {
@@ -84,7 +75,6 @@ async function save(
     const sorted = created.toSorted((one, other) => (one.plant.id < other.plant.id ? -1 : 1))
     if (sorted.length > maxInserted)
       return (await connection.copyIn(target, copiedRows(sorted))) === sorted.length
-    const insert = `INSERT INTO ${target} SELECT * FROM ${newRows} ${onConflict}`
     return await changesAll(sorted, insert, valuesOf(sorted))
   } catch (error) {
     if (isTaken(error)) return false
@@ -98,6 +88,7 @@ const maxInserted = 500
 const target = `${plants} (${columns}, idempotency_key)`
 const newRows =
   'unnest($1::bigint[], $2::text[], $3::text[], $4::text[]) AS new (id, name, tag, key)'
+const insert = `INSERT INTO ${target} SELECT * FROM ${newRows}`
 const remove = `DELETE FROM ${plants} WHERE id = ANY ($1::bigint[])`
 const update = `UPDATE ${plants} AS plant SET name = new.name, tag = new.tag, idempotency_key = new.key
   FROM ${newRows} WHERE plant.id = new.id`
@@ -111,7 +102,7 @@ function valuesOf(all: readonly KeyedPlant[]): unknown[] {
   ]
 }
 
-/** In the text format of COPY (https://www.postgresql.org/docs/current/sql-copy.html). */
+/** https://www.postgresql.org/docs/current/sql-copy.html, Text Format */
 export function copiedRows(all: readonly KeyedPlant[]): string {
   const cells = ({ plant: { id, name, tag }, key }: KeyedPlant) =>
     `${id}\t${cell(name)}\t${cell(tag)}\t${cell(key)}\n`
@@ -123,12 +114,13 @@ function cell(text: string | undefined): string {
   return text.replace(/[\\\t\n\r]/g, (each) => `\\${letters[each]}`)
 }
 
-const letters: Readonly<Record<string, string>> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
+const letters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
 
 export async function saveCheckpoint(
   connection: Connection,
   { id, from, to }: CheckpointChange,
 ): Promise<void> {
+  if (from === to) return
   const replace = async (text: string, values: unknown[]) => {
     if ((await connection.query(text, values)).rowCount === 0) throw new CheckpointMovedError()
   }

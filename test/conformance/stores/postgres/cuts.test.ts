@@ -7,11 +7,12 @@ import {
   creations,
   freshDatabase,
   openShared,
+  othersWait,
   ownServer,
   reusedDatabase,
   settled,
 } from '../../../helpers/postgres.js'
-import { createPlant, deletePlant, gathered } from '../../../helpers/store.js'
+import { createPlant, deletePlant, gathered, openOptions } from '../../../helpers/store.js'
 
 const database = reusedDatabase()
 const moments: Moment[] = ['before', 'sent', 'answered']
@@ -156,4 +157,22 @@ test('a create is not answered before the plant is on the standby', async () => 
   expect(await settled([create()])).toEqual([unknown])
   await waitFor('')
   await expect.poll(() => create().catch(() => undefined)).toEqual(fern)
+})
+
+test('an export that hears nothing more ends in time, and with a signal', async () => {
+  const place = await database()
+  const controller = new AbortController()
+  const runtime = { ...openOptions().runtime, handleSignals: () => controller.signal }
+  const hasty = await openShared(place, { timeout: 500 })
+  const patient = await openShared(place, { runtime })
+  const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+  const reads = [hasty, patient].map((store) => gathered(store.read()))
+  await othersWait(place, 2)
+  const reason = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' })
+  controller.abort(reason)
+  expect(await settled(reads)).toEqual([
+    expect.stringMatching(/^unavailable: Could not reach .*: The time is over$/),
+    reason,
+  ])
+  await release()
 })

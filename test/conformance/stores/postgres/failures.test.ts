@@ -1,7 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { Line } from '../../../helpers/postgres/line.js'
 import {
+  addressOf,
   configure,
+  databaseOptions,
   endSessions,
   nameOf,
   openShared,
@@ -48,12 +51,16 @@ test('a full pool leads to no other server', async () => {
 
 test('fails in time while the server is away, and goes on afterwards', async () => {
   const place = await server()
-  const [hasty, patient] = [await openShared(place, { timeout: 1000 }), await openShared(place)]
+  const told: unknown[] = []
+  const onAway = (failure: unknown) => void told.push(failure && `${failure}`)
+  const hasty = await openShared(place, { timeout: 1000 })
+  const patient = await openShared(place, { onAway })
   await place.stop('fast')
   expect(await settled([createPlant(hasty, fern)])).toEqual([unavailable()])
   const created = createPlant(patient, moss)
   await place.start()
   expect(await created).toStrictEqual(moss)
+  expect(told).toEqual([expect.stringContaining('Could not reach postgres:'), undefined])
   expect(await place.sql(stored)).toEqual([{ id: 2n, key: null }])
 })
 
@@ -81,6 +88,41 @@ test.each([
   await release()
   expect(await place.sql(stored)).toEqual([])
   await expect.poll(() => settled([createPlant(store, fern, 'key')]), often).toEqual([fern])
+})
+
+test('creates the others that came together with one that waits for a lock', async () => {
+  const place = await server()
+  const store = await openShared(place, { parameters: 'max=2' })
+  const release = await place.hold(insertion)
+  const wanted = ids(20).map((id) => ({ id, name: 'Fern' }))
+  const calls = wanted.map((plant) => createPlant(store, plant))
+  const isBlocked = (_: unknown, id: number) => id === 1
+  const others = calls.filter((call, id) => !isBlocked(call, id))
+  expect(await Promise.all(others)).toEqual(wanted.filter((plant, id) => !isBlocked(plant, id)))
+  await release('COMMIT')
+  expect(await settled(calls.filter(isBlocked))).toEqual([
+    'conflict: A plant with id 1 already exists',
+  ])
+})
+
+test('a full pool is not a server that is away', async () => {
+  const place = await server()
+  const told: unknown[] = []
+  const onAway = (failure: unknown) => void told.push(failure)
+  const options = { parameters: 'max=1', timeout: 500, onAway }
+  const store = await openShared({ ...place, url: bothOf(place, place) }, options)
+  told.length = 0 // of opening it on a slow machine
+  const all = store.transaction(async () => settled([store.get([1n])]))
+  const inUse = unavailable('All connections to postgres:\\S+ are in use$')
+  expect([await all, told]).toEqual([[inUse], []])
+})
+
+test('fails in time at a server that is silent, also where the time is 0', async () => {
+  const place = await server()
+  const line = await Line.to(place)
+  line.silence()
+  const opening = PostgresStore.open(addressOf(line), databaseOptions(place, { timeout: 0 }))
+  expect(await settled([opening])).toEqual([unavailable('connection timeout$')])
 })
 
 test('fails in time while the database is read-only, and goes on afterwards', async () => {

@@ -2,8 +2,10 @@ import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { type Outcome, writeOne } from '../../../../src/stores/common/change.js'
+import type { Transaction } from '../../../../src/stores/common/store.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import {
+  asRole,
   createAll,
   creations,
   freshDatabase,
@@ -111,11 +113,19 @@ test('a trigger that leaves a plant out rejects it alone', async () => {
   expect(await store.count()).toBe(1998n)
 })
 
+const policy = `ALTER TABLE plant_store.plants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
+  CREATE POLICY no_x ON plant_store.plants USING (true) WITH CHECK (tag IS DISTINCT FROM 'x')`
+const ofTagX = (statement: string) =>
+  trigger(`IF NEW.tag = 'x' THEN ${statement}; END IF; RETURN NEW;`)
+
 /** Each is refused with another class of SQLSTATE. The last name cannot be compressed. */
 test.each([
   ['22P02', "CREATE INDEX numbers ON plant_store.plants ((nullif(tag, '')::int))", { tag: 'x' }],
   ['23514', "ALTER TABLE plant_store.plants ADD CHECK (tag <> 'x')", { tag: 'x' }],
-  ['P0001', trigger("IF NEW.tag = 'x' THEN RAISE 'no x'; END IF; RETURN NEW;"), { tag: 'x' }],
+  ['P0001', ofTagX("RAISE 'no x'"), { tag: 'x' }],
+  ['21000', ofTagX("NEW.name = (VALUES ('a'), ('b'))"), { tag: 'x' }],
+  ['42P01', ofTagX('INSERT INTO absent VALUES (1)'), { tag: 'x' }],
+  ['42501', policy, { tag: 'x' }],
   [
     '54000',
     'CREATE INDEX names ON plant_store.plants (name)',
@@ -154,4 +164,18 @@ test('gives its connection back when nobody reads on', async () => {
   await createAll(store, plants(3000))
   for await (const _ of store.read()) break
   expect((await store.get([2n])).get(2n)).toStrictEqual({ id: 2n, name: 'Fern 2' })
+})
+
+test('a transaction that the server rolls back is not done', async () => {
+  const place = await database()
+  const reader = await asRole(place, 'reader')
+  await place.sql(`GRANT USAGE ON SCHEMA plant_store TO ${reader.role};
+    GRANT SELECT ON ALL TABLES IN SCHEMA plant_store TO ${reader.role}`)
+  const store = await openShared(reader)
+  const work = async ({ write }: Transaction) => {
+    await write(creations(plants(1))).catch(() => undefined)
+  }
+  expect(await settled([store.transaction(work)])).toEqual([
+    expect.stringMatching(/^unavailable: .* rolled a transaction back$/),
+  ])
 })

@@ -79,6 +79,8 @@ test.each([
   ['postgres://h1,h2/g?port=1,2,3', 'is not a valid address'],
   ['postgres://h1/g?requirepeer=none', 'parameter that is not supported'],
   ['postgres://h1/g?password=s3cret', 'parameter that is not supported'],
+  ['postgres://h1/g?max=-1', 'max must be'],
+  ['postgres://h1/g?max=abc', 'max must be'],
   ['postgres://h1/g?sslmode=on', 'sslmode must be one of'],
   ['postgres://', 'has no user'],
 ])('%s is rejected', async (address, why) => {
