@@ -110,9 +110,10 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
       user.home,
       names.map((plant) => JSON.stringify(plant)),
     )
-    const env = { PLANTS_STORE: user.store }
+    const store = `${user.home}/names.db`
+    const env = { PLANTS_STORE: store }
     expect((await user.on('import plants.ndjson', env)).code).toBe(0)
-    const err = `plants: The store ${user.store} could not be used: database or disk is full\n  ${freeSpace}\n`
+    const err = `plants: The store ${store} could not be used: database or disk is full\n  ${freeSpace}\n`
     expect(
       await user.on('export plants.csv --sort name', { ...env, SQLITE_TMPDIR: user.folder }),
     ).toEqual({ code: 4, out: '', err })
