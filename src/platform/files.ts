@@ -1,10 +1,13 @@
 import {
+  accessSync,
   closeSync,
+  constants,
   existsSync,
   fsyncSync,
   lstatSync,
   mkdirSync,
   openSync,
+  readSync,
   realpathSync,
   type Stats,
   statSync,
@@ -83,4 +86,25 @@ export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined
 export function targetOf(path: string): string {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
   return isLink ? realpathSync(path) : path
+}
+
+export function readBytes(path: string, position: number, length: number): Buffer {
+  const bytes = Buffer.alloc(length)
+  const fd = openSync(path, 'r')
+  try {
+    readSync(fd, bytes, 0, length, position)
+    return bytes
+  } finally {
+    closeSync(fd)
+  }
+}
+
+/** By this user, with its directory. Also true where nothing is. */
+export function isWritableFile(path: string): boolean {
+  try {
+    for (const each of [dirname(path), path]) accessSync(each, constants.W_OK)
+    return true
+  } catch (error) {
+    return systemCode(error) === 'ENOENT'
+  }
 }

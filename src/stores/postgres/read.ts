@@ -17,7 +17,7 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
   })
 }
 
-/** One consistent snapshot, in arrays of about 64 KiB. COPY is the fastest way. */
+/** One consistent snapshot, in arrays of about 64 KiB. */
 export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery) {
   const { where, order } = await clausesOf(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`

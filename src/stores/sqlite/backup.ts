@@ -6,7 +6,7 @@ import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
-import { targetOf } from '../../platform/files.js'
+import { readBytes, targetOf } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
@@ -14,7 +14,6 @@ import {
   Connection,
   immutable,
   isPartOf,
-  readBytes,
   type SqliteOptions,
   unmergedChanges,
 } from './connection.js'
@@ -72,7 +71,7 @@ export async function backUp(
   }
 }
 
-/** How many plants the older backup has. Throws for any other file that is not empty. */
+/** How many plants the older backup has. Throws for any other file. */
 function countReplaceable(store: Connection, target: string, old: Stats): bigint {
   let cause: unknown
   try {
@@ -117,7 +116,6 @@ export async function examine(path: string, options: SqliteOptions) {
   }
 }
 
-/** How many plants a backup has. */
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
   const failure = (why: string) => usageError(`Not restored: ${file} ${why}`, hint)

@@ -1,7 +1,14 @@
-import { closeSync, openSync, readSync, realpathSync, statSync } from 'node:fs'
+import { closeSync, openSync, realpathSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { must, systemCode, unlessSystemError } from '../../platform/errors.js'
-import { isSameFile, makeFolder, syncFolder, whyOthersCanWrite } from '../../platform/files.js'
+import {
+  isSameFile,
+  isWritableFile,
+  makeFolder,
+  readBytes,
+  syncFolder,
+  whyOthersCanWrite,
+} from '../../platform/files.js'
 import type { Runtime } from '../../platform/runtime.js'
 import {
   connect,
@@ -12,7 +19,7 @@ import {
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { foldText } from '../common/search.js'
-import { explained, isWritable, unusableStore } from './errors.js'
+import { explained, unusableStore } from './errors.js'
 import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
@@ -44,7 +51,7 @@ export class Connection {
   private constructor(path: string, options: SqliteOptions) {
     // Only `rw` can roll back a journal, and create the log of a store.
     const readMode = unmergedChanges(path) === undefined ? immutable : 'mode=ro'
-    const readOnly = !isWritable(path)
+    const readOnly = !isWritableFile(path)
     this.path = path
     this.#options = options
     this.db = connect(uriOf(path, readOnly ? readMode : 'mode=rw'), { readOnly })
@@ -151,18 +158,7 @@ function assertNoSuperJournal(path: string): void {
   throw unusableStore(path, `cannot be used: SQLite would delete a file that ${journal} names`)
 }
 
-export function readBytes(path: string, position: number, length: number): Buffer {
-  const bytes = Buffer.alloc(length)
-  const fd = openSync(path, 'r')
-  try {
-    readSync(fd, bytes, 0, length, position)
-    return bytes
-  } finally {
-    closeSync(fd)
-  }
-}
-
-/** Whether others can create files beside a store, and what to do. */
+/** Undefined unless others can create files beside it. */
 export function whyExposed(path: string): string | undefined {
   const folder = dirname(realPathOf(path))
   const why = whyOthersCanWrite(statSync(folder))
@@ -170,10 +166,10 @@ export function whyExposed(path: string): string | undefined {
   return why && `${sentence}. Move it to a directory that only you can write to`
 }
 
-/** Whether it is the store, or what SQLite may keep beside it. */
+/** Or of what SQLite may keep beside it. */
 export function isPartOf(store: string, path: string): boolean {
   const [real, realStore] = [join(realPathOf(dirname(path)), basename(path)), realPathOf(store)]
   return ['', '-wal', '-shm', '-journal'].some(
-    (end) => path === store + end || real === realStore + end || isSameFile(path, realStore + end),
+    (end) => real === realStore + end || isSameFile(path, realStore + end),
   )
 }

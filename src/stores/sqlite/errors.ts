@@ -1,5 +1,3 @@
-import { accessSync, constants } from 'node:fs'
-import { dirname } from 'node:path'
 import {
   type ErrorKind,
   PlantsError,
@@ -59,13 +57,3 @@ const waitHint = 'Try again, or wait longer with --timeout 2m'
 const diskHint =
   'Free some space, set SQLITE_TMPDIR to another directory, or move the store to a local disk'
 const damageHint = 'Restore a backup, or see Rescue in docs/export-and-backup.md'
-
-/** Also true where nothing is. */
-export function isWritable(path: string): boolean {
-  try {
-    for (const each of [dirname(path), path]) accessSync(each, constants.W_OK)
-    return true
-  } catch (error) {
-    return systemCode(error) === 'ENOENT'
-  }
-}

@@ -42,7 +42,6 @@ export async function* readPlants(connection: Connection, query: ReadQuery) {
   }
 }
 
-/** The result returns undefined at the end. */
 function stepsById({ prepare }: Connection, query: ReadQuery) {
   const { after, desc = false } = query
   const { where, values, matches } = filterOf(query)
@@ -57,7 +56,7 @@ function stepsById({ prepare }: Connection, query: ReadQuery) {
   let rows = stepRows
 
   const endOfStep = (left: number): bigint | undefined => {
-    // A little more than fitted: what does not fit is added up again.
+    // A little more than fitted.
     rows = Math.min(left, stepRows, Math.ceil(rows * 1.25))
     while (first <= last) {
       const [end, size]: (bigint | null)[] = prepare(sum).get(first, last, rows)

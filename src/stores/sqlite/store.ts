@@ -1,4 +1,6 @@
 /** The embedded store: one SQLite file, shared by any number of processes of this machine. */
+import type { StoredPlant } from '../../plant/plant.js'
+import { isWritableFile } from '../../platform/files.js'
 
 import type { SqliteAddress } from '../common/address.js'
 import type { Change } from '../common/change.js'
@@ -16,7 +18,7 @@ import {
 import { rights, type TokenStore } from '../common/token-store.js'
 import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
-import { isWritable, unusableStore } from './errors.js'
+import { unusableStore } from './errors.js'
 import { countPlants, readPlants, toPlant } from './read.js'
 import { sqliteTokens } from './tokens.js'
 import { Writer } from './writer.js'
@@ -27,7 +29,7 @@ export class SqliteStore implements OwnStore {
   readonly #options: SqliteOptions
   readonly #writer: Writer
   readonly #wanted: bigint[] = []
-  #rows: Promise<Map<unknown, unknown[][]>> | undefined
+  #found: Promise<Map<bigint, StoredPlant>> | undefined
 
   private constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
@@ -75,19 +77,15 @@ export class SqliteStore implements OwnStore {
     return this.#connection.retry(() => findState(this.#connection, id))
   }
 
-  /** Calls of one turn share a statement, whose locks take as long as a plant. */
-  async get(ids: readonly bigint[]) {
+  /** Calls of one turn share a statement, whose locks take as long as a plant: the result may have more. */
+  get(ids: readonly bigint[]) {
     this.#wanted.push(...ids)
-    this.#rows ??= Promise.resolve().then(() => {
+    this.#found ??= Promise.resolve().then(() => {
       const wanted = `[${this.#wanted.splice(0).join()}]`
-      this.#rows = undefined
-      return this.#connection.retry(() => rowsById(this.#connection, wanted))
+      this.#found = undefined
+      return this.#connection.retry(() => findPlants(this.#connection, wanted))
     })
-    const rows = await this.#rows
-    return this.#connection.retry(() => {
-      const plants = ids.flatMap((id) => rows.get(id) ?? []).map(toPlant)
-      return new Map(plants.map((plant) => [plant.id, plant]))
-    })
+    return this.#found
   }
 
   async *read(query: ReadQuery = {}) {
@@ -109,7 +107,7 @@ export class SqliteStore implements OwnStore {
   }
 
   async rights() {
-    return isWritable(this.#connection.path) ? rights : (['read'] as const)
+    return isWritableFile(this.#connection.path) ? rights : (['read'] as const)
   }
 
   check() {
@@ -124,14 +122,10 @@ export class SqliteStore implements OwnStore {
   }
 }
 
-function rowsById(connection: Connection, ids: string): Map<unknown, unknown[][]> {
+function findPlants({ prepare }: Connection, ids: string) {
   const select = 'SELECT id, name, tag FROM plants WHERE id IN (SELECT value FROM json_each(?))'
-  return new Map(
-    connection
-      .prepare(select)
-      .all(ids)
-      .map((row) => [row[0], [row]]),
-  )
+  const plants = prepare(select).all(ids).map(toPlant)
+  return new Map(plants.map((plant) => [plant.id, plant]))
 }
 
 function findState(connection: Connection, id: string): string | undefined {

@@ -19,6 +19,8 @@ interface Job {
   reject(error: unknown): void
 }
 
+const maxWaitMs = 20
+
 export class Writer {
   readonly #connection: Connection
   readonly #isInPlace: () => boolean
@@ -57,8 +59,9 @@ export class Writer {
   }
 
   async #commitWaiting() {
-    // The event loop accepts one connection a turn, so a burst comes in turns, each of which is handled in the next.
-    for (let count = 0; count < this.#waiting.length; ) {
+    // A turn of the event loop accepts one connection, and the next one has its request: so a burst is waited for.
+    const end = performance.now() + maxWaitMs
+    for (let count = 0; count < this.#waiting.length && performance.now() < end; ) {
       count = this.#waiting.length
       await new Promise(setImmediate)
       await new Promise(setImmediate)
