@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { heldLock } from '../../helpers/crafted-files.js'
 import { canMount, canTrace } from '../../helpers/linux.js'
-import { heldLock } from '../../helpers/lock.js'
 import { resultOf } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
 import { unwritable } from '../../helpers/settings-file.js'

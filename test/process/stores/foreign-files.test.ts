@@ -10,7 +10,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { journalOf, logOf } from '../../helpers/journal.js'
+import { journalOf, logOf } from '../../helpers/crafted-files.js'
 import { type ProcessResult, resultOf, startUnder } from '../../helpers/process.js'
 import { holderOf, query } from '../../helpers/sqlite-file.js'
 import { canBecome, stranger } from '../../helpers/stranger.js'
