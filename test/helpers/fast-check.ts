@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import type { NewPlant } from '../../src/plant/plant.js'
-import { seed } from './random.js'
-import { rounds } from './rounds.js'
+import { rounds, seed } from './rounds.js'
 
 // What fails is reported with the seed and the path that lead to it.
 fc.configureGlobal({ seed })
