@@ -37,7 +37,7 @@ export function character(): fc.Arbitrary<string> {
 export function text(): fc.Arbitrary<string> {
   const awkward =
     '\u0001\t\n\r\u001b\u007f\u0085\u009b\u00ad\u0301\u061c\u200b\u200d\u2028\u202e\ufeff\uffff\u{1f331}\u{10ffff}"\'\\-=%$ '
-  const anyText = fc.string({ unit: 'binary', size: 'medium' })
+  const anyText = fc.string({ unit: character(), size: 'medium' })
   return fc.oneof(
     anyText.map((characters) => characters.replaceAll('\0', '')),
     fc.string({ unit: 'grapheme' }),

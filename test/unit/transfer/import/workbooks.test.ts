@@ -188,7 +188,7 @@ function renamed(path: string, other: string, bytes: Buffer): Buffer {
 const shared = (value: string) => `<row><c><v>1</v></c><c t="s">${value}</c></row>`
 const sheetIn = (encoding: BufferEncoding) => {
   const sheet = header + rows(['1', 'F\xe4rn'])
-  const part = `\ufeff<worksheet><sheetData>${sheet}</sheetData></worksheet>`
+  const part = `<worksheet><sheetData>${sheet}</sheetData></worksheet>`
   return workbook({ sheets: { P: Buffer.from(part, encoding) } })
 }
 
