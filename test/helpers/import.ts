@@ -4,30 +4,76 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import { donePrefix } from '../../src/stores/common/store.js'
 import { DatabaseSync } from './database.js'
-import type { World } from './world.js'
+import type { RunOptions } from './run.js'
+import { objectsOf, World } from './world.js'
 
-/** The summary of an import, without what is updated. */
-interface Counts {
-  created: number
-  skipped: number
-  rejected: number
-  /** Undefined if none is rejected. */
-  reasons?: Record<string, number> | undefined
-  unknown: number
+/** What an import prints: those of its counts that are not 0, the rejected ones by their `error`. */
+interface Imported {
+  code: number
+  err: string
+  dryRun?: true
+  created?: number
+  updated?: number
+  skipped?: number
+  rejected?: Record<number, number>
 }
 
-const names = [
-  ...['Fern', 'Zypressen-Wolfsmilch', 'Подорожник', '银杏', 'زيتون', 'カエデ'],
-  ...['A "quoted" \\ one', '🌵 Saguaro'],
-]
+/** A user who imports into the default store. */
+export class Importer extends World {
+  /** @param args without `import`; a text is split at its spaces */
+  async import(
+    args: string | readonly string[] = '',
+    stdin?: string | Uint8Array,
+    options?: RunOptions,
+  ): Promise<Imported> {
+    const words = typeof args === 'string' ? (args.match(/\S+/g) ?? []) : args
+    const { code, out, err } = await this.run(['import', ...words], {
+      ...options,
+      ...(stdin !== undefined && { stdin }),
+    })
+    if (code === 0 || code === 6) expect(out).not.toBe('')
+    if (out === '') return { code, err }
+    const { rejected, reasons = {}, ...counts } = JSON.parse(out)
+    expect(Object.values<number>(reasons).reduce((sum, count) => sum + count, 0)).toBe(rejected)
+    const some = Object.entries(counts).filter(([, count]) => count !== 0)
+    return { code, ...Object.fromEntries(some), ...(rejected > 0 && { rejected: reasons }), err }
+  }
+
+  /** The plants in the store, a line of JSON each. */
+  async list(): Promise<string> {
+    if (!existsSync(this.store)) return ''
+    const { out, err } = await this.run('list')
+    expect(err).toBe('')
+    return out
+  }
+
+  /** The ids of imports into services that are not done. */
+  get journals(): string[] {
+    return journalsOf(this)
+  }
+
+  rejected(rejects: string): ReturnType<typeof rejectedIn> {
+    return rejectedIn(this, rejects)
+  }
+}
+
+/** A line of NDJSON. */
+export function plant(id: number | bigint | string, name = `Plant ${id}`, tag?: string): string {
+  return `${JSON.stringify({ id: 0, name, tag }).replace('0', String(id))}\n`
+}
+
+/** A blank line, after which an import begins another chunk. */
+export const nextChunk = `${' '.repeat(524_288)}\n`
+
+const names = ['Fern', 'Подорожник', '银杏', 'زيتون', 'A "quoted" \\ one', '🌵 Saguaro']
 
 /** Lines of NDJSON in the order of their ids, which are all over int64, just as an export writes them. */
 export function plantLines(count: number): string[] {
   const step = 2n ** 64n / BigInt(count)
   return Array.from({ length: count }, (_, index) => {
-    const id = -(2n ** 63n) + step * BigInt(index)
-    const name = JSON.stringify(`${names[index % names.length]} ${index}`)
-    return `{"id":${id},"name":${name}${index % 3 === 0 ? '' : `,"tag":"tag ${index % 100}"`}}`
+    const name = `${names[index % names.length]} ${index}`
+    const tag = index % 3 === 0 ? undefined : `tag ${index % 100}`
+    return plant(-(2n ** 63n) + step * BigInt(index), name, tag).trimEnd()
   })
 }
 
@@ -47,6 +93,15 @@ export function writeLines(
   return path
 }
 
+/** The summary of an import, without what is updated. */
+interface Counts {
+  created: number
+  skipped: number
+  rejected: number
+  reasons?: Record<string, number> | undefined
+  unknown: number
+}
+
 export function countsOf(out: string): Counts {
   const { created, skipped, rejected, reasons, unknown } = JSON.parse(out) as Counts
   return { created, skipped, rejected, reasons, unknown }
@@ -56,64 +111,41 @@ export function allCreated(created: number): Counts {
   return { created, skipped: 0, rejected: 0, unknown: 0 }
 }
 
-/** The ids of imports into services that are not done. */
-export function journalsOf({ state }: World): string[] {
-  const path = join(state, 'imports.db')
-  if (!existsSync(path)) return []
-  try {
-    const db = new DatabaseSync(path, { readOnly: true })
-    const rows = db.prepare(`SELECT id FROM imports WHERE state NOT LIKE '${donePrefix}%'`).all()
-    db.close()
-    return rows.map((row) => String(row['id']))
-  } catch {
-    return [] // it is just being made
-  }
-}
-
 interface Rejected {
   line: number
   reason: string
-  /** what it had: the members of an object, the text of a line that is no JSON, or cells */
+  /** The members of an object, or the text of a line that is no JSON. */
   record: unknown
 }
 
-/** The records of a rejects file, a table or NDJSON. */
+/** The records of a rejects file of NDJSON. */
 export function rejectedIn(world: World, rejects: string): Rejected[] {
-  const text = world.read(rejects)
-  if (text.startsWith('{'))
-    return text
-      .split('\n')
-      .slice(0, -1)
-      .map((line) => {
-        const { rejected_line, rejected_reason, rejected_text, ...record } = JSON.parse(line)
-        return { line: rejected_line, reason: rejected_reason, record: rejected_text ?? record }
-      })
-  const [head = '', ...rows] = text
-    .replace(/^\ufeff/, '')
-    .split('\n')
-    .slice(0, -1)
-  const delimiter = head.charAt('rejected_line'.length)
-  expect(head.startsWith(`rejected_line${delimiter}rejected_reason`)).toBe(true)
-  return rows.map((row) => {
-    const {
-      line,
-      quoted = '',
-      plain = '',
-      cells = '',
-    } = /^(?<line>\d+).(?:"(?<quoted>(?:[^"]|"")*)"|(?<plain>[^",;\t]*)).?(?<cells>.*)$/.exec(row)
-      ?.groups ?? {}
-    return { line: Number(line), reason: quoted.replaceAll('""', '"') || plain, record: cells }
-  })
+  return objectsOf(world.read(rejects)).map(
+    ({ rejected_line, rejected_reason, rejected_text, ...record }) => ({
+      line: Number(rejected_line),
+      reason: String(rejected_reason),
+      record: rejected_text ?? record,
+    }),
+  )
 }
 
 /** How many plants are in a store, past the program; none while there is no store. */
 export function countOf(path: string): number {
-  if (!existsSync(path)) return 0
+  return Number(rowsOf(path, 'SELECT count(*) AS count FROM plants')[0]?.['count'] ?? 0)
+}
+
+export function journalsOf({ state }: World): string[] {
+  const open = `SELECT id FROM imports WHERE state NOT LIKE '${donePrefix}%'`
+  return rowsOf(join(state, 'imports.db'), open).map(({ id }) => String(id))
+}
+
+function rowsOf(path: string, sql: string): Record<string, unknown>[] {
+  if (!existsSync(path)) return []
   const db = new DatabaseSync(path, { readOnly: true })
   try {
-    return Number(db.prepare('SELECT count(*) AS count FROM plants').get()?.['count'])
+    return db.prepare(sql).all()
   } catch {
-    return 0 // it is just being made
+    return [] // it is just being made
   } finally {
     db.close()
   }
@@ -127,22 +159,7 @@ export function digestOf(text: string): string {
 /** The most memory that a process has had, in MiB; nothing when it is gone. */
 export function peakOf(pid: number | undefined): number | undefined {
   const path = `/proc/${pid}/status`
-  const [, kilobytes] =
-    /VmHWM:\s+(\d+) kB/.exec(existsSync(path) ? readFileSync(path, 'utf8') : '') ?? []
+  const status = existsSync(path) ? readFileSync(path, 'utf8') : ''
+  const [, kilobytes] = /VmHWM:\s+(\d+) kB/.exec(status) ?? []
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024
-}
-
-/** How long a process has computed, in seconds; 0 when it is gone. */
-export function computedBy(pid: number | undefined): number {
-  const path = `/proc/${pid}/stat`
-  const fields = existsSync(path)
-    ? readFileSync(path, 'utf8')
-        .replace(/^.*\) /s, '')
-        .split(' ')
-    : []
-  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / 100 // utime and stime of proc(5), in ticks
-}
-
-export function grouped(number: number): string {
-  return number.toLocaleString('en-US')
 }

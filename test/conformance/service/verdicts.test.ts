@@ -44,7 +44,8 @@ async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
 
 /** Imports one line for each document, after a valid one. A plant whose id exists is valid. */
 async function importAll(world: World, documents: Buffer[]): Promise<Verdict[]> {
-  const stdin = ['{"id":0,"name":""}', ...documents, ''].join('\n')
+  const first = `{"id":0,"name":"${'x'.repeat(1000)}"}` // a NUL near the start would be of a binary file
+  const stdin = [first, ...documents, ''].join('\n')
   const { err } = await world.run('import --format ndjson --dry-run -o ndjson', { stdin })
   const lines = err.split('\n').filter((line) => line.includes('"line":'))
   const reasons = new Map(lines.map((line) => [JSON.parse(line).line, line]))

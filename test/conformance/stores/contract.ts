@@ -18,8 +18,7 @@ import type {
   Transaction,
 } from '../../../src/stores/common/store.js'
 import { fc } from '../../helpers/fast-check.js'
-import { seed } from '../../helpers/random.js'
-import { rounds } from '../../helpers/rounds.js'
+import { rounds, seed } from '../../helpers/rounds.js'
 import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
 

@@ -1,6 +1,6 @@
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/fill.js'
+import { fill } from '../../helpers/crafted-files.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
 import { isHere } from '../../helpers/linux.js'

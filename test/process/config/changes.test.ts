@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { heldLock } from '../../helpers/crafted-files.js'
 import { canTrace } from '../../helpers/linux.js'
-import { heldLock } from '../../helpers/lock.js'
 import { resultOf, under } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
 import { answer, World } from '../../helpers/world.js'

@@ -2,7 +2,7 @@ import { closeSync, constants, existsSync, openSync, readFileSync, readSync } fr
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { unlessSystemError } from '../../../src/platform/errors.js'
-import { fill } from '../../helpers/fill.js'
+import { fill } from '../../helpers/crafted-files.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
 import { bash, intoPipe, pipeIn, unblock } from '../../helpers/process.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'

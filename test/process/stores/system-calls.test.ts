@@ -1,7 +1,7 @@
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/fill.js'
+import { fill } from '../../helpers/crafted-files.js'
 import { allCreated, countsOf, plantLines, rejectedIn, writeLines } from '../../helpers/import.js'
 import { canTrace } from '../../helpers/linux.js'
 import { type ProcessResult, under } from '../../helpers/process.js'

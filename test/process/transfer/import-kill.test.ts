@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import {
   allCreated,
@@ -5,12 +6,15 @@ import {
   countsOf,
   digestOf,
   journalsOf,
+  plant,
   plantLines,
   rejectedIn,
   shuffled,
   writeLines,
 } from '../../helpers/import.js'
+import { canTrace } from '../../helpers/linux.js'
 import { freshDatabase } from '../../helpers/postgres.js'
+import { startUnder } from '../../helpers/process.js'
 import { isSoak, rounds } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
@@ -19,7 +23,7 @@ interface Target {
   store: string
   env: Record<string, string>
   stored(): number | Promise<number>
-  /** of the store, where the import goes on meanwhile */
+  /** Of the store, where the import goes on meanwhile. */
   kill?(): Promise<void>
   end(): Promise<string>
 }
@@ -35,14 +39,10 @@ async function database(): Promise<Target> {
   const { url: store, env, sql } = await freshDatabase()
   const world = new World()
   await world.run(['stores', 'init', store], { env })
-  const stored = async () =>
-    Number((await sql('SELECT count(*) AS count FROM plant_store.plants'))[0]?.['count'])
-  return {
-    store,
-    env,
-    stored,
-    end: async () => (await world.run(['export', '--store', store], { env })).out,
-  }
+  const count = 'SELECT count(*) AS count FROM plant_store.plants'
+  const stored = async () => Number((await sql(count))[0]?.['count'])
+  const end = async () => (await world.run(['export', '--store', store], { env })).out
+  return { store, env, stored, end }
 }
 
 /** A service as a process, which is killed and started again in its place. */
@@ -66,143 +66,132 @@ async function service(): Promise<Target> {
 interface Input {
   lines: string[]
   flags: string
-  /** of the export at the end */
+  /** Of the export at the end. */
   exported: readonly string[]
   skipped?: number
-  /** in the order of the input */
-  rejected?: { line: number; text: string; error: number }[]
+  /** In the order of the input. */
+  rejected?: { line: number; record: unknown; error: number }[]
 }
 
-const sorted = plantLines(isSoak ? 1_000_000 : 100_000)
-
-/** Lines of every kind that is rejected, among others. */
+/** Lines in no order, and after some of them one that is rejected. */
 function withRejected(): Input {
-  const good = shuffled(sorted)
+  const exported = plantLines(isSoak ? 1_000_000 : 60_000)
+  const good = shuffled(exported)
   const lines: string[] = []
   const rejected: NonNullable<Input['rejected']> = []
   for (const [index, line] of good.entries()) {
     lines.push(line)
-    const earlier = good[index % 500] ?? ''
     const kinds: [text: string, error: number][] = [
       ['{"id":1.5,"name":"Half"}', 422],
       ['not JSON', 400],
-      [earlier.replace('"name":"', '"name":"Other '), 409],
+      [(good[index % 500] ?? '').replace('"name":"', '"name":"Other '), 409],
     ]
-    const [text, error] = (index < 2000 ? undefined : kinds[index % 100]) ?? []
-    if (text === undefined || error === undefined) continue
+    const [text = '', error = 0] = (index < 2000 ? undefined : kinds[index % 100]) ?? []
+    if (text === '') continue
     lines.push(text)
-    rejected.push({ line: lines.length, text, error })
+    const record = error === 400 ? text : JSON.parse(text)
+    rejected.push({ line: lines.length, record, error })
   }
-  return { lines, flags: '--rejects rejects', exported: sorted, rejected }
+  return { lines, flags: '--rejects rejects', exported, rejected }
 }
 
-/** CSV with line breaks in its cells, numbered as it comes. */
+/** A table without ids, with line breaks in its cells. */
 function numbered(): Input {
-  const names = Array.from(
-    { length: isSoak ? 200_000 : 5000 },
-    (_, index) => `Fern\nnumber ${index}`,
-  )
-  const exported = names.map((name, index) => JSON.stringify({ id: index + 1, name }))
-  return {
-    lines: ['name', ...names.map((name) => `"${name}"`)],
-    flags: '--format csv --id-from next',
-    exported,
-  }
+  const names = Array.from({ length: isSoak ? 200_000 : 5000 }, (_, index) => `Fern\nNo ${index}`)
+  const exported = names.map((name, index) => plant(index + 1, name).trimEnd())
+  const lines = ['name', ...names.map((name) => `"${name}"`)]
+  return { lines, flags: '--format csv --id-from next', exported }
 }
 
-/** A list in which some names come again later, and others at once, matched by name. A part of a file is 1 MiB. */
-function named(flags: string, count = isSoak ? 500_000 : 20_000, length = 107): Input {
+/** A list in which some names come again later, and others at once. */
+function named(flags: string, count: number, length: number): Input {
   const names = Array.from({ length: count }, (_, index) => `Fern ${index}`.padEnd(length, '.'))
   const again = names.flatMap((name, index) => {
     const earlier = index % 7 === 0 ? [names[(index * 31) % (index + 1)] ?? ''] : []
     return index % 5 === 0 ? [name, name, ...earlier] : [name, ...earlier]
   })
-  const exported = names.map((name, index) => JSON.stringify({ id: index + 1, name }))
-  const byName = `--format csv --id-from next --match name ${flags}`
   return {
     lines: ['name', ...again],
-    flags: byName,
-    exported,
+    flags: `--format csv --id-from next --match name ${flags}`,
+    exported: names.map((name, index) => plant(index + 1, name).trimEnd()),
     skipped: again.length - names.length,
   }
 }
 
 describe('an import that is killed, or its service, resumes, and stores all once:', () => {
+  const [few, many] = isSoak ? [100_000, 500_000] : [5000, 20_000]
+
   test.each<[string, () => Promise<Target>, () => Input]>([
     ['ids in no order, into a file', file, withRejected],
     ['ids in no order, into a database', database, withRejected],
     ['CSV without ids, into a service', service, numbered],
-    ['CSV by name, into a file', file, () => named('--if-exists same')],
-    ['CSV by name, into a database', database, () => named('--if-exists skip')],
-    [
-      'CSV by name, into a service',
-      service,
-      () => named('--if-exists update', isSoak ? 100_000 : 5000, 0),
-    ],
+    ['CSV by name, into a file', file, () => named('--if-exists same', many, 107)],
+    ['CSV by name, into a service', service, () => named('--if-exists update', few, 0)],
   ])('%s', async (_, makeTarget, makeInput) => {
     const input = makeInput()
+    const { exported, skipped = 0, rejected = [] } = input
     const target = await makeTarget()
     const world = new World()
-    await importWithKills(world, target, input)
-    expect(digestOf(await target.end())).toBe(digestOf(`${input.exported.join('\n')}\n`))
-    if (input.rejected) judgeRejects(world, input.rejected)
+    const { out, code } = await importWithKills(world, target, input)
+    expect(digestOf(await target.end())).toBe(digestOf(`${exported.join('\n')}\n`))
+    const reasons: Record<number, number> = {}
+    for (const { error } of rejected) reasons[error] = (reasons[error] ?? 0) + 1
+    const counts = { ...allCreated(exported.length), skipped, rejected: rejected.length }
+    expect(countsOf(out)).toEqual({ ...counts, ...(rejected.length > 0 && { reasons }) })
+    // Who has printed its end has done its work, although it is killed while it leaves.
+    expect(code).toBeOneOf([rejected.length > 0 ? 6 : 0, 'SIGKILL'])
+    if (code !== 'SIGKILL') expect(journalsOf(world)).toEqual([])
+    if (rejected.length === 0) return
+    const found = rejectedIn(world, 'rejects').map(({ line, record }) => ({ line, record }))
+    expect(found).toEqual(rejected.map(({ line, record }) => ({ line, record })))
   })
 })
 
 /** Later kills may find an import that was faster. */
-async function importWithKills(world: World, target: Target, input: Input): Promise<void> {
+async function importWithKills(world: World, target: Target, input: Input) {
   const args = `import plants.ndjson ${input.flags} --store ${target.store} --timeout 1h --retry 1h`
-  const start = () => world.start(args, { env: target.env })
-  const storesMoreThan = async (due: number, child: ReturnType<typeof start>) => {
+  writeLines(world.home, input.lines)
+  const kills = rounds(6)
+  let child = world.start(args, { env: target.env })
+  for (let kill = 1; ; kill += 1) {
+    const due = kill < kills ? (kill / kills) * input.exported.length : Infinity
     const isDue = async () => child.exitCode !== null || (await target.stored()) > due
     await expect.poll(isDue, { interval: 1 }).toBe(true)
-  }
-  writeLines(world.home, input.lines)
-  let child = start()
-  const kills = rounds(6)
-  for (let kill = 1; ; kill += 1) {
-    await storesMoreThan(kill < kills ? (kill / kills) * input.exported.length : Infinity, child)
     if (kill % 2 === 1 && target.kill) {
       await target.kill()
       continue
     }
     child.kill('SIGKILL')
     const { exitCode, signal, stdout, stderr } = await child
-    if (signal !== 'SIGKILL' || stdout !== '')
-      return judge(
-        { code: exitCode ?? signal, out: String(stdout), journals: journalsOf(world) },
-        input,
-        String(stderr),
-      )
-    child = start()
+    if (signal !== 'SIGKILL' || stdout !== '') {
+      expect(stdout, String(stderr)).not.toBe('')
+      return { code: exitCode ?? signal, out: String(stdout) }
+    }
+    child = world.start(args, { env: target.env })
   }
 }
 
-function judge(
-  ended: { code: number | string | undefined; out: string; journals: string[] },
-  input: Input,
-  err: string,
-): void {
-  expect(ended.out, err).not.toBe('')
-  const { exported, skipped = 0, rejected = [] } = input
-  const reasons: Record<number, number> = {}
-  for (const { error } of rejected) reasons[error] = (reasons[error] ?? 0) + 1
-  const counts = {
-    ...allCreated(exported.length),
-    ...{ skipped, rejected: rejected.length },
-    ...(rejected.length > 0 && { reasons }),
-  }
-  const code = rejected.length > 0 ? 6 : 0
-  // Who has printed its end has done its work, although it is killed while it leaves.
-  const end =
-    ended.code === 'SIGKILL'
-      ? { code: ended.code, journals: ended.journals }
-      : { code, journals: [] }
-  expect({ ...ended, out: countsOf(ended.out) }).toEqual({ ...end, out: counts })
-}
-
-function judgeRejects(world: World, rejected: NonNullable<Input['rejected']>): void {
-  const found = rejectedIn(world, 'rejects').map(({ line, record }) => ({ line, record }))
-  const record = (text: string) => (text.startsWith('{') ? JSON.parse(text) : text)
-  expect(found).toEqual(rejected.map(({ line, text }) => ({ line, record: record(text) })))
-}
+// SIGKILL comes when the store is closed: a system call that it ends does nothing.
+test.runIf(canTrace).each([
+  ['data/plants.db-wal', 'unlink', 'KILL', 'SIGKILL'],
+  ['out', 'write', 'TERM', 6],
+  ['out', 'write', 'INT', 6],
+])('an import that has its summary is done: %s, %s, %s (needs strace)', async (...moment) => {
+  const [path, call, signal, end] = moment
+  const user = new World()
+  const names = Array.from({ length: 20_000 }, (_, index) => `{"name":"Fern ${index}"}`)
+  writeLines(user.home, [...names, 'bad'])
+  const command = 'import plants.ndjson --id-from next'
+  const inject = `inject=${call}:signal=${signal}:when=1`
+  const calls = ['-P', join(user.home, path), '-e', `trace=${call}`, '-e', inject]
+  const tracing = ['-c', 'exec strace -D -f -o log "$@" >out', 'sh', ...calls]
+  const args = `${command} --rejects bad`.split(' ')
+  const options = { cwd: user.home, env: user.env }
+  const run = await startUnder('sh', tracing, args, user.home, options)
+  expect(run.exitCode ?? run.signal).toBe(end)
+  expect(countsOf(user.read('out'))).toMatchObject({ created: 20_000, rejected: 1 })
+  expect(rejectedIn(user, 'bad')).toMatchObject([{ line: 20_001 }])
+  const err = expect.stringContaining('was imported before')
+  expect(await user.run(command)).toMatchObject({ code: 2, err })
+  expect(countOf(user.store)).toBe(20_000)
+})

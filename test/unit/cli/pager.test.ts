@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/fill.js'
+import { fill } from '../../helpers/crafted-files.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { isWindows, World } from '../../helpers/world.js'
 

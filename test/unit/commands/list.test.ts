@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/fill.js'
+import { fill } from '../../helpers/crafted-files.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { answer, printed, refusal, World } from '../../helpers/world.js'
 

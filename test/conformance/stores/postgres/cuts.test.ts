@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Importer, plant } from '../../../helpers/imports.js'
+import { Importer, plant } from '../../../helpers/import.js'
 import { type Moment, openByLine } from '../../../helpers/postgres/line.js'
 import {
   configure,

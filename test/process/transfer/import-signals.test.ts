@@ -1,0 +1,82 @@
+import { readFileSync, statSync } from 'node:fs'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { hang } from '../../helpers/hang.mjs'
+import {
+  allCreated,
+  countOf,
+  countsOf,
+  digestOf,
+  plantLines,
+  writeLines,
+} from '../../helpers/import.js'
+import { isLinux } from '../../helpers/linux.js'
+import { resultOf } from '../../helpers/process.js'
+import { idsIn } from '../../helpers/sqlite-file.js'
+import { rows, workbook } from '../../helpers/workbook.js'
+import { World } from '../../helpers/world.js'
+
+const soon = { interval: 10 }
+
+describe.skipIf(process.platform === 'win32')('an import that a signal stops', () => {
+  test.each([
+    ['SIGINT', 130, 'Interrupted'],
+    ['SIGTERM', 143, 'Terminated'],
+    ['SIGHUP', 143, 'Terminated'],
+  ] as const)('by %s goes on where it was', async (signal, code, word) => {
+    const world = new World()
+    const lines = plantLines(150_000)
+    writeLines(world.home, lines)
+    const run = world.start('import plants.ndjson')
+    await expect.poll(() => countOf(world.store), soon).toBeGreaterThan(0)
+    run.kill(signal)
+    const ended = await resultOf(run)
+    const done = countOf(world.store)
+    const end = `after ${done.toLocaleString('en')} plants\n`
+    expect(ended).toEqual({ code, out: '', err: expect.stringContaining(`${word} ${end}`) })
+    expect(done).toBeLessThan(lines.length)
+    const { out, ...again } = await world.run('import plants.ndjson')
+    expect(again).toEqual({ code: 0, err: expect.stringContaining(end) })
+    expect(countsOf(out)).toEqual(allCreated(lines.length))
+    expect(digestOf((await world.run('export')).out)).toBe(digestOf(`${lines.join('\n')}\n`))
+  })
+
+  test('of all plants or none rolls back', async () => {
+    const world = new World()
+    await world.spawn('create --id 1 --name Fern')
+    const run = world.start('import - --atomic', { stdin: 'pipe' })
+    run.stdin?.write(plantLines(300_000).join('\n'))
+    const size = () => statSync(`${world.store}-wal`, { throwIfNoEntry: false })?.size ?? 0
+    await expect.poll(size, soon).toBeGreaterThan(100_000) // the transaction is open
+    run.kill('SIGINT')
+    expect(await resultOf(run)).toMatchObject({ code: 130, out: '' })
+    expect(idsIn(world.store)).toEqual([1])
+  })
+})
+
+describe.runIf(isLinux)('an import ends on a signal while it reads', () => {
+  const lines = () =>
+    Buffer.concat(Array<Buffer>(512).fill(gzipSync(Buffer.alloc(16_777_216, '\n'))))
+  const cells = () =>
+    rows(['id', 'name']) + `<row>${'<c><v/></c>'.repeat(1000)}</row>`.repeat(10_000)
+  const options = { timeout: hang.wait, killSignal: 'SIGKILL' } as const
+
+  /** How long a process has computed, in ticks: utime and stime of proc(5). */
+  function computedBy(pid: number | undefined): number {
+    const [, times] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')
+    const fields = times?.split(' ') ?? []
+    return Number(fields[11]) + Number(fields[12])
+  }
+
+  test.each([
+    ['a small file that unpacks to gigabytes', 'blank.ndjson.gz', lines],
+    ['a sheet of blank cells', 'blank.xlsx', () => workbook({ sheets: { P: cells() } })],
+  ])('%s', async (_, name, content) => {
+    const world = new World()
+    world.write(name, content())
+    const run = world.start(`import ${name}`, options)
+    await expect.poll(() => computedBy(run.pid), soon).toBeGreaterThan(100) // it has begun to read
+    run.kill('SIGTERM')
+    expect(await resultOf(run)).toMatchObject({ code: 143, out: '' })
+  })
+})

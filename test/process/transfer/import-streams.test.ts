@@ -1,0 +1,150 @@
+import { join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { gzipSync } from 'node:zlib'
+import type { Options } from 'execa'
+import { describe, expect, onTestFinished, test } from 'vitest'
+import {
+  allCreated,
+  countOf,
+  countsOf,
+  digestOf,
+  Importer,
+  peakOf,
+  plant,
+  plantLines,
+  shuffled,
+  writeLines,
+} from '../../helpers/import.js'
+import { isLinux } from '../../helpers/linux.js'
+import { bash, type ProcessResult, resultOf } from '../../helpers/process.js'
+import { isSoak } from '../../helpers/rounds.js'
+import { serve, testToken } from '../../helpers/service.js'
+import { World } from '../../helpers/world.js'
+
+const two = plant(1, 'Fern') + plant(2, 'Moss')
+
+function counts({ code, out, err }: ProcessResult) {
+  const { created, skipped } = out === '' ? {} : JSON.parse(out)
+  return { code, created, skipped, err }
+}
+
+test('an import reads stdin from a pipe and a file, packed or not, and a device', async () => {
+  const world = new World()
+  const inputFile = join(world.home, world.write('plants', two))
+  const run = async (options: Options) => counts(await world.spawn('import', options))
+  expect(await run({ input: two })).toEqual({ code: 0, created: 2, skipped: 0, err: '' })
+  for (const result of [
+    await run({ inputFile }),
+    await run({ input: gzipSync(two) }),
+    counts(await bash(world, '"$plants" import /dev/stdin < plants')),
+  ])
+    expect(result).toEqual({ code: 0, created: 0, skipped: 2, err: '' })
+  expect(counts(await world.spawn('import /dev/null'))).toMatchObject({ code: 0, created: 0 })
+})
+
+test.skipIf(process.platform === 'win32')(
+  'an import reads pipes that a shell has made, between files',
+  async () => {
+    const world = new World()
+    world.write('last', plant(3))
+    const script = `"$plants" import <(printf '{"id":1,"name":"A"}\\n') <(printf '{"id":2,"name":"B"}\\n{"id":2}') last`
+    const err = expect.stringMatching(/^plants: \/dev\/fd\/\d+:2: Invalid plant: name /)
+    expect(counts(await bash(world, script))).toEqual({ code: 6, created: 3, skipped: 0, err })
+  },
+)
+
+test('of three imports with one rejects file, one has it, and no record is lost', async () => {
+  const user = new Importer()
+  const names = ['one', 'two', 'three']
+  for (const name of names) user.write(`${name}.ndjson`, `${name} is no plant\n`)
+  const run = (name: string) => user.spawn(`import ${name}.ndjson --rejects bad --store ${name}.db`)
+  const results = await Promise.all(names.map(run))
+  expect(results.map(({ code }) => code).toSorted()).toEqual([2, 2, 6])
+  const winner = names[results.findIndex(({ code }) => code === 6)]
+  expect(user.rejected('bad')).toMatchObject([{ line: 1, record: `${winner} is no plant` }])
+})
+
+test('imports and a service write to one store, and no create is refused', async () => {
+  const world = new World()
+  const size = isSoak ? 250_000 : 12_000
+  const all = plantLines(size * 2)
+  await world.spawn('create --id 1 --name First')
+  const { address } = await serve(['--timeout', '1h'], { folder: world.home })
+  const runs = [0, 1].map((part) => {
+    const lines = all.filter((_, index) => index % 2 === part)
+    const path = writeLines(world.home, part === 0 ? lines : shuffled(lines), `${part}.ndjson`)
+    return world.spawn(['import', '--timeout', '1h', path])
+  })
+  let isDone = false
+  const done = Promise.all(runs).finally(() => {
+    isDone = true
+  })
+  const created = ['{"id":1,"name":"First"}']
+  const headers = { 'Content-Type': 'application/json', Authorization: `Bearer ${testToken}` }
+  for (let id = 1_000_001; !isDone; id += 1) {
+    const body = `{"id":${id},"name":"New"}`
+    expect((await fetch(`${address}/plants`, { method: 'POST', headers, body })).status).toBe(200)
+    created.push(body)
+  }
+  for (const { code, out } of await done)
+    expect([code, countsOf(out)]).toEqual([0, allCreated(size)])
+  const exported = (await world.run('export')).out.split('\n').slice(0, -1)
+  const expected = [...all, ...created]
+  expect(digestOf(exported.toSorted().join())).toBe(digestOf(expected.toSorted().join()))
+})
+
+const mebibyte = 1_048_576
+type Run = ReturnType<World['start']>
+
+/** Runs an import, with what it reads from stdin, and judges the most memory that it has had. */
+async function measured(world: World, line: string, input: (run: Run) => Iterable<Buffer>) {
+  // How much garbage V8 and JavaScriptCore (of the executable) keep before they collect it depends on their versions
+  // and on the machine, and would count as memory.
+  const env = { NODE_OPTIONS: '--max-semi-space-size=8', BUN_JSC_forceRAMSize: `${256 * mebibyte}` }
+  const run = world.start(line, { env, stdin: 'pipe' })
+  onTestFinished(() => void run.kill('SIGKILL'))
+  let peak = 0
+  if (!run.stdin) throw new Error('There is no stdin')
+  async function* observed() {
+    for (const block of input(run)) {
+      peak = peakOf(run.pid) ?? peak
+      yield block
+    }
+  }
+  await pipeline(Readable.from(observed()), run.stdin).catch(() => undefined) // it may end before
+  const end = await resultOf(run)
+  expect(peak).toBeGreaterThan(30) // it was measured
+  expect(peak).toBeLessThan(200)
+  return end
+}
+
+describe.runIf(isLinux)('needs the same memory', () => {
+  test('for an input without an end, until Ctrl-C', async () => {
+    const world = new World()
+    const block = Buffer.from(`${plantLines(2000).join('\n')}\n`)
+    const enough = Math.ceil(((isSoak ? 2048 : 8) * mebibyte) / block.length)
+    const { code } = await measured(world, 'import -', function* (run) {
+      for (let blocks = 0; ; blocks += 1) {
+        if (blocks === enough) run.kill('SIGINT')
+        yield block
+      }
+    })
+    expect([code, countOf(world.store)]).toEqual([130, 2000])
+  })
+
+  test('for many rejected lines, of which twenty are shown', async () => {
+    const world = new World()
+    const block = Buffer.from('x\n{"id":1,"name":1}\n'.repeat(5000))
+    const blocks = isSoak ? 760 : 10
+    const { code, err } = await measured(
+      world,
+      'import --format ndjson --rejects bad',
+      function* () {
+        for (let count = 0; count < blocks; count += 1) yield block
+      },
+    )
+    expect([code, err.match(/stdin:/g)?.length]).toEqual([6, 20])
+    expect(world.read('bad').split('\n')).toHaveLength(blocks * 10_000 + 1)
+  })
+})

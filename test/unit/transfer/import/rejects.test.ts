@@ -1,0 +1,152 @@
+import { execFileSync } from 'node:child_process'
+import { statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeEach, describe, expect, test } from 'vitest'
+import { Rejects } from '../../../../src/transfer/import/rejects.js'
+import { Importer, nextChunk, plant } from '../../../helpers/import.js'
+import { query } from '../../../helpers/sqlite-file.js'
+import { isWindows, objectsOf } from '../../../helpers/world.js'
+
+let user: Importer
+
+beforeEach(() => {
+  user = new Importer()
+})
+
+test('records are rejected in their order, of several inputs', async () => {
+  await user.run('create --id 99 --name First')
+  const bad: [text: string, error: number, record: unknown][] = [
+    ['x\r', 400, 'x'],
+    [plant(1, 'Twice').trim(), 409, { id: 1, name: 'Twice' }],
+    ['{"id":1.5}', 422, { id: 1.5 }],
+    [`{"id":40,"name":"${'x'.repeat(1_048_576)}"}\r`, 413, {}],
+    [plant(99, 'Taken').trim(), 409, { id: 99, name: 'Taken' }],
+    ['[]\r', 422, '[]'],
+  ]
+  const lines = bad.map(([text], index) => `${plant(index + 1)}${text}\n`)
+  user.write('mixed', `\ufeff${lines.join('')} \t\r\n\n{}`)
+  const expected = [
+    ...bad.map(([, error, record], index) => ({ error, line: 2 * index + 2, record })),
+    { error: 422, line: 15, record: {} },
+    { error: 422, line: 1, record: { id: 3, name: 1 } },
+  ]
+  const result = await user.import('mixed - --rejects bad --output json', '{"id":3,"name":1}')
+  const rejected = { 400: 1, 409: 2, 413: 1, 422: 4 }
+  const rejects = join(user.home, 'bad')
+  expect(result).toMatchObject({ code: 6, created: 6, rejected, rejects })
+  const errors = objectsOf(result.err).map(({ error, line }) => ({ error, line }))
+  expect(errors).toEqual([
+    ...expected.map(({ error, line }) => ({ error, line })),
+    { error: 422, line: undefined },
+  ])
+  const kept = user.rejected('bad').map(({ line, record }) => ({ line, record }))
+  expect(kept).toEqual(expected.map(({ line, record }) => ({ line, record })))
+})
+
+test.each([
+  ['headers', 'name,id\nC,y\n'],
+  ['formats', '{"id":"y","name":"C"}\n'],
+])('inputs with several %s have no common rejects file', async (_, other) => {
+  user.write('one', 'id,name\nx,A\n')
+  user.write('other', other)
+  const err = expect.stringContaining('plants: other has another header')
+  expect(await user.import('one other --rejects bad')).toMatchObject({ code: 2, err })
+  expect(user.read('bad').split('\n')).toHaveLength(3)
+})
+
+describe('a rejects file', () => {
+  test.skipIf(isWindows)(
+    'is not kept if it is empty, and readable for its user alone (needs modes)',
+    async () => {
+      user.write('plants', plant(2))
+      expect(await user.import('plants --rejects bad')).toMatchObject({ code: 0 })
+      expect(user.has('bad')).toBe(false)
+      await user.import('--rejects bad', '{"id":2,"name":1}\n')
+      expect(statSync(join(user.home, 'bad')).mode & 0o777).toBe(0o600)
+    },
+  )
+
+  test('can have another name after a wrong one, which must be new', async () => {
+    user.write('plants', `${plant(1)}{"id":2}\n`)
+    user.write('empty', '')
+    for (const [name, code] of [
+      ['no/bad', 74],
+      ['plants/bad', 74],
+      ['empty', 2],
+    ] as const)
+      expect(await user.import(`plants --rejects ${name}`)).toMatchObject({ code })
+    const counts = { code: 6, created: 1, rejected: { 422: 1 } }
+    expect(await user.import('plants --rejects bad')).toMatchObject(counts)
+    expect(user.rejected('bad')).toMatchObject([{ record: { id: 2 } }])
+  })
+
+  test.skipIf(isWindows)('is no link and no pipe (needs links)', async () => {
+    user.write('plants', plant('"x"'))
+    user.write('notes', 'mine')
+    symlinkSync('notes', join(user.home, 'link'))
+    symlinkSync('nothing', join(user.home, 'dangling'))
+    execFileSync('mkfifo', [join(user.home, 'pipe')])
+    for (const name of ['link', 'dangling', 'pipe'])
+      expect(await user.import(`plants --rejects ${name}`)).toMatchObject({ code: 2 })
+    expect([user.read('notes'), user.has('nothing')]).toEqual(['mine', false])
+  })
+
+  test('of a first run stays when a second one ends, although it is empty', () => {
+    const path = join(user.home, 'bad')
+    const first = new Rejects(path, 'import', undefined)
+    first.publish()
+    new Rejects(path, 'import', first.start).close(true)
+    first.write(0, Buffer.from('a row\n'))
+    first.close(false)
+    expect(user.read('bad')).toBe('a row\n')
+  })
+
+  test('is left alone once another process has taken over', async () => {
+    user.write('plants', `{"id":1,"name":1}\n${nextChunk}{"id":2}\n`)
+    let before: string | undefined
+    // The clock is asked after each chunk.
+    const now = () => {
+      if (before === undefined && user.has('bad') && user.read('bad') !== '') {
+        before = user.read('bad')
+        query(user.store, "UPDATE imports SET state = 'another'")
+      }
+      return performance.now()
+    }
+    const err = expect.stringContaining('Another plants process')
+    expect(await user.run('import plants --rejects bad', { now })).toMatchObject({ code: 4, err })
+    expect(user.read('bad')).toBe(before)
+  })
+})
+
+describe('a corrected rejects file changes only what its records name:', () => {
+  test.each<[string, string, Record<string, string>]>([
+    ['a table', 'id,name\nx,Moss 2\n1,Fern,é\n', { ',x,': ',2,', ',é': '' }],
+    ['a table with a column without a name', 'id,name,\nx,Moss 2,in pot\n', { ',x,': ',2,' }],
+    ['a table whose rows end with CR', 'id,name,note\rx,Moss 2,"a\r"\r', { ',x,': ',2,' }],
+    ['NDJSON', '{"id":"2","name":"Moss 2"}\n', { '"2"': '2' }],
+    ['an object over several lines', '{\n"id":"2",\n"name":"Moss 2"\n}', { '"2"': '2' }],
+    ['a JSON array', '[{"id":"2",\n"name":"Moss 2"}]', { '"2"': '2' }],
+  ])('%s', async (_, text, corrections) => {
+    await user.import('', plant(1, 'Fern', 'shade') + plant(2, 'Moss', 'bog'))
+    user.write('plants', text)
+    expect(await user.import('plants --if-exists update --rejects bad')).toMatchObject({ code: 6 })
+    let corrected = user.read('bad')
+    for (const [wrong, right] of Object.entries(corrections))
+      corrected = corrected.replace(wrong, right)
+    user.write('bad', corrected)
+    expect(await user.import('bad --if-exists update')).toMatchObject({ code: 0, updated: 1 })
+    expect(await user.list()).toBe(plant(1, 'Fern', 'shade') + plant(2, 'Moss 2', 'bog'))
+  })
+
+  test('again and again', async () => {
+    user.write('plants', '{"id":"x","name":"A"}\n{}\n[]\n')
+    await user.import('plants --rejects bad')
+    await user.import('bad --rejects worse')
+    const records = user.rejected('worse').map(({ line, record }) => [line, record])
+    expect(records).toEqual([
+      [1, { id: 'x', name: 'A' }],
+      [2, {}],
+      [3, {}],
+    ])
+  })
+})
