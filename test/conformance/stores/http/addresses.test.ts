@@ -4,8 +4,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, Hostile, json } from '../../../helpers/hostile.js'
-import { createAt, created, createIn } from '../../../helpers/http-store.js'
+import { createAt, created, createIn, token } from '../../../helpers/http-store.js'
 import { objectsOf } from '../../../helpers/json-lines.js'
+import { runPlants } from '../../../helpers/run.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
 
@@ -144,9 +145,16 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     const service = await Hostile.listen({ posts, tls: certificate({ names }) })
     const flags = ['--store', service.url.replace('https', 'http')]
     const outcome = await createAt(service, flags)
-    const message = `${service.url.replace('https', 'http')} needs https`
-    const said = [{ error: 503, message, hint: 'Try URL' }]
-    expect(outcome).toEqual({ code: 4, out: '', said, requests: [] })
+    const http = service.url.replace('https', 'http')
+    // It may have stored the plant: one port may take both.
+    const message = `${http} received the request, but did not answer: ${http} needs https`
+    const hint = expect.stringMatching(/^Whether plant 1 is stored is unknown\. /)
+    const said = [{ error: 504, message, hint }]
+    expect(outcome).toEqual({ code: 5, out: '', said, requests: [] })
     expect(service.bytes).toHaveLength(0)
+    expect(await runPlants(['list', '--store', http], { env: { PLANTS_TOKEN: token } })).toEqual({
+      ...{ code: 4, out: '' },
+      err: `plants: ${http} needs https\n  Try ${service.url}\n`,
+    })
   })
 })

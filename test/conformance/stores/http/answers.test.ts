@@ -122,6 +122,7 @@ test.each<[string, Answer, object]>([
   ['a reset', (socket) => void socket.resetAndDestroy(), {}],
   ['half of a body', (socket) => void socket.end(half), {}],
   ['chunks of a whole Plant without their end', (socket) => void socket.end(inChunks), {}],
+  ['101', 'HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', {}],
   ['a banner of SSH', 'SSH-2.0-OpenSSH_9.9\r\n', noHttp],
   ['two lengths', `${jsonHead}Content-Length: 15\r\nContent-Length: 3\r\n\r\n${fern}`, noHttp],
 ])('the outcome is unknown after %s', async (_, answer, said) => {
