@@ -11,7 +11,6 @@ import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
-import { assertOrder } from './list.js'
 
 interface ExportOptions extends QueryOptions {
   yes?: true
@@ -41,7 +40,6 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   if (options.output !== undefined) parseOutput('--output', options.output, formatNames)
   const context = await CommandContext.from(options, io, outputFormats)
   const { reporter } = context
-  assertOrder(options, context.address)
   const output = context.output === 'text' ? 'ndjson' : context.output
   const { exportFile, fileFormat } = await import('../../transfer/export-file.js')
   const path = /^(?:-|\/dev\/stdout)$/.test(name) ? undefined : io.resolvePath(name)

@@ -1,5 +1,6 @@
 import { quoteIfNeeded, type Style } from '../../output/output.js'
 import type { StoredPlant } from '../../plant/plant.js'
+import { must, PlantsError, reasonOf } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { notFound } from '../../stores/common/change.js'
 import type { Store } from '../../stores/common/store.js'
@@ -32,17 +33,29 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
   }
 }
 
+/** A service is asked for each plant alone: it may fail for one of them. */
+/** A service, which may fail for one plant, is asked for each alone. */
 async function* resultsOf(
   ids: readonly bigint[],
   store: Store | undefined,
   io: Io,
 ): AsyncGenerator<PlantResult[]> {
   for (const page of inPages(ids)) {
+    const all = store?.transaction && store.get(page)
+    const answers = await Promise.allSettled(page.map((id) => all ?? store?.get([id])))
     io.handleSignals().throwIfAborted()
-    const plants = await store?.get(page)
-    yield page.map((id): PlantResult => {
-      const plant = plants?.get(id)
-      return plant ? { plant } : { error: notFound(id) }
+    const reasons = new Set(answers.map((answer) => 'reason' in answer && reasonOf(answer.reason)))
+    yield page.map((id, index): PlantResult => {
+      const answer = must(answers[index])
+      if ('value' in answer) {
+        const plant = answer.value?.get(id)
+        return plant ? { plant } : { error: notFound(id) }
+      }
+      const { reason } = answer
+      // What fails alike for all is said once.
+      if (reasons.size === 1 || !(reason instanceof PlantsError)) throw reason
+      const message = `Plant ${id}: ${reason.message}`
+      return { error: new PlantsError(reason.kind, message, { ...reason }) }
     })
   }
 }

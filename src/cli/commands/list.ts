@@ -1,7 +1,5 @@
 import { fieldNames } from '../../plant/plant.js'
-import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import type { Address } from '../../stores/common/address.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -21,7 +19,6 @@ export function define(command: PlantsCommand): void {
 export async function list(options: QueryOptions, io: Io): Promise<void> {
   const context = await CommandContext.forPlants(options, io)
   const { tag, search, after, sort, desc, limit = Infinity } = options
-  assertOrder(options, context.address)
   const isTable = context.output === 'text'
   const store = await context.openStore()
   try {
@@ -52,10 +49,4 @@ export async function list(options: QueryOptions, io: Io): Promise<void> {
   } finally {
     await store?.close()
   }
-}
-
-export function assertOrder({ sort }: QueryOptions, address: Address): void {
-  if (sort === 'id' || address.scheme !== 'http') return
-  const why = 'a service lists plants only in the order of their ids'
-  throw usageError(`--sort ${sort} is not supported at ${address.name}: ${why}`, 'Leave it out')
 }

@@ -9,7 +9,7 @@ import { errorIn, excerpt } from './plant-request.js'
 /** Why a request has no result. If it is open whether it was done, only a repetition can settle it. */
 interface Failure {
   error: PlantsError
-  isOpen?: true
+  isOpen?: boolean
 }
 
 export type Result<T> = { value: T } | Failure
@@ -65,18 +65,16 @@ function failureOf(client: HttpClient, request: HttpRequest, response: HttpRespo
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
   const details = { status, requestId }
   const isError = message !== undefined
-  const isMissing = isError && status === 404 && error === 404
-  if (isMissing && request.path.startsWith('/plants/'))
+  if (isError && status === 404 && error === 404 && request.path.startsWith('/plants/'))
     return { error: new PlantsError('notFound', text, details) }
   const kind = kindOf(status, error, isError)
   if (kind === 'unusable' && status >= 500)
     return lost(request, kind, isError ? `${answer}: ${message}` : text, details)
   const isUnoffered = status === 404 || status === 405
   const hint = isUnoffered ? notOffered : (hints[kind] ?? `This message is from ${name}`)
-  const isRead = request.method === 'GET' // which leaves nothing open
   const retryAfterMs = delayIn(headers)
   const asked = retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
-  const refusedKind = kind === 'unusable' && isRead ? 'inaccessible' : kind
+  const refusedKind = kind === 'unusable' && request.method === 'GET' ? 'inaccessible' : kind
   const refusal = new PlantsError(refusedKind, text + asked, {
     ...details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
@@ -93,14 +91,15 @@ function delayIn({ date = '', 'retry-after': text = '' }: IncomingHttpHeaders): 
   return delayMs > 0 ? delayMs : undefined
 }
 
-/** A request that only reads leaves nothing open. */
+/** A read leaves nothing open. No repetition settles what needs https. */
 function lost(
   { method }: HttpRequest,
   kind: ErrorKind,
   message: string,
   details: Pick<PlantsError, 'status' | 'requestId' | 'cause'>,
 ): Failure {
-  if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOpen: true }
+  const isOpen = !(details.cause instanceof PlantsError)
+  if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOpen }
   const hint = 'Try again later'
   return { error: new PlantsError('unavailable', message, { ...details, hint }) }
 }
@@ -164,27 +163,23 @@ const reasons: Readonly<Record<string, Reason>> = {
 }
 
 const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
-const otherHint = 'Check the address and the certificate of the service'
+const other: Reason = { hint: 'Check the address and the certificate of the service' }
 
 function withoutResponse(
   { address, access }: HttpClient,
   request: HttpRequest,
   { cause, isSent }: NoResponse,
 ): Failure {
-  const code = codeOf(cause)
-  const { text = reasonOf(cause), hint = otherHint, isTransient = false } = reasons[code] ?? {}
+  const code = systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
+  const { text = reasonOf(cause), hint, isTransient } = reasons[code] ?? other
+  if (cause instanceof PlantsError && (!isSent || request.method === 'GET')) return { error: cause }
   if (isSent) {
     const message = `${address.name} received the request, but did not answer: ${text}`
     return lost(request, 'unanswered', message, { cause })
   }
-  if (cause instanceof PlantsError) return { error: cause }
   const way = access.proxy ? ` through the proxy ${new URL(access.proxy).host}` : ''
   const message = `Could not reach ${address.name}${way}: ${text}`
   const kind = isTransient ? 'unavailable' : 'inaccessible'
   const ofProxy = isTransient && access.proxy ? proxyHint : hint
   return { error: new PlantsError(kind, message, { hint: ofProxy, cause }) }
-}
-
-function codeOf(cause: unknown): string {
-  return systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
 }

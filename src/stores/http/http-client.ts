@@ -96,7 +96,8 @@ export class HttpClient {
           })
         })
         outgoing.end(body)
-        const [incoming] = await once(outgoing, 'response')
+        const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
+        if (!incoming) throw Error('the connection was closed') // by Node, after a 101
         return await responseIn(incoming)
       } catch (cause) {
         if (signal.aborted) return { cause: signal.reason, isSent }
@@ -105,7 +106,7 @@ export class HttpClient {
         if (!(await this.#needsTls)) return { cause, isSent }
         const hint = `Try ${name.replace('http', 'https')}`
         const error = new PlantsError('inaccessible', `${name} needs https`, { hint, cause })
-        return { cause: error, isSent: false }
+        return { cause: error, isSent }
       }
     })
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
@@ -143,8 +144,8 @@ async function transportTo({ url }: HttpAddress, options: HttpOptions) {
   // Each connection is a tunnel (RFC 9110, 9.3.6). Only the proxy receives the proxy credentials.
   const agent = new HttpsProxyAgent(proxy, { ...pool, ...tls })
   Object.assign(agent.options, {
-    // By default, Node would expect the certificate of an IP address to be for localhost. Node 24
-    // opens a connection for each request that brings its own check.
+    // Node would expect the certificate of an IP address to be for localhost. With an own check,
+    // each request would open a connection (Node 24).
     checkServerIdentity: (_: string, certificate: PeerCertificate) =>
       checkServerIdentity(hostname, certificate),
   })

@@ -20,10 +20,9 @@ export class HttpStore implements Store {
     this.#client = new HttpClient(address, options)
   }
 
-  readonly #ask = <T>(request: HttpRequest<T>): Promise<T> => send(this.#client, request)
-
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    const plants = await Promise.all(ids.map((id) => fetchPlant(this.#ask, id)))
+    const ask = <T>(request: HttpRequest<T>) => send(this.#client, request)
+    const plants = await Promise.all(ids.map((id) => fetchPlant(ask, id)))
     return new Map(plants.flatMap((plant) => (plant ? [[plant.id, plant]] : [])))
   }
 

@@ -57,7 +57,7 @@ export async function send<T>(
       await wait(pauseMs, [signal])
     }
   } catch (error) {
-    // Only a conflict of a create, which has its own key, says that what may have been done was not.
+    // A create has its own key: its conflict is with another plant, so it was not made.
     const isConflict =
       request.method === 'POST' && error instanceof PlantsError && error.kind === 'conflict'
     throw lost && !isConflict ? lost : error

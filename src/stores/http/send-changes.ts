@@ -94,7 +94,7 @@ export async function sendChanges(
   const stop = AbortSignal.any([runtime.handleSignals(), failed.signal, ...others])
   setMaxListeners(0, stop) // each pause of a change adds a listener
   const ask: Send = (request) => send(client, request, { signal: stop, finishesSent: true })
-  const outcomes = new Array<Outcome | undefined>(changes.length).fill(undefined)
+  const outcomes: Outcome[] = []
   const latest = new Map<bigint, Promise<void>>()
 
   const sendOne = async (index: number) => {
@@ -126,7 +126,7 @@ export async function sendChanges(
   } finally {
     failed.abort()
   }
-  return outcomes.map((outcome) => outcome ?? { type: 'unsent', error: stop.reason })
+  return changes.map((_, index) => outcomes[index] ?? { type: 'unsent', error: stop.reason })
 }
 
 export function outcomeOf(error: PlantsError): 'unknown' | 'rejected' | 'unsent' {

@@ -90,6 +90,7 @@ test.each<[string, Answer, object]>([
     (socket) => void socket.end(`${jsonHead}Transfer-Encoding: chunked\r\n\r\nf\r\n${fern}\r\n`),
     { error: 504 },
   ],
+  ['101', 'HTTP/1.1 101 Switching\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n', { error: 504 }],
   ['a banner of SSH', 'SSH-2.0-OpenSSH_9.9\r\n', { error: 504 }],
   ['two lengths', `${length}Content-Length: 3\r\n\r\n${fern}`, { error: 504 }],
 ])('the outcome is unknown after %s', async (_, answer, said) => {

@@ -178,3 +178,22 @@ test('a right that is missing ends with 3 what several deletes had in flight', a
   const lines = [{ error: 403 }, { error: 403 }]
   expect(await runAt('delete 1 2 --yes', answers)).toMatchObject({ code: 3, out: '', lines })
 })
+
+test('several reads report each failure, and show the other plants', async () => {
+  const broken = json(400, { error: 400, message: 'Broken row' })
+  const answers = {
+    ...{ 'GET /plants/1': [json(200, fern)], 'GET /plants/2': [broken] },
+    ...{ 'GET /plants/3': [denied], 'GET /plants/4': [missing] },
+  }
+  const { code, out, lines } = await runAt('get 1 2 3 4', answers)
+  expect({ code, out }).toEqual({ code: 3, out: `${fern}\n` })
+  expect(lines).toMatchObject([
+    { error: 400, message: 'Plant 2: Broken row', status: 400 },
+    { error: 403, message: 'Plant 3: Not allowed', status: 403 },
+    { error: 404, message: 'No plant has id 4 in URL' },
+  ])
+  const same = { 'GET /plants/1': [denied], 'GET /plants/2': [denied] }
+  const all = await runAt('get 1 2', same)
+  expect([all.code, all.out]).toEqual([3, ''])
+  expect(all.lines).toMatchObject([{ error: 403, message: 'Not allowed' }])
+})
