@@ -97,7 +97,7 @@ export class HttpClient {
         })
         outgoing.end(body)
         const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
-        if (!incoming) throw Error('the connection was closed') // by Node, after a 101
+        if (!incoming) throw Error('the connection was closed') // after a 101
         return await responseIn(incoming)
       } catch (cause) {
         if (signal.aborted) return { cause: signal.reason, isSent }
@@ -166,11 +166,11 @@ async function needsTls(at: Pick<URL, 'hostname' | 'port'>, signal: AbortSignal)
   }
 }
 
-function whenConnected(socket: TLSSocket, note: () => void): void {
+function whenConnected(socket: TLSSocket, call: () => void): void {
   // A certificate is always verified before anything is sent.
   const isConnected = socket.encrypted ? socket.authorized : !socket.connecting
-  if (isConnected) note()
-  else socket.once(socket.encrypted ? 'secureConnect' : 'connect', note)
+  if (isConnected) call()
+  else socket.once(socket.encrypted ? 'secureConnect' : 'connect', call)
 }
 
 async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse> {

@@ -6,11 +6,11 @@ import type { HttpAddress } from '../common/address.js'
 import { type Change, idOf, type Outcome } from '../common/change.js'
 import type { CountQuery, ReadQuery } from '../common/query.js'
 import type { Store, WriteOptions } from '../common/store.js'
-import { HttpClient, type HttpRequest } from './http-client.js'
+import { HttpClient } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
 import { listPages } from './read.js'
 import { send } from './requests.js'
-import { fetchPlant, outcomeOf, sendChange, sendChanges } from './send-changes.js'
+import { fetchPlant, outcomeOf, type Send, sendChange, sendChanges } from './send-changes.js'
 
 export class HttpStore implements Store {
   readonly #client: HttpClient
@@ -21,7 +21,7 @@ export class HttpStore implements Store {
   }
 
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
-    const ask = <T>(request: HttpRequest<T>) => send(this.#client, request)
+    const ask: Send = (request) => send(this.#client, request)
     const plants = await Promise.all(ids.map((id) => fetchPlant(ask, id)))
     return new Map(plants.flatMap((plant) => (plant ? [[plant.id, plant]] : [])))
   }
@@ -46,7 +46,7 @@ export class HttpStore implements Store {
     const { name } = this.#client.address
     const stop = this.#client.options.runtime.handleSignals()
     const signal = options.signal ? AbortSignal.any([stop, options.signal]) : stop
-    const ask = <T>(request: HttpRequest<T>) => send(this.#client, request, { signal })
+    const ask: Send = (request) => send(this.#client, request, { signal })
     const key = (change.type === 'create' && change.key) || crypto.randomUUID()
     try {
       return await sendChange(ask, change.type === 'create' ? { ...change, key } : change)

@@ -29,6 +29,7 @@ export async function send<T>(
 ): Promise<T> {
   const { runtime, timeout } = client.options
   const { signal = runtime.handleSignals(), start = runtime.now(), finishesSent } = options
+  // Until connected, --retry counts; then --timeout.
   const elapsed = () => runtime.now() - Math.max(start, client.connectedAt ?? start)
   const left = () => timeout - (client.connectedAt === undefined ? 0 : elapsed())
   let lost: PlantsError | undefined

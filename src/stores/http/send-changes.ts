@@ -19,7 +19,7 @@ import { defaultConcurrency } from './http-options.js'
 import { requestForPlant, requestToCreate } from './plant-request.js'
 import { send } from './requests.js'
 
-type Send = <T>(request: HttpRequest<T>) => Promise<T>
+export type Send = <T>(request: HttpRequest<T>) => Promise<T>
 type Of<Type> = Extract<Change, { type: Type }>
 
 /** @throws {PlantsError} for what no answer settles, or the reason of the signal */
