@@ -33,7 +33,6 @@ async function get(options: GlobalOptions, io: Io, args: string[]): Promise<void
   }
 }
 
-/** A service is asked for each plant alone: it may fail for one of them. */
 /** A service, which may fail for one plant, is asked for each alone. */
 async function* resultsOf(
   ids: readonly bigint[],
