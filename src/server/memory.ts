@@ -49,6 +49,7 @@ export class Memory {
       const leave = () => {
         end()
         reject(busy())
+        this.#grantNext(holder)
       }
       const enter = () => {
         end()
@@ -66,10 +67,14 @@ export class Memory {
     holder.usedBytes += bytes
     response.once('close', () => {
       holder.usedBytes -= bytes
-      for (const next of holder.waiting) {
-        if (!this.#hasRoom(holder, next.bytes)) return
-        next.enter()
-      }
+      this.#grantNext(holder)
     })
+  }
+
+  #grantNext(holder: Holder): void {
+    for (const next of holder.waiting) {
+      if (!this.#hasRoom(holder, next.bytes)) return
+      next.enter()
+    }
   }
 }

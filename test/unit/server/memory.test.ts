@@ -71,3 +71,11 @@ test('a client that leaves does not wait', async () => {
   held.release()
   expect(await states(left, next)).toEqual([busy, 'has it'])
 })
+
+test('a client that leaves lets in those who waited behind it', async () => {
+  const { take, states } = shared()
+  const [held, left, next] = [take('a', 60), take('a', 100), take('a', 40)]
+  await states(held)
+  left.release()
+  expect(await states(held, left, next)).toEqual(['has it', busy, 'has it'])
+})
