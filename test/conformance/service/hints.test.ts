@@ -18,7 +18,7 @@ async function failureOf(service: Parameters<typeof exchange>[0], request: RawRe
 test.each<[ErrorKind, status: number]>([
   ['conflict', 400],
   ['constraint', 400],
-  ['notFound', 404],
+  ['notFound', 400],
   ['unavailable', 503],
   ['inaccessible', 503],
   ['unknownOutcome', 500],

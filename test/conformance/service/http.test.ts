@@ -207,6 +207,23 @@ test('HTTP/1.0 without a Host is answered', async () => {
   expect(await textsFor(request)).toEqual([created()])
 })
 
+test.each([
+  ['a coding before chunks', 'Transfer-Encoding: gzip, chunked', broken],
+  ['another Host', 'Host: y\r\nTransfer-Encoding: chunked', broken],
+  [
+    'two keys',
+    'Idempotency-Key: x\r\nIdempotency-Key: y\r\nTransfer-Encoding: chunked',
+    '400 Idempotency-Key must be 1 to 255 visible ASCII characters, and must not be repeated',
+  ],
+])('%s behind a thousand header lines is seen', async (_, lines, text) => {
+  const request = head(...Array<string>(1000).fill('a:'), 'Connection: close', lines) + whole
+  expect(await textsFor(request)).toEqual([text])
+})
+
+test('what a client expects, but for 100-continue, is ignored (RFC 9110, 10.1.1)', async () => {
+  expect(await textsFor(next({ headers: { ...close.headers, Expect: 'x' } }))).toEqual([created()])
+})
+
 describe('Expect: 100-continue', () => {
   const expecting = { Expect: '100-Continue', 'Content-Length': '22' }
   const body = () => {

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { respond } from '../../../src/server/answer.js'
 import { digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
+import type { AccessLogEntry } from '../../../src/server/log.js'
 import { HttpServer, type Tls } from '../../../src/server/server.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { rights, type TokenStore } from '../../../src/stores/common/token-store.js'
@@ -113,6 +114,66 @@ describe('a request that is sent before the response to the one before', () => {
     expect((await connection.answers()).map(({ text }) => text)).toEqual(['200 {"name":"Fern"}'])
   })
 })
+
+test('more than 100 requests behind one that waits for its token close the connection', async () => {
+  const { service, lookups } = await slowLookups()
+  const connection = await connectTo(service.place)
+  connection.send(create)
+  await expect.poll(() => lookups.waiting).toBe(1)
+  connection.send('GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n'.repeat(200))
+  expect(await connection.answers()).toEqual([])
+})
+
+test('a delete whose body is no HTTP is rejected, and not done', async () => {
+  const { service, creates } = await slowService()
+  const connection = await connectTo(service.place)
+  const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
+  connection.send(requestBytes(testToken, { method: 'DELETE', target: '/plants/1', headers }))
+  expect((await exchange(service, description)).status).toBe(200)
+  const [answer] = await connection.send('no chunk\r\n').answers()
+  expect([answer?.text, creates.waiting]).toEqual([
+    '400 The request is not valid HTTP/1.1 (RFC 9112)',
+    0,
+  ])
+})
+
+describe('while it drains, a server', () => {
+  test('lets those in who come all the time, but not for long', async () => {
+    const { http, place } = await serverOf(async (response) => {
+      respond(response, { status: 200, body: 'x' })
+    }, 30_000)
+    const drained = http.drain(3_600_000)
+    let connected = 0
+    for (let isOpen = true; isOpen; ) {
+      const socket = connect(place).on('error', () => undefined)
+      onTestFinished(() => void socket.destroy())
+      isOpen = await once(socket, 'connect').then(
+        () => true,
+        () => false,
+      )
+      connected += 1
+      await takeTime(20)
+    }
+    await drained
+    expect(connected).toBeLessThan(connectionLimit)
+  })
+})
+
+test.runIf(hasOpenssl)(
+  'a connection whose TLS handshake is late is closed (needs openssl)',
+  async () => {
+    const entries: AccessLogEntry[] = []
+    const tls = certificate({ names: ['IP:127.0.0.1'] })
+    const { server, place } = await serverOf(() => Promise.reject(), 30_000, tls, entries)
+    const accepted = once(server, 'connection')
+    const connection = await connectTo(place)
+    const [socket] = await accepted
+    const late = Object.assign(new Error('late'), { code: 'ERR_TLS_HANDSHAKE_TIMEOUT' })
+    server.emit('clientError', late, socket)
+    expect(await connection.answers()).toEqual([])
+    expect(entries).toMatchObject([{ outcome: 'handshake', code: late.code }])
+  },
+)
 
 describe('a body', () => {
   test('is not read beyond some 64 KiB while a token is looked up', async () => {
@@ -271,13 +332,30 @@ describe('what one token holds', () => {
       await wait()
       yield []
     }
-    const service = await serveStore({ ...quick, get, read })
+    const service = await serveStore(
+      { ...quick, get, read },
+      { limits: { ...limits, bodyLimitBytes: 1000 } },
+    )
     const answers = Array.from({ length: 90 }, () => exchange(service, { method: 'GET', target }))
     await expect.poll(() => reads.waiting).toBe(atOnce)
     reads.open()
     expect((await Promise.all(answers)).map(({ status }) => status)).toEqual(answers.map(() => 200))
     expect(most).toBe(atOnce)
   })
+})
+
+test('a change takes no more of it than its body and a plant, whatever the limit of bodies is', async () => {
+  const get: Store['get'] = async () => new Map([[1n, { id: 1n, name: 'Fern' }]])
+  const bodyLimitBytes = 32 * 1_048_576
+  const service = await serveStore(
+    { ...quick, get },
+    { timeoutMs: 1, limits: { ...limits, bodyLimitBytes } },
+  )
+  const target = '/plants/1'
+  const unfinished = { method: 'PATCH', target, headers: { 'Content-Length': '20' }, body: '{' }
+  ;(await connectTo(service.place)).send(requestBytes(testToken, unfinished))
+  expect((await exchange(service, description)).status).toBe(200)
+  expect((await exchange(service, { method: 'GET', target })).status).toBe(200)
 })
 
 describe('one token does not keep out another', () => {
@@ -333,9 +411,9 @@ describe('one token does not keep out another', () => {
     const valid = digestOf(testToken)
     const find: TokenStore['find'] = async (digest) =>
       valid.equals(digest) ? token : lookups.wait()
-    const now = () => performance.now()
+    let passed = 0
     const service = await serveStore(quick, {
-      openTokenSource: async () => tokensOfStore({ ...noTokens, find }, now, Date.now),
+      openTokenSource: async () => tokensOfStore({ ...noTokens, find }, () => passed, Date.now),
     })
     const ask = (at: number) => exchange({ ...service, token: `made-up-${at}` }, { body: fern })
     const wrong = upTo(32).map(ask)
@@ -343,10 +421,14 @@ describe('one token does not keep out another', () => {
     const last = ask(32)
     const first = exchange(service, { body: fern })
     for (let turn = 0; turn < 5; turn += 1) await exchange(service, description)
+    passed = 600
+    const again = ask(32)
+    for (let turn = 0; turn < 5; turn += 1) await exchange(service, description)
     expect(lookups.waiting).toBe(32)
     lookups.open()
     expect((await first).status).toBe(200)
-    for (const { text } of await Promise.all([...wrong, last])) expect(text).toMatch(/^400 \(401\)/)
+    for (const { text } of await Promise.all([...wrong, last, again]))
+      expect(text).toMatch(/^400 \(401\)/)
   })
 })
 
@@ -357,14 +439,30 @@ describe('a body in chunks', () => {
     return `${parts.map((part) => `${part.length.toString(16)}\r\n${part}\r\n`).join('')}0\r\n\r\n`
   }
 
+  const used = () => {
+    collectGarbage()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return heapUsed + arrayBuffers
+  }
+
+  test('behind a request that waits takes no more memory either', async () => {
+    const { service, lookups } = await slowLookups()
+    const probe = await connectTo(service.place)
+    const connections = await Promise.all(upTo(30).map(() => connectTo(service.place)))
+    for (const connection of connections) connection.send(create)
+    await expect.poll(() => lookups.waiting).toBe(30)
+    const before = used()
+    const next = `${requestBytes(testToken, { headers: chunked })}${'1\r\n \r\n'.repeat(10_000)}`
+    for (const connection of connections) connection.send(next)
+    const unsent = () => connections.filter(({ socket }) => socket.writableLength > 0).length
+    await expect.poll(unsent).toBe(0)
+    for (let turn = 0; turn < 50; turn += 1) await probe.send(get).answer()
+    expect(used() - before).toBeLessThan(20_000_000)
+  })
+
   test('takes no more memory than its bytes, however small they are', async () => {
     const { place } = await serveStore(quick)
     const [connection, probe] = [await connectTo(place), await connectTo(place)]
-    const used = () => {
-      collectGarbage()
-      const { heapUsed, arrayBuffers } = process.memoryUsage()
-      return heapUsed + arrayBuffers
-    }
     const before = used()
     connection
       .send(requestBytes(testToken, { headers: chunked }))
@@ -416,12 +514,20 @@ test('bodies whose tokens are looked up take no room from one another, and are r
   }
 })
 
-async function serverOf(handler: Handler, requestTimeoutMs: number, tls?: Tls) {
-  const log = { record: () => undefined, warn: () => undefined, error: () => undefined }
-  const limits = { requestTimeoutMs, connectionLimit: 10 }
+const connectionLimit = 500
+
+async function serverOf(
+  handler: Handler,
+  requestTimeoutMs: number,
+  tls?: Tls,
+  entries: AccessLogEntry[] = [],
+) {
+  const record = (entry: AccessLogEntry) => void entries.push(entry)
+  const log = { record, error: () => undefined }
+  const limits = { requestTimeoutMs, connectionLimit }
   const http = new HttpServer(handler, { limits, tls, log })
   onTestFinished(() => http.abort())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')
   const { port } = http.server.address() as AddressInfo // as it listens at one
-  return { server: http.server, place: { host: '127.0.0.1', port } }
+  return { http, server: http.server, place: { host: '127.0.0.1', port } }
 }

@@ -1,13 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
-import {
-  connectTo,
-  exchange,
-  RawConnection,
-  type RawRequest,
-  requestBytes,
-} from '../../helpers/raw-http.js'
+import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
 import { launch, serve, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
@@ -56,19 +50,6 @@ test('a service accepts PLANTS_SERVE_TOKEN in place of the tokens of the store',
   for (const token of [ofStore, `${testToken}x`]) expect(await statusOf(token)).toBe(400)
   expect(await statusOf(testToken)).toBe(200)
   expect(service.err).not.toContain(ofStore)
-})
-
-test('the log says once that connections are refused', async () => {
-  const service = await serve(['--connection-limit', '50'])
-  const connections = Array.from({ length: 60 }, () => new RawConnection(service.place))
-  const warnings = () => service.log.filter(({ level }) => level === 'warn').map(({ msg }) => msg)
-  await expect
-    .poll(warnings)
-    .toEqual(['Connections are refused: 50 are open, the limit of the service'])
-  for (const { socket } of connections) socket.destroy()
-  const status = async () =>
-    (await exchange(service, { body: fern }).catch(() => undefined))?.status
-  await expect.poll(status).toBe(200)
 })
 
 test('the log tells of every exchange by its id, but of no token and no plant', async () => {

@@ -85,7 +85,7 @@ describe('a service does not start', () => {
     await once(server, 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one
     const message = `Port ${port} of 127.0.0.1: address already in use`
-    const hint = 'Give another host, or another port, such as 0 for any free one'
+    const hint = 'Give another --port, --host or --socket'
     expect(await failureOf([flag, `${port}`])).toEqual({
       code: 4,
       error: 503,
@@ -132,7 +132,7 @@ describe('a service does not start', () => {
     [
       ['--host', '192.0.2.1', '--port', '4010'],
       'Port 4010 of 192.0.2.1: address not available',
-      'Give another host, or another port, such as 0 for any free one',
+      'Give another --port, --host or --socket',
     ],
   ])('where it cannot listen: %j', async (args, message, hint) => {
     expect(await failureOf(args)).toEqual({ code: 2, error: 400, message, hint })

@@ -35,7 +35,7 @@ async function tokenInUse(expires?: number) {
     try {
       return (await authenticate('Bearer token', find)).name
     } catch (error) {
-      if (error instanceof HttpError && error.error === 401) return error.message
+      if (error instanceof HttpError && error.status === 401) return error.message
       throw error
     }
   }
