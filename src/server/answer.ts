@@ -11,22 +11,17 @@ export interface HttpAnswer {
 }
 
 export class HttpError extends Error implements HttpAnswer {
-  /** Others than creates have `error`. */
   readonly status: number
-  readonly error: number
   readonly body: string
   readonly headers: readonly string[]
 
-  constructor(error: number, message: string, headers: readonly string[] = []) {
+  constructor(status: number, message: string, headers: readonly string[] = []) {
     super(message)
-    this.error = error
-    this.status = outsideOperation.has(error) ? error : 400
-    this.body = toWireJson({ error, message })
+    this.status = status
+    this.body = toWireJson({ error: status, message })
     this.headers = headers
   }
 }
-
-const outsideOperation: ReadonlySet<number> = new Set([404, 405, 408, 431, 500, 503])
 
 /** @param code of an error of Node's HTTP parser */
 export function parserError(code = ''): HttpError {
@@ -87,7 +82,6 @@ export function rawResponse({ status, body }: HttpError): string {
 
 const allow = 'Access-Control-Allow-'
 
-/** Headers of every response. */
 export function corsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {
   if (origins.length === 0) return []
   const origin = allowedOrigin(request, origins)

@@ -16,20 +16,21 @@ const freshnessMs = 500
 /** Lookups of unknown tokens at a time, each of which may take a database connection. */
 const maxLookups = 32
 
-/** @throws {HttpError} 401 (RFC 6750) */
+/** @throws {HttpError} 401 */
 export async function authenticate(authorization = '', findToken: TokenSource): Promise<Caller> {
   const token = /^Bearer +(?<token>.*[^ ]) *$/i.exec(authorization)?.groups?.['token']
   if (token === undefined) {
     const message = 'No bearer token: send one in the header Authorization, as "Bearer TOKEN"'
-    throw unauthorized(message, '')
+    throw challenge(401, message)
   }
   const caller = await findToken(token)
-  if (!caller) throw unauthorized('This token is not accepted', ', error="invalid_token"')
+  if (!caller) throw challenge(401, 'This token is not accepted', ', error="invalid_token"')
   return caller
 }
 
-function unauthorized(message: string, parameters: string): HttpError {
-  return new HttpError(401, message, ['WWW-Authenticate', `Bearer realm="plants"${parameters}`])
+/** @param parameters as in RFC 6750, 3 */
+export function challenge(status: 401 | 403, message: string, parameters = ''): HttpError {
+  return new HttpError(status, message, ['WWW-Authenticate', `Bearer realm="plants"${parameters}`])
 }
 
 /** 256 random bits, with a prefix that lets secret scanners recognize it. */
@@ -58,6 +59,7 @@ export function tokensOfStore(
   now: () => number,
   time: () => number,
 ): TokenSource {
+  /** Of tokens that were found. */
   const lookups = new Map<string, { found: Promise<Token | undefined>; until: number }>()
   const lanes: Promise<unknown>[] = []
   let lane = 0
@@ -73,16 +75,18 @@ export function tokensOfStore(
     let lookup = lookups.get(key)
     if (!lookup || lookup.until <= now()) {
       const digest = Buffer.from(key, 'base64')
-      // A token that was known a moment ago does not wait for those that nobody knows.
-      const found = lookup ? store.find(digest) : findInLane(digest)
+      const isFirst = !lookup
+      // A token that was found before does not wait for those that nobody knows.
+      const found = isFirst ? findInLane(digest) : store.find(digest)
       lookup = { found, until: now() + freshnessMs }
-      lookups.set(key, lookup)
+      if (!isFirst) lookups.set(key, lookup)
     }
     const token = await lookup.found.catch((error: unknown) => {
       lookups.delete(key)
       throw error
     })
-    if (!token) lookups.delete(key)
+    if (token) lookups.set(key, lookup)
+    else lookups.delete(key)
     return token && isValid(token, time())
       ? { name: String(token.id), rights: token.rights }
       : undefined

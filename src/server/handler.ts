@@ -4,16 +4,15 @@ import type { Right } from '../stores/common/token-store.js'
 import {
   corsHeaders,
   type HttpAnswer,
-  HttpError,
   parserError,
   preflightAnswer,
   respond,
   toHttpError,
 } from './answer.js'
-import { authenticate, type Caller, type TokenSource } from './authenticator.js'
+import { authenticate, type Caller, challenge, type TokenSource } from './authenticator.js'
 import type { Log } from './log.js'
 import type { Memory } from './memory.js'
-import { type Body, isUnambiguous, validateBodyHeaders } from './request-input.js'
+import { type Body, isUnambiguous, lengthOfBody, validateBodyType } from './request-input.js'
 import { type Operation, type OperationId, operationOf, type Route, routeOf } from './routes.js'
 import type { Handler } from './server.js'
 
@@ -28,8 +27,8 @@ interface OperationInput {
   idText: string
   /** Empty unless the operation has one. */
   body: Buffer
-  /** Names the plant in the log. Returns its id. */
-  note(id: bigint): bigint
+  /** Of the plant that a change names, for the log. */
+  id?: bigint
 }
 
 export type Handlers = Readonly<Record<OperationId, (input: OperationInput) => Promise<Answer>>>
@@ -38,7 +37,6 @@ interface HandlerOptions {
   handlers: Handlers
   description: string
   basePath: string
-  /** What is offered. */
   rights: readonly Right[]
   cors: readonly string[]
   findToken: TokenSource
@@ -56,14 +54,8 @@ interface Call {
   route?: Route
   operation?: Operation
   caller?: Caller
-  /** In digits, as JSON readers may round numbers. */
-  plantId?: string
+  input?: OperationInput
 }
-
-/** A list is made in so many bytes at most, whatever its plants are. */
-const listBytes = 4 * 1_048_576
-
-const noBody = Buffer.alloc(0)
 
 export function requestHandler(options: HandlerOptions): Handler {
   const runId = randomBytes(4).toString('hex')
@@ -100,17 +92,17 @@ async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
   call.operation = operation
   call.caller = await authenticate(headers.authorization, options.findToken)
   assertAllowed(operation.right, call.caller, options.rights)
-  if (operation.hasBody) validateBodyHeaders(request, bodyLimitBytes)
-  // A create takes the bytes of its body, which are at least those of its response.
-  const length = operation.right === 'create' ? headers['content-length'] : undefined
-  const bytes = operation.id === 'listPlants' ? listBytes : Number(length ?? bodyLimitBytes)
+  if (operation.hasBody) validateBodyType(request)
+  const bytes = Math.max(lengthOfBody(headers, bodyLimitBytes), operation.responseBytes)
   await memory.take(call.caller.name, bytes, response)
-  const body = operation.hasBody ? await call.body.read(bodyLimitBytes) : noBody
-  const note = (id: bigint) => {
-    call.plantId = String(id)
-    return id
-  }
-  return options.handlers[operation.id]({ request, response, idText: route.idText, body, note })
+  // A request without its whole body may still get a 400, and so must not be with the store.
+  const body = await call.body.read(bodyLimitBytes)
+  call.input = { request, response, idText: route.idText, body }
+  const result = await options.handlers[operation.id](call.input)
+  if (operation.id !== 'listPlants')
+    // whose share is fixed
+    memory.add(call.caller.name, result.body.length - bytes, response)
+  return result
 }
 
 /** @throws {HttpError} 403 */
@@ -121,16 +113,16 @@ function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]):
     ? `This token has no right to ${right} plants`
     : `This service does not ${right} plants`
   const scope = isOffered ? `, scope="${right}"` : ''
-  const challenge = `Bearer realm="plants", error="insufficient_scope"${scope}` // RFC 6750, 3.1
-  throw new HttpError(403, message, ['WWW-Authenticate', challenge])
+  throw challenge(403, message, `, error="insufficient_scope"${scope}`)
 }
 
 function answerToFailure(call: Call, failure: unknown, { log }: HandlerOptions): Answer {
   const answer = toHttpError(failure, call.requestId)
-  const { error, status } = answer
-  if (error >= 500 && answer !== failure) log.error(failure, call.requestId)
-  const isOther = call.operation && call.operation.right !== 'create'
-  return { ...answer, status: isOther ? error : status, outcome: String(error) }
+  const { status } = answer
+  if (status >= 500 && answer !== failure) log.error(failure, call.requestId)
+  // All that the specification gives a create.
+  const isCreate = call.operation?.right === 'create' && status < 500
+  return { ...answer, status: isCreate ? 400 : status, outcome: String(status) }
 }
 
 function finish(call: Call, answer: Answer, { cors, log, now }: HandlerOptions): void {
@@ -147,7 +139,7 @@ function finish(call: Call, answer: Answer, { cors, log, now }: HandlerOptions):
     token: call.caller?.name,
     method: request.method,
     path: call.route?.path,
-    plantId: call.plantId,
+    plantId: call.input?.id?.toString(), // JSON readers may round a number
     from: request.socket.remoteAddress,
   })
 }

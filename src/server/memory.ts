@@ -35,6 +35,12 @@ export class Memory {
     return undefined
   }
 
+  /** Takes at once what a response has beyond what was taken for it. */
+  add(token: string, bytes: number, response: ServerResponse): void {
+    const holder = this.#holders.get(token)
+    if (holder && bytes > 0 && !response.closed) this.#grant(holder, bytes, response)
+  }
+
   #hasRoom({ usedBytes }: Holder, bytes: number): boolean {
     return usedBytes === 0 || usedBytes + bytes <= this.#limitBytes
   }
@@ -49,6 +55,7 @@ export class Memory {
       const leave = () => {
         end()
         reject(busy())
+        this.#grantNext(holder)
       }
       const enter = () => {
         end()
@@ -66,10 +73,14 @@ export class Memory {
     holder.usedBytes += bytes
     response.once('close', () => {
       holder.usedBytes -= bytes
-      for (const next of holder.waiting) {
-        if (!this.#hasRoom(holder, next.bytes)) return
-        next.enter()
-      }
+      this.#grantNext(holder)
     })
+  }
+
+  #grantNext(holder: Holder): void {
+    for (const next of holder.waiting) {
+      if (!this.#hasRoom(holder, next.bytes)) return
+      next.enter()
+    }
   }
 }

@@ -23,10 +23,10 @@ export function plantHandlers(store: OwnStore): Handlers {
   }
 
   return {
-    createPlant: async ({ request, body, note }) => {
-      const key = parseIdempotencyKey(request.headers)
-      const given = plantInBody(body)
-      note(given.id)
+    createPlant: async (input) => {
+      const key = parseIdempotencyKey(input.request.headers)
+      const given = plantInBody(input.body)
+      input.id = given.id
       const { plant } = await writeOne(store, { type: 'create', plant: given, key })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
@@ -45,12 +45,16 @@ export function plantHandlers(store: OwnStore): Handlers {
       if (!plant) throw new HttpError(404, `No plant has id ${id}`)
       return { outcome: 'read', status: 200, body: toWireJson(plant) }
     },
-    updatePlant: async ({ body, idText, note }) => {
-      const id = note(parseIdText(idText))
-      return change('updated', { type: 'update', patch: patchInBody(body, id) })
+    updatePlant: async (input) => {
+      const id = parseIdText(input.idText)
+      input.id = id
+      return change('updated', { type: 'update', patch: patchInBody(input.body, id) })
     },
-    deletePlant: async ({ idText, note }) =>
-      change('deleted', { type: 'delete', id: note(parseIdText(idText)) }),
+    deletePlant: async (input) => {
+      const id = parseIdText(input.idText)
+      input.id = id
+      return change('deleted', { type: 'delete', id })
+    },
   }
 }
 

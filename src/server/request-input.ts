@@ -14,13 +14,9 @@ import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { maxSearch, type ReadQuery } from '../stores/common/query.js'
 import { busy, HttpError } from './answer.js'
 
-/** So many bytes of a body in chunks may come before its token is accepted. */
-const unacceptedBytes = 65_536
-
 /** After so many chunks of a body, other connections have their turn. */
 const chunksOfTurn = 1000
 
-/** In plants. */
 const defaultPage = '100'
 const maxPage = 1000
 
@@ -35,11 +31,8 @@ export function isUnambiguous({ headers, httpVersion }: IncomingMessage): boolea
   return hasHost && (coding === undefined || (coding.toLowerCase() === 'chunked' && !isOld))
 }
 
-/** @throws {HttpError} 415 or 413 */
-export function validateBodyHeaders(
-  { method, headers }: IncomingMessage,
-  bodyLimitBytes: number,
-): void {
+/** @throws {HttpError} 415 */
+export function validateBodyType({ method, headers }: IncomingMessage): void {
   const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = headers
   const isPatch = method === 'PATCH'
   const known = isPatch ? type.replace(/^application\/merge-patch\+/i, 'application/') : type
@@ -50,61 +43,75 @@ export function validateBodyHeaders(
   }
   if (coding.toLowerCase() !== 'identity')
     throw new HttpError(415, 'The body must have no Content-Encoding')
-  if (Number(headers['content-length'] ?? 0) > bodyLimitBytes) throw bodyTooLarge(bodyLimitBytes)
+}
+
+/** The most that a body may have, as its headers say. @throws {HttpError} 413 */
+export function lengthOfBody(headers: IncomingHttpHeaders, limitBytes: number): number {
+  const { 'content-length': length = '0', 'transfer-encoding': coding } = headers
+  const bytes = coding === undefined ? Number(length) : limitBytes
+  if (bytes > limitBytes) throw bodyTooLarge(limitBytes)
+  return bytes
 }
 
 /**
- * The body of a request. One with a length stays unread in the stream of the request until `read`. One in chunks is
- * collected from its first byte on: node:http would keep each chunk, which may be one byte, as an object of hundreds.
+ * The body of a request, of which only what came with its headers is read before `read`. One in chunks is collected
+ * from its first byte on: node:http would keep each chunk, which may be one byte, as an object of hundreds.
  */
 export class Body {
+  /** The request has its token and memory, and is soon with the store. */
+  isWanted = false
   readonly #response: ServerResponse
   readonly #onChunks: () => void
-  #whole: Promise<Buffer> | undefined
-  /** Undefined until it is read. */
-  #limitBytes: number | undefined
+  readonly #received = new GrowingBuffer()
+  #whole: Promise<void> | undefined
+  #limitBytes = Infinity
 
   /** @param onChunks called after each `chunksOfTurn` */
   constructor(response: ServerResponse, onChunks: () => void) {
     this.#response = response
     this.#onChunks = onChunks
     if (response.req.headers['transfer-encoding'] !== undefined) this.#whole = this.#collect()
+    void this.#pause()
+  }
+
+  /** Whether its rest is to wait. */
+  get isUnread(): boolean {
+    return !this.isWanted && !this.#response.req.complete
   }
 
   /** @throws {HttpError} 413, or any when the client has left */
   async read(limitBytes: number): Promise<Buffer> {
     const { req: request } = this.#response
+    this.isWanted = true
     // Nearly always, and faster.
     if (request.complete && !this.#whole) return request.read() ?? Buffer.alloc(0)
     this.#limitBytes = limitBytes
     this.#whole ??= this.#collect()
-    request.resume()
-    const bytes = await this.#whole
-    if (bytes.length > limitBytes) throw bodyTooLarge(limitBytes)
-    return bytes
+    if (!request.complete) request.socket.resume()
+    if (this.#received.length <= limitBytes) await this.#whole
+    if (this.#received.length > limitBytes) throw bodyTooLarge(limitBytes)
+    return this.#received.bytes
   }
 
-  /** Up to the first bytes beyond the limit. */
-  #collect(): Promise<Buffer> {
+  async #pause(): Promise<void> {
+    await undefined // node:http may resume a socket in a tick
+    if (this.isUnread) this.#response.req.socket.pause()
+  }
+
+  #collect(): Promise<void> {
     const { req: request } = this.#response
-    const received = new GrowingBuffer()
     let chunks = 0
-    const whole = new Promise<Buffer>((resolve, reject) => {
-      request.once('end', () => resolve(received.bytes)).once('close', () => reject(busy()))
+    const whole = new Promise<void>((resolve, reject) => {
+      request.once('end', resolve).once('close', () => reject(busy()))
       request.on('data', (chunk: Buffer) => {
         chunks += 1
         if (chunks % chunksOfTurn === 0) this.#onChunks()
-        if (this.#response.writableEnded) {
-          if (chunks >= chunksOfTurn) request.destroy()
-          return
-        }
-        received.append(chunk)
-        if (received.length <= (this.#limitBytes ?? unacceptedBytes)) return
-        request.pause()
-        if (this.#limitBytes !== undefined) resolve(received.bytes)
+        if (this.#response.writableEnded) return
+        this.#received.append(chunk)
+        if (this.#received.length > this.#limitBytes) resolve()
       })
     })
-    whole.catch(() => undefined) // perhaps nobody reads it
+    whole.catch(() => undefined) // if nobody reads it
     return whole
   }
 }

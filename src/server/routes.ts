@@ -8,19 +8,25 @@ export interface Operation {
   id: OperationId
   right: Right
   hasBody?: true
+  /** The memory that its response is taken to need, before it is known. */
+  responseBytes: number
 }
 
 type Methods = Readonly<Record<string, Operation | 'describe'>>
 
+/** More than most have. */
+const plantBytes = 131_072
+
 const plants: Methods = {
-  POST: { id: 'createPlant', right: 'create', hasBody: true },
-  GET: { id: 'listPlants', right: 'read' },
+  // Its response is shorter than its body.
+  POST: { id: 'createPlant', right: 'create', hasBody: true, responseBytes: 0 },
+  GET: { id: 'listPlants', right: 'read', responseBytes: 4 * 1_048_576 },
 }
 
 const plant: Methods = {
-  GET: { id: 'getPlant', right: 'read' },
-  PATCH: { id: 'updatePlant', right: 'update', hasBody: true },
-  DELETE: { id: 'deletePlant', right: 'delete' },
+  GET: { id: 'getPlant', right: 'read', responseBytes: plantBytes },
+  PATCH: { id: 'updatePlant', right: 'update', hasBody: true, responseBytes: plantBytes },
+  DELETE: { id: 'deletePlant', right: 'delete', responseBytes: plantBytes },
 }
 
 export interface Route {
@@ -51,7 +57,7 @@ export function operationOf({ path, methods }: Route, method: string): Operation
   throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
 }
 
-/** The description of a service, as JSON. @param basePath "" or "/v1" */
+/** The description of a service, as JSON. */
 export function openApi(basePath: string): string {
   return JSON.stringify({ ...openApiDocument, servers: [{ url: basePath || '/' }] }, null, 2)
 }

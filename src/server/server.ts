@@ -28,7 +28,7 @@ export type Handler = (response: ServerResponse, body: Body) => Promise<void>
 interface HttpServerOptions {
   limits: Limits
   tls: Tls | undefined
-  log: Pick<Log, 'record' | 'warn' | 'error'>
+  log: Pick<Log, 'record' | 'error'>
 }
 
 /** A request whose body or response is in progress. */
@@ -39,7 +39,7 @@ interface Pending {
   dropped: number
 }
 
-/** A connection with more is closed, unless its first request is with the store: Bun parses on while it waits. */
+/** With more, a connection is closed, unless its request may be with the store. */
 const maxDropped = 100
 
 /** A drain goes on accepting: clients may come before they can know of it. */
@@ -66,7 +66,6 @@ export class HttpServer {
     const options = {
       ...tls,
       handshakeTimeout: 10_000,
-      headersTimeout: Math.min(60_000, requestTimeoutMs), // it counts while a socket is paused
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: 65_000, // proxies close idle connections after 60 s
       connectionsCheckingInterval: Math.ceil(Math.min(1000, requestTimeoutMs / 2)),
@@ -74,14 +73,14 @@ export class HttpServer {
       requireHostHeader: false, // a flood of what node:http answers itself would not be noticed
     }
     const server = tls ? createSecureServer(options) : createServer(options)
+    server.maxHeadersCount = 0 // all lines: those after the first 1000 may say what the parser does
     this.server = server
     this.#handler = handler
     this.#log = log
     server.maxConnections = connectionLimit
-    const refused = `Connections are refused: ${connectionLimit} are open, the limit of the service`
-    server.once('drop', () => log.warn(refused))
     server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#add(socket))
-    server.on('request', (_, response) => this.#receive(response))
+    for (const event of ['request', 'checkExpectation'])
+      server.on(event, (_, response: ServerResponse) => this.#receive(response))
     server.on('clientError', (error: Error, socket: Socket) =>
       this.#reject(socket, systemCode(error) ?? ''),
     )
@@ -96,16 +95,15 @@ export class HttpServer {
     const end = performance.now() + timeoutMs
     const graceMs = Math.min(drainGraceMs, timeoutMs / 2)
     this.isDraining = true
-    for (const pending of this.#connections.values()) if (pending) closeAfter(pending.response)
+    // Where the headers were sent without saying so, the next request is answered.
+    for (const pending of this.#connections.values())
+      if (pending) pending.response.shouldKeepAlive = false
     await wait(graceMs)
     // The system resets the connections that nobody has accepted when a port closes. So for a moment, nobody gets a
     // response, and comes anew.
     this.#isHeld = true
-    for (let known = -1; known < this.#connections.size && performance.now() < end; ) {
-      known = this.#connections.size
-      await wait(graceMs / 5)
-    }
-    await nextTurn() // after an accept
+    await wait(graceMs / 5)
+    await this.#acceptAll()
     this.server.close()
     this.#isHeld = false
     this.#handleArrived()
@@ -131,6 +129,7 @@ export class HttpServer {
 
   #receive(response: ServerResponse): void {
     const { socket, headers } = response.req
+    const body = new Body(response, () => void this.#pauseForTurn())
     const current = this.#connections.get(socket)
     // Over TLS, a response is finished a turn after its client has read it, and may have sent the next request.
     if (!socket.writable || (current && !current.response.writableEnded)) {
@@ -139,7 +138,6 @@ export class HttpServer {
     }
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const body = new Body(response, () => void this.#pauseForTurn())
     const pending = { response, body, dropped: 0 }
     this.#connections.set(socket, pending)
     response.once('close', () => this.#release(pending))
@@ -156,9 +154,9 @@ export class HttpServer {
     socket.pause()
     void this.#pauseForTurn()
     if (!current) return
-    closeAfter(current.response)
+    current.response.shouldKeepAlive = false
     current.dropped += 1
-    if (current.dropped > maxDropped && this.#arrived.includes(current)) socket.destroy()
+    if (current.dropped > maxDropped && !current.body.isWanted) socket.destroy()
   }
 
   #release(pending: Pending): void {
@@ -170,6 +168,7 @@ export class HttpServer {
     if (request.complete) free()
     else {
       request.once('end', free).resume()
+      socket.resume()
       setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
     }
   }
@@ -189,7 +188,7 @@ export class HttpServer {
     }
   }
 
-  /** Reads nothing more in this turn of the event loop. */
+  /** Reads nothing more in this turn of the event loop, and then one connection in each. */
   async #pauseForTurn(): Promise<void> {
     if (this.#isPausing) return
     this.#isPausing = true
@@ -198,43 +197,43 @@ export class HttpServer {
     for (const socket of this.#connections.keys())
       if (!socket.isPaused()) this.#paused.push(socket.pause())
     await nextTurn()
-    // A turn accepts one connection: all that wait come before what the others send.
+    await this.#acceptAll() // before what the others send
+    this.#isPausing = false
+    // The next pause, which takes some turns, ends this loop, and has its own.
+    while (this.#paused.length > 0 && !this.#isPausing) {
+      const lastServed = this.#paused.findLastIndex(({ bytesWritten }) => bytesWritten > 0)
+      const [socket] = this.#paused.splice(lastServed, 1) // -1 is the last of all
+      if (socket && !this.#connections.get(socket)?.body.isUnread) socket.resume()
+      await nextTurn()
+    }
+  }
+
+  /** A turn of the event loop accepts one connection. */
+  async #acceptAll(): Promise<void> {
     let known = 0
     do {
       known = this.#connections.size
       await nextTurn()
     } while (this.#connections.size > known)
-    this.#isPausing = false
-    while (this.#paused.length > 0 && !this.#isPausing) {
-      const lastServed = this.#paused.findLastIndex(({ bytesWritten }) => bytesWritten > 0)
-      this.#paused.splice(lastServed, 1)[0]?.resume() // -1 is the last of all
-      await nextTurn()
-    }
   }
 
-  /** What is no HTTP, or is late, gets an Error, unless a request on its connection waits for a response. */
+  /** What is no HTTP, or late, gets an Error, unless a request on its connection waits for a response. */
   #reject(socket: Socket, code: string): void {
+    const from = socket.remoteAddress
     const response = this.#connections.get(socket)?.response
-    const isGone = !socket.writable || code === 'ECONNRESET' || code === 'EPIPE'
-    if (isGone || response?.closed) socket.destroy()
+    const isOpen = this.#connections.has(socket) // after its TLS handshake
+    const hasLeft = code === 'ECONNRESET' || code === 'EPIPE'
+    if (!isOpen && !hasLeft) this.#log.record({ outcome: 'handshake', code, from })
+    if (!isOpen || hasLeft || !socket.writable || response?.closed) socket.destroy()
     else if (response?.headersSent || response?.req.complete) {
-      closeAfter(response)
+      if (response.shouldKeepAlive) response.once('close', () => socket.destroySoon())
+      response.shouldKeepAlive = false // for which node:http does that
       socket.pause()
     } else {
       const error = parserError(code)
-      const outcome = String(error.error)
       // Else its handler does.
-      if (!response) this.#log.record({ outcome, code, from: socket.remoteAddress })
+      if (!response) this.#log.record({ outcome: String(error.status), code, from })
       socket.end(rawResponse(error), () => socket.destroy())
     }
-  }
-}
-
-/** Closes the connection after a response, also if its headers were sent without saying so. */
-function closeAfter(response: ServerResponse): void {
-  if (!response.headersSent) response.shouldKeepAlive = false
-  else if (response.shouldKeepAlive) {
-    response.shouldKeepAlive = false
-    response.once('close', () => response.req.socket.destroySoon())
   }
 }

@@ -1,4 +1,4 @@
-/** The HTTP service around a store: routes, authentication, limits, drain, access log, metrics and admin port. */
+/** The HTTP service around a store, and its admin port. */
 import { once } from 'node:events'
 import { chmodSync } from 'node:fs'
 import type { AddressInfo, Server } from 'node:net'
@@ -110,7 +110,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
         log.info('draining')
         await server.drain(limitMs)
         await stop()
-        log.info('stopped')
         await log.flush()
       },
     }
@@ -132,24 +131,19 @@ async function listen(server: Server, address: ListenAddress, scheme: string): P
     await once(server, 'listening') // rejects with an error
     if ('path' in address) chmodSync(address.path, 0o660) // clients still need a token
   } catch (error) {
-    throw explained(error, address)
+    const reason = systemReason(error)
+    if (reason === undefined) throw error
+    const what = 'path' in address ? address.path : `Port ${address.port} of ${address.host}`
+    const isUsage = !('path' in address) && systemCode(error) !== 'EADDRINUSE'
+    const hint = 'Give another --port, --host or --socket'
+    throw new PlantsError(isUsage ? 'usage' : 'unavailable', `${what}: ${reason}`, {
+      hint,
+      cause: error,
+    })
   }
   if ('path' in address) return `unix:${address.path}`
   const { port } = server.address() as AddressInfo // as it has no path
   // A wildcard address is not an address to connect to.
   const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host] ?? address.host
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
-}
-
-function explained(error: unknown, address: ListenAddress): unknown {
-  const reason = systemReason(error)
-  if (reason === undefined) return error
-  if ('path' in address) {
-    const hint = 'Give another path with --socket, or remove what no other service uses'
-    return new PlantsError('inaccessible', `${address.path}: ${reason}`, { hint, cause: error })
-  }
-  const message = `Port ${address.port} of ${address.host}: ${reason}`
-  const hint = 'Give another host, or another port, such as 0 for any free one'
-  const isTaken = systemCode(error) === 'EADDRINUSE'
-  return new PlantsError(isTaken ? 'unavailable' : 'usage', message, { hint, cause: error })
 }

@@ -42,7 +42,7 @@ describe('503 means that nothing was stored, and when to retry:', () => {
 test.each<[ErrorKind | 'a bug', status: number, error: number]>([
   ['conflict', 400, 409],
   ['constraint', 400, 422],
-  ['notFound', 404, 404],
+  ['notFound', 400, 404],
   ['unavailable', 503, 503],
   ['inaccessible', 503, 503],
   ['unknownOutcome', 500, 500],

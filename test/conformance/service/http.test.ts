@@ -79,6 +79,20 @@ test.each<[status: number, title: string, bytes: string]>([
   await isServed()
 })
 
+test.each([
+  'Transfer-Encoding: gzip, chunked',
+  'Host: y\r\nTransfer-Encoding: chunked',
+  'Idempotency-Key: x\r\nIdempotency-Key: y\r\nTransfer-Encoding: chunked',
+])('%j behind a thousand header lines is seen', async (lines) => {
+  const many = Array<string>(1000).fill('a:')
+  expect(await statusesFor(head(...many, 'Connection: close', lines) + whole)).toEqual([400])
+})
+
+test('what a client expects, but for 100-continue, is ignored (RFC 9110, 10.1.1)', async () => {
+  const headers = { Connection: 'close', Expect: 'x' }
+  expect(await statusesFor(next({ headers }))).toEqual([200])
+})
+
 test('a request in whose middle the client closes is rejected', async () => {
   for (const bytes of [head('Content-Length: 99') + plant, inChunks(`99\r\n${plant}`), start]) {
     const connection = (await connectTo(service().place)).send(bytes).end()

@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { respond } from '../../../src/server/answer.js'
 import { digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
+import type { AccessLogEntry } from '../../../src/server/log.js'
 import { HttpServer, type Tls } from '../../../src/server/server.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { rights, type TokenStore } from '../../../src/stores/common/token-store.js'
@@ -65,6 +66,68 @@ test.each<[string, string | Buffer]>([
     { text: '200 {"name":"Fern"}', headers: { connection: 'close' } },
   ])
   expect(creates.waiting).toBe(1)
+})
+
+test('more than 100 requests behind one that waits for its token close the connection', async () => {
+  const lookups = gate()
+  const service = await serveStore(quick, {
+    openTokenSource: async () => () => lookups.wait().then(() => testCaller),
+  })
+  const connection = (await connectTo(service.place)).send(create)
+  await expect.poll(() => lookups.waiting).toBe(1)
+  connection.send('GET / HTTP/1.1\r\nHost: x\r\nExpect: x\r\n\r\n'.repeat(200))
+  expect(await connection.answers()).toEqual([])
+})
+
+test('a delete whose body is no HTTP is rejected, and not done', async () => {
+  const writes = gate()
+  const service = await serveStore({ ...quick, write: () => writes.wait().then(() => []) })
+  const connection = await connectTo(service.place)
+  const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
+  connection.send(requestBytes(testToken, { method: 'DELETE', target: '/plants/1', headers }))
+  await takeTurns(service)
+  const [answer] = await connection.send('no chunk\r\n').answers()
+  expect([answer?.status, writes.waiting]).toEqual([400, 0])
+})
+
+test('a drain lets in those who come all the time, but not for long', async () => {
+  const answer: Handler = async (response) => respond(response, { status: 200, body: 'x' })
+  const { http, place } = await serverOf(answer, 30_000)
+  const drained = http.drain(3_600_000)
+  let connected = 0
+  for (let isOpen = true; isOpen; connected += 1) {
+    const socket = connect(place).on('error', () => undefined)
+    onTestFinished(() => void socket.destroy())
+    isOpen = await once(socket, 'connect').then(
+      () => true,
+      () => false,
+    )
+  }
+  await drained
+  expect(connected).toBeGreaterThan(1)
+})
+
+test.runIf(hasOpenssl)('a late TLS handshake is logged and closed (needs openssl)', async () => {
+  const entries: AccessLogEntry[] = []
+  const tls = certificate({ names: ['IP:127.0.0.1'] })
+  const { server, place } = await serverOf(() => Promise.reject(), 30_000, tls, entries)
+  const accepted = once(server, 'connection')
+  const connection = await connectTo(place)
+  const late = Object.assign(new Error('late'), { code: 'ERR_TLS_HANDSHAKE_TIMEOUT' })
+  server.emit('clientError', late, ...(await accepted))
+  expect(await connection.answers()).toEqual([])
+  expect(entries).toMatchObject([{ outcome: 'handshake', code: late.code }])
+})
+
+test('a change takes no more memory than its body and a plant, whatever the limit is', async () => {
+  const get: Store['get'] = async () => new Map([[1n, { id: 1n, name: 'Fern' }]])
+  const options = { timeoutMs: 1, limits: { ...limits, bodyLimitBytes: 32 * 1_048_576 } }
+  const service = await serveStore({ ...quick, get }, options)
+  const target = '/plants/1'
+  const unfinished = { method: 'PATCH', target, headers: { 'Content-Length': '20' }, body: '{' }
+  ;(await connectTo(service.place)).send(requestBytes(testToken, unfinished))
+  await takeTurns(service)
+  expect((await exchange(service, { method: 'GET', target })).status).toBe(200)
 })
 
 test('a body is read up to some 64 KiB while its token is looked up, and then on', async () => {
@@ -239,15 +302,20 @@ test('a body in chunks of a byte takes no more memory than its bytes', async () 
   expect((await connection.answer())?.status).toBe(200)
 })
 
-async function serverOf(handler: Handler, requestTimeoutMs: number, tls?: Tls) {
-  const log = { record: () => undefined, warn: () => undefined, error: () => undefined }
+async function serverOf(
+  handler: Handler,
+  requestTimeoutMs: number,
+  tls?: Tls,
+  entries: AccessLogEntry[] = [],
+) {
+  const record = (entry: AccessLogEntry) => void entries.push(entry)
   const http = new HttpServer(handler, {
-    limits: { requestTimeoutMs, connectionLimit: 10 },
+    limits: { requestTimeoutMs, connectionLimit: 500 },
     tls,
-    log,
+    log: { record, error: () => undefined },
   })
   onTestFinished(() => http.abort())
   await once(http.server.listen(0, '127.0.0.1'), 'listening')
   const { port } = http.server.address() as AddressInfo // as it listens at one
-  return { server: http.server, place: { host: '127.0.0.1', port } }
+  return { http, server: http.server, place: { host: '127.0.0.1', port } }
 }

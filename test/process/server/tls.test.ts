@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { connect, type TLSSocket } from 'node:tls'
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'
@@ -12,8 +12,8 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
   async function serveSecurely(args: string[] = []) {
     const { cert, path, keyPath } = certificate({ names: ['DNS:localhost', 'IP:127.0.0.1'] })
     const service = await serve(['--tls-cert', path, '--tls-key', keyPath, ...args])
-    const open = (): TLSSocket => {
-      const socket = connect({ ...(service.place as object), ca: cert })
+    const open = (options: ConnectionOptions = {}): TLSSocket => {
+      const socket = connect({ ...(service.place as object), ca: cert, ...options })
       onTestFinished(() => void socket.destroy())
       return socket.on('error', () => undefined)
     }
@@ -39,5 +39,18 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
     await once(served, 'data') // which came after them
     expect(await service.stop()).toMatchObject({ code: 0 })
     expect(service.log.flatMap(({ code }) => code ?? [])).toEqual([]) // none was ended by a timeout of its own
+  })
+
+  test('logs a handshake that fails, but not who only connects', async () => {
+    const { service, open } = await serveSecurely()
+    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const
+    await expect(once(open(old), 'secureConnect')).rejects.toThrow()
+    const { socket } = await connectTo(service.place)
+    socket.resetAndDestroy()
+    await once(open(), 'secureConnect')
+    const failed = () => service.log.filter(({ outcome }) => outcome === 'handshake')
+    await expect
+      .poll(failed)
+      .toMatchObject([{ level: 'info', code: 'ERR_SSL_UNSUPPORTED_PROTOCOL', from: '127.0.0.1' }])
   })
 })

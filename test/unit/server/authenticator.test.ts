@@ -28,7 +28,7 @@ async function tokenInUse(expires?: number) {
     try {
       return (await authenticate('Bearer token', find)).name
     } catch (error) {
-      if (error instanceof HttpError) return error.error
+      if (error instanceof HttpError) return error.status
       throw error
     }
   }

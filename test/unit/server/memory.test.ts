@@ -11,10 +11,10 @@ function shared() {
   const memory = new Memory(100, 30_000)
   const take = (token: string, bytes: number) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))
-    const asked = { state: 'waits', release: () => void response.emit('close') }
+    const asked = { state: 'waits', response, release: () => void response.emit('close') }
     Promise.resolve(memory.take(token, bytes, response)).then(
       () => Object.assign(asked, { state: 'has it' }),
-      ({ error }: HttpError) => Object.assign(asked, { state: `${error}` }),
+      ({ status }: HttpError) => Object.assign(asked, { state: `${status}` }),
     )
     return asked
   }
@@ -22,7 +22,9 @@ function shared() {
     await new Promise(setImmediate)
     return all.map(({ state }) => state)
   }
-  return { take, states, timeOut }
+  const add = (token: string, bytes: number, { response }: { response: ServerResponse }) =>
+    memory.add(token, bytes, response)
+  return { take, add, states, timeOut }
 }
 
 test('a token has its own, and waits for it, whatever others have', async () => {
@@ -59,4 +61,24 @@ test('a client that leaves does not wait', async () => {
   left.release()
   held.release()
   expect(await states(left, next)).toEqual(['503', 'has it'])
+})
+
+test('a client that leaves lets in those who waited behind it', async () => {
+  const { take, states } = shared()
+  const [held, left, next] = [take('a', 60), take('a', 100), take('a', 40)]
+  await states(held)
+  left.release()
+  expect(await states(held, left, next)).toEqual(['has it', '503', 'has it'])
+})
+
+test('what a response has beyond what was taken counts until it is read', async () => {
+  const { take, add, states } = shared()
+  const [large, next] = [take('a', 10), take('a', 10)]
+  await states()
+  add('a', 90, large)
+  next.release()
+  const last = take('a', 10)
+  expect(await states(large, last)).toEqual(['has it', 'waits'])
+  large.release()
+  expect(await states(last)).toEqual(['has it'])
 })
