@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../plant/exact-json.js'
 import { inputError, isWindows, systemCode, systemReason } from '../platform/errors.js'
@@ -38,21 +38,11 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
 export async function readSettings(io: Io): Promise<SettingsFile> {
   const path = await settingsPath(io)
   const settings = `The settings in ${path}`
-  const command = `chmod 600 ${shellWord(path)}`
+  let stats: Stats
+  let bytes: Buffer
   try {
-    const stats = statSync(path)
-    const why = whyOthersCanWrite(stats)
-    if (why !== undefined) {
-      const hint = isTrusted(stats.uid)
-        ? `Check what it contains, then run: ${command}`
-        : 'Set PLANTS_CONFIG_DIR to a directory of your own'
-      throw inputError(`${settings} are in a file that ${why}`, hint)
-    }
-    const saved = await parseSettings(readFileSync(path), settings)
-    for (const { token } of Object.values(saved.tokens ?? {})) io.secrets.add(token)
-    if (isWindows || (stats.mode & 0o077) === 0) return { path, saved }
-    const what = `${settings} are open to others ${octal(stats.mode)}`
-    return { path, saved, warning: { what, command } }
+    stats = statSync(path)
+    bytes = readFileSync(path)
   } catch (error) {
     // Under `sudo -u`, the directory may be in the home of root.
     const isMissing =
@@ -63,6 +53,19 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     const hint = 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'
     throw inputError(`${settings} could not be read: ${reason}`, hint, error)
   }
+  const command = `chmod 600 ${shellWord(path)}`
+  const why = whyOthersCanWrite(stats)
+  if (why !== undefined) {
+    const hint = isTrusted(stats.uid)
+      ? `Check what it contains, then run: ${command}`
+      : 'Set PLANTS_CONFIG_DIR to a directory of your own'
+    throw inputError(`${settings} are in a file that ${why}`, hint)
+  }
+  const saved = await parseSettings(bytes, settings)
+  for (const { token } of Object.values(saved.tokens ?? {})) io.secrets.add(token)
+  if (isWindows || (stats.mode & 0o077) === 0) return { path, saved }
+  const what = `${settings} are open to others ${octal(stats.mode)}`
+  return { path, saved, warning: { what, command } }
 }
 
 async function parseSettings(bytes: Buffer, settings: string): Promise<SavedSettings> {

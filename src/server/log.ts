@@ -22,29 +22,18 @@ export interface LogOptions {
 
 type Fields = Record<string, unknown>
 
-interface Line {
-  level: 'info' | 'warn' | 'error'
-  /** Milliseconds since 1970. */
-  time: number
-  fields: Fields
-}
-
 const levels = ['info', 'warn', 'error', 'silent']
-
-/** Written together: about 64 KiB. */
-const maxLines = 256
 
 /** Text on a terminal, JSON lines elsewhere. A crash can lose the lines of `delayMs`. */
 export class Log {
   readonly #options: LogOptions
-  readonly #textOf: (line: Line) => string
-  /** They become text together: a response does not wait for the line of the one before. */
-  #lines: Line[] = []
+  readonly #isText: boolean
+  #lines: string[] = []
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: LogOptions) {
     this.#options = options
-    this.#textOf = options.output.isTerminal ? textOf : jsonOf
+    this.#isText = options.output.isTerminal // which asks the system
   }
 
   record(entry: AccessLogEntry): void {
@@ -78,34 +67,27 @@ export class Log {
     const lines = this.#lines
     this.#lines = []
     try {
-      if (lines.length > 0) await output.log(redact(lines.map(this.#textOf).join('')))
+      if (lines.length > 0) await output.log(redact(lines.join('')))
     } catch {
       // A request must not fail because of its log line.
     }
   }
 
-  #write(level: Line['level'], fields: Fields, delayMs = 0): void {
-    if (levels.indexOf(level) < levels.indexOf(this.#options.level)) return
-    if (this.#lines.push({ level, time: Date.now(), fields }) === maxLines || delayMs === 0)
-      void this.flush()
+  #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
+    const { level: least } = this.#options
+    if (levels.indexOf(level) < levels.indexOf(least)) return
+    const line = { level, time: new Date().toISOString(), ...fields }
+    this.#lines.push(this.#isText ? textOf(line) : `${JSON.stringify(line)}\n`)
+    if (delayMs === 0) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
 }
 
-function jsonOf({ level, time, fields }: Line): string {
-  return `${JSON.stringify({ level, time: new Date(time).toISOString(), ...fields })}\n`
-}
-
 /** Such as `12:30:00 warning: MESSAGE name=value`. */
-function textOf({ level, time, fields: { msg, stack, ...others } }: Line): string {
-  const label = level === 'info' ? undefined : { warn: 'warning:', error: 'error:' }[level]
+function textOf({ level, time, msg, stack, ...others }: Fields): string {
+  const label = { warn: 'warning:', error: 'error:' }[String(level)]
   const pairs = Object.entries(others).filter(([, value]) => value !== undefined)
-  const words = [
-    new Date(time).toISOString().slice(11, 19),
-    label,
-    msg,
-    ...pairs.map((pair) => pair.join('=')),
-  ]
+  const words = [String(time).slice(11, 19), label, msg, ...pairs.map((pair) => pair.join('='))]
   const line = words.filter((word) => word !== undefined).join(' ')
   const lines = stack === undefined ? '' : `\n${stack}`.replaceAll('\n', '\n  ')
   return `${escapeControlChars(line)}${escapeControlCharsInLines(lines)}\n`

@@ -35,12 +35,6 @@ export class Memory {
     return undefined
   }
 
-  /** Takes at once what a response has beyond what was taken for it. */
-  add(token: string, bytes: number, response: ServerResponse): void {
-    const holder = this.#holders.get(token)
-    if (holder && bytes > 0 && !response.closed) this.#grant(holder, bytes, response)
-  }
-
   #hasRoom({ usedBytes }: Holder, bytes: number): boolean {
     return usedBytes === 0 || usedBytes + bytes <= this.#limitBytes
   }

@@ -8,13 +8,13 @@ export interface Operation {
   id: OperationId
   right: Right
   hasBody?: true
-  /** The memory that its response is taken to need, before it is known. */
+  /** The memory that its response is taken to need. */
   responseBytes: number
 }
 
 type Methods = Readonly<Record<string, Operation | 'describe'>>
 
-/** More than most have. */
+/** More than most have. Of the largest, a token has 128 MiB at a time. */
 const plantBytes = 131_072
 
 const plants: Methods = {

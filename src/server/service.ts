@@ -54,7 +54,6 @@ export interface Service {
   drain(timeoutMs: number): Promise<void>
 }
 
-/** Of the bodies and pages of a token. */
 const memoryPerTokenBytes = 16 * 1_048_576
 
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
@@ -100,10 +99,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const address = `${await listen(server.server, options.listen, scheme)}${basePath}`
     const adminAddress = options.admin && admin && (await listen(admin, options.admin, 'http'))
     log.info('listening', { address, admin: adminAddress })
-    if (!isLocal(options.listen) && !tls)
-      warn('Without TLS, others can read tokens and plants on the network')
-    if (options.admin && !isLocal(options.admin))
-      warn('Other machines can reach the admin port, which needs no token')
+    const isLocal = 'path' in options.listen || isLoopback(options.listen.host)
+    if (!isLocal && !tls) warn('Without TLS, others can read tokens and plants on the network')
     return {
       address,
       drain: async (limitMs) => {
@@ -118,10 +115,6 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await log.flush()
     throw error
   }
-}
-
-function isLocal(address: ListenAddress): boolean {
-  return 'path' in address || isLoopback(address.host)
 }
 
 /** Returns the address: a URL, or `unix:` and the path of a socket. */

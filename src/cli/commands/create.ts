@@ -1,7 +1,7 @@
 import { invalidValue } from '../../config/option-values.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { equalPlants, isIdempotencyKey, plantOf } from '../../plant/plant.js'
-import { PlantsError } from '../../platform/errors.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { idExists, writeOne } from '../../stores/common/change.js'
 import type { PlantsCommand } from '../command.js'
@@ -46,6 +46,8 @@ export function define(command: PlantsCommand): void {
 }
 
 async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void> {
+  if (dash && options.file !== undefined)
+    throw usageError('The plant is in - and in --file', 'Leave one of them out')
   const context = await CommandContext.forPlants(options, io)
   const { plant, isNext } = await readPlant(dash ? { ...options, file: dash } : options, context)
   await warnOfEmptyTexts(options, context.reporter)

@@ -55,16 +55,14 @@ async function runLine(argv: string[], io: Io): Promise<void> {
   else if (page !== '') await paged(shownBy(argv), io, (shown) => writeAnswer(shown, page))
 }
 
-/** In the format of the line or of the settings, even if others of them are what is wrong. */
+/** In the format of the line or of the settings, even if these are what is wrong. */
 async function report(failure: PlantsError, argv: string[], io: Io): Promise<void> {
   const options = { ...shownBy(argv), store: 'local' } // which store is meant may be what is wrong
   let format = choiceIn(outputFormats, options.output)
   try {
     const file = await readSettings(io)
     format = new EffectiveSettings({ options, io, file }).value('output')
-  } catch (error) {
-    if (!(error instanceof PlantsError)) throw error
-  }
+  } catch {}
   await new Reporter(io, isJson(format), options).reportError(failure)
 }
 

@@ -11,6 +11,16 @@ const before = { version: 1, timeout: '7s' }
 const after = { version: 1, timeout: '8s' }
 const both = ['settings.json', 'settings.json.lock']
 
+test('a file that is not JSON is never taken for none', async () => {
+  const user = new World({})
+  user.write('config/settings.json', '{"version":1,"store":"garden",}')
+  for (const line of ['create --id 1 --name Fern', 'config set timeout 8s', 'config list']) {
+    const { code, out, err } = await user.spawn(line)
+    expect({ code, out }).toEqual({ code: 2, out: '' })
+    expect(err).toContain('line 1, column 31')
+  }
+})
+
 test('processes that change settings at once lose nothing, and they are read whole', async () => {
   const user = new World({})
   const names = Array.from({ length: Math.min(rounds(8), 100) }, (_, index) => `s${index}`)

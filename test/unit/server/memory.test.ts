@@ -11,7 +11,7 @@ function shared() {
   const memory = new Memory(100, 30_000)
   const take = (token: string, bytes: number) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))
-    const asked = { state: 'waits', response, release: () => void response.emit('close') }
+    const asked = { state: 'waits', release: () => void response.emit('close') }
     Promise.resolve(memory.take(token, bytes, response)).then(
       () => Object.assign(asked, { state: 'has it' }),
       ({ status }: HttpError) => Object.assign(asked, { state: `${status}` }),
@@ -22,9 +22,7 @@ function shared() {
     await new Promise(setImmediate)
     return all.map(({ state }) => state)
   }
-  const add = (token: string, bytes: number, { response }: { response: ServerResponse }) =>
-    memory.add(token, bytes, response)
-  return { take, add, states, timeOut }
+  return { take, states, timeOut }
 }
 
 test('a token has its own, and waits for it, whatever others have', async () => {
@@ -69,16 +67,4 @@ test('a client that leaves lets in those who waited behind it', async () => {
   await states(held)
   left.release()
   expect(await states(held, left, next)).toEqual(['has it', '503', 'has it'])
-})
-
-test('what a response has beyond what was taken counts until it is read', async () => {
-  const { take, add, states } = shared()
-  const [large, next] = [take('a', 10), take('a', 10)]
-  await states()
-  add('a', 90, large)
-  next.release()
-  const last = take('a', 10)
-  expect(await states(large, last)).toEqual(['has it', 'waits'])
-  large.release()
-  expect(await states(last)).toEqual(['has it'])
 })
