@@ -3,7 +3,13 @@ import { must, PlantsError } from '../platform/errors.js'
 import { changedBy } from '../stores/common/change.js'
 import type { Store } from '../stores/common/store.js'
 
-export function idAfter(greatest: bigint | undefined): bigint {
+type Readable = Pick<Store, 'read'>
+
+/** Above the ids of the store, if any, and the known id. */
+export async function nextId(store: Readable | undefined, known?: bigint): Promise<bigint> {
+  let greatest = known
+  for await (const [plant] of store?.read({ desc: true, limit: 1, inPages: true }) ?? [])
+    if (plant && (known === undefined || plant.id > known)) greatest = plant.id
   if (greatest === undefined) return 1n
   if (greatest < largestId) return greatest + 1n
   throw new PlantsError('conflict', `No id is left: a plant has the largest one, ${largestId}`, {
@@ -11,21 +17,13 @@ export function idAfter(greatest: bigint | undefined): bigint {
   })
 }
 
-export async function greatestId(store: Pick<Store, 'read'>): Promise<bigint | undefined> {
-  for await (const [plant] of store.read({ desc: true, limit: 1, inPages: true })) return plant?.id
-  return undefined
-}
-
-/**
- * Creates the plant with the greatest id plus 1. If another process creates that id first, the next
- * one is tried; a store that rejects the same id twice has another reason.
- */
+/** If another process creates that id first, the next one is tried. A store that rejects one twice has another reason. */
 export async function createNext(
-  store: Pick<Store, 'read' | 'write'>,
+  store: Readable & Pick<Store, 'write'>,
   { name, tag }: Plant,
 ): Promise<StoredPlant> {
   for (let tried: bigint | undefined; ; ) {
-    const id = idAfter(await greatestId(store))
+    const id = await nextId(store)
     const [outcome] = await store.write([{ type: 'create', plant: plantFrom(id, name, tag) }])
     const exists = outcome?.type === 'rejected' && outcome.error.kind === 'conflict'
     if (!exists || id === tried) return changedBy(must(outcome)).plant

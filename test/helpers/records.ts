@@ -1,6 +1,6 @@
 import type { NewPlant } from '../../src/plant/plant.js'
 import type { InputOptions, RawRecord } from '../../src/transfer/formats/chunk.js'
-import { openFormat } from '../../src/transfer/formats/formats.js'
+import { detectFormat, openFormat } from '../../src/transfer/formats/formats.js'
 import { Mapper } from '../../src/transfer/import/map.js'
 
 interface ReadRecord {
@@ -34,7 +34,8 @@ export async function readRecords(
   const options = { map: {}, ifExists: 'error' as const, ...given }
   const { signal } = new AbortController()
   const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), signal }
-  const { chunks, header, format } = await openFormat(file, options)
+  const { chunks, header } = await openFormat(file, options)
+  const { format } = detectFormat(file, options)
   const otherFields = new Set<string>()
   const mapper = new Mapper(options, header, { otherFields })
   const records: ReadRecord[] = []

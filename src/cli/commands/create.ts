@@ -6,7 +6,7 @@ import type { Io } from '../../platform/io.js'
 import { idExists, writeOne } from '../../stores/common/change.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { createNext, greatestId, idAfter } from '../next-id.js'
+import { createNext, nextId } from '../next-id.js'
 import { addRetry, rareOptions, warnOfEmptyTexts } from '../options.js'
 import { type InputPlant, type PlantOptions, readPlant } from '../plant-input.js'
 
@@ -77,7 +77,7 @@ async function preview(
   const isOwn = address.scheme !== 'http'
   const store = isOwn ? await (await context.ownOpener()).openExisting() : undefined
   try {
-    const id = isNext && isOwn ? idAfter(store && (await greatestId(store))) : given.id
+    const id = isNext && isOwn ? await nextId(store) : given.id
     const plant = { ...given, id }
     const stored = isNext ? undefined : (await store?.get([id]))?.get(id)
     // With a key, a create may be the repetition of one that succeeded.

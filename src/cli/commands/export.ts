@@ -39,27 +39,35 @@ export function define(command: PlantsCommand): void {
 async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
   if (options.output !== undefined) parseOutput('--output', options.output, formatNames)
   const context = await CommandContext.from(options, io, outputFormats)
-  const { reporter } = context
   const output = context.output === 'text' ? 'ndjson' : context.output
   const { exportFile, fileFormat } = await import('../../transfer/export-file.js')
   const path = /^(?:-|\/dev\/stdout)$/.test(name) ? undefined : io.resolvePath(name)
-  const isChosen = options.output !== undefined || (path !== undefined && isDevice(path))
-  if (path !== undefined) await confirmReplacement(path, quoteIfNeeded(name), options, context)
+  const old = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
+  // A device, a pipe, or a file that the shell has opened, is written to as it is.
+  const isDevice = path !== undefined && isWrittenInPlace(path, old)
+  const shownName = quoteIfNeeded(name)
+  if (path !== undefined && old?.isFile() && !isDevice) {
+    if (await context.isStoreFile(path))
+      throw usageError(`${path} is the store itself`, 'Choose another file')
+    assertOwnFile(path, old, 'Choose another file')
+    if (!options.yes) await confirmReplacement(shownName, context)
+  }
+  const isChosen = options.output !== undefined || isDevice
   const format = path === undefined ? output : fileFormat(name, isChosen ? output : undefined)
   const store = await context.openStore()
   // Where HOME is not set, as by cron, an empty default store would replace a good file.
   if (!store && path !== undefined) throw context.noStore()
-  if (!store) await reporter.warn(context.noStoreYet())
+  if (!store) await context.reporter.warn(context.noStoreYet())
   try {
     const read = store?.read(options) ?? noPages()
-    const isShown = reporter.showsProgress && (path !== undefined || !io.stdout.isTerminal)
+    const isShown = context.reporter.showsProgress && (path !== undefined || !io.stdout.isTerminal)
     const pages = withProgress(read, new Progress(io, isShown))
     if (path === undefined) {
       await new Printer<StoredPlant>(io, output).all(pages)
       return
     }
     const { plants, bytes } = await exportFile(path, format, pages, io.handleSignals())
-    const sentence = `Exported ${plantCount(plants)} to ${quoteIfNeeded(name)}`
+    const sentence = `Exported ${plantCount(plants)} to ${shownName}`
     const answer = context.output === 'text' ? 'text' : 'json'
     await context.print({ file: path, plants, bytes }, sentence, answer)
   } finally {
@@ -67,23 +75,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   }
 }
 
-/** A device, a pipe, or a file that the shell has opened, which is written to as it is. */
-function isDevice(path: string): boolean {
-  return isWrittenInPlace(path, statSync(path, { throwIfNoEntry: false }))
-}
-
-async function confirmReplacement(
-  path: string,
-  name: string,
-  { yes }: ExportOptions,
-  context: CommandContext,
-): Promise<void> {
-  if (await context.isStoreFile(path))
-    throw usageError(`${path} is the store itself`, 'Choose another file')
-  const old = statSync(path, { throwIfNoEntry: false })
-  if (!old?.isFile() || isDevice(path)) return
-  assertOwnFile(path, old, 'Choose another file')
-  if (yes) return
+async function confirmReplacement(name: string, context: CommandContext): Promise<void> {
   if (!context.mayAsk) throw usageError(`${name} already exists`, 'To replace it, add --yes')
   await context.confirm(`${name} already exists. Replace it?`, 'Nothing was exported')
 }

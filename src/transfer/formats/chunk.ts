@@ -1,6 +1,6 @@
 import type { FieldName } from '../../plant/plant.js'
 import type { FormatName } from '../../plant/records.js'
-import { inputError, must } from '../../platform/errors.js'
+import { inputError } from '../../platform/errors.js'
 import { maxDocumentBytes } from '../../platform/text-files.js'
 import type { ExistsPolicy } from '../../stores/common/change.js'
 
@@ -15,7 +15,7 @@ export interface InputOptions {
   map: Partial<Record<FieldName, string>>
   /** The columns of a table without a header. */
   columns?: readonly string[] | undefined
-  /** Of the first record without an id. */
+  /** The number of the first record without an id. */
   idFrom?: bigint | 'next' | undefined
   /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
@@ -26,7 +26,8 @@ export interface InputOptions {
 export interface Header {
   names: readonly string[]
   columns: ReadonlyMap<FieldName, number>
-  others: readonly number[]
+  /** The columns that are not read. */
+  others: readonly string[]
 }
 
 export interface FormatInput {
@@ -37,13 +38,12 @@ export interface FormatInput {
 }
 
 export interface FormatReader {
-  format: FormatName | 'xlsx'
   header?: Header
-  delimiter?: string
+  delimiter?: string | undefined
   chunks: AsyncIterable<Chunk>
 }
 
-/** The text of a JSON value, the cells of a row, or null for a line that is too large to keep. */
+/** The text of a JSON value, the cells of a row, or null for a line that is too large. */
 export type RawRecord = string | Cells | null
 
 export type Cells = readonly Cell[]
@@ -53,11 +53,16 @@ export type Cell = string | undefined | { text: string; reason: string }
 
 /** Some thousand records, as arrays: an object for each record takes half the speed of an import. */
 export class Chunk<R extends RawRecord = RawRecord> {
-  readonly records: R[] = []
+  readonly records: R[]
   /** The line where each record begins. */
-  readonly lines: number[] = []
+  readonly lines: number[]
   /** Rows without an id, a name and a tag, which are no records. */
   emptyRows = 0
+
+  constructor(records: R[] = [], lines: number[] = []) {
+    this.records = records
+    this.lines = lines
+  }
 
   add(record: R, line: number): void {
     this.records.push(record)
@@ -66,10 +71,7 @@ export class Chunk<R extends RawRecord = RawRecord> {
 
   slice(from: number, to = Infinity): Chunk<R> {
     if (from === 0 && to >= this.records.length) return this
-    const part = new Chunk<R>()
-    for (const [index, record] of this.records.slice(from, to).entries())
-      part.add(record, must(this.lines[from + index]))
-    return part
+    return new Chunk(this.records.slice(from, to), this.lines.slice(from, to))
   }
 }
 
@@ -85,19 +87,14 @@ export async function* skipRecords<R extends RawRecord>(
   }
 }
 
+export async function peek<T>(parts: AsyncGenerator<T>) {
+  const { value: first }: IteratorResult<T, undefined> = await parts.next()
+  return { first, all: prepend(first === undefined ? [] : [first], parts) }
+}
+
 export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): AsyncGenerator<T> {
   yield* first
   yield* rest
-}
-
-/** Says of each text whether it is the last one, whose end ends a record, too. */
-export async function* untilLast(texts: AsyncIterable<string>) {
-  let before: string | undefined
-  for await (const text of texts) {
-    if (before !== undefined) yield { text: before, isLast: false }
-    before = text
-  }
-  if (before !== undefined) yield { text: before, isLast: true }
 }
 
 export const maxRecordBytes = maxDocumentBytes

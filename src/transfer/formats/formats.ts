@@ -6,15 +6,15 @@ import {
   type FormatInput,
   type FormatReader,
   type InputOptions,
+  peek,
   prepend,
-  untilLast,
 } from './chunk.js'
 import { assertKeys, findHeader, maxHeaderRows, readerOf } from './header.js'
 import { readDocument, readNdjson } from './json.js'
-import { TableParser } from './table.js'
+import { parseRows, type Table } from './table.js'
 import { decoded, encodingOf, isUnicode, markedEncoding } from './text.js'
 
-/** Throws `input` for an unknown format, an unreadable workbook, and a table without a header. */
+/** Throws `input` for what has no format, or not the columns. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name, blocks, signal } = input
   if (isArchive(input)) {
@@ -26,12 +26,11 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   if (format === 'csv' || format === 'tsv')
     return openTable(texts, format, isRejects ? { ...options, columns: undefined } : options, name)
   const chunks = format === 'json' ? readDocument(texts, name, signal) : readNdjson(texts)
-  const { value: first = new Chunk() } = await chunks.next()
+  const { first = new Chunk(), all } = await peek(chunks)
   assertKeys(first, options, name)
-  return { format, chunks: prepend([first], chunks) }
+  return { chunks: all }
 }
 
-/** Throws `input` for what is not of its encoding. */
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
   const { blocks, name } = input
   const parts = isArchive(input)
@@ -53,26 +52,34 @@ const others: readonly [start: RegExp, what: string][] = [
 
 const saveIt = 'Save it as CSV, JSON or .xlsx'
 
-function detectFormat({ name, head }: FormatInput, options: InputOptions) {
-  const { format, encoding } = options
+export function detectFormat(
+  { name, head }: Pick<FormatInput, 'name' | 'head'>,
+  options: InputOptions,
+) {
   const bytes = head.toString('latin1', 0, 1000)
   for (const [start, what] of others)
     if (start.test(bytes)) throw inputError(`${name} is ${what}`, saveIt)
   const marked = markedEncoding(head)
-  const isRejects = /^(?:"?|\{\s*")rejected_line\b/.test(new TextDecoder(marked).decode(head))
-  // A spreadsheet may have saved it in the encoding of the input.
-  const isWritten = isRejects && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
-  const chosen = marked ?? (isWritten || !encoding ? 'utf-8' : encodingOf(encoding))
-  const start = new TextDecoder(isUnicode(chosen) ? chosen : 'latin1').decode(head).trimStart()
+  const rejects = /^(?:"?|(?<brace>\{)\s*")rejected_line\b/.exec(
+    new TextDecoder(marked).decode(head),
+  )
+  // A spreadsheet may have saved rejects in the encoding of the input.
+  const isWritten = rejects && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
+  const { encoding: named } = options
+  const encoding = marked ?? (isWritten || !named ? 'utf-8' : encodingOf(named))
+  // Whatever the name of their file and the options say.
+  const ofRejects = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
+  const start = new TextDecoder(isUnicode(encoding) ? encoding : 'latin1').decode(head).trimStart()
+  const format = ofRejects ?? options.format ?? formatOf(start, name, options)
+  return { format, encoding, isRejects: rejects !== null }
+}
+
+function formatOf(start: string, name: string, options: InputOptions): FormatName {
   if (start.slice(0, 1000).includes('\0'))
     throw inputError(
       `${name} is a binary file`,
       `${saveIt}. If it is a text in UTF-16: --encoding utf-16le`,
     )
-  return { format: format ?? formatOf(start, name, options), encoding: chosen, isRejects }
-}
-
-function formatOf(start: string, name: string, options: InputOptions): FormatName {
   const { ending } = /\.(?<ending>ndjson|jsonl|json|csv|tsv)(?:\.gz)?$/i.exec(name)?.groups ?? {}
   const named = ending?.toLowerCase()
   if (named === 'csv' || named === 'tsv') return named
@@ -83,7 +90,7 @@ function formatOf(start: string, name: string, options: InputOptions): FormatNam
   return start.startsWith('[') || named === 'json' ? 'json' : 'csv'
 }
 
-/** Of the delimiters, the one whose first rows have the header, and divides it into the most cells. */
+/** Its delimiter is the one that finds a header first, and divides it into the most cells. */
 async function openTable(
   texts: AsyncGenerator<string>,
   format: FormatName,
@@ -91,33 +98,34 @@ async function openTable(
   name: string,
 ): Promise<FormatReader> {
   let text = ''
-  let isWhole = false
-  while (text.length < headLength && !isWhole) {
-    const { value = '', done = false } = await texts.next()
+  while (text.length < headLength) {
+    const { value, done } = await texts.next()
+    if (done) break
     text += value
-    isWhole = done
   }
+  const isWhole = text.length < headLength
   const head = text.slice(0, headLength)
-  const lineEnd = head.includes('\r') && !head.includes('\n') ? '\r' : '\n'
+  const hasLineFeed = head.slice(0, -1).includes('\n') // besides that at the end
+  const lineEnd = head.includes('\r') && !hasLineFeed ? '\r' : '\n'
+  const tableOf = (delimiter: string): Table => ({ name, delimiter, lineEnd, line: 1, rest: '' })
   const chosen = format === 'tsv' ? '\t' : options.delimiter
   const trials = (chosen === undefined ? [',', ';', '\t', '|'] : [chosen]).map((delimiter) => {
-    const rows = new TableParser({ delimiter, lineEnd }, name)
-      .parse(isWhole ? text + lineEnd : head, false)
-      .slice(0, maxHeaderRows)
-    const index = findHeader(rows, options)
-    const width = rows.records[Math.max(0, index ?? 0)]?.length ?? 0
-    return { delimiter, rows, rank: (index ?? maxHeaderRows) * 1e9 - width }
+    const part = isWhole ? text + lineEnd : head
+    const rows = parseRows(tableOf(delimiter), part, false).slice(0, maxHeaderRows)
+    const index = findHeader(rows, options) ?? maxHeaderRows
+    const width = (rows.records[index] ?? rows.records[0])?.length ?? 0
+    return { delimiter, rows, index, width }
   })
-  const { delimiter, rows } = must(trials.toSorted((a, b) => a.rank - b.rank)[0])
+  trials.sort((a, b) => a.index - b.index || b.width - a.width)
+  const { delimiter, rows } = must(trials[0])
   if (rows.records.length === 0 && !isWhole)
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
-  const parser = new TableParser({ delimiter, lineEnd }, name)
-  const chunks = rowsOf(prepend([text], texts), parser)
-  return readerOf({ format, delimiter }, rows, chunks, options, name)
+  async function* chunks() {
+    const table = tableOf(delimiter)
+    for await (const part of prepend([text], texts)) yield parseRows(table, part, false)
+    yield parseRows(table, '', true) // the last row, if rows end with CR
+  }
+  return readerOf(rows, chunks(), options, name, delimiter)
 }
 
 const headLength = 65_536
-
-async function* rowsOf(texts: AsyncIterable<string>, parser: TableParser) {
-  for await (const { text, isLast } of untilLast(texts)) yield parser.parse(text, isLast)
-}

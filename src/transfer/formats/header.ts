@@ -12,20 +12,22 @@ import {
   skipRecords,
 } from './chunk.js'
 
+export const rejectColumns = ['rejected_line', 'rejected_reason']
+
 /** The keys of a rejects file, which an import ignores. */
-export const rejectNames: readonly string[] = ['rejected_line', 'rejected_reason', 'rejected_text']
+export const rejectNames: readonly string[] = [...rejectColumns, 'rejected_text']
 
 export const maxHeaderRows = 20
 
 /** Reads the rows below the header that have an id, a name or a tag. Throws `input` for its columns. */
 export function readerOf(
-  table: Pick<FormatReader, 'format' | 'delimiter'>,
   first: Chunk<Cells>,
   rows: AsyncIterable<Chunk<Cells>>,
   rules: InputOptions,
   name: string,
+  delimiter?: string,
 ): FormatReader {
-  if (first.records.length === 0) return { ...table, chunks: rows }
+  if (first.records.length === 0) return { chunks: rows, delimiter }
   const index = findHeader(first, rules)
   const header = headerAt(index ?? 0, first, rules, name)
   const columns = [...header.columns.values()]
@@ -33,20 +35,21 @@ export function readerOf(
   async function* records(): AsyncGenerator<Chunk> {
     for await (const part of skipRecords(rows, must(index) + 1)) {
       const chunk = new Chunk<Cells>()
-      const hasEmpty = part.records.some(isEmpty) // seldom, and a copy takes 20 MB
-      for (const [at, row] of hasEmpty ? part.records.entries() : [])
+      for (const [at, row] of part.records.entries())
         if (isEmpty(row)) chunk.emptyRows += 1
         else chunk.add(row, must(part.lines[at]))
-      yield hasEmpty ? chunk : part
+      yield chunk
     }
   }
-  return { ...table, header, chunks: records() }
+  return { header, delimiter, chunks: records() }
 }
 
 /** The index of the first row that has the columns; -1 with `columns`. */
 export function findHeader({ records }: Chunk<Cells>, rules: InputOptions): number | undefined {
   if (rules.columns) return records.length > 0 ? -1 : undefined
-  const found = records.findIndex((row) => missingColumns(namesIn(row), rules).length === 0)
+  const found = records.findIndex(
+    (row) => missingIn(columnsIn(namesIn(row), rules), rules).length === 0,
+  )
   return found === -1 ? undefined : found
 }
 
@@ -59,69 +62,67 @@ function headerAt(row: number, rows: Chunk<Cells>, rules: InputOptions, source: 
       `Name ${width} columns with --columns`,
     )
   const place = row === -1 ? 'it' : `line ${rows.lines[row]}`
-  assertFound(missingColumns(names, rules), rules, source, `${place} has only ${listOf(names)}`)
-  const columns = new Map<FieldName, number>()
-  for (const field of fieldNames) {
-    const [column, ...others] = columnsOf(field, names, rules)
-    if (column !== undefined) columns.set(field, column)
-    if (others.length > 0)
+  const found = columnsIn(names, rules)
+  assertFound(found, rules, source, `${place} has only ${listOf(names)}`)
+  for (const [field, { length }] of found)
+    if (length > 1)
       throw inputError(
         `Several columns of ${source} may be the ${field}`,
         `Choose one with --map ${field}=COLUMN, or give each a different name`,
       )
-  }
-  const read = [...columns.values()]
+  const columns = new Map([...found].map(([field, [column]]) => [field, must(column)]))
+  const read = new Set(columns.values())
   const ignored = ['', ...rejectNames, ...fieldNames.filter((field) => rules.map[field] === '')]
-  const others = [...names.keys()].filter(
-    (column) => !read.includes(column) && !ignored.includes(foldName(must(names[column]))),
-  )
-  return { names, columns, others }
+  const isOther = (name: string, column: number) =>
+    !read.has(column) && !ignored.includes(foldName(name))
+  return { names, columns, others: names.filter(isOther) }
 }
 
-/** Throws `input` if the first part of a JSON list lacks a key of the plants. */
 export function assertKeys({ records }: Chunk, rules: InputOptions, source: string): void {
   const keys = new Set<string>()
-  const has = (field: FieldName) => field === 'tag' || keys.has(rules.map[field] ?? field)
+  const found = new Set<FieldName>(['tag'])
   for (const record of records) {
     const parsed = typeof record === 'string' ? parseJson(record) : {}
     if ('value' in parsed && isObject(parsed.value)) for (const key in parsed.value) keys.add(key)
-    if (missingIn(has, rules).length === 0) return
+    for (const field of fieldNames) if (keys.has(rules.map[field] ?? field)) found.add(field)
+    if (missingIn(found, rules).length === 0) return
   }
-  if (keys.size === 0) return
-  assertFound(missingIn(has, rules), rules, source, `it has only ${listOf([...keys])}`)
+  if (keys.size > 0) assertFound(found, rules, source, `it has only ${listOf([...keys])}`)
 }
 
-function assertFound(missing: FieldName[], { map }: InputOptions, source: string, has: string) {
+type Found = Pick<ReadonlySet<FieldName>, 'has'>
+
+function assertFound(found: Found, rules: InputOptions, source: string, has: string): void {
+  const missing = missingIn(found, rules)
   if (missing.length === 0) return
-  const wanted = listOf(missing.map((field) => map[field] || field))
+  const wanted = listOf(missing.map((field) => rules.map[field] || field))
   throw inputError(
     `${source} has no column ${wanted}: ${has}`,
     'Choose columns with --map id=COLUMN,name=COLUMN, or name those of a table without a header with --columns id,name. Plants without ids: --id-from next',
   )
 }
 
-function missingIn(has: (field: FieldName) => boolean, rules: InputOptions): FieldName[] {
+function missingIn(found: Found, rules: InputOptions): FieldName[] {
   const mayLack = {
     id: (rules.idFrom ?? rules.match) !== undefined,
-    name: rules.ifExists === 'update' && has('tag'),
+    name: rules.ifExists === 'update' && found.has('tag'),
     tag: true,
   }
-  return fieldNames.filter((field) => !has(field) && (rules.map[field] || !mayLack[field]))
+  return fieldNames.filter((field) => !found.has(field) && (rules.map[field] || !mayLack[field]))
 }
 
-function missingColumns(names: readonly string[], rules: InputOptions): FieldName[] {
-  return missingIn((field) => columnsOf(field, names, rules).length > 0, rules)
+function columnsIn(names: readonly string[], { map }: InputOptions): Map<FieldName, number[]> {
+  const folded = names.map(foldName)
+  const found = new Map<FieldName, number[]>()
+  for (const field of fieldNames) {
+    const wanted = foldName(map[field] ?? field)
+    const columns = [...folded.keys()].filter((column) => folded[column] === wanted)
+    if (wanted !== '' && columns.length > 0) found.set(field, columns)
+  }
+  return found
 }
 
-/** As a search compares texts. */
-function columnsOf(field: FieldName, names: readonly string[], { map }: InputOptions): number[] {
-  const wanted = map[field] ?? field
-  if (wanted === '') return []
-  const folded = foldName(wanted)
-  return names.flatMap((name, column) => (foldName(name) === folded ? column : []))
-}
-
-/** Without soft hyphens and spaces without a width, which nobody sees. */
+/** As a search compares texts, and without what nobody sees: soft hyphens, and spaces of no width. */
 export function foldName(name: string): string {
   const visible = name.replace(/[\u00ad\u200b]/g, '')
   return foldText(visible.trim().replace(/\s+/g, ' '))

@@ -1,14 +1,7 @@
 import { parseJson } from '../../plant/exact-json.js'
 import { inputError, must } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
-import {
-  brokenRecord,
-  Chunk,
-  isTooLarge,
-  maxRecordBytes,
-  recordTooLarge,
-  untilLast,
-} from './chunk.js'
+import { brokenRecord, Chunk, isTooLarge, maxRecordBytes, recordTooLarge } from './chunk.js'
 import { lineFeedsIn } from './text.js'
 
 /** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
@@ -16,10 +9,10 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
   let line = 1
   let rest = ''
   let isRestTooLarge = false
-  for await (const { text, isLast } of untilLast(texts)) {
+  for await (const text of texts) {
     const chunk = new Chunk()
     const lines = (rest + text).split('\n')
-    rest = isLast ? '' : (lines.pop() ?? '')
+    rest = must(lines.pop())
     for (const record of lines) {
       if (isRestTooLarge || isTooLarge(record)) chunk.add(null, line)
       else if (record.trim() !== '') chunk.add(record, line)
@@ -32,11 +25,7 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
   }
 }
 
-/**
- * The elements of an array, or the values that stand one after the other. Nothing is stored of a text that is broken.
- *
- * @throws {PlantsError} `input` with the line where what is broken begins
- */
+/** The elements of an array, or several values. Throws `input`, before the first, with the line of what is broken. */
 export async function* readDocument(
   texts: AsyncIterable<string>,
   name: string,
@@ -65,10 +54,7 @@ export async function* readDocument(
   }
 }
 
-/**
- * Finds the elements of the arrays of a text, and its other values, by their brackets and quotes. Nothing above
- * 1 MiB is parsed: `JSON.parse` takes gigabytes for some million brackets.
- */
+/** Finds them by brackets and quotes. Nothing above 1 MiB is parsed: `JSON.parse` takes gigabytes for some million `[`. */
 function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
   const blank = /\s*/y
   let chunk = new Chunk<string>()

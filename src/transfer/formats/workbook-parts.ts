@@ -19,7 +19,7 @@ export async function checkParts(
   const paths = new Set(['[Content_Types].xml', '_rels/.rels'])
   const sheets: string[] = []
   let texts = 0
-  let cells = 0 // that still need the number of their text
+  let cells = 0 // that still need the index of their text
   let greatest = -1
   for (const [path, entry] of entries) {
     if (!/^(?!customxml\/).*\.(?:xml|rels)$/.test(path)) continue
@@ -44,9 +44,14 @@ export async function checkParts(
       cells -= 1
       greatest = Math.max(greatest, Number(text))
     }
+    const checkIndex = (_: string, index = '-1') => {
+      greatest = Math.max(greatest, Number(index))
+      return ''
+    }
     const text = textOf(bytes, entry)
     for (let at = 0; at < text.length; at += pieceLength) {
-      parser.write(text.slice(at, at + pieceLength))
+      const piece = text.slice(at, at + pieceLength)
+      parser.write(piece.replace(plainCell, checkIndex))
       await checkSignal(signal)
     }
     parser.close()
@@ -97,6 +102,10 @@ function textOf(bytes: Buffer, entry: number): string {
   const content = isPacked ? inflateRawSync(packed, { maxOutputLength: size + 1 }) : packed
   return new TextDecoder('utf-8', { fatal: true }).decode(content)
 }
+
+/** Well-formed at first sight, as almost all are. Without them, the check takes a third of the time. */
+const plainCell =
+  /<c(?: [rs]="\w*")*(?: t="s"><v>(\d+)<\/v>|(?: t="(?!s")\w+")?>(?:<v>[^<&]*<\/v>|<is><t>[^<&]*<\/t><\/is>))<\/c>/g
 
 const endSize = 22
 const entrySize = 46

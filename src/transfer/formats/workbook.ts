@@ -27,7 +27,7 @@ export async function openWorkbook(
     throw damaged(name, error)
   })
 
-  async function* rowsOf(sheet: string, atOnce = rowsAtOnce) {
+  async function* rowsOf(sheet: string) {
     let chunk = new Chunk<Cells>()
     let length = 0
     try {
@@ -37,7 +37,7 @@ export async function openWorkbook(
         if (isTooLarge(text)) throw brokenRecord(name, index + 1, recordTooLarge)
         if (text !== '') chunk.add(cells, index + 1)
         length += text.length + cells.length
-        if (chunk.records.length < atOnce && length < maxChunkLength) continue
+        if (chunk.records.length < rowsAtOnce && length < maxChunkLength) continue
         await checkSignal(signal)
         yield chunk
         chunk = new Chunk()
@@ -49,24 +49,24 @@ export async function openWorkbook(
     yield chunk
   }
   const firstRows = async (sheet: string) => {
-    for await (const rows of rowsOf(sheet, maxHeaderRows)) if (rows.records.length > 0) return rows
+    for await (const rows of rowsOf(sheet))
+      if (rows.records.length > 0) return rows.slice(0, maxHeaderRows)
     return new Chunk<Cells>()
   }
 
-  const named = sheetNamed(options.sheet, sheets)
+  const candidates = options.sheet === undefined ? sheets : [sheetNamed(options.sheet, sheets)]
   let chosen = { sheet: '', rows: new Chunk<Cells>() } // its header may say what is missing
-  for (const sheet of named === undefined ? sheets : [named]) {
+  for (const sheet of candidates) {
     const rows = await firstRows(sheet)
     const hasHeader = findHeader(rows, options) !== undefined
     if (hasHeader || chosen.rows.records.length === 0) chosen = { sheet, rows }
     if (hasHeader) break
   }
   const { sheet, rows } = chosen
-  return readerOf({ format: 'xlsx' }, rows, rowsOf(sheet), options, name)
+  return readerOf(rows, rowsOf(sheet), options, name)
 }
 
-function sheetNamed(wanted: string | undefined, sheets: readonly string[]): string | undefined {
-  if (wanted === undefined) return undefined
+function sheetNamed(wanted: string, sheets: readonly string[]): string {
   const alike = sheets.find((name) => foldName(name) === foldName(wanted))
   const found = alike ?? sheets[Number(wanted) - 1]
   if (found !== undefined) return found
@@ -80,11 +80,8 @@ function cellOf(value: CellValue): Cell {
     const time = new Date(Math.round(value.getTime() / 1000) * 1000)
     return time.toISOString().replace(/(?:T00:00:00)?\.000Z$/, '')
   }
-  if (typeof value === 'number') return numberOf(value)
-  return plainCell(typeof value === 'boolean' ? String(value).toUpperCase() : value)
-}
-
-function numberOf(value: number): Cell {
+  if (typeof value === 'boolean') return String(value).toUpperCase()
+  if (typeof value === 'string') return plainCell(value)
   const text = String(value)
   if (Math.abs(value) > Number.MAX_SAFE_INTEGER)
     return { text, reason: 'is a number above 2^53, which has lost digits. Format it as text' }

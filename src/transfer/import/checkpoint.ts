@@ -22,7 +22,7 @@ export interface Position {
 }
 
 export interface RejectsPosition {
-  /** Its device and its inode. */
+  /** Its device and inode. */
   file: string
   length: number
 }
@@ -43,7 +43,6 @@ export function newCheckpoint(source: string, first: bigint | undefined): Checkp
   return { version: 1, importId: randomUUID(), source, firstId, position }
 }
 
-/** Throws `usage` for the checkpoint of another version. */
 export function parseCheckpoint(state: string): Checkpoint {
   const checkpoint = JSON.parse(state) as Checkpoint // only this program writes it
   if (checkpoint.version === 1) return checkpoint
@@ -58,6 +57,6 @@ export function doneIn(counts: Counts): number {
   return counts.created + counts.updated + counts.skipped + counts.unknown + rejectedIn(counts)
 }
 
-export function checkpointId(...words: readonly string[]): string {
+export function idOfCheckpoint(...words: readonly string[]): string {
   return createHash('sha256').update(JSON.stringify(words)).digest('hex').slice(0, 32)
 }

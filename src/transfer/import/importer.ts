@@ -13,38 +13,36 @@ import {
 import { type Chunk, skipRecords } from '../formats/chunk.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
-import { type MappedChange, Mapper, type Numbering, type PlantNames } from './map.js'
+import { type MappedChange, Mapper, type MapperState, type PlantNames } from './map.js'
 import { headerOf, type RejectedRecord, type Rejects, rejectedRows } from './rejects.js'
 
 /*
- * An import is a loop over chunks of records. A chunk is one transaction, and has its checkpoint in it: what is on disk
- * is always whole chunks and the position after them, from which the same command goes on. The order in a transaction is
- * what makes that true.
+ * An import is a loop over chunks of records. A chunk is one transaction with its checkpoint: on disk are always whole
+ * chunks and the position after them, from which the same command goes on. The order in a transaction makes that true.
  *
  * 1. The changes are written, and have outcomes.
- * 2. The checkpoint is compared with what this process saved last, and replaced. Another process that runs the same
- *    import has then gone on: the transaction fails, and nothing of it is stored.
- * 3. The rejected records are written at the position that the checkpoint has for them. They are in the file before the
- *    commit. If that does not come, the next run writes the same bytes at the same place.
+ * 2. The checkpoint is compared with what this process saved last, and replaced. If another process with the same import
+ *    has gone on, the transaction fails.
+ * 3. The rejected records are written at the position that the checkpoint has for them: if the commit does not come, the
+ *    next run writes the same bytes at the same place.
  * 4. The commit.
  *
- * A service has no transactions. Its changes are sent before that of the journal, which has only the checkpoint, and each
- * create carries a key made of the import and the record: to send a chunk again creates nothing twice.
+ * A service has no transactions. Its changes are sent before that of the journal, which has the checkpoint alone, and each
+ * create has a key made of the import and the record: a chunk that is sent again creates nothing twice.
  */
 
 export interface ImportTarget {
-  send?: Store['write'] | undefined
-  /** Of the store, or of the journal of a service. */
-  transaction: OwnStore['transaction']
+  send?: Store['write']
+  /** The store, or the journal of a service. */
+  own: Pick<OwnStore, 'transaction'>
 }
 
-/** An import as this run begins it, or finds it. */
 export interface ImportStart {
   plan: ImportPlan
   target: ImportTarget
   /** Undefined for an import that is not resumed. */
   checkpointId: string | undefined
-  /** The checkpoint as it was found. */
+  /** The checkpoint that was found, as a text. */
   saved: string | undefined
   checkpoint: Checkpoint
   names: PlantNames | undefined
@@ -63,13 +61,13 @@ export class Importer {
   readonly #start: ImportStart
   readonly #onChunk: OnChunk
   readonly #io: Io
-  readonly #numbering: Numbering
-  #transaction: OwnStore['transaction']
+  readonly #mapperState: MapperState
+  #own: ImportTarget['own']
   /** The checkpoint as this process has found it, or saved it last. */
   #saved: string | undefined
   #reader: OpenInput | undefined
   position: Position
-  /** Of this run. */
+  /** How many, in this run. */
   rejected = 0
   emptyRows = 0
   isComplete = false
@@ -79,11 +77,11 @@ export class Importer {
     this.#start = start
     this.#onChunk = onChunk
     this.#io = io
-    this.#transaction = start.target.transaction
+    this.#own = start.target.own
     this.#saved = start.saved
     const { firstId, position } = start.checkpoint
     this.position = position
-    this.#numbering = {
+    this.#mapperState = {
       firstId: start.plan.idFrom === 'next' ? BigInt(must(firstId)) : undefined,
       nextId: position.nextId === undefined ? undefined : BigInt(position.nextId),
       names: start.names,
@@ -91,7 +89,6 @@ export class Importer {
     }
   }
 
-  /** What is read of the inputs, from 0 to 1. */
   get progress(): number | undefined {
     const part = this.#reader?.progress()
     const { length } = this.#start.plan.inputs
@@ -101,8 +98,8 @@ export class Importer {
   /** @param transaction for all; by default, each chunk has its own */
   async run(first: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target, checkpoint, rejects } = this.#start
-    if (transaction) this.#transaction = (work) => work(transaction)
-    // What a killed run has left, plants at a service and a rejects file, is known by the checkpoint.
+    if (transaction) this.#own = { transaction: (work) => work(transaction) }
+    // It tells what a killed run has left: plants at a service, and a rejects file.
     if (target.send || rejects) await this.#save(JSON.stringify(checkpoint))
     rejects?.publish()
     for (const [index, input] of plan.inputs.entries()) {
@@ -127,13 +124,14 @@ export class Importer {
 
   /** Returns false if it has stopped because too many records were rejected. */
   async #importInput(reader: OpenInput): Promise<boolean> {
-    const { plan } = this.#start
-    const mapper = new Mapper(plan, reader.header, this.#numbering)
+    const { plan, target } = this.#start
+    const maxRecords = target.send ? maxRequests : maxRecordsAtOnce
+    const mapper = new Mapper(plan, reader.header, this.#mapperState)
     for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
       this.emptyRows += chunk.emptyRows
-      for (let from = 0; from < chunk.records.length; from += plan.maxRecords) {
+      for (let from = 0; from < chunk.records.length; from += maxRecords) {
         if (this.rejected >= plan.maxErrors) return false
-        await this.#importChunk(chunk.slice(from, from + plan.maxRecords), mapper, reader)
+        await this.#importChunk(chunk.slice(from, from + maxRecords), mapper, reader)
         await checkSignal(this.#io.handleSignals())
       }
     }
@@ -143,33 +141,35 @@ export class Importer {
   async #importChunk(chunk: Chunk, mapper: Mapper, reader: OpenInput): Promise<void> {
     const { target, checkpointId: id, checkpoint, rejects } = this.#start
     const before = this.position
-    const numbering = this.#numbering
     const options = { signal: this.#io.handleSignals() }
     const mapped = chunk.records.map((raw, index) => {
-      const { nextId } = numbering
       const one = mapper.map(raw)
-      // What is matched may be what a run that was killed has created with this number.
-      const isNew = !('error' in one) && (!one.isMatched || numbering.nextId !== nextId)
-      if (target.send && isNew)
+      if (target.send && !('error' in one) && (!one.isMatched || one.isNumbered))
         one.key = `${checkpoint.importId}-${before.input}-${before.records + index}`
       return one
     })
     const changes = mapped.filter((one): one is MappedChange => !('error' in one))
     const sent = await target.send?.(changes, options)
+    const nextId = this.#mapperState.nextId?.toString()
 
     const work = async ({ write, saveCheckpoint }: Transaction) => {
-      const written = (sent ?? (await write(changes, options))).values()
+      const answers = (sent ?? (await write(changes, options))).values()
       const outcomes = mapped.map((one) =>
-        'error' in one ? rejected(one) : answered(must(written.next().value)),
+        'error' in one ? rejected(one) : answered(must(answers.next().value)),
       )
-      const rejections = rejectedRecords(chunk, outcomes)
+      const rejections = outcomes.flatMap((outcome, index) => {
+        if (!('error' in outcome)) return []
+        const { kind, error, message } = outcome.error
+        const raw = must(chunk.records[index])
+        return [{ line: must(chunk.lines[index]), raw, kind, error, message }]
+      })
       const length = before.rejects?.length ?? 0
       const rows = rejectedRows(rejections, reader, length === 0)
       const position: Position = {
         input: before.input,
         records: before.records + mapped.length,
         counts: withOutcomes(before.counts, outcomes),
-        nextId: numbering.nextId?.toString(),
+        nextId,
         rejects: rejects && { ...rejects.start, length: length + rows.length },
       }
       const saved = JSON.stringify({ ...checkpoint, position })
@@ -178,7 +178,7 @@ export class Importer {
       return { outcomes, rejections, position, saved }
     }
 
-    const done = await this.#transaction(work, { isRepeatable: true })
+    const done = await this.#own.transaction(work, { isRepeatable: true })
     this.#saved = done.saved
     this.position = done.position
     this.rejected += done.rejections.length
@@ -189,35 +189,31 @@ export class Importer {
   finish(time: Date): Promise<void> {
     const { checkpoint, complete } = this.#start
     const hasNumbered = complete && this.position.nextId !== checkpoint.firstId
-    return this.#save(undefined, hasNumbered && { ...complete, to: doneState(time) })
+    return this.#save(undefined, hasNumbered ? [{ ...complete, to: doneState(time) }] : [])
   }
 
-  async #save(to: string | undefined, complete?: CheckpointChange | false): Promise<void> {
+  async #save(to: string | undefined, complete: CheckpointChange[] = []): Promise<void> {
     const { target, checkpointId: id } = this.#start
     const from = this.#saved
-    const change = id !== undefined && from !== to && { id, from, to }
-    if (!change && !complete) return
-    await target.transaction(async ({ saveCheckpoint }) => {
-      if (change) await saveCheckpoint(change)
-      if (complete) await saveCheckpoint(complete)
+    const changes = id === undefined || from === to ? complete : [{ id, from, to }, ...complete]
+    if (changes.length === 0) return
+    await target.own.transaction(async ({ saveCheckpoint }) => {
+      for (const change of changes) await saveCheckpoint(change)
     })
     this.#saved = to
   }
 }
+
+/** Less than a second of requests. */
+const maxRequests = 500
+/** Limits the memory of a chunk: an invalid record of one byte takes hundreds. */
+const maxRecordsAtOnce = 24_000
 
 /** Throws why a service was not asked, or if what answered is no Plant Store. */
 function answered(outcome: Outcome): Outcome {
   const isUnusable = outcome.type === 'unknown' && outcome.error.kind === 'unusable'
   if (outcome.type === 'unsent' || isUnusable) throw toError(outcome.error)
   return outcome
-}
-
-function rejectedRecords(chunk: Chunk, outcomes: readonly Outcome[]): RejectedRecord[] {
-  return outcomes.flatMap((outcome, index): RejectedRecord[] => {
-    if (!('error' in outcome)) return []
-    const { error, message } = outcome.error
-    return [{ line: must(chunk.lines[index]), raw: must(chunk.records[index]), error, message }]
-  })
 }
 
 function withOutcomes(before: Counts, outcomes: readonly Outcome[]): Counts {

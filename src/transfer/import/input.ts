@@ -8,13 +8,12 @@ import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { explainRead } from '../../platform/text-files.js'
 import { idOf } from '../../stores/common/change.js'
-import { type FormatReader, type InputOptions, prepend } from '../formats/chunk.js'
+import { type FormatReader, type InputOptions, peek } from '../formats/chunk.js'
 import { assertEncoding, openFormat } from '../formats/formats.js'
 import { Mapper } from './map.js'
 
 export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
-  maxRecords: number
   /** The import ends after the chunk in which so many records were rejected. */
   maxErrors: number
 }
@@ -31,9 +30,9 @@ export interface OpenInput extends FormatReader {
   close(): void
 }
 
-/** Throws `input` for an unreadable input and an unusable header. */
 export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<OpenInput> {
-  const { content, progress, close } = await openContent(input, io)
+  const content = await openContent(input, io)
+  const { progress, close } = content
   try {
     return { ...(await openFormat(content, plan)), progress, close }
   } catch (error) {
@@ -42,11 +41,10 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
   }
 }
 
-/** @param onBytes gets the bytes as they are in the file */
 async function openContent(
   { path, name }: ImportInput,
   io: Io,
-  onBytes?: (bytes: Uint8Array) => void,
+  onRead?: (bytes: Uint8Array) => void,
 ) {
   const signal = io.handleSignals()
   const isStdin = path === '-'
@@ -60,7 +58,7 @@ async function openContent(
     try {
       for await (const piece of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
         bytesRead += piece.length
-        onBytes?.(piece)
+        onRead?.(piece)
         yield piece
       }
     } catch (error) {
@@ -78,10 +76,9 @@ async function openContent(
   const progress = () => (size === 0 ? undefined : Math.min(1, bytesRead / size))
   // A pending read would keep the process running.
   const close = () => void stream.on('error', () => undefined).destroy()
-  const all = blocks()
   try {
-    const { value: head = Buffer.alloc(0) } = await all.next()
-    return { content: { name, head, blocks: prepend([head], all), signal }, progress, close }
+    const { first: head = Buffer.alloc(0), all } = await peek(blocks())
+    return { name, head, blocks: all, signal, progress, close }
   } catch (error) {
     close()
     throw error
@@ -92,7 +89,7 @@ function explainInput(name: string, error: unknown): unknown {
   return explainRead(name, error, 'Use files that contain plants, or "-" for stdin')
 }
 
-/** Each block is a chunk, and so a transaction; a pipe gives smaller pieces. */
+/** Of text, a block gives a chunk. A pipe gives smaller pieces. */
 const blockBytes = 524_288
 
 async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
@@ -110,9 +107,8 @@ async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buff
 }
 
 async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGenerator<Buffer> {
-  const { value: first = Buffer.alloc(0) } = await blocks.next()
-  const all = prepend([first], blocks)
-  if (first[0] !== 0x1f || first[1] !== 0x8b) return yield* all // RFC 1952
+  const { first, all } = await peek(blocks)
+  if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all // RFC 1952
   const stream = createGunzip({ chunkSize: blockBytes })
   pipeline(all, stream, () => undefined) // the stream emits the same errors
   try {
@@ -125,7 +121,7 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
 
 export interface ExaminedInputs {
   hashes: string[]
-  /** If records without ids are numbered from the next one. */
+  /** For `next`. */
   greatestId: bigint | undefined
 }
 
@@ -136,12 +132,12 @@ export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedI
   const files = plan.inputs.filter((input) => input.path !== '-' && statsOf(input).isFile())
   for (const input of files) {
     const hash = createHash('sha256')
-    const { content, close } = await openContent(input, io, (bytes) => hash.update(bytes))
+    const content = await openContent(input, io, (bytes) => hash.update(bytes))
     try {
       if (plan.idFrom !== 'next') await assertEncoding(content, plan)
       else greatestId = await greatestIdIn(await openFormat(content, plan), plan, greatestId)
     } finally {
-      close()
+      content.close()
     }
     hashes.push(hash.digest('hex'))
   }
@@ -154,14 +150,12 @@ async function greatestIdIn(
   plan: ImportPlan,
   known: bigint | undefined,
 ): Promise<bigint | undefined> {
-  const numbering = { nextId: smallestId }
-  const mapper = new Mapper(plan, header, numbering)
+  const mapper = new Mapper(plan, header, { nextId: smallestId })
   let greatest = known
   for await (const { records } of chunks)
     for (const raw of records) {
-      const { nextId } = numbering
       const change = mapper.map(raw)
-      if ('error' in change || numbering.nextId !== nextId) continue // it has no id
+      if ('error' in change || change.isNumbered) continue
       const id = idOf(change)
       if (greatest === undefined || id > greatest) greatest = id
     }

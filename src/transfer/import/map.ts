@@ -13,15 +13,18 @@ import {
 } from '../formats/chunk.js'
 import { rejectNames } from '../formats/header.js'
 
-/** The ids of plants by their names, which are the same if all their code points are. */
+/** The ids of plants by their exact names. */
 export type PlantNames = Map<string, bigint | bigint[]>
 
-export type MappedChange = Exclude<Change, { type: 'delete' }>
+export type MappedChange = Exclude<Change, { type: 'delete' }> & {
+  /** Whether it has taken the next number. */
+  isNumbered: boolean
+}
 
-export interface Numbering {
-  /** The ids of other records must be below. */
+export interface MapperState {
+  /** The first number: the ids of other records must be below. */
   firstId?: bigint | undefined
-  /** Of the next valid record that has none. */
+  /** The number of the next valid record without an id. */
   nextId?: bigint | undefined
   names?: PlantNames | undefined
   otherFields?: Set<string>
@@ -31,13 +34,14 @@ export class Mapper {
   readonly #rules: InputOptions
   readonly #header: Header | undefined
   readonly #columns: readonly (readonly [FieldName, number])[]
-  readonly #numbering: Numbering
+  readonly #state: MapperState
 
-  constructor(rules: InputOptions, header: Header | undefined, numbering: Numbering) {
+  constructor(rules: InputOptions, header: Header | undefined, state: MapperState) {
     this.#rules = rules
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
-    this.#numbering = numbering
+    this.#state = state
+    for (const name of header?.others ?? []) this.#addOther(name)
   }
 
   map(raw: RawRecord): MappedChange | Problem {
@@ -59,35 +63,36 @@ export class Mapper {
 
   #change(record: unknown, cells: Cells = []): MappedChange | Problem {
     const { ifExists } = this.#rules
-    const { firstId, nextId, names } = this.#numbering
+    const { firstId, nextId, names } = this.#state
     const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
     const match = lacksId ? this.#match(record) : undefined
     if (typeof match === 'object') return match
     const isMatched = match !== undefined
-    const isNumbered = lacksId && !isMatched && nextId !== undefined
-    if (lacksId && (isMatched || isNumbered)) record['id'] = match ?? nextId
-    const isPartial = ifExists === 'update' && !isNumbered
+    const id = match ?? nextId
+    if (lacksId && id !== undefined) record['id'] = id
+    // A run that was killed at a service may have given the next number to this plant, which is then matched.
+    const isNumbered = lacksId && id !== undefined && id === nextId
+
+    const isPartial = ifExists === 'update' && (isMatched || !isNumbered)
     const form = isPartial ? 'patch' : 'record'
     const patch = parsePlant(record, form)
     if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
-    // A run that was killed at a service may have given the next number to this plant, which is then matched.
-    if (nextId !== undefined && (isNumbered || match === nextId))
-      this.#numbering.nextId = nextId + 1n
+    if (isNumbered) this.#state.nextId = id + 1n
     if (!lacksId && firstId !== undefined && patch.id >= firstId)
       return problem('conflict', `The id ${patch.id} must be below ${firstId}, the first number`)
     // A part of a larger text, such as a cell, would keep all of that in memory.
     if (!isMatched && patch.name != null && !names?.has(patch.name))
       names?.set(Buffer.from(patch.name).toString(), patch.id)
-    if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched }
+    if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched, isNumbered }
     // Another plant may have the number that this one was given: it is neither skipped nor changed.
-    const policy = isNumbered || ifExists === 'update' ? 'same' : ifExists
+    const policy = (isNumbered && !isMatched) || ifExists === 'update' ? 'same' : ifExists
     const plant = plantFrom(patch.id, must(patch.name ?? undefined), patch.tag)
-    return { type: 'create', plant, ifExists: policy, isMatched }
+    return { type: 'create', plant, ifExists: policy, isMatched, isNumbered }
   }
 
   /** The id of the plant that has its name, or why that is not known. Undefined for a new plant. */
   #match({ name }: Record<string, unknown>): bigint | Problem | undefined {
-    const { names, nextId } = this.#numbering
+    const { names, nextId } = this.#state
     if (!names || typeof name !== 'string') return undefined
     const found = names.get(name)
     if (typeof found === 'bigint' || (!found && nextId !== undefined)) return found
@@ -104,17 +109,12 @@ export class Mapper {
   }
 
   #recordOf(cells: Cells): Record<string, unknown> {
-    const { others, names } = must(this.#header)
     const record: Record<string, unknown> = {}
     for (const [name, column] of this.#columns) {
       const cell = cells[column]
       // An empty cell has no text, which only an optional field may have.
       if (name !== 'id') record[name] = cell === undefined && name === 'tag' ? null : cell
       else if (cell !== undefined) record['id'] = typeof cell === 'string' ? idIn(cell) : cell
-    }
-    for (const column of others) {
-      if (column >= cells.length) break // a header can have many more columns than a row
-      if (cells[column]) this.#addOther(must(names[column]))
     }
     return record
   }
@@ -133,7 +133,7 @@ export class Mapper {
   }
 
   #addOther(field: string): void {
-    const { otherFields } = this.#numbering
+    const { otherFields } = this.#state
     if (!otherFields || otherFields.size >= 1000 || rejectNames.includes(field)) return
     otherFields.add(shorten(field))
   }

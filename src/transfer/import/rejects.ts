@@ -2,22 +2,21 @@ import * as fs from 'node:fs'
 import { dirname, join } from 'node:path'
 import { tableCell } from '../../plant/records.js'
 import { createFile, unwritable } from '../../platform/atomic-file.js'
-import { errorValue, systemCode, usageError } from '../../platform/errors.js'
+import { systemCode, usageError } from '../../platform/errors.js'
 import { identityOf } from '../../platform/files.js'
+import type { Problem } from '../../stores/common/change.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
-import { rejectNames } from '../formats/header.js'
+import { rejectColumns, rejectNames } from '../formats/header.js'
 import type { RejectsPosition } from './checkpoint.js'
 
-export interface RejectedRecord {
+export interface RejectedRecord extends Problem {
   line: number
   raw: RawRecord
-  error: number
-  message: string
 }
 
 /**
  * The file of the rejected records. It is there, and its identity in the checkpoint, before the first of them: until the
- * checkpoint is saved, a new file is a draft, which has the name of the import. Rows are written at the position that the
+ * checkpoint is saved, a new file is a draft, which has the name of the checkpoint. Rows are written at the position that the
  * checkpoint gives them: a run that was killed before its commit has written the same ones there. Whatever else is there
  * is somebody's work, such as corrections, and stays.
  */
@@ -25,15 +24,15 @@ export class Rejects {
   readonly #path: string
   readonly #fd: number
   #draft: string | undefined
-  /** Where an interrupted import has left it, or its beginning. */
+  /** Where an interrupted import has left it, or its position without rows. */
   readonly start: RejectsPosition
 
   /** Throws `usage` for a file that this import has not left: even if it is empty, another one may write to it. */
-  constructor(path: string, importId: string, left: RejectsPosition | undefined) {
+  constructor(path: string, draftName: string, left: RejectsPosition | undefined) {
     this.#path = path
     const isThere = attempt(path, () => fs.lstatSync(path, { throwIfNoEntry: false })) !== undefined
     if (isThere && !left) throw overwritten(path, 'already exists')
-    if (!isThere) this.#draft = join(dirname(path), `.plants-${importId}.tmp`)
+    if (!isThere) this.#draft = join(dirname(path), `.plants-${draftName}.tmp`)
     const { O_RDWR, O_CREAT, O_NOFOLLOW = 0 } = fs.constants // Windows has no O_NOFOLLOW
     const flags = O_RDWR | O_NOFOLLOW | (isThere ? 0 : O_CREAT)
     this.#fd = attempt(path, () => fs.openSync(this.#draft ?? path, flags, 0o600))
@@ -46,7 +45,7 @@ export class Rejects {
     throw overwritten(path)
   }
 
-  /** Gives a new file its name, when the checkpoint is saved. Throws `usage` if there is another by now. */
+  /** Gives a draft the name of the file. Throws `usage` if there is one by now. */
   publish(): void {
     const draft = this.#draft
     if (draft === undefined) return
@@ -63,7 +62,6 @@ export class Rejects {
     this.#draft = undefined
   }
 
-  /** All is on disk when it returns. Call it when the checkpoint is saved, and commit afterwards. */
   write(start: number, bytes: Buffer): void {
     if (bytes.length === 0) return
     const fd = this.#fd
@@ -78,7 +76,7 @@ export class Rejects {
     })
   }
 
-  /** Removes a file without records, unless another run may go on with it. */
+  /** Removes an empty file, unless another run may go on with it. */
   close(isShared: boolean): void {
     const isUnused = fs.fstatSync(this.#fd).size === 0
     fs.closeSync(this.#fd)
@@ -106,7 +104,13 @@ export function rejectedRows(
   reader: FormatReader,
   areFirst: boolean,
 ): Buffer {
-  const rows = rejections.map((record) => rowOf(record, reader))
+  const rows = rejections.map((record) => {
+    const { line, raw, message } = record
+    if (raw === null || typeof raw === 'string') return lineOf(record, raw ?? '')
+    const names = reader.header?.names ?? []
+    const cells = raw.filter((_, column) => !rejectNames.includes(names[column] ?? ''))
+    return joined([String(line), message, ...cells], reader.delimiter)
+  })
   const header = areFirst && rows.length > 0 ? headerOf(reader) : ''
   return Buffer.from(header + rows.join(''))
 }
@@ -115,17 +119,7 @@ export function rejectedRows(
 export function headerOf({ header, delimiter }: FormatReader): string {
   if (!header) return ''
   const names = header.names.filter((name) => !rejectNames.includes(name))
-  return `\ufeff${joined([...rejectNames.slice(0, 2), ...names], delimiter)}`
-}
-
-function rowOf(
-  { line, raw, error, message }: RejectedRecord,
-  { header, delimiter }: FormatReader,
-): string {
-  if (raw === null || typeof raw === 'string')
-    return lineOf(line, message, raw ?? '', error === errorValue('input'))
-  const cells = raw.filter((_, column) => !rejectNames.includes(header?.names[column] ?? ''))
-  return joined([String(line), message, ...cells], delimiter)
+  return `\ufeff${joined([...rejectColumns, ...names], delimiter)}`
 }
 
 /** A bad cell has no quotes, so that it is rejected again unless it is corrected. */
@@ -137,9 +131,9 @@ function joined(cells: readonly Cell[], delimiter = ','): string {
 }
 
 /** The members of the object stay as they are, except those that an earlier import has added. */
-function lineOf(line: number, message: string, raw: string, isBroken: boolean): string {
+function lineOf({ line, kind, message }: RejectedRecord, raw: string): string {
   const text = raw.replace(/[\r\n]/g, ' ').trim()
-  const isObject = !isBroken && text.startsWith('{')
+  const isObject = kind !== 'input' && text.startsWith('{')
   const members = isObject
     ? text.slice(1, -1).replace(addedMembers, '').trim()
     : text && `"rejected_text":${JSON.stringify(text)}`
@@ -147,5 +141,4 @@ function lineOf(line: number, message: string, raw: string, isBroken: boolean): 
   return `{"rejected_line":${line},"rejected_reason":${reason}${members && `,${members}`}}\n`
 }
 
-const addedMembers =
-  /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?(?:"rejected_text":"(?:[^"\\]|\\.){0,2000}",?)?/
+const addedMembers = /^"rejected_line":\d+,"rejected_reason":"(?:[^"\\]|\\.){0,2000}",?/

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { createNext, greatestId } from '../../../src/cli/next-id.js'
+import { createNext, nextId } from '../../../src/cli/next-id.js'
 import {
   largestId,
   type NewPlant,
@@ -166,7 +166,7 @@ function describeCreates(open: Open<Store>): void {
   ])('creates a plant with the greatest id plus 1: after %s', async (_, ids, id) => {
     const { store, look } = await open()
     for (const each of ids) await createPlant(store, plantOf(each))
-    expect(await greatestId(store)).toBe(ids.length > 0 ? id - 1n : undefined)
+    expect(await nextId(store)).toBe(ids.length > 0 ? id : 1n)
     const { name, tag = '' } = fern
     expect(await createNext(store, { name, tag })).toStrictEqual({ id, name, tag })
     expect(await look(id)).toStrictEqual({ id, name, tag })

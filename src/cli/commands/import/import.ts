@@ -1,16 +1,17 @@
 import { Option } from 'commander'
 import { invalidValue, parseCount, parseText, wholeNumber } from '../../../config/option-values.js'
-import { type FieldName, fieldNames } from '../../../plant/plant.js'
+import { fieldNames } from '../../../plant/plant.js'
 import { formatNames } from '../../../plant/records.js'
 import { usageError } from '../../../platform/errors.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/common/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
-import type { InputOptions } from '../../../transfer/formats/chunk.js'
 import type { PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
-import type { ImportOptions } from './import-options.js'
+import type { ImportRun } from './run-import.js'
+
+type ImportOptions = Partial<ImportRun> & Pick<ImportRun, 'ifExists'>
 
 export function define(command: PlantsCommand): void {
   command
@@ -29,7 +30,9 @@ export function define(command: PlantsCommand): void {
     .optionsGroup('Reading:')
     .choice('--format <name>', 'by default by the name of the file, or its content', formatNames)
     .value('--map <fields>', 'the columns: id=Nr,name=Kind,tag=Family; id= ignores ids', parseMap)
-    .value('--id-from <int64>', 'number plants without ids from this one, or next', parseIdFrom)
+    .value('--id-from <int64>', 'number plants without ids from this one, or next', (flag, text) =>
+      text === 'next' ? text : parseId(flag, text),
+    )
     .choice('--match <field>', 'a record without an id is the plant with its name', ['name'])
     .option('--columns <names>', 'those of a table without a header: id,name,tag', (text) =>
       text.split(',').map((name) => name.trim()),
@@ -51,10 +54,10 @@ export function define(command: PlantsCommand): void {
       'plants import stock.xlsx --map name=CommonName,tag=Family --id-from next',
       'plants import list.csv --match name --id-from next --if-exists update --dry-run',
     )
-    .handler((options: ImportOptions, io: Io, files: string[]) => importPlants(files, options, io))
+    .handler(importPlants)
 }
 
-async function importPlants(files: string[], given: ImportOptions, io: Io): Promise<void> {
+async function importPlants(given: ImportOptions, io: Io, files: string[]): Promise<void> {
   const context = await CommandContext.from(given, io)
   const { scheme, name } = context.address
   if (given.atomic && scheme === 'http')
@@ -62,8 +65,6 @@ async function importPlants(files: string[], given: ImportOptions, io: Io): Prom
       `--atomic is not supported at ${name}: a service cannot roll back`,
       'Leave it out: an interrupted import can be resumed',
     )
-  if (given.rejects === '-' || /\.xlsx$/i.test(given.rejects ?? ''))
-    throw usageError('Rejected records go to a text file', 'For example: --rejects rejected.csv')
   if (files.length === 0 && !io.stdin.isPiped)
     throw usageError(
       'import needs a file, or plants on stdin',
@@ -77,16 +78,10 @@ async function importPlants(files: string[], given: ImportOptions, io: Io): Prom
   // A dry run does not ask a service for its names: a record without an id is a new plant.
   const areNew = given.match && scheme === 'http' && given.dryRun
   const { map = {}, maxErrors = Infinity, idFrom = areNew ? 'next' : undefined, rejects } = given
-  const maxRecords = scheme === 'http' ? recordsPerRequests : recordsPerTransaction
-  const path = rejects === undefined ? {} : { rejects: io.resolvePath(rejects) }
+  const path = rejects && io.resolvePath(rejects)
   const { runImport } = await import('./run-import.js')
-  await runImport({ ...given, ...path, inputs, map, idFrom, maxErrors, maxRecords }, context)
+  await runImport({ ...given, rejects: path, inputs, map, idFrom, maxErrors }, context)
 }
-
-/** Less than a second of requests. */
-const recordsPerRequests = 500
-/** Limits the memory of a chunk: an invalid record of one byte takes hundreds. */
-const recordsPerTransaction = 24_000
 
 function parseDelimiter(flag: string, text: string): string {
   const character = text === 'tab' ? '\t' : text
@@ -95,12 +90,8 @@ function parseDelimiter(flag: string, text: string): string {
   return character
 }
 
-function parseIdFrom(flag: string, text: string): bigint | 'next' {
-  return text === 'next' ? text : parseId(flag, text)
-}
-
-function parseMap(flag: string, text: string): InputOptions['map'] {
-  const map: Partial<Record<FieldName, string>> = {}
+function parseMap(flag: string, text: string): ImportRun['map'] {
+  const map: ImportRun['map'] = {}
   for (const pair of text.split(',')) {
     const [name, source] = pair.split('=').map((word) => word.trim())
     const field = fieldNames.find((one) => one === name)

@@ -12,9 +12,8 @@ import { type Counts, doneIn, rejectedIn } from '../../../transfer/import/checkp
 import type { Importer } from '../../../transfer/import/importer.js'
 import type { RejectedRecord } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
-import type { ImportRun } from './import-options.js'
+import type { ImportRun } from './run-import.js'
 
-/** Rejected records, and changes of a dry run. */
 const maxShown = 20
 
 export class ImportReport {
@@ -97,22 +96,17 @@ export class ImportReport {
     await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
   }
 
-  /** Whether `--atomic` undoes all. */
   isRolledBack({ rejected, isComplete }: Importer): boolean {
     return this.#run.atomic === true && (rejected > 0 || !isComplete)
   }
 
-  /** Throws `unknownOutcome` or `incomplete` for what was not done. */
   assertComplete({ isComplete, position: { counts } }: Importer): void {
-    if (counts.unknown > 0)
-      throw new PlantsError(
-        'unknownOutcome',
-        `The outcome of ${plantCount(counts.unknown)} is unknown`,
-        {
-          hint:
-            this.#run.idFrom !== undefined ? 'Look in the store for them' : `Import them ${again}`,
-        },
-      )
+    if (counts.unknown > 0) {
+      const message = `The outcome of ${plantCount(counts.unknown)} is unknown`
+      const isNumbered = this.#run.idFrom !== undefined
+      const hint = isNumbered ? 'Look in the store for them' : `Import them ${again}`
+      throw new PlantsError('unknownOutcome', message, { hint })
+    }
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
     const stopped = isComplete ? '' : ', and the import stopped there'

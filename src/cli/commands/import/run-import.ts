@@ -1,8 +1,8 @@
 import { hostname } from 'node:os'
 import { plantCount } from '../../../plant/plant.js'
-import { must, PlantsError, usageError } from '../../../platform/errors.js'
+import { must, usageError } from '../../../platform/errors.js'
 import { type Address, completeAddress } from '../../../stores/common/address.js'
-import { type Change, idOf } from '../../../stores/common/change.js'
+import { type Change, idOf, type Outcome } from '../../../stores/common/change.js'
 import { planOf } from '../../../stores/common/plan.js'
 import {
   CheckpointMovedError,
@@ -11,60 +11,69 @@ import {
   type Transaction,
 } from '../../../stores/common/store.js'
 import {
-  checkpointId,
   doneIn,
+  idOfCheckpoint,
   newCheckpoint,
   parseCheckpoint,
 } from '../../../transfer/import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
-import { type ExaminedInputs, examineInputs, openInput } from '../../../transfer/import/input.js'
+import {
+  type ExaminedInputs,
+  examineInputs,
+  type ImportPlan,
+  openInput,
+} from '../../../transfer/import/input.js'
 import { openJournal } from '../../../transfer/import/journal.js'
 import type { PlantNames } from '../../../transfer/import/map.js'
 import { Rejects } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
-import { greatestId, idAfter } from '../../next-id.js'
-import type { ImportRun } from './import-options.js'
+import { nextId } from '../../next-id.js'
+import type { ContextOptions } from '../../settings-context.js'
 import { ImportReport } from './report.js'
+
+export interface ImportRun extends ContextOptions, ImportPlan {
+  dryRun?: true
+  atomic?: true
+  rejects?: string | undefined
+  restart?: true
+}
 
 /** Reads what can be read twice before it opens the store. */
 export async function runImport(run: ImportRun, context: CommandContext): Promise<void> {
   const { io } = context
-  const { atomic } = run
   const first = await openInput(must(run.inputs[0]), run, io)
   let target: OpenTarget | undefined
   let start: ImportStart | undefined
-  let goesOn = false
+  let isShared = false // its rejects file, with a run that goes on
   try {
     const examined = await examineInputs(run, io)
     target = await openTarget(examined !== undefined, run, context)
     start = await findStart(target, examined, run, context)
-    goesOn = start.checkpointId !== undefined
-    const report = new ImportReport(run, goesOn, context)
+    const isResumable = start.checkpointId !== undefined
+    isShared = isResumable
+    const report = new ImportReport(run, isResumable, context)
     const importer = new Importer(start, report.writeChunk.bind(report), io)
     try {
-      if (atomic)
-        await target.transaction((transaction) => importer.run(first, transaction), {
+      if (run.atomic)
+        await target.own.transaction((transaction) => importer.run(first, transaction), {
           commits: () => !report.isRolledBack(importer),
         })
       else await importer.run(first)
     } catch (error) {
       const isElsewhere = error instanceof CheckpointMovedError
-      goesOn &&= isElsewhere || doneIn(importer.position.counts) > 0
+      isShared &&= isElsewhere || doneIn(importer.position.counts) > 0
       throw await report.failed(error, importer)
     }
     await report.writeSummary(importer)
     if (importer.isComplete && !report.isRolledBack(importer)) {
-      goesOn = false
-      await importer.finish(new Date(io.time())).catch(async (error: unknown) => {
-        if (!(error instanceof PlantsError)) throw error
-        const what = 'The import is done, but its checkpoint may have been left'
-        await context.warn(`${what}: ${error.message}`)
-      })
+      isShared = false
+      await importer.finish(new Date(io.time()))
     }
     report.assertComplete(importer)
   } finally {
-    start?.rejects?.close(goesOn)
-    await target?.close()
+    start?.rejects?.close(isShared)
+    await target?.own.close()
+    if (target?.send) await target.store?.close()
     first.close()
   }
 }
@@ -76,16 +85,16 @@ async function findStart(
   run: ImportRun,
   { io, address, reporter }: CommandContext,
 ): Promise<ImportStart> {
-  const { atomic, dryRun, restart, match, rejects: path } = run
+  const { atomic, dryRun, restart, match, idFrom, rejects: path } = run
   const words = [hostname(), completeAddress(address), ...run.inputs.map((input) => input.path)]
-  const id = examined && !dryRun ? checkpointId(...words) : undefined
-  const saved = id === undefined ? undefined : await target.checkpoint(id)
+  const id = examined && !dryRun ? idOfCheckpoint(...words) : undefined
+  const saved = id && (await target.own.checkpoint(id))
   const source = sourceOf(run, examined?.hashes)
-  const interrupted = saved === undefined || restart ? undefined : parseCheckpoint(saved)
+  const interrupted = saved && !restart ? parseCheckpoint(saved) : undefined
   const done = interrupted ? doneIn(interrupted.position.counts) : 0
   const isSame = interrupted?.source === source && !atomic
   if (interrupted && !isSame && (done > 0 || target.send)) {
-    const isNumbered = interrupted.firstId !== undefined || run.idFrom !== undefined
+    const isNumbered = interrupted.firstId !== undefined || idFrom !== undefined
     const anew = ', or begin anew with --restart: what is stored and equal is skipped'
     throw usageError(
       'An interrupted import was begun with other options, or a file has changed since',
@@ -100,23 +109,19 @@ async function findStart(
       'For plants with new names alone, add --match name',
     )
   if (done > 0) await reporter.warn(`Resuming an interrupted import after ${plantCount(done)}`)
-  const checkpoint = isSame
-    ? interrupted
-    : newCheckpoint(source, await firstIdFor(run, target, examined))
+  const firstId = async () =>
+    idFrom === 'next' ? nextId(target.store, examined?.greatestId) : idFrom
+  const checkpoint = isSame ? interrupted : newCheckpoint(source, await firstId())
   const names = match && (await namesIn(target, io.handleSignals()))
-  const { position } = checkpoint
-  const rejects =
-    path === undefined || dryRun
-      ? undefined
-      : new Rejects(path, id ?? crypto.randomUUID(), position.rejects)
+  const { importId, position } = checkpoint
+  const hasRejects = path !== undefined && !dryRun
+  const rejects = hasRejects ? new Rejects(path, id ?? importId, position.rejects) : undefined
   position.rejects = rejects?.start
-  return {
-    ...{ plan: run, target, saved, checkpoint, names, rejects, complete },
-    checkpointId: atomic ? undefined : id,
-  }
+  const checkpointId = atomic ? undefined : id
+  return { plan: run, target, checkpointId, saved, checkpoint, names, rejects, complete }
 }
 
-/** Of the same contents, if this import numbers plants: they would be numbered again. */
+/** The complete import of the same contents, if this one would number its plants again. */
 async function findComplete(
   target: OpenTarget,
   examined: ExaminedInputs | undefined,
@@ -126,27 +131,15 @@ async function findComplete(
   if (!examined || dryRun || idFrom === undefined || match) return undefined
   // A store of ours has the row itself, whatever its address is.
   const store = address.scheme === 'http' ? completeAddress(address) : ''
-  const id = checkpointId('complete', store, ...examined.hashes)
-  return { id, from: await target.checkpoint(id) }
+  const id = idOfCheckpoint('complete', store, ...examined.hashes)
+  return { id, from: await target.own.checkpoint(id) }
 }
 
-/** What an import is: the contents of its files, and the options that say what a record is. */
+/** What an import is: the contents of its files, and the options that say what a record is. A new one belongs here. */
 function sourceOf(run: ImportRun, hashes: readonly string[] | undefined): string {
   const { format, sheet, encoding, delimiter, map, columns, match } = run
   const idFrom = run.idFrom?.toString()
   return JSON.stringify({ hashes, format, sheet, encoding, delimiter, map, columns, idFrom, match })
-}
-
-/** `next` is above all ids of the store and, if they can be read twice, of the inputs. */
-async function firstIdFor(
-  { idFrom }: ImportRun,
-  { store }: OpenTarget,
-  examined: ExaminedInputs | undefined,
-): Promise<bigint | undefined> {
-  if (idFrom !== 'next') return idFrom
-  const ids = [store && (await greatestId(store)), examined?.greatestId]
-  const [greatest] = ids.filter((id) => id !== undefined).toSorted((a, b) => (a > b ? -1 : 1))
-  return idAfter(greatest)
 }
 
 async function namesIn({ store }: OpenTarget, signal: AbortSignal): Promise<PlantNames> {
@@ -161,10 +154,9 @@ async function namesIn({ store }: OpenTarget, signal: AbortSignal): Promise<Plan
 }
 
 interface OpenTarget extends ImportTarget {
+  own: ImportTarget['own'] & Pick<OwnStore, 'checkpoint' | 'close'>
   /** Undefined if there is none yet, and for a dry run at a service. */
-  store: Pick<Store, 'read'> | undefined
-  checkpoint: OwnStore['checkpoint']
-  close(): Promise<void>
+  store?: Pick<Store, 'read' | 'close'>
 }
 
 async function openTarget(
@@ -173,55 +165,38 @@ async function openTarget(
   context: CommandContext,
 ): Promise<OpenTarget> {
   const { address, io } = context
-  if (address.scheme !== 'http') {
-    const opener = await context.ownOpener()
-    const store = await (dryRun ? opener.openExisting() : opener.open())
-    return store ? ownTarget(store, dryRun === true) : plannedTarget(false)
-  }
-  if (dryRun) {
+  const isService = address.scheme === 'http'
+  const opener = isService ? undefined : await context.ownOpener()
+  const ownStore = await (dryRun ? opener?.openExisting() : opener?.open())
+  if (ownStore) return { store: ownStore, own: dryRun ? rolledBack(ownStore) : ownStore }
+  if (isService && dryRun)
     await context.warn(`Only the input is checked, not which ids exist at ${address.name}`)
-    return plannedTarget(true)
-  }
-  const service = await context.openOrCreateStore()
-  const send = service.write.bind(service)
-  try {
-    const journal = isResumable ? await openJournal(context.sqliteOptions, io) : undefined
-    const close = async () => {
-      await service.close()
-      await journal?.close()
-    }
-    const checkpoints = journal ? ownTarget(journal, false) : withoutCheckpoints(send)
-    return { ...checkpoints, store: service, send, close }
-  } catch (error) {
-    await service.close()
-    throw error
-  }
+  if (dryRun) return { own: withoutCheckpoints((changes) => planned(changes, isService)) }
+  const store = await context.openOrCreateStore()
+  const send = store.write.bind(store)
+  const own = isResumable ? openJournal(context.sqliteOptions, io) : withoutCheckpoints(send)
+  return { store, send, own: await own }
 }
 
-/** In a dry run, each chunk is rolled back, so that no writer waits for long. */
-function ownTarget(store: OwnStore, dryRun: boolean): OpenTarget {
+/** Each chunk, so that no writer waits for long. */
+function rolledBack(store: OwnStore): OpenTarget['own'] {
   return {
-    store,
-    transaction: (work, options) =>
-      store.transaction(work, dryRun ? { ...options, commits: () => false } : options),
+    transaction: (work, options) => store.transaction(work, { ...options, commits: () => false }),
     checkpoint: store.checkpoint.bind(store),
     close: store.close.bind(store),
   }
 }
 
-/** For a dry run of a store that is not there yet, or of a service, which may have any plant. */
-function plannedTarget(isService: boolean): OpenTarget {
+/** Of a dry run of a store that is not there yet, or of a service, which may have any plant. */
+async function planned(changes: readonly Change[], isService: boolean): Promise<Outcome[]> {
   const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
-  return withoutCheckpoints(async (changes) => {
-    const ids = isService ? changes.filter(isOfStored).map(idOf) : []
-    const stored = ids.map((id) => ({ plant: { id, name: '' } }))
-    return planOf(stored, changes).outcomes
-  })
+  const ids = isService ? changes.filter(isOfStored).map(idOf) : []
+  const stored = ids.map((id) => ({ plant: { id, name: '' } }))
+  return planOf(stored, changes).outcomes
 }
 
-function withoutCheckpoints(write: Transaction['write']): OpenTarget {
+function withoutCheckpoints(write: Transaction['write']): OpenTarget['own'] {
   return {
-    store: undefined,
     transaction: (work) => work({ write, saveCheckpoint: async () => undefined }),
     checkpoint: async () => undefined,
     close: async () => undefined,
