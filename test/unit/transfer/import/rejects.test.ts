@@ -146,7 +146,7 @@ describe('a corrected rejects file changes only what its records name:', () => {
     expect(records).toEqual([
       [1, { id: 'x', name: 'A' }],
       [2, {}],
-      [3, {}],
+      [3, '[]'],
     ])
   })
 })
