@@ -9,7 +9,7 @@ import { defaultConcurrency } from '../../../stores/http/http-options.js'
 import type { PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
-import type { ImportRun } from './run-import.js'
+import type { ImportRun } from './report.js'
 
 type ImportOptions = Partial<ImportRun> & Pick<ImportRun, 'ifExists'>
 

@@ -10,9 +10,17 @@ import { must, PlantsError } from '../../../platform/errors.js'
 import type { Outcome } from '../../../stores/common/change.js'
 import { type Counts, doneIn, rejectedIn } from '../../../transfer/import/checkpoint.js'
 import type { Importer } from '../../../transfer/import/importer.js'
+import type { ImportPlan } from '../../../transfer/import/input.js'
 import type { RejectedRecord } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
-import type { ImportRun } from './run-import.js'
+import type { ContextOptions } from '../../settings-context.js'
+
+export interface ImportRun extends ContextOptions, ImportPlan {
+  dryRun?: true
+  atomic?: true
+  rejects?: string | undefined
+  restart?: true
+}
 
 const maxShown = 20
 

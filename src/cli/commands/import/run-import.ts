@@ -17,26 +17,13 @@ import {
   parseCheckpoint,
 } from '../../../transfer/import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
-import {
-  type ExaminedInputs,
-  examineInputs,
-  type ImportPlan,
-  openInput,
-} from '../../../transfer/import/input.js'
+import { type ExaminedInputs, examineInputs, openInput } from '../../../transfer/import/input.js'
 import { openJournal } from '../../../transfer/import/journal.js'
 import type { PlantNames } from '../../../transfer/import/map.js'
 import { Rejects } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
 import { nextId } from '../../next-id.js'
-import type { ContextOptions } from '../../settings-context.js'
-import { ImportReport } from './report.js'
-
-export interface ImportRun extends ContextOptions, ImportPlan {
-  dryRun?: true
-  atomic?: true
-  rejects?: string | undefined
-  restart?: true
-}
+import { ImportReport, type ImportRun } from './report.js'
 
 /** Reads what can be read twice before it opens the store. */
 export async function runImport(run: ImportRun, context: CommandContext): Promise<void> {
