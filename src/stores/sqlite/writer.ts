@@ -19,7 +19,7 @@ interface Job {
   reject(error: unknown): void
 }
 
-const maxWaitMs = 20
+const maxWaits = 50
 
 export class Writer {
   readonly #connection: Connection
@@ -60,8 +60,7 @@ export class Writer {
 
   async #commitWaiting() {
     // A turn of the event loop accepts one connection, and the next one has its request: so a burst is waited for.
-    const end = performance.now() + maxWaitMs
-    for (let count = 0; count < this.#waiting.length && performance.now() < end; ) {
+    for (let count = 0, waits = 0; count < this.#waiting.length && waits < maxWaits; waits += 1) {
       count = this.#waiting.length
       await new Promise(setImmediate)
       await new Promise(setImmediate)
