@@ -15,7 +15,7 @@ export interface InputOptions {
   map: Partial<Record<FieldName, string>>
   /** The columns of a table without a header. */
   columns?: readonly string[] | undefined
-  /** The number of the first record without an id. */
+  /** Of the first record without an id. */
   idFrom?: bigint | 'next' | undefined
   /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
@@ -26,8 +26,7 @@ export interface InputOptions {
 export interface Header {
   names: readonly string[]
   columns: ReadonlyMap<FieldName, number>
-  /** The columns that are not read. */
-  others: readonly string[]
+  unread: readonly string[]
 }
 
 export interface FormatInput {
@@ -56,7 +55,7 @@ export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[]
   /** The line where each record begins. */
   readonly lines: number[]
-  /** Rows without an id, a name and a tag, which are no records. */
+  /** Rows without id, name and tag, which are no records. */
   emptyRows = 0
 
   constructor(records: R[] = [], lines: number[] = []) {

@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { FormatName } from '../../plant/records.js'
 import { inputError, must } from '../../platform/errors.js'
 import {
+  type Cells,
   Chunk,
   type FormatInput,
   type FormatReader,
@@ -122,8 +123,14 @@ async function openTable(
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   async function* chunks() {
     const table = tableOf(delimiter)
-    for await (const part of prepend([text], texts)) yield parseRows(table, part, false)
-    yield parseRows(table, '', true) // the last row, if rows end with CR
+    let rows = new Chunk<Cells>()
+    for await (const part of prepend([text], texts)) {
+      yield rows
+      rows = parseRows(table, part, false)
+    }
+    const last = parseRows(table, '', true) // if rows end with CR, or a quote is open
+    yield rows
+    yield last
   }
   return readerOf(rows, chunks(), options, name, delimiter)
 }

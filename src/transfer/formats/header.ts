@@ -35,10 +35,11 @@ export function readerOf(
   async function* records(): AsyncGenerator<Chunk> {
     for await (const part of skipRecords(rows, must(index) + 1)) {
       const chunk = new Chunk<Cells>()
-      for (const [at, row] of part.records.entries())
+      const hasEmpty = part.records.some(isEmpty) // seldom, and a copy takes 10 MB
+      for (const [at, row] of hasEmpty ? part.records.entries() : [])
         if (isEmpty(row)) chunk.emptyRows += 1
         else chunk.add(row, must(part.lines[at]))
-      yield chunk
+      yield hasEmpty ? chunk : part
     }
   }
   return { header, delimiter, chunks: records() }
@@ -73,9 +74,9 @@ function headerAt(row: number, rows: Chunk<Cells>, rules: InputOptions, source: 
   const columns = new Map([...found].map(([field, [column]]) => [field, must(column)]))
   const read = new Set(columns.values())
   const ignored = ['', ...rejectNames, ...fieldNames.filter((field) => rules.map[field] === '')]
-  const isOther = (name: string, column: number) =>
+  const isUnread = (name: string, column: number) =>
     !read.has(column) && !ignored.includes(foldName(name))
-  return { names, columns, others: names.filter(isOther) }
+  return { names, columns, unread: names.filter(isUnread) }
 }
 
 export function assertKeys({ records }: Chunk, rules: InputOptions, source: string): void {
@@ -122,7 +123,7 @@ function columnsIn(names: readonly string[], { map }: InputOptions): Map<FieldNa
   return found
 }
 
-/** As a search compares texts, and without what nobody sees: soft hyphens, and spaces of no width. */
+/** As a search compares texts, and without soft hyphens and spaces of no width. */
 export function foldName(name: string): string {
   const visible = name.replace(/[\u00ad\u200b]/g, '')
   return foldText(visible.trim().replace(/\s+/g, ' '))

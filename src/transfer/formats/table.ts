@@ -14,9 +14,8 @@ export interface Table {
   delimiter: string
   /** LF, which may follow a CR, or CR alone. */
   lineEnd: string
-  /** The line of the next row. */
+  /** Of the next row, which begins with the rest. */
   line: number
-  /** The beginning of that row. */
   rest: string
 }
 

@@ -34,7 +34,7 @@ async function decoderOf(encoding: string) {
   }
 }
 
-/** Without a byte order mark, and with a line feed at the end. Throws `input` with the line that is not of the encoding. */
+/** Without a byte order mark, and with a line feed at the end. Throws `input` with the line of other bytes. */
 export async function* decoded(
   blocks: AsyncIterable<Buffer>,
   encoding: string,

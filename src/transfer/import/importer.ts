@@ -42,7 +42,7 @@ export interface ImportStart {
   target: ImportTarget
   /** Undefined for an import that is not resumed. */
   checkpointId: string | undefined
-  /** The checkpoint that was found, as a text. */
+  /** The checkpoint that was found. */
   saved: string | undefined
   checkpoint: Checkpoint
   names: PlantNames | undefined
@@ -67,7 +67,7 @@ export class Importer {
   #saved: string | undefined
   #reader: OpenInput | undefined
   position: Position
-  /** How many, in this run. */
+  /** In this run. */
   rejected = 0
   emptyRows = 0
   isComplete = false

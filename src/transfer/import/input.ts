@@ -32,11 +32,10 @@ export interface OpenInput extends FormatReader {
 
 export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): Promise<OpenInput> {
   const content = await openContent(input, io)
-  const { progress, close } = content
   try {
-    return { ...(await openFormat(content, plan)), progress, close }
+    return { ...content, ...(await openFormat(content, plan)) }
   } catch (error) {
-    close()
+    content.close()
     throw error
   }
 }

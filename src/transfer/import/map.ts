@@ -17,7 +17,7 @@ import { rejectNames } from '../formats/header.js'
 export type PlantNames = Map<string, bigint | bigint[]>
 
 export type MappedChange = Exclude<Change, { type: 'delete' }> & {
-  /** Whether it has taken the next number. */
+  /** Whether it took the next number. */
   isNumbered: boolean
 }
 
@@ -41,7 +41,7 @@ export class Mapper {
     this.#header = header
     this.#columns = [...(header?.columns ?? [])]
     this.#state = state
-    for (const name of header?.others ?? []) this.#addOther(name)
+    for (const name of header?.unread ?? []) this.#addOther(name)
   }
 
   map(raw: RawRecord): MappedChange | Problem {
