@@ -170,6 +170,6 @@ export function whyExposed(path: string): string | undefined {
 export function isPartOf(store: string, path: string): boolean {
   const [real, realStore] = [join(realPathOf(dirname(path)), basename(path)), realPathOf(store)]
   return ['', '-wal', '-shm', '-journal'].some(
-    (end) => real === realStore + end || isSameFile(path, realStore + end),
+    (end) => path === store + end || real === realStore + end || isSameFile(path, realStore + end),
   )
 }
