@@ -41,16 +41,23 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl), a service', () => {
     expect(service.log.flatMap(({ code }) => code ?? [])).toEqual([]) // none was ended by a timeout of its own
   })
 
-  test('logs a handshake that fails, but not who only connects', async () => {
-    const { service, open } = await serveSecurely()
-    const old = { minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'ALL:@SECLEVEL=0' } as const
-    await expect(once(open(old), 'secureConnect')).rejects.toThrow()
-    const { socket } = await connectTo(service.place)
-    socket.resetAndDestroy()
-    await once(open(), 'secureConnect')
-    const failed = () => service.log.filter(({ outcome }) => outcome === 'handshake')
-    await expect
-      .poll(failed)
-      .toMatchObject([{ level: 'info', code: 'ERR_SSL_UNSUPPORTED_PROTOCOL', from: '127.0.0.1' }])
-  })
+  test.skipIf(process.env['PLANTS_BIN'] !== undefined)(
+    'logs a handshake that fails, but not who only connects (needs Node as its runtime)',
+    async () => {
+      const { service, open } = await serveSecurely()
+      const old = {
+        minVersion: 'TLSv1',
+        maxVersion: 'TLSv1.1',
+        ciphers: 'ALL:@SECLEVEL=0',
+      } as const
+      await expect(once(open(old), 'secureConnect')).rejects.toThrow()
+      const { socket } = await connectTo(service.place)
+      socket.resetAndDestroy()
+      await once(open(), 'secureConnect')
+      const failed = () => service.log.filter(({ outcome }) => outcome === 'handshake')
+      await expect
+        .poll(failed)
+        .toMatchObject([{ level: 'info', code: 'ERR_SSL_UNSUPPORTED_PROTOCOL', from: '127.0.0.1' }])
+    },
+  )
 })
