@@ -17,7 +17,7 @@ export async function nextId(store: Readable | undefined, known?: bigint): Promi
   })
 }
 
-/** If another process creates that id first, the next one is tried. A store that rejects one twice has another reason. */
+/** Another process may be faster. A store that rejects an id twice has another reason. */
 export async function createNext(
   store: Readable & Pick<Store, 'write'>,
   { name, tag }: Plant,

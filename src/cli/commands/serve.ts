@@ -111,10 +111,12 @@ async function serviceOptions(
   return {
     openStore: async (events) => {
       const opener = await context.ownOpener({ ...events, runtime })
-      const store = given === undefined && (await opener.openExisting())
-      if (store === undefined)
-        throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
-      if (store) await store.close()
+      if (given === undefined) {
+        const store = await opener.openExisting()
+        if (!store)
+          throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
+        await store.close()
+      }
       // A backup that is served becomes a store in use.
       return opener.open()
     },

@@ -33,7 +33,7 @@ export class PostgresDatabase {
   readonly #access: Access
   #servers: Server[]
   #wasConnected = false
-  /** Times in a row that no server could be used. The second is told. */
+  /** Times in a row that no server could be used. The second is reported. */
   #failures = 0
 
   constructor(given: Access) {

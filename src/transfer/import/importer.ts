@@ -99,7 +99,7 @@ export class Importer {
   async run(first: OpenInput, transaction?: Transaction): Promise<void> {
     const { plan, target, checkpoint, rejects } = this.#start
     if (transaction) this.#own = { transaction: (work) => work(transaction) }
-    // It tells what a killed run has left: plants at a service, and a rejects file.
+    // It has what a killed run has left: plants at a service, and a rejects file.
     if (target.send || rejects) await this.#save(JSON.stringify(checkpoint))
     rejects?.publish()
     for (const [index, input] of plan.inputs.entries()) {
