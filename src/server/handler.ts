@@ -103,13 +103,11 @@ async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
 
 /** @throws {HttpError} 403 */
 function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]): void {
-  const isOffered = offered.includes(right)
-  if (isOffered && caller.rights.includes(right)) return
-  const message = isOffered
-    ? `This token has no right to ${right} plants`
-    : `This service does not ${right} plants`
-  const scope = isOffered ? `, scope="${right}"` : ''
-  throw challenge(403, message, `, error="insufficient_scope"${scope}`)
+  const error = ', error="insufficient_scope"'
+  if (!offered.includes(right)) throw challenge(403, `This service does not ${right} plants`, error)
+  if (caller.rights.includes(right)) return
+  const message = `This token has no right to ${right} plants`
+  throw challenge(403, message, `${error}, scope="${right}"`)
 }
 
 function answerToFailure(call: Call, failure: unknown, { log }: HandlerOptions): Answer {
@@ -131,7 +129,7 @@ function finish(call: Call, answer: Answer, { cors, log, now }: HandlerOptions):
     requestId,
     status: isAborted ? undefined : status,
     outcome: isAborted ? 'aborted' : outcome,
-    milliseconds: Number((now() - startedAt).toFixed(3)),
+    milliseconds: Math.round((now() - startedAt) * 1000) / 1000,
     token: call.caller?.name,
     method: request.method,
     path: call.route?.path,

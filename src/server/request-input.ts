@@ -17,7 +17,6 @@ import { busy, HttpError } from './answer.js'
 /** After so many chunks of a body, other connections have their turn. */
 const chunksOfTurn = 1000
 
-const defaultPage = '100'
 const maxPage = 1000
 
 /**
@@ -66,7 +65,6 @@ export class Body {
   #whole: Promise<void> | undefined
   #limitBytes = Infinity
 
-  /** @param onChunks called after each `chunksOfTurn` */
   constructor(response: ServerResponse, onChunks: () => void) {
     this.#response = response
     this.#onChunks = onChunks
@@ -95,7 +93,10 @@ export class Body {
 
   async #pause(): Promise<void> {
     await undefined // node:http may resume a socket in a tick
-    if (this.isUnread) this.#response.req.socket.pause()
+    const { headers, readableLength, socket } = this.#response.req
+    // node:http calls a request complete a moment after it has its body.
+    const isWhole = readableLength === Number(headers['content-length'])
+    if (this.isUnread && !isWhole) socket.pause()
   }
 
   #collect(): Promise<void> {
@@ -171,7 +172,7 @@ export function parseListQuery(url: string): ReadQuery & { limit: number } {
   if (![...parameters.keys()].every((name) => names.includes(name)))
     throw new HttpError(400, `The parameters are ${names.join(', ')}`)
   const values: Partial<Record<string, string>> = Object.fromEntries(parameters)
-  const { limit = defaultPage, order = 'asc', after, tag, noTag = 'false', search } = values
+  const { limit = '100', order = 'asc', after, tag, noTag = 'false', search } = values
   const count = /^\d{1,4}$/.test(limit) ? Number(limit) : 0
   if (count < 1 || count > maxPage)
     throw new HttpError(400, `limit must be a whole number from 1 to ${maxPage}`)

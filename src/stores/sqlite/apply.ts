@@ -21,7 +21,7 @@ export function applyChanges(connection: Connection, changes: readonly Change[])
   const outcomes = new Array<Outcome>(changes.length)
   for (let from = 0; from < entries.length; from += rowsAtOnce) {
     const some = entries.slice(from, from + rowsAtOnce)
-    const areCreated = some.length === rowsAtOnce && insertTogether(connection, some)
+    const areCreated = some.length > 1 && insertTogether(connection, some)
     for (const [index, change] of some)
       outcomes[index] =
         areCreated && change.type === 'create'
@@ -35,13 +35,14 @@ const rowsAtOnce = 50
 
 /** All or none, such as where one is not a plain create, or is refused. */
 function insertTogether(connection: Connection, entries: [number, Change][]): boolean {
-  const values: ReturnType<typeof valuesOf> = []
+  const values: (bigint | string | null)[] = []
   for (const [, change] of entries) {
-    if (change.type !== 'create' || change.key !== undefined) return false
-    values.push(...valuesOf(change.plant))
+    if (change.type !== 'create') return false
+    values.push(...valuesOf(change.plant), change.key ?? null)
   }
-  const insert = connection.prepare(insertMany)
-  const work = () => Number(insert.run(...values).changes) === rowsAtOnce || undefined
+  const rows = Array(entries.length).fill('(?, ?, ?, ?)').join()
+  const insert = connection.prepare(`${insertInto} ${rows}`)
+  const work = () => Number(insert.run(...values).changes) === entries.length || undefined
   return undoneIfRefused(connection, work, () => false)
 }
 
@@ -90,12 +91,12 @@ function undoneIfRefused<T>(
 const selectStored = `SELECT id, name, tag, idempotency_key FROM plants
   WHERE id = ? OR idempotency_key = ?`
 
+const insertInto = 'INSERT INTO plants (id, name, tag, idempotency_key) VALUES'
+
 /** A constraint that the owner added is an error: it is not taken for an id or a key that exists. */
-const insertPlant = `INSERT INTO plants (id, name, tag, idempotency_key) VALUES (?, ?, ?, ?)
+const insertPlant = `${insertInto} (?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING
   ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
 
 /** Removes the idempotency key, so that a late retry of the create conflicts. */
 const updatePlant = 'UPDATE plants SET name = ?2, tag = ?3, idempotency_key = NULL WHERE id = ?1'
-
-const insertMany = `INSERT INTO plants (id, name, tag) VALUES ${Array(rowsAtOnce).fill('(?, ?, ?)').join()}`

@@ -35,9 +35,9 @@ export interface SqliteOptions {
 /** Without locks, other files and a look at its log. */
 export const immutable = 'mode=ro&immutable=1'
 
-/** A commit is on disk, by EXTRA also where there is no log. Cache and log have room for a chunk of an import. */
+/** A commit is on disk, by EXTRA also where there is no log. The cache has room for a chunk of an import. */
 const settings = `PRAGMA synchronous = EXTRA; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1;
-  PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8192; PRAGMA wal_autocheckpoint = 4000`
+  PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8192`
 
 export const foldFunction = 'plants_fold'
 

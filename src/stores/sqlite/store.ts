@@ -56,7 +56,7 @@ export class SqliteStore implements OwnStore {
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}) {
     signal?.throwIfAborted()
-    return this.#writer.write(() => applyChanges(this.#connection, changes))
+    return this.#writer.write(changes)
   }
 
   transaction<T>(

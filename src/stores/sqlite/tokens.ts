@@ -15,7 +15,7 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
     find: (digest) => connection.retry(() => tokenOf(`${select} WHERE digest = ?`, digest)),
 
     add: (digest, { note = null, rights, createdAt, expiresAt }) =>
-      writer.write(() => {
+      writer.transaction(async () => {
         const insert = `INSERT INTO tokens (digest, note, rights, created_at, expires_at)
           VALUES (?, ?, ?, ?, ?) RETURNING ${tokenColumns}`
         const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
@@ -28,7 +28,7 @@ export function sqliteTokens(connection: Connection, writer: Writer): TokenStore
         return connection.retry(() => prepare(page).all(after, rows).map(toToken))
       }),
 
-    revoke: (id, at) => writer.write(() => tokenOf(revoke, at.getTime(), id)),
+    revoke: (id, at) => writer.transaction(async () => tokenOf(revoke, at.getTime(), id)),
   }
 }
 

@@ -1,6 +1,6 @@
 /**
- * Group commit. Transactions take turns on the one connection of a store. Changes that need no waiting share one: all
- * that have come when it begins are made in it, and share its fsync, which takes longer than all the rest.
+ * Group commit. Transactions take turns on the one connection of a store. All changes that wait when a turn begins
+ * share its transaction, and so its fsync, which takes longest.
  *
  * SQLite does not notice that its files were deleted or replaced. Whether they have their names is asked before a
  * transaction, which then stores nothing, and after its commit, whose outcome is then unknown.
@@ -9,13 +9,15 @@ import { readdirSync, readlinkSync } from 'node:fs'
 import { PlantsError, unlessSystemError } from '../../platform/errors.js'
 import { identityOf } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
+import type { Change, Outcome } from '../common/change.js'
+import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
 import { explained } from './errors.js'
 import { assertVersion } from './schema.js'
 
 interface Job {
-  work(): unknown
-  resolve(result: unknown): void
+  changes: readonly Change[]
+  resolve(outcomes: Outcome[]): void
   reject(error: unknown): void
 }
 
@@ -34,10 +36,9 @@ export class Writer {
     this.#isInPlace = () => checks.every((isInPlace) => isInPlace())
   }
 
-  /** An error of `work` is one of all that share the transaction. */
-  write<T>(work: () => T): Promise<T> {
+  write(changes: readonly Change[]): Promise<Outcome[]> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ work, resolve, reject })
+      this.#waiting.push({ changes, resolve, reject })
       if (this.#waiting.length === 1) void this.#inTurn(() => this.#commitWaiting())
     })
   }
@@ -85,9 +86,12 @@ export class Writer {
 
   /** In one turn of the event loop, so that nothing reads what is not committed. */
   #perform(jobs: Job[]): void {
-    const results = jobs.map(({ work }) => work())
+    const outcomes = applyChanges(
+      this.#connection,
+      jobs.flatMap(({ changes }) => changes),
+    )
     this.#commit()
-    for (const [index, { resolve }] of jobs.entries()) resolve(results[index])
+    for (const { changes, resolve } of jobs) resolve(outcomes.splice(0, changes.length))
   }
 
   /** Rolls back what the work does not commit. A write gives a backup a log: its commits would wait for readers. */
