@@ -19,6 +19,7 @@ const withoutReplaced = {
   load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
 }
 
+/** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
   input: { main: 'src/main.ts' },
   platform: 'node',

@@ -17,9 +17,10 @@ const server = createServer((request, response) => {
     response.end(body)
   })
 })
-server.listen(0, '127.0.0.1', () =>
-  process.stdout.write(`http://127.0.0.1:${server.address().port}\n`),
-)
+server.listen(0, '127.0.0.1', () => {
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  process.stdout.write(`http://127.0.0.1:${port}\n`)
+})
 
 function plantOf(path) {
   return JSON.stringify({

@@ -4,7 +4,7 @@
 //   --peers         DuckDB, which is fetched, and sqlite-utils besides
 //   --against DIR   another checkout, which is built, in turn with this one
 //   --folder PATH   where the temporary folder is made, and so which disk is written to
-//   --record        writes docs/benchmarks.md
+//   --record        writes bench/README.md
 // Each is a whole process with its start. They take turns, so that a machine that slows down slows all of them. After
 // each import it is checked that the plants are there.
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -101,7 +101,7 @@ async function measureSqlite() {
 }
 
 async function measurePostgres() {
-  const server = await startPostgres(folder, env)
+  const server = await startPostgres(env)
   const columns = 'id, name, tag'
   const query = `SELECT ${columns} FROM plant_store.plants ORDER BY id`
   const copyFrom = `\\copy plant_store.plants (${columns}) from '${input.csv}' csv`
@@ -115,7 +115,8 @@ async function measurePostgres() {
   try {
     const title = `into an empty database of PostgreSQL ${server.version}`
     const goals = { import: { least: 0.33 }, export: { least: 0.4 } }
-    await measure('postgres', title, { makeStore: server.makeStore, count, loader, dumper, goals })
+    const { makeStore } = server
+    await measure('postgres', title, { makeStore, count, loader, dumper, goals, peers: [] })
   } finally {
     await server.remove()
   }
@@ -130,31 +131,17 @@ function withoutFiles(file) {
 /** Each command on as many plants with English names and with names of other scripts, which are as long. */
 async function measureTexts() {
   const store = (script) => join(folder, `${script}.db`)
-  const list =
-    (...options) =>
-    (script) => ['list', ...options, '--store', store(script)]
-  const out = (format) => (script) => [
-    'export',
-    join(folder, `names.${format}`),
-    '--yes',
-    '--store',
-    store(script),
-  ]
+  const input = (script) => join(folder, `${script}.ndjson`)
   const commands = {
-    'import, NDJSON': (script) => [
-      'import',
-      join(folder, `${script}.ndjson`),
-      '--store',
-      store(script),
-    ],
-    'list, a table': list('--output', 'text'),
-    'list --sort name': list('--sort', 'name'),
-    'list --search': list('--search', 'xyz'),
-    'export, CSV': out('csv'),
-    'export, workbook': out('xlsx'),
+    'import, NDJSON': (script) => ['import', input(script)],
+    'list, a table': () => ['list', '--output', 'text'],
+    'list --sort name': () => ['list', '--sort', 'name'],
+    'list --search': () => ['list', '--search', 'xyz'],
+    'export, CSV': () => ['export', join(folder, 'names.csv'), '--yes'],
+    'export, workbook': () => ['export', join(folder, 'names.xlsx'), '--yes'],
   }
   const names = Object.keys(scripts)
-  for (const script of names) await writeNames(join(folder, `${script}.ndjson`), rows, script)
+  for (const script of names) await writeNames(input(script), rows, script)
   const times = checkouts.flatMap(({ plants: program, suffix }) =>
     Object.entries(commands).map(([title, argsOf]) => ({
       title: `${title}${suffix}`,
@@ -167,7 +154,8 @@ async function measureTexts() {
     for (const { program, argsOf, taken } of times)
       for (const script of names) {
         if (argsOf === commands['import, NDJSON']) withoutFiles(store(script))
-        const seconds = await run([process.execPath, program, ...argsOf(script)], env)
+        const args = [...argsOf(script), '--store', store(script)]
+        const seconds = await run([process.execPath, program, ...args], env)
         taken[script] = [...(taken[script] ?? []), seconds]
       }
   const [first, ...others] = names
@@ -191,18 +179,11 @@ async function measureTexts() {
  * @param peers other loaders, which may have a `makeStore` and `count` of their own
  * @param goals what our ratios are to reach, for an import and for an export
  */
-async function measure(section, title, { makeStore, count, loader, dumper, goals, peers = [] }) {
+async function measure(section, title, { makeStore, count, loader, dumper, goals, peers }) {
   const out = join(folder, 'export')
-  const importers = [loader, ...peers, ...ours('import', importArgs)].map((program) => ({
-    makeStore,
-    count,
-    ...program,
-    rates: [],
-  }))
-  const exporters = [dumper, ...ours('export', exportArgs)].map((program) => ({
-    ...program,
-    rates: [],
-  }))
+  const measured = (programs) => programs.map((each) => ({ makeStore, count, ...each, rates: [] }))
+  const importers = measured([loader, ...peers, ...ours('import', importArgs)])
+  const exporters = measured([dumper, ...ours('export', exportArgs)])
   for (let round = 0; round < rounds; round += 1) {
     let store
     for (const { title: program, argv, rates, ...its } of importers) {
@@ -229,14 +210,10 @@ function ours(verb, argsOf) {
   return Object.keys(input).flatMap((format) =>
     checkouts.map(({ plants: program, suffix }) => ({
       title: `plants ${verb}, ${format.toUpperCase()}${suffix}`,
-      argv: (store, out) => [
-        process.execPath,
-        program,
-        verb,
-        ...argsOf(format, out),
-        '--store',
-        store,
-      ],
+      argv: (store, out) => {
+        const args = [...argsOf(format, out), '--store', store]
+        return [process.execPath, program, verb, ...args]
+      },
     })),
   )
 }
@@ -253,12 +230,8 @@ function tableOf(title, programs, goal) {
   const [first] = programs
   const lines = programs.map(({ title: program, rates }) => {
     const ratio = ratioText(rates, first.rates)
-    return [
-      program,
-      spread(rates),
-      ratio,
-      goalText(ratio, program.startsWith('plants ') ? goal : undefined),
-    ]
+    const reached = goalText(ratio, program.startsWith('plants ') ? goal : undefined)
+    return [program, spread(rates), ratio, reached]
   })
   return [[title, 'plants/s', `× ${first.title}`, 'goal'], ...lines]
 }

@@ -2,7 +2,6 @@
 // JSON in argv:
 //   url, pid          of the server
 //   base              the first id, as text; the others have as many digits
-//   name              of the plants that are created
 //   existing          plants are read, at random, of so many ids from `base` on; without it, plants are created
 //   connections       how many there are at the same time
 //   isKept            whether a connection sends one request after the other; otherwise each request has a new one
@@ -18,7 +17,7 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 
 const orders = JSON.parse(process.argv[2])
-const { url, pid, base, name, existing, connections, isKept, rate, watchesMemory } = orders
+const { url, pid, base, existing, connections, isKept, rate, watchesMemory } = orders
 const { warmUp = 0, seconds = Infinity, count = Infinity } = orders
 const { hostname, port, host } = new URL(url)
 const template = Buffer.from(existing ? reading() : creating())
@@ -69,7 +68,7 @@ function call() {
   }
   const onread = { buffer: Buffer.allocUnsafe(16_384), callback: read }
   const dial = (ready) => {
-    socket = connect({ host: hostname, port, noDelay: true, onread }, ready)
+    socket = connect({ host: hostname, port: Number(port), noDelay: true, onread }, ready)
     socket.on('error', ({ message }) => finish(message))
     socket.on('end', () => finish('The connection was closed'))
   }
@@ -123,8 +122,8 @@ function reading() {
 }
 
 function creating() {
-  const body = `{"id":${base},"name":${JSON.stringify(name)},"tag":"shade"}`
-  const length = Buffer.byteLength(body)
+  const body = `{"id":${base},"name":"Boston Fern","tag":"shade"}`
+  const length = body.length
   return `POST /plants HTTP/1.1\r\n${headers()}Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n${body}`
 }
 
@@ -138,7 +137,7 @@ function isComplete(answer) {
   return (
     body > 3 &&
     answer.length >=
-      body + Number(/\r\ncontent-length: *(?<length>\d+)/i.exec(answer)?.groups.length)
+      body + Number(/\r\ncontent-length: *(?<length>\d+)/i.exec(answer)?.groups?.length)
   )
 }
 
@@ -150,9 +149,8 @@ function note(due) {
 
 /** proc(5), so Linux alone. */
 function memoryOf(process) {
-  return Number(
-    /VmRSS:\s+(?<size>\d+)/.exec(readFileSync(`/proc/${process}/status`, 'latin1')).groups.size,
-  )
+  const status = readFileSync(`/proc/${process}/status`, 'latin1')
+  return Number(/VmRSS:\s+(?<size>\d+)/.exec(status)?.groups?.size)
 }
 
 /** Finds out when a server has stopped answering. */

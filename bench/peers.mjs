@@ -44,35 +44,22 @@ export function peerServers(folder, description, env) {
       title: 'json-server (no sync)',
       prepare: async () => {
         writeFileSync(json, '{"plants":[]}')
-        return listeningAt(await freePort(), (port) => [
-          jsonServer,
-          json,
-          '--quiet',
-          '--port',
-          port,
-        ])
+        return listening([jsonServer, json, '--quiet'])
       },
       files: [json], // in which some of those are missing that it acknowledged before its end
     },
     {
       title: 'Prism (stores nothing)',
-      prepare: async () =>
-        listeningAt(await freePort(), (port) => [
-          prism,
-          'mock',
-          description,
-          '--port',
-          port,
-          '--verboseLevel',
-          'silent',
-        ]),
+      prepare: () => listening([prism, 'mock', description, '--verboseLevel', 'silent']),
       files: [],
     },
   ]
 }
 
-function listeningAt(port, argsOf) {
-  return { argv: [process.execPath, ...argsOf(port)], address: addressOnceListening(port) }
+async function listening(command) {
+  const port = await freePort()
+  const argv = [process.execPath, ...command, '--port', port]
+  return { argv, address: addressOnceListening(port) }
 }
 
 /** DuckDB's package as a loader of a CSV, with `argv` and `count` for the path of a database. */

@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { chmodSync, existsSync } from 'node:fs'
+import { existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { runnerImport } from 'vite'
 
@@ -10,35 +10,21 @@ const psql = existsSync(debian) ? debian : 'psql'
 
 /** The command line of psql, which the tests' PostgreSQL does not have. */
 export function psqlArgs(url, text) {
-  return [
-    psql,
-    '--no-psqlrc',
-    '--quiet',
-    '--tuples-only',
-    '--no-align',
-    '--set',
-    'ON_ERROR_STOP=1',
-    '-c',
-    text,
-    url,
-  ]
+  const flags = '--no-psqlrc --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 -c'
+  return [psql, ...flags.split(' '), text, url]
 }
 
 export function hasPsql() {
   return spawnSync(psql, ['--version']).error === undefined
 }
 
-/** Starts the PostgreSQL of the tests in the folder, without settings and so with the durability of the default. */
-export async function startPostgres(folder, env) {
-  chmodSync(folder, 0o711) // the server is another user where this one is root
-  process.env.TMPDIR = folder // where the helpers make their folders
-  const [{ installations }, { makeTemplate }, { PostgresServer }] = await Promise.all(
-    ['installation', 'cluster', 'server'].map(async (name) => {
-      const path = join(root, `test/helpers/postgres/${name}.ts`)
-      return (await runnerImport(path, { configFile: false, logLevel: 'error', root })).module
-    }),
-  )
-  const server = await PostgresServer.start(await makeTemplate(installations[0]))
+/** Starts the PostgreSQL of the tests in /tmp, without settings and so with the durability of the default. */
+export async function startPostgres(env) {
+  const path = join(root, 'test/helpers/postgres/server.ts')
+  /** @type {{ module: typeof import('../test/helpers/postgres/server.js') }} */
+  const { module } = await runnerImport(path, { configFile: false, logLevel: 'error', root })
+  const template = await module.makeTemplate(module.installations[0])
+  const server = await module.startServer(template, {})
   const url = (user, name) => `postgres://${user}@127.0.0.1:${server.port}/${name}`
   const ask = (address, text) => {
     const [command, ...args] = psqlArgs(address, text)
@@ -58,5 +44,9 @@ export async function startPostgres(folder, env) {
     admin('CHECKPOINT')
     return address
   }
-  return { version: admin('SHOW server_version'), ask, makeStore, remove: () => server.remove() }
+  const remove = async () => {
+    await server.remove()
+    rmSync(template.folder, { recursive: true })
+  }
+  return { version: admin('SHOW server_version'), ask, makeStore, remove }
 }

@@ -1,4 +1,4 @@
-// Prints what a benchmark measured, and writes it into its section of docs/benchmarks.md.
+// Prints what a benchmark measured, and writes it into its section of bench/README.md.
 import { execFileSync } from 'node:child_process'
 import {
   closeSync,
@@ -13,7 +13,7 @@ import { availableParallelism, cpus, loadavg, totalmem } from 'node:os'
 import { join } from 'node:path'
 import { print, printColumns } from './common.mjs'
 
-const page = join(import.meta.dirname, '../docs/benchmarks.md')
+const page = join(import.meta.dirname, 'README.md')
 
 /**
  * Prints tables of text.

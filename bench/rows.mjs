@@ -55,9 +55,6 @@ export const scripts = {
   emoji: ['🌿', '🌹', '👩‍🌾', '🌲', '🍀', '🌵', '🌼'],
 }
 
-/** Names of one length. */
-export const exampleNames = { English: 'Boston Fern', umlauts: 'Färnkräuter' }
-
 /** Writes plants whose names are words of one script and a number, as NDJSON. */
 export async function writeNames(path, count, script) {
   const words = scripts[script]

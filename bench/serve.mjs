@@ -6,7 +6,7 @@
 //   --creates 5000000 how many plants are created while memory is watched
 //   --against DIR     another checkout, which is built, in turn with this one
 //   --folder PATH     where the temporary folder is made, and so which disk is written to
-//   --record          writes docs/benchmarks.md
+//   --record          writes bench/README.md
 // The servers take turns, so that a machine that slows down slows all of them. After each turn it is checked that the
 // plants are there that were acknowledged. New connections use up the ports of loopback: at most 28,000 a minute.
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -18,7 +18,6 @@ import { parseArgs } from 'node:util'
 import { end, environmentIn, temporaryFolder } from './common.mjs'
 import { peerServers } from './peers.mjs'
 import { goalText, machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
-import { exampleNames } from './rows.mjs'
 import { load, start } from './server.mjs'
 
 const parts = {
@@ -45,16 +44,10 @@ const [counts, syncs] = [flags.connections, flags.syncs].map((list) => list.spli
 const [seconds, rounds, creates] = [flags.seconds, flags.rounds, flags.creates].map(Number)
 const names = flags.only.split(',')
 const isRecorded = flags.record
-if (
-  !(
-    names.every((name) => Object.hasOwn(parts, name)) &&
-    [...counts, seconds, rounds, creates].every((n) => n > 0)
-  )
-)
-  end(
-    2,
-    `--connections, --seconds, --rounds and --creates must be above 0, --only some of ${Object.keys(parts).join()}`,
-  )
+if (![...counts, seconds, rounds, creates].every((n) => n > 0))
+  end(2, '--connections, --seconds, --rounds and --creates must be above 0')
+if (!names.every((name) => Object.hasOwn(parts, name)))
+  end(2, `--only must be some of ${Object.keys(parts).join()}`)
 if (!syncs.every((ms) => ms >= 0)) end(2, '--syncs must be 0 or above')
 if ((names.includes('memory') || names.includes('peers')) && process.platform !== 'linux')
   end(2, 'The memory and the processor time of a server are read from /proc of Linux')
@@ -89,13 +82,8 @@ function serviceOf(title, root) {
     argv: [
       process.execPath,
       plants,
-      'serve',
-      '--store',
+      ...'serve --port 0 --allow create,read --store'.split(' '),
       store,
-      '--port',
-      '0',
-      '--allow',
-      'create,read',
     ],
     files: [store],
     countPlants: () =>
@@ -110,11 +98,10 @@ async function measureCreates() {
     const servers = sync === syncs[0] ? [echo, ...services] : services // the echo has no disk
     for (const kind of Object.keys(kinds))
       for (const connections of counts)
-        for (const server of servers)
-          cells.push({ sync, kind, connections, server, turns: [], umlauts: [] })
+        for (const server of servers) cells.push({ sync, kind, connections, server, turns: [] })
   }
   await takeTurns(cells, ({ kind, connections }) => ({ connections, isKept: kinds[kind] }))
-  const rowOf = ({ sync, kind, connections, server, turns, umlauts }) => {
+  const rowOf = ({ sync, kind, connections, server, turns }) => {
     const ofEcho = cells.find(
       (cell) => cell.server === echo && cell.kind === kind && cell.connections === connections,
     )
@@ -122,24 +109,10 @@ async function measureCreates() {
       connections === 64 && kind === 'new' && sync in leastOfEcho
         ? { least: leastOfEcho[sync] }
         : undefined
-    return [
-      `${connections} ${kind}`,
-      server.title,
-      ...figuresOf(turns, ofEcho.turns, goal),
-      ratesOf(umlauts, turns),
-    ]
+    return [`${connections} ${kind}`, server.title, ...figuresOf(turns, ofEcho.turns, goal)]
   }
   const tables = syncs.map((sync) => [
-    [
-      diskOf(sync),
-      'server',
-      'creates/s',
-      '× echo',
-      'goal',
-      'p50, ms',
-      'p99, ms',
-      'umlauts, × English',
-    ],
+    [diskOf(sync), 'server', 'creates/s', '× echo', 'goal', 'p50, ms', 'p99, ms'],
     ...cells.filter((cell) => cell.sync === sync).map(rowOf),
   ])
   report('creates', { machine, how, tables, isRecorded })
@@ -172,37 +145,13 @@ async function measureOpenLoop() {
 
 /** Reads of one plant, over 64 kept connections. */
 async function measureReads() {
-  const existing = 10_000
-  const bases = Object.keys(exampleNames).map(() => firstId())
-  const cells = [echo, ...services].map((server) => ({ server, turns: [], umlauts: [] }))
-  for (const [index, name] of Object.values(exampleNames).entries()) {
-    const orders = { base: bases[index], name, connections: 64, isKept: true, count: existing }
-    await take(reference, 0, orders, { isLast: false, expected: (index + 1) * existing })
-  }
-  for (let round = 0; round < rounds; round += 1) {
-    for (const { server, turns, umlauts } of cells) {
-      for (const [index, taken] of [turns, umlauts].entries()) {
-        const orders = { base: bases[index], existing, connections: 64, isKept: true, ...timing() }
-        taken.push(
-          await take(server, 0, orders, { isLast: false, expected: bases.length * existing }),
-        )
-      }
-    }
-  }
-  removeFiles(reference)
-  const rows = cells.map(({ server, turns, umlauts }) => {
+  const cells = [echo, ...services].map((server) => ({ connections: 64, server, turns: [] }))
+  await takeReads([reference], cells)
+  const rows = cells.map(({ server, turns }) => {
     const goal = server === echo ? undefined : { least: 0.65 }
-    return [server.title, ...figuresOf(turns, cells[0].turns, goal), ratesOf(umlauts, turns)]
+    return [server.title, ...figuresOf(turns, cells[0].turns, goal)]
   })
-  const heading = [
-    '64 kept connections',
-    'GET/s',
-    '× echo',
-    'goal',
-    'p50, ms',
-    'p99, ms',
-    'umlauts, × English',
-  ]
+  const heading = ['64 kept connections', 'GET/s', '× echo', 'goal', 'p50, ms', 'p99, ms']
   report('reads', { machine, how, tables: [[heading, ...rows]], isRecorded })
 }
 
@@ -221,15 +170,10 @@ async function measurePeers() {
     [fastify, ...services, ...others].map((server) => ({ connections, server, turns: [] })),
   )
   await takeTurns(creates, ({ connections }) => ({ connections, isKept: true }))
-  const [base, existing] = [firstId(), 10_000]
   const reads = [64, 256].flatMap((connections) =>
     [fastify, ...services].map((server) => ({ connections, server, turns: [] })),
   )
-  const filling = { base, connections: 64, isKept: true, count: existing }
-  for (const server of [fastify, reference]) await take(server, 0, filling, { isLast: false })
-  const ordersOf = ({ connections }) => ({ base, existing, connections, isKept: true })
-  await takeTurns(reads, ordersOf, { isLast: false, expected: existing })
-  for (const server of [fastify, reference]) removeFiles(server)
+  await takeReads([fastify, reference], reads)
 
   const tableOf = (title, cells, goalOf) => {
     const rows = cells.map(({ connections, server, turns }) => {
@@ -237,30 +181,11 @@ async function measurePeers() {
       const [times, ofFirst] = [turns, first.turns].map((some) => series(some, 'processorTime'))
       const ratio = ratioText(times, ofFirst)
       const goal = services.includes(server) ? goalOf(connections) : undefined
-      const rate = spread(series(turns, 'rate'))
-      return [
-        `${connections} kept`,
-        server.title,
-        rate,
-        spread(times),
-        ratio,
-        goalText(ratio, goal),
-        ...latenciesOf(turns),
-      ]
+      const figures = [spread(series(turns, 'rate')), spread(times), ratio, goalText(ratio, goal)]
+      return [`${connections} kept`, server.title, ...figures, ...latenciesOf(turns)]
     })
-    return [
-      [
-        title,
-        'server',
-        'requests/s',
-        'µs of processor time',
-        '× Fastify',
-        'goal',
-        'p50, ms',
-        'p99, ms',
-      ],
-      ...rows,
-    ]
+    const figures = ['requests/s', 'µs of processor time', '× Fastify', 'goal']
+    return [[title, 'server', ...figures, 'p50, ms', 'p99, ms'], ...rows]
   }
   const tables = [
     tableOf('creates', creates, () => ({ most: 1 })),
@@ -282,6 +207,16 @@ async function measureMemory() {
   report('memory', { machine, how: speed, tables: [[['creates', 'MB'], ...rows]], isRecorded })
 }
 
+/** Fills stores with plants, of which the cells read one at a time. */
+async function takeReads(filled, cells) {
+  const [base, existing] = [firstId(), 10_000]
+  const filling = { base, connections: 64, isKept: true, count: existing }
+  for (const server of filled) await take(server, 0, filling, { isLast: false })
+  const ordersOf = ({ connections }) => ({ base, existing, connections, isKept: true })
+  await takeTurns(cells, ordersOf, { isLast: false, expected: existing })
+  for (const server of filled) removeFiles(server)
+}
+
 async function takeTurns(cells, ordersOf, how) {
   for (let round = 0; round < rounds; round += 1) {
     for (const [index, cell] of cells.entries()) {
@@ -289,11 +224,6 @@ async function takeTurns(cells, ordersOf, how) {
         process.stderr.write(`\rround ${round + 1}, ${index + 1} of ${cells.length}\x1b[K\r`)
       const [sync, orders] = [cell.sync ?? 0, { ...ordersOf(cell), ...timing() }]
       cell.turns.push(await take(cell.server, sync, orders, how))
-      const isCompared = cell.umlauts && orders.connections === 64
-      if (isCompared)
-        cell.umlauts.push(
-          await take(cell.server, sync, { ...orders, name: exampleNames.umlauts }, how),
-        )
     }
   }
 }
@@ -302,18 +232,16 @@ async function takeTurns(cells, ordersOf, how) {
  * Puts a server under load, from its start to its end.
  *
  * @param sync ms that are added to each sync
- * @param isLast whether the files of the server are removed
- * @param expected how many plants there must be, if not those that were acknowledged
+ * @param {{ isLast?: boolean, expected?: number }} [how] whether the files of the server are
+ *   removed, and how many plants there must be, if not those that were acknowledged
  * @returns what the load generator found, and the µs of processor time for each request, on Linux
  */
-async function take(server, sync, orders, { isLast = true, expected } = {}) {
+async function take(server, sync, orders, how = {}) {
+  const { isLast = true, expected } = how
   const { argv, address } = (await server.prepare?.()) ?? server
   const { url, pid, stop } = await start([...slowed(sync), ...argv], { env, log, address })
   const before = processorTimeOf(pid)
-  const answers = await load(
-    { url, pid, base: firstId(), name: exampleNames.English, ...orders },
-    env,
-  )
+  const answers = await load({ url, pid, base: firstId(), ...orders }, env)
   const found = {
     ...answers,
     processorTime: (processorTimeOf(pid) - before) / answers.acknowledged,
@@ -332,19 +260,7 @@ function slowed(sync) {
   if (sync === 0) return []
   const calls = 'fdatasync,fsync'
   const inject = `inject=${calls}:delay_exit=${sync * 1000}`
-  return [
-    'strace',
-    '-D',
-    '--seccomp-bpf',
-    '-f',
-    '-qq',
-    '-o',
-    '/dev/null',
-    '-e',
-    `trace=${calls}`,
-    '-e',
-    inject,
-  ]
+  return `strace -D --seccomp-bpf -f -qq -o /dev/null -e trace=${calls} -e ${inject}`.split(' ')
 }
 
 /** In µs, of all its threads, by proc(5), so on Linux alone; elsewhere NaN. */
@@ -379,10 +295,6 @@ function figuresOf(turns, ofEcho, goal) {
   const rates = series(turns, 'rate')
   const ratio = ratioText(rates, series(ofEcho, 'rate'))
   return [spread(rates), ratio, goalText(ratio, goal), ...latenciesOf(turns)]
-}
-
-function ratesOf(umlauts, english) {
-  return umlauts.length === 0 ? '-' : ratioText(series(umlauts, 'rate'), series(english, 'rate'))
 }
 
 function latenciesOf(turns) {

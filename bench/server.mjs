@@ -13,7 +13,9 @@ const timeout = 30_000 // ms, for a start and for a stop
 /**
  * Starts a server, with its stderr in the file `log`.
  *
- * @param address resolves with the URL once the server listens; without it, the server prints the URL as its first line
+ * @param {string[]} command
+ * @param {{ env: NodeJS.ProcessEnv, log: string, address?: Promise<string> }} options `address` resolves with
+ *   the URL once the server listens; without it, the server prints the URL as its first line
  */
 export async function start([command, ...args], { env, log, address }) {
   const stderr = openSync(log, 'w')
@@ -55,7 +57,7 @@ export async function load(orders, env) {
 export async function freePort() {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const { port } = server.address()
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
   server.close()
   await once(server, 'close')
   return String(port)

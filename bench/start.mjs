@@ -4,7 +4,7 @@
 //   --matrix        Node 22, 24 and 26 besides, which are fetched from the registry
 //   --against DIR   another checkout, which is built, in turn with this one
 //   --folder PATH   where the temporary folder is made, and so which disk is written to
-//   --record        writes docs/benchmarks.md
+//   --record        writes bench/README.md
 // The processes take turns, so that a machine that slows down slows all of them. The executable is the one that
 // npm run build:binary has made, or that PLANTS_BIN names.
 import { execFileSync, spawnSync } from 'node:child_process'
@@ -17,7 +17,6 @@ import { end, environmentIn, print, temporaryFolder } from './common.mjs'
 import { findExecutable } from './executable.mjs'
 import { fetchNode, versions } from './nodes.mjs'
 import { goalText, machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
-import { exampleNames } from './rows.mjs'
 import { start } from './server.mjs'
 
 const { values: flags } = parseArgs({
@@ -50,7 +49,7 @@ const server = await start([process.execPath, plants, 'serve', '--store', served
   log: join(folder, 'server.log'),
 })
 let nextId = 0
-execFileSync(process.execPath, createArgs([plants], store)('Fern'), { env, stdio: 'ignore' }) // makes the store that sqlite3 inserts into
+execFileSync(process.execPath, createArgs([plants], store)(), { env, stdio: 'ignore' }) // makes the store that sqlite3 inserts into
 const others = othersOf().filter(isInstalled)
 const fetched = flags.matrix
   ? versions.filter((version) => !version.startsWith('20')).map((v) => fetchNode(v))
@@ -60,43 +59,46 @@ const programs = [...others, ...[...flags.node, ...fetched].flatMap(onNode), ...
 const [machine, moment] = [machineOf(folder), momentNow()]
 for (let run = -warmUps; run < runs; run += 1) {
   for (const { title, argv, times } of programs) {
-    for (const [script, name] of Object.entries(exampleNames)) {
-      const [command, ...args] = argv(name)
-      const begin = performance.now()
-      const { status, error, stderr } = spawnSync(command, args, { env })
-      if (run >= 0) times[script] = [...(times[script] ?? []), performance.now() - begin]
-      if (status !== 0) end(1, `${title} ended with ${status ?? error}: ${stderr}`)
-    }
+    const [command, ...args] = argv()
+    const begin = performance.now()
+    const { status, error, stderr } = spawnSync(command, args, { env })
+    if (run >= 0) times.push(performance.now() - begin)
+    if (status !== 0) end(1, `${title} ended with ${status ?? error}: ${stderr}`)
   }
 }
 await server.stop()
 
 const rows = programs.map(({ title, times, beside, goal }) => {
   const other = programs.find((program) => program.title === beside)
-  const ratio = other ? ratioText(times.English, other.times.English) : '-'
-  const umlauts = ratioText(times.umlauts, times.English)
-  return [
-    title,
-    spread(times.English),
-    ratio,
-    other ? beside.replace(/^Node .*: /, '') : '-',
-    goalText(ratio, goal),
-    umlauts,
-  ]
+  const ratio = ratioText(times, other?.times)
+  const name = other?.title.replace(/^Node .*: /, '') ?? '-'
+  return [title, spread(times), ratio, name, goalText(ratio, goal)]
 })
 const executable = findExecutable()
 const size = executable
   ? `; the executable has ${numberText(statSync(executable).size / 1e6)} MB`
   : ''
 const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %${size}`
-const tables = [[['process', 'ms', '×', 'of', 'goal', 'umlauts, × English'], ...rows]]
+const tables = [[['process', 'ms', '×', 'of', 'goal'], ...rows]]
 report('start', { machine, how, tables, isRecorded: flags.record })
 
+/**
+ * @param {string} title
+ * @param {() => string[]} argv
+ * @param {{ beside?: string, goal?: { most: number } }} [how] beside which program it is shown
+ */
+function programOf(title, argv, how) {
+  return { title, argv, times: /** @type {number[]} */ ([]), ...how }
+}
+
 function createArgs(command, to) {
-  return (name) => {
-    nextId += 1
-    return [...command, 'create', '--id', String(nextId), '--name', name, '--store', to]
-  }
+  const options = ['--name', 'Boston Fern', '--store', to]
+  return () => [...command, 'create', '--id', idOfNext(), ...options]
+}
+
+function idOfNext() {
+  nextId += 1
+  return String(nextId)
 }
 
 /** `create` in a file and at a service, each beside another program, of which it takes at most so many times as long. */
@@ -104,13 +106,10 @@ function creates(title, command, besides, goals) {
   return [
     [`${title}: create`, store],
     [`${title}: create at a service`, server.url],
-  ].map(([name, to], index) => ({
-    title: name,
-    argv: createArgs(command, to),
-    beside: besides[index],
-    goal: { most: goals[index] },
-    times: {},
-  }))
+  ].map(([name, to], index) => {
+    const how = { beside: besides[index], goal: { most: goals[index] } }
+    return programOf(name, createArgs(command, to), how)
+  })
 }
 
 function onNode(node) {
@@ -125,7 +124,7 @@ function onNode(node) {
       goals,
     ),
   )
-  return [{ title: bare, argv: () => [node, '-e', '0'], times: {} }, ...ours.flat()]
+  return [programOf(bare, () => [node, '-e', '0']), ...ours.flat()]
 }
 
 function executables() {
@@ -146,46 +145,24 @@ function executables() {
 }
 
 function othersOf() {
-  const authorization = [
-    '-H',
-    `Authorization: Bearer ${token}`,
-    '-H',
-    'Content-Type: application/json',
-  ]
-  const insert = (name) => {
-    nextId += 1
-    const statement = `INSERT INTO plants (id, name) VALUES (${nextId}, '${name}')`
-    return ['sqlite3', store, `PRAGMA synchronous=FULL; ${statement}`]
-  }
-  const post = (name) => {
-    nextId += 1
-    return [
-      'curl',
-      '-fsS',
-      ...authorization,
-      '--data',
-      `{"id":${nextId},"name":"${name}"}`,
+  const headers = [`Authorization: Bearer ${token}`, 'Content-Type: application/json']
+  const curl = ['curl', '-fsS', ...headers.flatMap((header) => ['-H', header]), '--data']
+  const insert = () => `INSERT INTO plants (id, name) VALUES (${idOfNext()}, 'Boston Fern')`
+  const commands = {
+    'sqlite3: INSERT': () => ['sqlite3', store, `PRAGMA synchronous=FULL; ${insert()}`],
+    'curl: POST': () => [
+      ...curl,
+      `{"id":${idOfNext()},"name":"Boston Fern"}`,
       `${server.url}/plants`,
-    ]
+    ],
+    'gh --version': () => ['gh', '--version'],
+    'sqlite-utils: INSERT': () => ['sqlite-utils', 'query', store, insert()],
   }
-  const insertByUtils = (name) => {
-    nextId += 1
-    return [
-      'sqlite-utils',
-      'query',
-      store,
-      `INSERT INTO plants (id, name) VALUES (${nextId}, '${name}')`,
-    ]
-  }
-  return [
-    { title: 'sqlite3: INSERT', command: 'sqlite3', argv: insert, times: {} },
-    { title: 'curl: POST', command: 'curl', argv: post, times: {} },
-    { title: 'gh --version', command: 'gh', argv: () => ['gh', '--version'], times: {} },
-    { title: 'sqlite-utils: INSERT', command: 'sqlite-utils', argv: insertByUtils, times: {} },
-  ]
+  return Object.entries(commands).map(([title, argv]) => programOf(title, argv))
 }
 
-function isInstalled({ command }) {
+function isInstalled({ argv }) {
+  const [command] = argv()
   const isThere = spawnSync(command, ['--version'], { env }).error === undefined
   if (!isThere) print(`${command} is not installed, and left out`)
   return isThere

@@ -62,7 +62,7 @@ function programPage() {
 function exitCodes() {
   const page = readFileSync(join(root, 'docs/scripting.md'), 'utf8')
   const rows = page.matchAll(/^\| (?<code>\d+) \| (?<meaning>.+) \|.*\|$/gm)
-  return Array.from(rows, ({ groups }) => [groups.code, groups.meaning.replaceAll('`', '')])
+  return Array.from(rows, ({ groups = {} }) => [groups.code, groups.meaning.replaceAll('`', '')])
 }
 
 function commandPage(command) {

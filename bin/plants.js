@@ -12,7 +12,7 @@ if (major < 20 || (major === 20 && minor < 19))
   fail(`plants needs Node.js 20.19 or newer; this is ${versions.node}`)
 else if (!existsSync(join(dist, 'main.js')))
   fail('plants is not built\n  Build it with: npm run build')
-else if ('bun' in versions) require('../dist/main.js').start()
+else if ('bun' in versions) require(join(dist, 'main.js')).start()
 else void require('./code-cache.js').startFrom(dist, cacheFolder())
 
 function fail(message) {

@@ -174,7 +174,7 @@ async function frontOf(address, prepare) {
       address + request.url,
       { method: request.method, headers: request.headers },
       (answer) => {
-        response.writeHead(answer.statusCode, answer.rawHeaders)
+        response.writeHead(Number(answer.statusCode), answer.rawHeaders)
         answer.pipe(response)
       },
     )
@@ -182,7 +182,8 @@ async function frontOf(address, prepare) {
   })
   await once(proxy.listen(0, '127.0.0.1'), 'listening')
   proxy.unref()
-  return `http://127.0.0.1:${proxy.address().port}`
+  const { port } = /** @type {import('node:net').AddressInfo} */ (proxy.address())
+  return `http://127.0.0.1:${port}`
 }
 
 /** @param leftOut the method that the token has no right to */
@@ -209,7 +210,7 @@ function report(given, { status, output }) {
   const summary = /^Tests run: (\d+), Successes: (\d+), .*$/m.exec(output)
   const failures = /^Unsuccessful Scenarios:.*?(?=^Tests run)/ms.exec(output)
   process.stdout.write(`${failures?.[0] ?? ''}Specmatic, ${given}: ${summary?.[0] ?? output}\n`)
-  return status === 0 && summary !== null && summary[1] > 0 && summary[1] === summary[2]
+  return status === 0 && summary !== null && Number(summary[1]) > 0 && summary[1] === summary[2]
 }
 
 function fail(message) {

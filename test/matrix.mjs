@@ -28,21 +28,27 @@ const onArm64 = {
 }
 const onMusl = { packages: 'musl gcc', files: [muslLoader, '/usr/bin/gcc'] }
 const armNode = () => [fetchNode('22', 'linux-arm64'), join(root, 'bin/plants.js')]
+const armProgram = () => [builtExecutable('linux-arm64')]
 /** The platforms that this machine can run: Debian's packages for them, and what makes a script that runs there. */
-const foreign = new Map([
-  ['arm64', { ...onArm64, make: () => emulated('arm64', armNode()) }],
-  [
-    'arm64-executable',
-    { ...onArm64, make: () => emulated('arm64-executable', [builtExecutable('linux-arm64')]) },
-  ],
-  ['musl', { ...onMusl, make: muslScript }],
-])
-const runtimes = new Map([
+const foreign = {
+  arm64: { ...onArm64, make: () => emulated('arm64', armNode()) },
+  'arm64-executable': { ...onArm64, make: () => emulated('arm64-executable', armProgram()) },
+  musl: { ...onMusl, make: muslScript },
+}
+/** @type {Record<string, () => Runtime>} */
+const runtimes = Object.fromEntries([
   ...versions.map((version) => [version, () => onNode(fetchNode(version))]),
   ['executable', onExecutable],
-  ...[...foreign].map(([name, platform]) => [name, () => onForeign(name, platform)]),
+  ...Object.entries(foreign).map(([name, platform]) => [name, () => onForeign(name, platform)]),
   ['own', () => onNode(process.execPath)],
 ])
+
+/**
+ * What runs the tests, with which of them, and what it calls itself.
+ *
+ * @typedef {{ node: string, project: string, version: string, env?: Record<string, string>,
+ *   tests?: string[], nameFilter?: string[] }} Runtime
+ */
 
 /**
  * The tests on an emulated processor, which is 10 to 20 times as slow: those of what depends on the processor and the
@@ -69,9 +75,9 @@ const emulatedNames = '^(?!.*(needs strace|--allow|one moment|memory))'
 
 const { values: flags, positionals: patterns } = readArguments()
 const names = flags.only.split(',')
-const unknown = names.filter((name) => !runtimes.has(name))
+const unknown = names.filter((name) => !Object.hasOwn(runtimes, name))
 if (unknown.length > 0)
-  end(2, `--only must be some of ${[...runtimes.keys()].join()}, but has ${unknown.join()}`)
+  end(2, `--only must be some of ${Object.keys(runtimes).join()}, but has ${unknown.join()}`)
 
 const folder = temporaryFolder(tmpdir())
 const results = []
@@ -81,17 +87,18 @@ process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
 
 function readArguments() {
   const always = [...versions, 'executable']
-  const others = [...foreign].filter(([, { files }]) => files.every(existsSync))
+  const others = Object.entries(foreign).filter(([, { files }]) => files.every(existsSync))
   const names = [...always, ...others.map(([name]) => name)]
-  const only = { type: 'string', default: names.join() }
   try {
-    return parseArgs({ options: { only }, allowPositionals: true })
+    return parseArgs({
+      options: { only: { type: 'string', default: names.join() } },
+      allowPositionals: true,
+    })
   } catch (error) {
     return end(2, `npm run test:matrix -- [--only ${always}] [PATTERN…]: ${error.message}`)
   }
 }
 
-/** What runs the tests, with which of them, and what it calls itself. */
 function onNode(node) {
   return {
     node,
@@ -167,7 +174,7 @@ async function announced(name) {
 /** How the tests went on one runtime. A failure is where, and what; one that kept all tests from running is nowhere. */
 async function judge(name) {
   try {
-    const runtime = runtimes.get(name)()
+    const runtime = runtimes[name]()
     const start = performance.now()
     const { counts, failures } = await runTests(name, runtime)
     const seconds = (performance.now() - start) / 1000
@@ -177,7 +184,9 @@ async function judge(name) {
   }
 }
 
-async function runTests(name, { node, project, env, tests = [], nameFilter = [] }) {
+/** @param {Runtime} runtime */
+async function runTests(name, runtime) {
+  const { node, project, env, tests = [], nameFilter = [] } = runtime
   const file = join(process.env.PLANTS_TEST_REPORTS ?? folder, `${name}.json`)
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project]
@@ -186,9 +195,10 @@ async function runTests(name, { node, project, env, tests = [], nameFilter = [] 
   const path = `${dirname(node)}${delimiter}${process.env.PATH}`
   const own = { PLANTS_BIN: undefined, PLANTS_TEST_REPORTS: undefined } // the report goes to `file` alone
   const all = { ...process.env, ...own, ...env, PATH: path }
-  const options = { cwd: root, env: all, stdio: ['ignore', 'ignore', 'pipe'] }
   const chosen = patterns.length > 0 ? patterns : tests
-  const child = track(spawn(node, [vitest, ...args, ...nameFilter, ...chosen], options))
+  const words = [vitest, ...args, ...nameFilter, ...chosen]
+  const child = spawn(node, words, { cwd: root, env: all, stdio: ['ignore', 'ignore', 'pipe'] })
+  track(child)
   const complaint = child.stderr.toArray()
   const [status] = await once(child, 'close')
   const said = Buffer.concat(await complaint).toString()

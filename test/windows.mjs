@@ -45,8 +45,10 @@ async function main() {
 
 function readArguments() {
   try {
-    const only = { type: 'string', default: '24,20' }
-    return parseArgs({ options: { only }, allowPositionals: true })
+    return parseArgs({
+      options: { only: { type: 'string', default: '24,20' } },
+      allowPositionals: true,
+    })
   } catch (error) {
     return end(2, `${usage}: ${error.message}`)
   }

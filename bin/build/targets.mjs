@@ -14,8 +14,9 @@ export const targets = {
 /** This machine's target, whether or not there is one of that name. */
 export function hostTarget() {
   const system = process.platform === 'win32' ? 'windows' : process.platform
-  const isMusl =
-    system === 'linux' && process.report.getReport().header.glibcVersionRuntime === undefined
+  /** @type {{ header?: { glibcVersionRuntime?: string } }} */
+  const report = system === 'linux' ? process.report.getReport() : {}
+  const isMusl = system === 'linux' && report.header?.glibcVersionRuntime === undefined
   return `${system}-${process.arch}${isMusl ? '-musl' : ''}`
 }
 

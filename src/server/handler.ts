@@ -72,7 +72,7 @@ export function requestHandler(options: HandlerOptions): Handler {
   }
 }
 
-/** The checks run in the order of docs/contract.md. */
+/** The checks run in the order of docs/http-api.md. */
 async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
   const { bodyLimitBytes, cors, memory } = options
   const { response } = call

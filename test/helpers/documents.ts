@@ -12,7 +12,7 @@ const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md
 /** The pages of the documentation, by their paths from the root. */
 export const pages: ReadonlyMap<string, string> = new Map(
   [
-    ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md'],
+    ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', 'bench/README.md'],
     ...docs.toSorted().map((name) => `docs/${name}`),
   ].map((path) => [path, readFileSync(join(root, path), 'utf8')]),
 )

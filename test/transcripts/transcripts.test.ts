@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { pictureOf } from '../../bin/session-picture.mjs'
 import type { RunOptions } from '../helpers/run.js'
 import { isWindows, World } from '../helpers/world.js'
 
@@ -24,6 +25,11 @@ test.skipIf(isWindows).each(withPaths)(
   '%s is what its commands print (needs paths with /)',
   expectSame,
 )
+
+test('the picture in the README is session.txt', async () => {
+  const session = readFileSync(join(import.meta.dirname, 'session.txt'), 'utf8')
+  await expect(pictureOf(session)).toMatchFileSnapshot('../../docs/session.svg')
+})
 
 async function expectSame(name: string): Promise<void> {
   const path = join(import.meta.dirname, name)
@@ -64,7 +70,8 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
         })
       : { code: 0, out: builtIn(words, world), err: '' }
   if (target !== undefined) world.write(target, out)
-  const text = (target === undefined ? out : '') + err.replace(/^/gm, '! ').replace(/! $/, '')
+  const lasting = err.replaceAll(/\r[^\r\n]*\u001b\[K/g, '') // without lines that were erased
+  const text = (target === undefined ? out : '') + lasting.replace(/^/gm, '! ').replace(/! $/, '')
   const stable = text
     .replaceAll(JSON.stringify(world.home).slice(1, -1), 'HOME')
     .replaceAll(world.home, 'HOME')

@@ -31,16 +31,13 @@ const base = {
 
 const wordsOf = (args) => (typeof args === 'string' ? args.split(' ') : args)
 
-function plants(args, { input = '', env = {}, stdio = 'pipe', cwd } = {}) {
-  const options = {
-    input,
-    cwd,
-    env: { ...base, ...env },
-    stdio,
-    encoding: 'utf8',
-    timeout: 300_000,
-  }
-  const { status, stdout, stderr } = spawnSync(process.execPath, [bin, ...wordsOf(args)], options)
+/** @param {import('node:child_process').SpawnSyncOptions} [options] */
+function plants(args, options = {}) {
+  const words = [bin, ...wordsOf(args)]
+  const { status, stdout, stderr } = spawnSync(process.execPath, words, {
+    ...{ input: '', ...options, env: { ...base, ...options.env } },
+    ...{ encoding: 'utf8', timeout: 300_000 },
+  })
   return { code: status, out: stdout, err: stderr }
 }
 
@@ -57,11 +54,14 @@ function fails(args, code, message, options) {
   assert(err.includes(message), `${err} does not contain ${message}`)
 }
 
+/** @param {'pipe' | 'ignore'} [stderr] */
 function start(args, env = {}, stderr = 'pipe') {
-  const options = { env: { ...base, ...env }, stdio: ['ignore', 'pipe', stderr] }
-  const child = spawn(process.execPath, [bin, ...wordsOf(args)], options)
+  const child = spawn(process.execPath, [bin, ...wordsOf(args)], {
+    env: { ...base, ...env },
+    stdio: ['ignore', 'pipe', stderr],
+  })
   const result = { out: '', err: '' }
-  child.stdout.setEncoding('utf8').on('data', (text) => {
+  child.stdout?.setEncoding('utf8').on('data', (text) => {
     result.out += text
   })
   child.stderr?.setEncoding('utf8').on('data', (text) => {
@@ -86,10 +86,10 @@ function storeWith(...ids) {
 let stores = 0
 
 /** Waits for what a process does, of which no event comes here. */
-async function until(what, is, { child } = {}) {
+async function until(what, is, process) {
   for (const end = Date.now() + 300_000; !is(); await pause()) {
     assert(Date.now() < end, `not within five minutes: ${what}`)
-    assert(child?.exitCode == null, `the process ended without: ${what}`)
+    assert(process?.child.exitCode == null, `the process ended without: ${what}`)
   }
 }
 
@@ -272,7 +272,7 @@ const checks = {
     writeFileSync('long.csv', many(20_000))
     ok('import long.csv --store .\\long.db')
     const { child, ended } = start('list --store .\\long.db')
-    child.stdout.once('data', () => child.stdout.destroy())
+    child.stdout?.once('data', () => child.stdout?.destroy())
     const { code, err } = await ended
     assert.deepEqual([code, err], [0, ''])
   },

@@ -170,7 +170,7 @@ export interface Template {
   bin: string
 }
 
-async function makeTemplate(installation: Installation | undefined): Promise<Template> {
+export async function makeTemplate(installation: Installation | undefined): Promise<Template> {
   if (installation === undefined) throw new Error('There is no PostgreSQL for this platform')
   const folder = serverFolder()
   const bin = installation.isPacked ? await unpack(installation.bin, folder) : installation.bin

@@ -5,7 +5,6 @@ import { execa } from 'execa'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Block, blocksOf, helpsOf, pages } from '../../helpers/documents.js'
 import { ownService, token } from '../../helpers/http-store.js'
-import { isHere } from '../../helpers/linux.js'
 import { ownServer } from '../../helpers/postgres.js'
 import { bin } from '../../helpers/process.js'
 import { checkSecrets } from '../../helpers/secrets.js'
@@ -36,7 +35,7 @@ test('the pages work one after the other in one home', async () => {
   expect(differences).toEqual([])
 })
 
-/** The pages in the order in which somebody reads them: README, then as its last table lists them. */
+/** The pages in the order in which somebody reads them: README, then as its last section lists them. */
 function readingOrder(): Set<string> {
   const [, list = ''] = pages.get('README.md')?.split('\n## Documentation\n') ?? []
   const listed = Array.from(list.matchAll(/\]\((docs\/[^)#]+\.md)\)/g), ([, path = '']) => path)
@@ -104,26 +103,12 @@ async function closeShell(home: string): Promise<void> {
   await shell(inSession('kill -9 $(cat *.pid) 2> /dev/null || true'), home)
 }
 
-test.skipIf(!isHere('python3'))(
-  'the recipe for Python reads every name in any locale (needs python3)',
-  async () => {
-    const home = temporaryFolder()
-    const names = ['Rösé', 'two\u2028lines\u0085', 'three\r\nof "them"\t']
-    const plants = names.map((name, index) => ({ id: index + 1, name }))
-    writeFileSync(join(home, 'plants.json'), JSON.stringify(plants))
-    await shell('plants import plants.json', home)
-    const recipe = onlyBlock('docs/recipes.md', 'python')
-    writeFileSync(join(home, 'recipe.py'), `${recipe}print(json.dumps(list(names.values())))\n`)
-    const command = 'LC_ALL=C PYTHONUTF8=0 PYTHONCOERCECLOCALE=0 python3 recipe.py'
-    const { stdout } = await shell(command, home)
-    expect(JSON.parse(stdout)).toEqual(names)
-  },
-)
-
 test.skipIf(!('rawJSON' in JSON))(
   'the functions for JavaScript keep every digit of an id (needs Node 22.1)',
   () => {
-    const functions = `(() => { ${onlyBlock('docs/http-api.md', 'js')} return { parse, stringify } })()`
+    const blocks = blocksOf(pages.get('docs/http-api.md') ?? '')
+    const code = blocks.find(({ language }) => language === 'js')?.text
+    const functions = `(() => { ${code} return { parse, stringify } })()`
     type Functions = { parse: (text: string) => unknown; stringify: (plant: unknown) => string }
     const { parse, stringify } = runInThisContext(functions) as Functions
     const text = '{"id":9007199254740993,"name":"Fern"}'
@@ -131,12 +116,6 @@ test.skipIf(!('rawJSON' in JSON))(
     expect(stringify(parse(text))).toBe(text)
   },
 )
-
-function onlyBlock(path: string, language: string): string {
-  const blocks = blocksOf(pages.get(path) ?? '').filter((block) => block.language === language)
-  expect(blocks).toHaveLength(1)
-  return blocks.map(({ text }) => text).join('')
-}
 
 test('the examples in the help work', async () => {
   const prepared = temporaryFolder()

@@ -7,7 +7,7 @@ import { errorKinds } from '../../../src/platform/errors.js'
 import { blocksOf, commandAt, documentation, helpsOf, pages } from '../../helpers/documents.js'
 import { runPlants } from '../../helpers/run.js'
 
-// The blocks of the pages are run by process/documents/readme.test.ts.
+// The blocks of the pages are run by process/documents/blocks.test.ts.
 
 const root = join(import.meta.dirname, '../../..')
 const readme = pages.get('README.md') ?? ''

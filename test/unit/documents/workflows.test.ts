@@ -55,11 +55,12 @@ test('a workflow runs actions of a known commit, and no scripts of packages', ()
   expect(new Set(installs)).toEqual(new Set(['npm ci --ignore-scripts']))
 })
 
-test('a workflow runs npm scripts that there are, on each version of Node', () => {
+test('the workflows run .ci/run, and npm scripts that there are, on each version of Node', () => {
   const scripts = steps.flatMap(
     ({ run = '' }) => /^npm (?:run )?(test|(?<=run )[\w:]+)/.exec(run)?.[1] ?? [],
   )
   expect(scripts.filter((script) => !Object.hasOwn(packageJson.scripts, script))).toEqual([])
   const ci = workflows.find(({ file }) => file === 'ci.yml')
   expect(ci?.jobs['node']?.strategy?.matrix).toMatchObject({ node: versions })
+  expect(steps.filter(({ run }) => run === '.ci/run')).toHaveLength(1)
 })

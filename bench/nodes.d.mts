@@ -1,2 +1,0 @@
-export const versions: string[]
-export function fetchNode(version: string, platform?: string): string
