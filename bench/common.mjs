@@ -76,8 +76,3 @@ export function printColumns(rows) {
     print(cells.join('  ').trimEnd())
   }
 }
-
-/** What could not be measured is a dash. */
-export function textOf(value, digits) {
-  return Number.isFinite(value) ? value.toFixed(digits) : '-'
-}
