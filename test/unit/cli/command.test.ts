@@ -84,10 +84,3 @@ test.each([
     expect(await user.run(words)).toEqual({ code: 2, out: '', err })
   expect(user.has('data')).toBe(false)
 })
-
-test('a store that cannot be reached is reported once', async () => {
-  const ids = Array.from({ length: 200 }, (_, index) => String(index))
-  const line = ['get', ...ids, '--store', 'http://127.0.0.1:9', '--timeout', '1ms']
-  const { code, err } = await new World().run(line, { env: { PLANTS_TOKEN: 's3cret-token' } })
-  expect([code, err.match(/^plants: Could not reach/gm)?.length]).toEqual([4, 1])
-})

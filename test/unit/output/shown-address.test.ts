@@ -13,7 +13,7 @@ test.each([
   's3cretOfSomebody',
 ])('what stands where an address belongs, and is none, is not repeated: %s', async (address) => {
   const user = new World()
-  const read = ['get 1', 'config list', 'config get store', 'doctor', 'stores list', 'auth status']
+  const read = ['get 1', 'config list', 'doctor', 'auth status']
   const env = { PLANTS_STORE: address, PLANTS_TIMEOUT: '50ms' }
   for (const line of read) await user.run(`${line} --verbose`, { env })
   await user.run(['__complete', '--', '--store', ''], { env })
