@@ -57,7 +57,6 @@ export function environmentIn(folder) {
   }
 }
 
-/** @returns {never} */
 export function end(code, message) {
   process.stderr.write(`${message}\n`)
   process.exit(code)
@@ -76,9 +75,4 @@ export function printColumns(rows) {
     )
     print(cells.join('  ').trimEnd())
   }
-}
-
-/** What could not be measured is a dash. */
-export function textOf(value, digits) {
-  return Number.isFinite(value) ? value.toFixed(digits) : '-'
 }

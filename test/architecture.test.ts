@@ -118,13 +118,6 @@ test('tests wait for events, never for time to pass', () => {
   expect(tests.filter((file) => pattern.test(read(file)))).toEqual([])
 })
 
-test('a unit test does not start the program', () => {
-  const starts =
-    /helpers\/(?:process|terminal)\.js'|\.(?:spawn|terminal|startImport\w*)\(|\b(?:user|world)\.start\(/
-  const tests = [...sourceFiles('test/unit'), ...sourceFiles('test/transcripts')]
-  expect(tests.filter((file) => starts.test(read(file)))).toEqual([])
-})
-
 function sourceFiles(folder: string): string[] {
   const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
   return names

@@ -1,4 +1,4 @@
-// Runs the tests on each runtime that the program is for, and tells in one table what passed where:
+// Runs the tests on each runtime that the program is for, and lists at the end which passed:
 // npm run test:matrix [-- --only RUNTIME,…] [-- PATTERN…]
 //   --only 20.19,22,24,26,executable   some of them; "own" is the Node that runs this, "arm64" an emulated one,
 //       "arm64-executable" the executable for it, and "musl" the executable for musl
@@ -8,11 +8,11 @@
 // test failed, or did not get to run.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, dirname, join, relative } from 'node:path'
-import { parseArgs, stripVTControlCharacters } from 'node:util'
-import { end, print, printColumns, temporaryFolder, textOf, track } from '../bench/common.mjs'
+import { delimiter, dirname, join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { end, print, printColumns, temporaryFolder, track } from '../bench/common.mjs'
 import { builtExecutable } from '../bench/executable.mjs'
 import { fetchNode, versions } from '../bench/nodes.mjs'
 import { hostTarget } from '../bin/build/targets.mjs'
@@ -81,9 +81,12 @@ if (unknown.length > 0)
 
 const folder = temporaryFolder(tmpdir())
 const results = []
-for (const name of names) results.push(await announced(name))
-report(results)
-process.exitCode = results.some(({ failures }) => failures.length > 0) ? 1 : 0
+for (const name of names) {
+  print(`# ${name}`)
+  results.push([name, ...(await judge(name))])
+}
+printColumns([['', 'version', 'result', 'seconds'], ...results])
+process.exitCode = results.every(([, , result]) => result === 'passed') ? 0 : 1
 
 function readArguments() {
   const always = [...versions, 'executable']
@@ -163,94 +166,33 @@ function onProgram(file) {
   }
 }
 
-/** A runtime takes minutes, so each is told about when it is done. */
-async function announced(name) {
-  process.stderr.write(`${name} … `)
-  const result = await judge(name)
-  process.stderr.write(`${result.failures.length || 'nothing'} failed\n`)
-  return result
-}
-
-/** How the tests went on one runtime. A failure is where, and what; one that kept all tests from running is nowhere. */
+/** The version of a runtime, how the tests went on it, and how long they took. */
 async function judge(name) {
+  const start = performance.now()
   try {
     const runtime = runtimes[name]()
-    const start = performance.now()
-    const { counts, failures } = await runTests(name, runtime)
-    const seconds = (performance.now() - start) / 1000
-    return { name, version: runtime.version, ...counts, failures, seconds }
+    const result = (await runTests(runtime)) === 0 ? 'passed' : 'failed'
+    return [runtime.version, result, ((performance.now() - start) / 1000).toFixed(0)]
   } catch (error) {
-    return { name, version: 'did not run', failures: [{ title: error.message }] }
+    return [error.message, 'did not run', '']
   }
 }
 
-/** @param {Runtime} runtime */
-async function runTests(name, runtime) {
-  const { node, project, env, tests = [], nameFilter = [] } = runtime
-  const file = join(process.env.PLANTS_TEST_REPORTS ?? folder, `${name}.json`)
+/**
+ * Returns the exit code of vitest.
+ *
+ * @param {Runtime} runtime
+ */
+async function runTests({ node, project, env, tests = [], nameFilter = [] }) {
   const vitest = join(root, 'node_modules/vitest/vitest.mjs')
   const args = ['run', '--config', join(root, 'test/vitest.config.mts'), '--project', project]
-  args.push('--reporter', 'json', '--outputFile', file)
   // First in PATH, because the program begins with "#!/usr/bin/env node".
   const path = `${dirname(node)}${delimiter}${process.env.PATH}`
-  const own = { PLANTS_BIN: undefined, PLANTS_TEST_REPORTS: undefined } // the report goes to `file` alone
-  const all = { ...process.env, ...own, ...env, PATH: path }
+  const all = { ...process.env, PLANTS_BIN: undefined, ...env, PATH: path }
   const chosen = patterns.length > 0 ? patterns : tests
   const words = [vitest, ...args, ...nameFilter, ...chosen]
-  const child = spawn(node, words, { cwd: root, env: all, stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = spawn(node, words, { cwd: root, env: all, stdio: ['ignore', 'inherit', 'inherit'] })
   track(child)
-  const complaint = child.stderr.toArray()
-  const [status] = await once(child, 'close')
-  const said = Buffer.concat(await complaint).toString()
-  if (!existsSync(file)) throw new Error(`vitest ended with ${status}: ${lastOf(said)}`)
-  return read(JSON.parse(readFileSync(file, 'utf8')), status === 0 ? undefined : said)
-}
-
-/** @param complaint what vitest wrote to stderr, when it was not content */
-function read(
-  { testResults, numPassedTests, numFailedTests, numPendingTests, numTodoTests },
-  complaint,
-) {
-  const failures = testResults.flatMap(({ name, status, message, assertionResults }) => {
-    const failed = assertionResults.filter((result) => result.status === 'failed')
-    if (failed.length === 0 && status === 'failed') return [{ file: name, title: lastOf(message) }]
-    return failed.map(({ fullName, failureMessages }) => ({
-      file: name,
-      title: fullName,
-      why: firstOf(failureMessages.join('\n')),
-    }))
-  })
-  if (testResults.length === 0)
-    failures.push({ title: `There is no test called ${patterns.join(', ')}` })
-  else if (failures.length === 0 && complaint !== undefined)
-    failures.push({ title: `vitest was not content: ${lastOf(complaint)}` })
-  return {
-    counts: {
-      passed: numPassedTests,
-      failed: numFailedTests,
-      skipped: numPendingTests + numTodoTests,
-    },
-    failures,
-  }
-}
-
-function report(rows) {
-  const cells = rows.map(({ name, version, passed, failed, skipped, seconds }) => {
-    return [name, version, ...[passed, failed, skipped, seconds].map((count) => textOf(count, 0))]
-  })
-  printColumns([['', 'version', 'passed', 'failed', 'skipped', 'seconds'], ...cells])
-  for (const { name, failures } of rows) {
-    for (const { file, title, why } of failures) {
-      print(`\n${name}: ${[file && relative(root, file), title].filter(Boolean).join(': ')}`)
-      if (why) print(`  ${why}`)
-    }
-  }
-}
-
-function firstOf(text) {
-  return stripVTControlCharacters(text).trim().split('\n', 1)[0]
-}
-
-function lastOf(text) {
-  return stripVTControlCharacters(text).trim().slice(-2000)
+  const [code] = await once(child, 'close')
+  return code
 }

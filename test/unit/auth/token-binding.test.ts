@@ -48,18 +48,6 @@ describe('a saved token', () => {
     expect(proxy.lines).toEqual(Array(2).fill('CONNECT plants.example.com:443'))
     expect(proxy.bytes.toString('latin1')).not.toMatch(/bearer/i)
   })
-
-  test('goes over plain HTTP to another machine only where that is allowed', async () => {
-    const one = 'http://one.example.com'
-    const proxy = await recorder(accepts)
-    const user = new Sender({ tokens: saved(one), stores: { one: { address: one } } })
-    const env = { HTTP_PROXY: proxy.url }
-    for (const line of [`${fern} one`, 'doctor --store one']) await user.run(line, { env })
-    expect(proxy.connections).toBe(0)
-    await user.run('doctor --store one --allow-http', { env })
-    await user.run('doctor --store one', { env: { ...env, PLANTS_ALLOW_HTTP: '1' } })
-    expect(proxy.lines).toEqual(Array(2).fill('CONNECT one.example.com:80'))
-  })
 })
 
 describe('the name of a store', () => {

@@ -21,12 +21,10 @@ describe.skipIf(isWindows)('a token command that fails gives no token (needs sh)
       'it did not finish within 0.3 s',
       '300ms',
     ],
-    ['tail -f /dev/null &\necho $! > pid; wait', 'it did not finish within 0.3 s', '300ms'],
   ])('%j', async (lines, why, timeout) => {
     const team = new Team()
     const command = `exec ${team.script(lines)}`
     expect(await team.takes(command).run(`${auth} --timeout ${timeout}`)).toEqual(failure(why))
-    if (team.has('pid')) team.background()
   })
 })
 
@@ -123,17 +121,4 @@ describe.skipIf(isWindows)('a token command (needs sh)', () => {
     const result = await team.takes(`cat ${team.home}/printed`).run(auth)
     expect(result).toEqual(token === undefined ? failure('') : printed(`${token}\n`))
   })
-})
-
-test('an empty PLANTS_TOKEN is an error, but not where none is needed', async () => {
-  const team = new Team().takes('echo s3cret')
-  const err = expect.stringContaining('PLANTS_TOKEN is empty')
-  for (const token of ['', ' '])
-    expect(await team.run(auth, { env: { PLANTS_TOKEN: token } })).toEqual({
-      code: 2,
-      out: '',
-      err,
-    })
-  const line = 'create --id 1 --name Fern'
-  expect((await team.run(line, { env: { PLANTS_TOKEN: '' } })).code).toBe(0)
 })

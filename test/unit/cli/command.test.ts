@@ -17,28 +17,13 @@ test('a switch may be given twice, and a value in one place', async () => {
 })
 
 test.each([
-  'import --columns --dry-run',
-  'tokens create --note --allow=read',
-  'update 1 --name --no-tag',
-])('an option is no value of what was left empty: plants %s', async (line) => {
-  const user = new World()
-  expect(await user.run(line)).toMatchObject({ code: 2, out: '' })
-  expect(user.has('data')).toBe(false)
-})
-
-test.each([
   ['udpate 1', 'update'],
-  ['List', 'list'],
-  ['tokens revoek 1', 'revoke'],
   ['list --limt 1', '--limit'],
-  ['list --verbse', '--verbose'],
   // Short words are near to too many, and a suggestion is a name, not another one
   ['lst', 'See: '],
-  ['remote 1', 'See: '],
   // Dashes of word processors and chats
   ['create –-id 5', 'hyphens'],
   ['—help', 'hyphens'],
-  ['get 1 –o json', 'hyphens'],
   ['import a.csv --upsert', '--if-exists update'],
   ['delete 1 --force', '--yes'],
   ['config search', 'plants config --help'],
@@ -50,16 +35,12 @@ test.each([
 test.each([
   ['create -xSECRET', 'option -x'],
   ["create --n'ame=SECRET", 'option'],
-  ['get -1 -qzSECRET', 'option -z'],
   ['--bad=SECRET list', 'option --bad'],
   ['list --quiet=SECRET', '--quiet takes no value'],
-  ['list --help=SECRET', '--help takes no value'],
   ['list --SECRET_123', 'option'],
   ['plants_SECRET', 'command'],
   [`${'x'.repeat(15)}SECRET`, 'command'], // 21 letters
-  ['auth https://me:SECRET@x', 'command'],
   ['auth login SECRET', 'that it does not take'],
-  ['help plants_SECRET', 'command'],
 ])('nothing typed is repeated but a word: plants %s', async (line, what) => {
   const { code, out, err } = await new World().run(line)
   const [message] = err.split('\n')
@@ -91,8 +72,8 @@ test.each<[line: string, code: number]>([
 })
 
 test.each([
-  ...['9223372036854775808', '-9223372036854775809', '1.5', '1E3', '1e999999999', '007', '-00'],
-  ...['7.0', '+1', '1,000', '', '1\n', '\u0661', 'a\u001b[2J'],
+  ...['9223372036854775808', '-9223372036854775809', '1.5', '1E3', '007', '-00', '7.0', '+1'],
+  ...['', '1\n', '\u0661', 'a\u001b[2J'],
 ])('an id of an option is in digits and fits: %j does not', async (text) => {
   const user = new World()
   const err = expect.stringMatching(/must be (an integer from|in the digits)/)
@@ -102,11 +83,4 @@ test.each([
   ])
     expect(await user.run(words)).toEqual({ code: 2, out: '', err })
   expect(user.has('data')).toBe(false)
-})
-
-test('a store that cannot be reached is reported once', async () => {
-  const ids = Array.from({ length: 200 }, (_, index) => String(index))
-  const line = ['get', ...ids, '--store', 'http://127.0.0.1:9', '--timeout', '1ms']
-  const { code, err } = await new World().run(line, { env: { PLANTS_TOKEN: 's3cret-token' } })
-  expect([code, err.match(/^plants: Could not reach/gm)?.length]).toEqual([4, 1])
 })

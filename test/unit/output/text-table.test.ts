@@ -35,8 +35,3 @@ test.each([
 ])('%s is truncated where its column ends, and in no character', (name, shown) => {
   expect(rowsOf([name], 11)).toEqual([`${shown}  |`])
 })
-
-test('a page may have more rows than a function takes arguments', () => {
-  const names = Array.from({ length: 150_000 }, () => 'Fern')
-  expect(rowsOf(names, 80)).toHaveLength(names.length)
-})

@@ -35,8 +35,8 @@ test.each([
   expect(parseJson(text)).toStrictEqual({ value })
 })
 
-test('a string of millions of escapes is read, with an exact id after it', () => {
-  const name = '\n'.repeat(4_000_000)
+test('a string of a million escapes is read, with an exact id after it', () => {
+  const name = '\n'.repeat(1_000_000)
   const text = `{"name":${JSON.stringify(name)},"id":${big}}`
   expect(parseJson(text)).toStrictEqual({ value: { name, id: big } })
 })

@@ -25,15 +25,6 @@ function shared() {
   return { take, states, timeOut }
 }
 
-test('a token has its own, and waits for it, whatever others have', async () => {
-  const { take, states } = shared()
-  const [first, second, third] = [take('a', 60), take('a', 40), take('a', 1)]
-  const other = take('b', 100)
-  expect(await states(first, second, third, other)).toEqual(['has it', 'has it', 'waits', 'has it'])
-  second.release()
-  expect(await states(third)).toEqual(['has it'])
-})
-
 test('one request of a token may have more than that, and is alone then', async () => {
   const { take, states } = shared()
   const [large, small] = [take('a', 1000), take('a', 1)]

@@ -129,15 +129,15 @@ test('a workbook has numbers and texts, which keep all their digits', async () =
 describe('export to a file', () => {
   beforeEach(() => plant(fern))
 
-  test.skipIf(isWindows).each(['old.csv', 'link.csv'])(
-    'replaces %s with --yes only, and keeps its mode (needs links)',
-    async (name) => {
+  test.skipIf(isWindows)(
+    'replaces what a link leads to, with --yes only, and keeps its mode (needs links)',
+    async () => {
       user.write('old.csv', 'old')
       chmodSync(join(user.home, 'old.csv'), 0o664)
       symlinkSync('old.csv', join(user.home, 'link.csv'))
-      expect((await user.run(`export ${name}`)).code).toBe(2)
+      expect((await user.run('export link.csv')).code).toBe(2)
       expect(user.read('old.csv')).toBe('old')
-      expect(await user.run(`export ${name} --yes`)).toMatchObject({ code: 0 })
+      expect((await user.run('export link.csv --yes')).code).toBe(0)
       expect(user.read('old.csv')).toBe('id,name,tag\n1,Fern,shade\n')
       expect(statSync(join(user.home, 'old.csv')).mode & 0o777).toBe(0o664)
       expect(readlinkSync(join(user.home, 'link.csv'))).toBe('old.csv')

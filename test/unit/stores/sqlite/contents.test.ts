@@ -1,12 +1,8 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { beforeEach, expect, test } from 'vitest'
-import { must } from '../../../../src/platform/errors.js'
-import { Connection } from '../../../../src/stores/sqlite/connection.js'
-import { readPlants } from '../../../../src/stores/sqlite/read.js'
 import { fill } from '../../../helpers/crafted-files.js'
-import { DatabaseSync } from '../../../helpers/database.js'
 import { query } from '../../../helpers/sqlite-file.js'
-import { endConnections, gathered, openOptions } from '../../../helpers/store.js'
+import { endConnections } from '../../../helpers/store.js'
 import { findingsOf } from '../../../helpers/users.js'
 import { World } from '../../../helpers/world.js'
 
@@ -72,27 +68,4 @@ test('a file that is cut cannot be opened', async () => {
   truncateSync(user.store, 20 * pageSize)
   const { code, out } = await user.run('doctor --quick')
   expect([code, out]).toEqual([1, expect.stringContaining('plants.db is damaged: ')])
-})
-
-test('a step of a list that finds the store in use is read again', async () => {
-  const db = new DatabaseSync(user.store)
-  db.exec('PRAGMA journal_mode = DELETE') // as a backup has it: a writer locks out readers
-  db.close()
-  const connection = must(await Connection.open(user.store, openOptions()))
-  const writer = new DatabaseSync(user.store)
-  let locks = 0
-  const { prepare } = connection
-  const prepareInUse = (sql: string) => {
-    if (sql.startsWith('SELECT id, name, tag') && locks === 0) {
-      locks += 1
-      writer.exec('BEGIN EXCLUSIVE')
-      setImmediate(() => writer.exec('ROLLBACK'))
-    }
-    return prepare(sql)
-  }
-  Object.assign(connection, { prepare: prepareInUse })
-  const found = await gathered(readPlants(connection, {}))
-  connection.close()
-  writer.close()
-  expect([locks, found.length]).toEqual([1, 10_000])
 })

@@ -40,8 +40,7 @@ function insert(values: string): void {
 }
 
 test.each([
-  ...['create --id 2 --name Moss', 'list', 'doctor', 'create --dry-run --id 2 --name Moss'],
-  ...['tokens list', 'tokens create', 'serve --port 0', 'update 1 --name Moss'],
+  ...['create --id 2 --name Moss', 'list', 'doctor', 'tokens list', 'serve --port 0'],
   'restore evil.db --yes --store local',
 ])('a journal that names a file for SQLite to delete is not played back by "%s"', async (line) => {
   const precious = join(user.home, user.write('precious.txt', 'water the fern'))
@@ -55,7 +54,6 @@ test.each([
 
 test.each([
   ["name that is x'00ff'", "(2, x'00ff', NULL, 'k')"],
-  ['name that is NULL', "(2, NULL, NULL, 'k')"],
   ['tag that is 7', "(2, 'Fern', 7, 'k')"],
 ])('a %s is not taken for a text', async (_, values) => {
   insert(values)

@@ -14,7 +14,6 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { must } from '../../../../src/platform/errors.js'
-import type { SqliteOptions } from '../../../../src/stores/sqlite/connection.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
 import {
@@ -33,12 +32,10 @@ const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
 const createFern = 'create --id 1 --name Fern'
 
-async function openedStore(options: Partial<SqliteOptions> = {}) {
+async function openedStore() {
   const path = join(temporaryFolder(), 'plants.db')
-  return {
-    path,
-    store: closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions(options))),
-  }
+  const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
+  return { path, store }
 }
 
 function linkFromElsewhere(path: string): void {
@@ -122,15 +119,13 @@ describe('the file of a store', () => {
 })
 
 /** A backup with a plant, and a store of it that was open before anything was written to it. */
-async function openedBackup(options: Partial<SqliteOptions> = {}) {
+async function openedBackup() {
   const { path, store } = await openedStore()
   await createPlant(store, moss)
   const backup = join(dirname(path), 'backup.db')
   open(path).exec(`VACUUM INTO '${backup}'`)
   const address = fileAddress(backup)
-  const writer = closedAfterTest(
-    must(await SqliteStore.openExisting(address, openOptions(options))),
-  )
+  const writer = closedAfterTest(must(await SqliteStore.openExisting(address, openOptions())))
   return { backup, address, writer }
 }
 
@@ -153,21 +148,6 @@ test('a backup is looked at without a log, and written to with one, also once an
     { ...moss, name: 'Oak' },
     { id: 3n, name: 'Fern' },
   ])
-})
-
-test('a write to a backup waits for those who read it', async () => {
-  const waits: string[] = []
-  const { runtime } = openOptions()
-  const random = () => {
-    waits.push('once')
-    reader.exec('COMMIT')
-    return 0
-  }
-  const { backup, writer } = await openedBackup({ runtime: { ...runtime, random } })
-  const reader = open(backup)
-  reader.exec('BEGIN; SELECT * FROM plants')
-  expect(await replacePlant(writer, { ...moss, name: 'Oak' })).toEqual({ ...moss, name: 'Oak' })
-  expect(waits).toEqual(['once'])
 })
 
 test.skipIf(isWindows).each(['-wal', '-shm'])(
@@ -212,16 +192,6 @@ test('creates that come one in each turn of the event loop share a commit', asyn
   await Promise.all(creates)
 })
 
-test('a snapshot that was read to its end keeps nothing of the log', async () => {
-  const { path, store } = await openedStore()
-  await createPlant(store, { id: 1n, name: 'Fern' })
-  for await (const plants of store.read()) expect(plants).toHaveLength(1)
-  await createPlant(store, moss)
-  expect(query(path, 'PRAGMA wal_checkpoint(TRUNCATE)')).toEqual([
-    { busy: 0, log: 0, checkpointed: 0 },
-  ])
-})
-
 function contents(path: string): string {
   return statSync(path).isDirectory() ? readdirSync(path).join() : readFileSync(path, 'base64')
 }
@@ -235,11 +205,6 @@ describe('a file that cannot be a store is rejected, and left as it is:', () => 
   test.each<[string, (path: string) => void, why: string]>([
     ['a text', (path) => writeFileSync(path, text), 'file is not a database'],
     ['the database of another program', sql('CREATE TABLE notes (x)'), 'of another program'],
-    [
-      'an empty one',
-      sql('PRAGMA application_id=7; CREATE TABLE t (x); DROP TABLE t'),
-      'of another program',
-    ],
     ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), 'version 99'],
     ['a directory', (path) => mkdirSync(path), 'is not a file'],
   ])('%s', async (_, make, why) => {

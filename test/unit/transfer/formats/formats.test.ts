@@ -16,13 +16,10 @@ test.each([
   ['csv', 'stdin', 'Plants: 2024\nid|name\n1|a\n'],
   ['csv', 'plants.csv', '[id],id,name\n'],
   ['ndjson', 'plants.ndjson', 'id,name\n'],
-  ['ndjson', 'plants.jsonl.gz', '[1]\n'],
   ['tsv', 'plants.TSV', 'id\tname\n'],
   ['ndjson', 'plants.json', `${plant}\n`],
-  ['ndjson', 'plants.json.gz', `${plant}\n${plant}\n`],
   ['ndjson', 'plants.jsonl', '{\n"id":1,"name":"a"\n}\n'],
   ['json', 'stdin', '{\n"id":1,"name":"a"\n}\n'],
-  ['json', 'plants.json', `[${plant}]\n`],
 ])('%s is the format of %s with %j', async (format, name, input) => {
   expect(await readRecords(input, { name })).toMatchObject({ format })
 })
@@ -32,8 +29,6 @@ test.each<[string | Buffer, what: string]>([
   [latin1('SQLite format 3\0'), 'an SQLite database'],
   ['<!DOCTYPE html>\n<p>a, b</p>\n', 'HTML or XML'],
   ['\ufeff\n <TABLE><tr>', 'HTML or XML'],
-  ['<?xml version="1.0"?>\n<plants/>', 'HTML or XML'],
-  [latin1('\x89PNG\r\n\x1a\n\0\0\0\rIHDR'), 'a binary file'],
   [utf16('id,name\n'), 'a binary file'],
 ])('what is no list is named: %j', async (input, what) => {
   for (const name of ['stdin', 'plants.csv']) {
@@ -60,13 +55,9 @@ test.each<[string, Buffer, string, string?]>([
   ['big-endian UTF-16 with a mark', utf16('\ufeffid,name\n1,ü\n').swap16(), '1 ü'],
   ['UTF-16 without a mark', utf16('id,name\n1,ü\n'), '1 ü', 'utf-16le'],
   ['windows-1252', latin1('id,name\n1,Caf\xe9 \x80\n'), '1 Café €', 'windows-1252'],
-  ['shift_jis', latin1('id,name\n1,\x83\x56\x83\x5f\n'), '1 シダ', 'shift_jis'],
   ['a name of Python', latin1('id,name\n1,\x87\x40\xfc\x4b\n'), '1 ①黑', 'cp932'],
-  ['Korean beyond EUC', latin1('id,name\n1,\x8c\x8d\xb3\xaa\n'), '1 뙇나', 'euc-kr'],
   ['a Korean name of Python', latin1('id,name\n1,\x8c\x8d\xb3\xaa\n'), '1 뙇나', 'cp949'],
-  ['Big5 of Hong Kong', latin1('id,name\n1,\x8b\xc4\xa4\xf4\n'), '1 靑水', 'big5-hkscs'],
   ['the name of Excel', latin1('id,name\n1,Caf\xe9 \x80\n'), '1 Café €', 'ANSI'],
-  ['what Node alone has', latin1('id,name\n1,\x80\xdf\n'), '1 Ая', 'x-mac-cyrillic'],
   ['UTF-16 of JSON', utf16('\ufeff\n[{"id":1,"name":"ü"}]').swap16(), '1 ü'],
   ['UTF-16 of NDJSON', utf16('\n{"id":1,"name":"ü"}\n'), '1 ü', 'utf-16le'],
 ])('%s is decoded', async (_, input, record, encoding) => {
@@ -77,20 +68,12 @@ test.each<[string, Buffer, string, string?]>([
 test.each<[string, Buffer, string?]>([
   ['UTF-8 in line 3', latin1('id,name\n1,x\n2,\xe4\n3,\xe4\n')],
   ['UTF-8 in line 2', latin1('[\n"\xe4"]')],
-  ['UTF-8 in line 3', latin1('\xef\xbb\xbfid,name\n1,x\n2,\xe4\n')],
   ['shift_jis in line 3', latin1('id,name\n1,\x83\x56\n2,\x83\n3,\x83\x56\n'), 'shift_jis'],
   ['cp949 in line 3', latin1('id,name\n1,\x8c\x8d\n2,\xff\n3,\xff\n'), 'cp949'],
-  ['cp949 in line 2', latin1('id,name\n1,\x8c'), 'cp949'],
   ['windows-1252 in line 2', latin1('id,name\n1,\x81\n'), 'latin1'],
-  ['iso-8859-2 in line 3', latin1('id,name\n1,a\n2,\x9c\n'), 'l2'],
   ['utf-16le in line 2', utf16('\ufeffid,name\n1,\ud800x\n\u0a0d')],
   ['utf-16le in line 3', utf16('\ufeffid,name\n1,\u0a0d\u0d0a\n2,x\n').subarray(0, -1)],
   ['utf-16be in line 3', utf16('\ufeffid,name\n1,\u0a0d\n2,\udc00\n').swap16()],
-  [
-    'shift_jis in line 2',
-    latin1('{"id":1,"name":"\x83\x56"}\n{"id":2,"name":"\x83"}'),
-    'shift_jis',
-  ],
 ])('an input ends where it is not %s', async (what, input, encoding) => {
   for (const cuts of [[], input.keys()]) {
     const error = await readRecords(input, { encoding, cuts }).catch((error: PlantsError) => error)

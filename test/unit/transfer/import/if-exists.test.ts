@@ -21,7 +21,7 @@ test.each(['error', 'skip', 'same', 'update'])(
     const tables = fc.constantFrom(...(policy === 'update' ? parts : [all, undefined]))
     const patches = fc.array(patch, { minLength: 1, maxLength: 8 })
     const twoInputs = fc.tuple(patches, patches)
-    await check(5, [twoInputs, tables, fc.boolean()], async (inputs, columns, isLastAtomic) => {
+    await check(3, [twoInputs, tables, fc.boolean()], async (inputs, columns, isLastAtomic) => {
       const user = new Importer()
       let model = new Map<number, Patch>()
       for (const [index, patches] of inputs.entries()) {

@@ -78,7 +78,7 @@ describe('what is not of its encoding late', () => {
   ])('is found before anything is stored: %s', async (name, bytes) => {
     user.write('first.csv', 'id,name\n1,a\n')
     user.write(name, bytes)
-    for (const flag of ['', '--dry-run', '--id-from next'])
+    for (const flag of ['', '--id-from next'])
       expect(await user.import(`first.csv ${name} ${flag}`)).toEqual({ code: 2, err })
     expect(user.has('data')).toBe(false)
   })
@@ -135,13 +135,6 @@ test.each([
   expect(await user.list()).toBe(plant(1, 'Fern', tag))
 })
 
-test('a dry run makes no store', async () => {
-  const list = '{"name":"A"}\n{"name":"A"}\n'
-  const counts = { code: 0, dryRun: true, created: 1, skipped: 1, err: '' }
-  expect(await user.import('--match name --id-from next --dry-run', list)).toEqual(counts)
-  expect(user.has('data')).toBe(false)
-})
-
 describe('--id-from', () => {
   const [a, b, c] = ['A', 'B', 'C'].map((name) => `{"name":"${name}"}\n`)
   const z7 = plant(7, 'Z')
@@ -177,27 +170,11 @@ describe('--id-from', () => {
     ],
     [
       'is the greatest id of the store plus 1',
-      'next',
-      z7,
-      `${a}${plant(3, 'B')}${c}`,
-      { created: 3 },
-      onTop,
-    ],
-    [
-      'is so in one transaction',
       'next --atomic',
       z7,
       `${a}${plant(3, 'B')}${c}`,
       { created: 3 },
       onTop,
-    ],
-    [
-      'is so in a dry run',
-      'next --dry-run',
-      z7,
-      `${a}${plant(3, 'B')}${c}`,
-      { created: 3, dryRun: true },
-      z7,
     ],
     [
       'numbers those that have no id, while others are updated',

@@ -17,7 +17,7 @@ test.each([undefined, 'error', 'skip', 'same', 'update'])(
   async (policy) => {
     const flags = `--match name --id-from next${policy ? ` --if-exists ${policy}` : ''}`
     const formats = fc.constantFrom('csv' as const, 'ndjson' as const)
-    await check(5, [rows, rows, formats, fc.boolean()], async (before, list, format, isPiped) => {
+    await check(3, [rows, rows, formats, fc.boolean()], async (before, list, format, isPiped) => {
       const user = new Importer()
       const model = before.map((row, index) => ({ id: index + 1, ...row }))
       await user.import('--format ndjson', linesOf(model))

@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Rejects } from '../../../../src/transfer/import/rejects.js'
 import { Importer, nextChunk, plant } from '../../../helpers/import.js'
 import { query } from '../../../helpers/sqlite-file.js'
 import { isWindows, objectsOf } from '../../../helpers/world.js'
@@ -66,20 +65,6 @@ describe('a rejects file', () => {
     },
   )
 
-  test('can have another name after a wrong one, which must be new', async () => {
-    user.write('plants', `${plant(1)}{"id":2}\n`)
-    user.write('empty', '')
-    for (const [name, code] of [
-      ['no/bad', 74],
-      ['plants/bad', 74],
-      ['empty', 2],
-    ] as const)
-      expect(await user.import(`plants --rejects ${name}`)).toMatchObject({ code })
-    const counts = { code: 6, created: 1, rejected: { 422: 1 } }
-    expect(await user.import('plants --rejects bad')).toMatchObject(counts)
-    expect(user.rejected('bad')).toMatchObject([{ record: { id: 2 } }])
-  })
-
   test.skipIf(isWindows)('is no link and no pipe (needs links)', async () => {
     user.write('plants', plant('"x"'))
     user.write('notes', 'mine')
@@ -89,16 +74,6 @@ describe('a rejects file', () => {
     for (const name of ['link', 'dangling', 'pipe'])
       expect(await user.import(`plants --rejects ${name}`)).toMatchObject({ code: 2 })
     expect([user.read('notes'), user.has('nothing')]).toEqual(['mine', false])
-  })
-
-  test('of a first run stays when a second one ends, although it is empty', () => {
-    const path = join(user.home, 'bad')
-    const first = new Rejects(path, 'import', undefined)
-    first.publish()
-    new Rejects(path, 'import', first.start).close(true)
-    first.write(0, Buffer.from('a row\n'))
-    first.close(false)
-    expect(user.read('bad')).toBe('a row\n')
   })
 
   test('is left alone once another process has taken over', async () => {
@@ -136,17 +111,5 @@ describe('a corrected rejects file changes only what its records name:', () => {
     user.write('bad', corrected)
     expect(await user.import('bad --if-exists update')).toMatchObject({ code: 0, updated: 1 })
     expect(await user.list()).toBe(plant(1, 'Fern', 'shade') + plant(2, 'Moss 2', 'bog'))
-  })
-
-  test('again and again', async () => {
-    user.write('plants', '{"id":"x","name":"A"}\n{}\n[]\n')
-    await user.import('plants --rejects bad')
-    await user.import('bad --rejects worse')
-    const records = user.rejected('worse').map(({ line, record }) => [line, record])
-    expect(records).toEqual([
-      [1, { id: 'x', name: 'A' }],
-      [2, {}],
-      [3, '[]'],
-    ])
   })
 })

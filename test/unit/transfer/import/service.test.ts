@@ -3,27 +3,28 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { ownService, token } from '../../../helpers/http-store.js'
-import { Importer, plantLines, writeLines } from '../../../helpers/import.js'
+import { Importer, nextChunk, plantLines, writeLines } from '../../../helpers/import.js'
 import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
 import { gate } from '../../../helpers/service.js'
 
-const lines = plantLines(600)
+const lines = plantLines(80)
+const half = 40
 const once = new Map(lines.map((line) => [/-?\d+/.exec(line)?.[0] ?? '', 1]))
 const all = 'plants.ndjson'
 const complete = { code: 0, created: lines.length }
 
-/** A user of a service who has a file plants.ndjson. */
+/** A user of a service who has a file plants.ndjson, of two chunks. */
 function importerAt(store: string, input = lines): Importer {
   const user = new Importer()
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: 's3cret-of-this-test' })
-  writeLines(user.home, input)
+  writeLines(user.home, [...input.slice(0, half), nextChunk, ...input.slice(half)])
   return user
 }
 
-/** A service that does something else with the creates after the first, until it is mended. */
+/** A service that does something else with the creates of the second chunk, until it is mended. */
 async function illService(
   deed: (post: Post) => Deed | Promise<Deed>,
-  { start = 500, isKeyed = true } = {},
+  { start = half, isKeyed = true } = {},
 ) {
   let isIll = true
   const service = await PlantService.listen({
@@ -44,7 +45,7 @@ async function illService(
 describe('an import into a service', () => {
   test('sends nothing with --dry-run', async () => {
     const service = await PlantService.listen()
-    const user = importerAt(service.url, [...lines, lines[0] ?? '', 'bad'])
+    const user = importerAt(service.url, [...lines, lines.at(-1) ?? '', 'bad'])
     const counts = { code: 6, dryRun: true, created: lines.length, rejected: { 400: 1 } }
     expect(await user.import(`${all} --dry-run`)).toMatchObject(counts)
     expect([service.posts, user.journals]).toEqual([[], []])
@@ -68,7 +69,7 @@ describe('an import into an ill service ends, and is resumed when that is mended
     [5, '{"ok":true}', { status: 200, body: { ok: true } }],
     [5, 'answered 500: Oh', { status: 500, body: { error: 500, message: 'Oh' } }],
   ])('exit code %i, %s', async (code, words, deed) => {
-    for (const start of [0, 550]) {
+    for (const start of [0, 60]) {
       // With keys, what has got a 500 would be sent again until the timeout is over.
       const isKeyed = code === 3
       const { user, mended } = await illService(() => deed, { start, isKeyed })
@@ -89,8 +90,8 @@ describe('an import into an ill service ends, and is resumed when that is mended
   })
 
   test.each([
-    [99, { code: 5 }, { code: 6 }], // What follows is not sent, and comes again.
-    [599, { code: 5, created: 599, unknown: 1 }, undefined],
+    [9, { code: 5 }, { code: 6 }], // What follows is not sent, and comes again.
+    [79, { code: 5, created: 79, unknown: 1 }, undefined],
   ])('it loses the response to create %i, without a key', async (lost, first, second) => {
     const deed = ({ index }: Post) => (index === lost ? 'lose' : undefined)
     const { user, mended } = await illService(deed, { start: 0, isKeyed: false })
@@ -101,23 +102,30 @@ describe('an import into an ill service ends, and is resumed when that is mended
 })
 
 describe('an import that is interrupted', () => {
-  const interrupted = { code: 130, err: expect.stringContaining('Interrupted after 500 plants\n') }
+  const interrupted = {
+    code: 130,
+    err: expect.stringContaining(`Interrupted after ${half} plants\n`),
+  }
 
-  async function interrupt(deed: () => Deed | Promise<Deed>, isKeyed: boolean, flags = '') {
+  async function interrupt(deed: () => Deed | Promise<Deed>, isKeyed: boolean, flags: string) {
     const stop = new AbortController()
     const ill = await illService(deed, { isKeyed })
     const result = ill.user.import(`${all} ${flags}`, undefined, { signal: stop.signal })
-    await expect.poll(() => ill.service.posts.length, { interval: 5 }).toBeGreaterThan(500)
+    await expect.poll(() => ill.service.posts.length, { interval: 5 }).toBeGreaterThan(half)
     stop.abort(new PlantsError('interrupted', 'Interrupted'))
     return { ...ill, result }
   }
 
   test.each([true, false])('finishes what is under way; with keys: %s', async (isKeyed) => {
     const answers = gate()
-    const { service, result, mended } = await interrupt(() => answers.wait(), isKeyed)
+    const { service, result, mended } = await interrupt(
+      () => answers.wait(),
+      isKeyed,
+      '--concurrency 8',
+    )
     answers.open()
     expect(await result).toEqual(interrupted)
-    const unfinished = service.posts.length - 500
+    const unfinished = service.posts.length - half
     expect(service.made.size).toBe(service.posts.length)
     expect(service.made.size).toBeLessThan(lines.length)
     // They come again, with their keys if there are any.

@@ -11,13 +11,13 @@ beforeEach(() => {
 })
 
 const header = rows(['id', 'name', 'tag'])
-const saved = (program: string) =>
-  readFileSync(join(import.meta.dirname, `../../../data/${program}.xlsx`))
-const sheetOf = (sheet: string, parts: Parts = {}) => workbook({ sheets: { P: sheet }, ...parts })
+const sheetOf = (sheet: string | Buffer, parts: Parts = {}) =>
+  workbook({ sheets: { P: sheet }, ...parts })
 const book = (sheet: string, parts: Parts = {}) => sheetOf(header + sheet, parts)
 
 test('a workbook of LibreOffice', async () => {
-  user.write('stock.xlsx', saved('libreoffice'))
+  const saved = join(import.meta.dirname, '../../../data/libreoffice.xlsx')
+  user.write('stock.xlsx', readFileSync(saved))
   const { err, ...result } = await user.import('stock.xlsx --rejects rejected.csv')
   expect(result).toMatchObject({ code: 6, created: 9, rejected: { 422: 2 } })
   expect(err).toContain('ignored unknown fields "Price", "Bought"')
@@ -38,12 +38,6 @@ test('a workbook of LibreOffice', async () => {
     plant('9007199254740990', 'rounded'), // by LibreOffice
     plant('9007199254740993', 'exact', 'x'),
   ])
-})
-
-test('a workbook of openpyxl', async () => {
-  const { err, ...counts } = await user.import('', saved('openpyxl'))
-  expect(counts).toEqual({ code: 6, created: 7, rejected: { 422: 4 } })
-  expect(err).toContain('stdin:9: Invalid plant: id is a number above 2^53')
 })
 
 const cellXfs = [0, 14, 164, 9].map((id) => `<xf numFmtId="${id}"/>`).join('')
@@ -102,18 +96,20 @@ test('an error, or a number above 2^53, in the cell of a field is a rejected rec
     `<c><v>4</v></c>${inline('d')}${inline('t')}${error('#N/A')}`,
     `<c><v>5</v></c>${inline('e')}${inline('#N/A')}`,
     '<c><v>6</v></c><c><v>9007199254740993</v></c><c/>',
+    `<c><v>9007199254740993</v></c>${inline('g')}<c/>`,
   ]
   const stdin = sheetOf(
     `${rows(['id', 'name', 'tag', 'note'])}<row>${sheet.join('</row><row>')}</row>`,
   )
   const { err: _, ...result } = await user.import('--rejects rejected.csv', stdin)
-  expect(result).toMatchObject({ code: 6, created: 1, rejected: { 422: 5 } })
+  expect(result).toMatchObject({ code: 6, created: 1, rejected: { 422: 6 } })
   expect(user.read('rejected.csv').split('\n').slice(1, -1)).toEqual([
     expect.stringMatching(/^2,[^,]*: id .*#N\/A,#N\/A,a,$/),
     expect.stringMatching(/^3,[^,]*: name .*#REF!,2,#REF!,$/),
     expect.stringMatching(/^4,[^,]*: tag .*#DIV\/0!,3,c,#DIV\/0!$/),
     expect.stringMatching(/^6,[^,]*: tag .*#N\/A,5,e,#N\/A$/),
     expect.stringMatching(/^7,".*: name .*",6,900719925474099\d,$/),
+    expect.stringMatching(/^8,".*: id .*",900719925474099\d,g,$/),
   ])
   expect(await user.list()).toBe(plant(4, 'd', 't'))
 })
@@ -154,7 +150,6 @@ describe('the sheet', () => {
     ['whose name is a number', three, '--sheet 2027 --map id=No', 5],
     ['after a chart, which counts', chart, '--sheet 3', 1],
     ['of a name with an accent', accented, '--sheet SCHON', 1],
-    ['of a name in decomposed letters', accented, '--sheet schön', 1],
   ])('%s', async (_, sheets = {}, flags, id) => {
     expect(await user.import(flags, workbook({ sheets }))).toEqual({ code: 0, created: 1, err: '' })
     expect(await user.list()).toContain(`{"id":${id},`)
@@ -180,42 +175,20 @@ function declared(size: number, bytes: Buffer): Buffer {
 const fern = rows(['1', 'Fern'])
 const unpacks = 'stdin unpacks to too much data'
 
-/** A workbook that names a part otherwise, with as many bytes. */
-function renamed(path: string, other: string, bytes: Buffer): Buffer {
-  return Buffer.from(bytes.toString('latin1').replaceAll(path, other), 'latin1')
-}
-
 const shared = (value: string) => `<row><c><v>1</v></c><c t="s">${value}</c></row>`
-const sheetIn = (encoding: BufferEncoding) => {
-  const sheet = header + rows(['1', 'F\xe4rn'])
-  const part = `<worksheet><sheetData>${sheet}</sheetData></worksheet>`
-  return workbook({ sheets: { P: Buffer.from(part, encoding) } })
-}
 
 test.each<[what: string, stdin: Buffer, message?: string]>([
   ['texts that unpack to gigabytes', book('', { sharedStrings: ' '.repeat(68_000_000) }), unpacks],
   ['a sheet that says so of itself', declared(268_435_457, sheetOf('')), unpacks],
   ['a sheet that unpacks to more than it says', declared(100, sheetOf(' '.repeat(100_000)))],
   ['a sheet that says it is empty', declared(0, book(fern))],
-  ['one part alone', zip({ '[Content_Types].xml': '<a/>' })],
   ['no sheet', workbook({}), 'stdin is damaged: it has no sheet'],
-  [
-    'a chart alone',
-    workbook({ sheets: { Chart: undefined } }),
-    'Sheet "Chart" of stdin is damaged',
-  ],
   ['an archive of a table', zip({ 'plants.csv': 'id,name\n1,a\n' })],
   ['the start of a workbook', book('').subarray(0, 500)],
-  ['all but the end of a workbook', book('').subarray(0, -18)],
   ['a text that is not there', book(shared('<v>1</v>'), { sharedStrings })],
-  ['no texts at all', book(shared('<v>0</v>'))],
-  ['a cell that names no text', book(shared(''), { sharedStrings })],
-  ['a text of a negative number', book(shared('<v>-1</v>'), { sharedStrings })],
-  ['bytes that are not UTF-8', sheetIn('latin1')],
-  ['a part in UTF-16', sheetIn('utf16le')],
+  ['bytes that are not UTF-8', sheetOf(Buffer.from(header + rows(['1', 'F\xe4rn']), 'latin1'))],
   ['an element that is not closed', book(`${fern}<row>`)],
   ['an entity that does not exist', book(rows(['1', '&fern;']))],
-  ['an ampersand', book(fern, { sharedStrings: '<si><t>a & b</t></si>' })],
 ])('a workbook is rejected: %s', async (_, stdin, message = 'stdin is damaged') => {
   const { code, err } = await user.import('', stdin)
   expect([code, err.slice(0, message.length + 8)]).toEqual([2, `plants: ${message}`])
@@ -224,12 +197,10 @@ test.each<[what: string, stdin: Buffer, message?: string]>([
 
 test.each([
   ['xl/sharedStrings.xml', 'xl/SharedStrings.xml'],
-  ['xl/worksheets/sheet1.xml', 'xl/worksheets/Sheet1.XML'],
   ['xl/workbook.xml', 'xl\\Workbook.xml'],
-  ['_rels/.rels', '_RELS\\.rels'],
-  ['[Content_Types].xml', '[content_types].xml'],
 ])('the part %s is found as %s', async (path, other) => {
-  const stdin = renamed(path, other, book(shared('<v>0</v>'), { sharedStrings }))
+  const bytes = book(shared('<v>0</v>'), { sharedStrings }).toString('latin1')
+  const stdin = Buffer.from(bytes.replaceAll(path, other), 'latin1')
   expect(await user.import('', stdin)).toEqual({ code: 0, created: 1, err: '' })
   expect(await user.list()).toBe(plant(1, 'bold plain'))
 })
