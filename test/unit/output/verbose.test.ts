@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { forwardProxy, Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
-import { created, posts, recorder } from '../../helpers/users.js'
+import { created, recorder } from '../../helpers/users.js'
 import { isWindows, objectsOf, printed, World } from '../../helpers/world.js'
 
 const busy = json(503, { error: 503, message: 'Busy' })
@@ -22,12 +22,14 @@ test('--verbose shows a request and its answer after the source of the token', a
 
 test('--verbose names a proxy without its password', async () => {
   const proxy = await forwardProxy()
+  const posts = [json(400, { error: 400, message: 'No proxy-s3cret' })]
   const service = await Hostile.listen({ posts, place: { host: '0.0.0.0', port: 0 } })
   const env = { HTTP_PROXY: proxy.url.replace('//', '//user:proxy-s3cret@') }
   const { err } = await create(`http://0.0.0.0:${service.port}`, ' --allow-http', env)
   expect(proxy.passed).toHaveLength(1)
   expect(err).not.toContain(Buffer.from('user:proxy-s3cret').toString('base64'))
   expect(err).toContain(`\n* proxy ${new URL(proxy.url).host}\n`)
+  expect(err).toContain('No ***')
 })
 
 test('--verbose shows all that is tried again, in order, with warnings', async () => {
