@@ -33,12 +33,12 @@ export class SettingsContext {
     formats: readonly OutputFormat[] = commonFormats,
   ) {
     const chosen = settings.value('output')
-    const isPrinted = chosen !== undefined && formats.includes(chosen)
-    if (!isPrinted && options.output !== undefined) parseOutput('--output', options.output, formats)
+    if (options.output !== undefined) parseOutput('--output', options.output, formats)
+    const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
     this.settings = settings
     this.options = options
     this.io = io
-    this.output = isPrinted ? chosen : io.stdout.isTerminal ? 'text' : 'ndjson'
+    this.output = formats.find((format) => format === chosen) ?? usual
     this.reporter = new Reporter(io, isJson(chosen), options)
     this.storeFlag = shellOption('store', options.store)
   }
