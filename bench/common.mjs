@@ -57,6 +57,7 @@ export function environmentIn(folder) {
   }
 }
 
+/** @returns {never} */
 export function end(code, message) {
   process.stderr.write(`${message}\n`)
   process.exit(code)

@@ -19,6 +19,8 @@ export interface GlobalOptions {
 
 export type CommandDefinition = (command: PlantsCommand) => void
 
+const leaveOut = 'Leave out one of them'
+
 /** Commander's command, with examples, values that are given once, and our errors. */
 export class PlantsCommand extends Command {
   /** Three at most. Help shows them below the usage. */
@@ -89,13 +91,24 @@ export class PlantsCommand extends Command {
 
   /** A value is given once. An empty variable of a shell leaves the next option in its place. */
   override addOption(option: Option): this {
-    const { long = '', short, required, variadic, parseArg } = option
+    const { long = '', short, required, variadic, negate, parseArg } = option
+    const name = option.attributeName()
+    // Both have one name, so that commander's `conflicts` cannot tell them apart.
+    if (negate)
+      this.on(`option:${option.name()}`, () => {
+        if (typeof this.getOptionValue(name) === 'string')
+          throw usageError(`${long} was given with --${name}`, leaveOut)
+      })
     if (!required) return super.addOption(option)
     const parse = (text: string, before: unknown) => {
-      const isGiven = this.getOptionValueSourceWithGlobals(option.attributeName()) === 'cli'
-      if (isGiven && !variadic) throw usageError(`${long} was given twice`, 'Leave out one of them')
-      const flag = text.split('=', 1)[0]
-      if (this.options.some((each) => each.long === flag) && this.#line.includes(text))
+      const isGiven = this.getOptionValueSourceWithGlobals(name) === 'cli'
+      if (isGiven && !variadic) throw usageError(`${long} was given twice`, leaveOut)
+      const [flag] = text.split('=', 1)
+      const isFlag = flag === '--help' || this.options.some((each) => each.long === flag)
+      const isAlone = this.#line.some(
+        (word, at) => word === text && [long, short].includes(this.#line[at - 1]),
+      )
+      if (isFlag && isAlone)
         throw usageError(
           `${long} needs a value, but ${flag} follows`,
           `For such a value: ${long}=VALUE`,

@@ -1,7 +1,14 @@
-import { largestId, type Plant, plantFrom, type StoredPlant } from '../plant/plant.js'
+import { largestId, plantFrom, type StoredPlant } from '../plant/plant.js'
 import { must, PlantsError } from '../platform/errors.js'
 import { changedBy } from '../stores/common/change.js'
 import type { Store } from '../stores/common/store.js'
+
+export interface InputPlant {
+  /** With `next`, the store chooses it. */
+  id: bigint | 'next'
+  name: string
+  tag?: string | undefined
+}
 
 type Readable = Pick<Store, 'read'>
 
@@ -17,16 +24,17 @@ export async function nextId(store: Readable | undefined, known?: bigint): Promi
   })
 }
 
-/** Another process may be faster. A store that rejects an id twice has another reason. */
+/** Others may be faster, but not always. A store that rejects an id twice has another reason. */
 export async function createNext(
   store: Readable & Pick<Store, 'write'>,
-  { name, tag }: Plant,
+  { name, tag }: Omit<InputPlant, 'id'>,
 ): Promise<StoredPlant> {
-  for (let tried: bigint | undefined; ; ) {
+  let tried: bigint | undefined
+  for (let tries = 1; ; tries += 1) {
     const id = await nextId(store)
     const [outcome] = await store.write([{ type: 'create', plant: plantFrom(id, name, tag) }])
     const exists = outcome?.type === 'rejected' && outcome.error.kind === 'conflict'
-    if (!exists || id === tried) return changedBy(must(outcome)).plant
+    if (!exists || id === tried || tries === 100) return changedBy(must(outcome)).plant
     tried = id
   }
 }

@@ -12,6 +12,7 @@ import {
   type Change,
   idOf,
   notFound,
+  type Outcome,
   type Problem,
   problem,
   toError,
@@ -44,7 +45,7 @@ export async function changePlants(
   options: ChangeOptions,
   context: CommandContext,
 ): Promise<number> {
-  const { isSingle, ignoresMissing, isDryRun } = options
+  const { isSingle, isDryRun } = options
   const style = await context.style()
   const what = isDryRun ? `Would ${verb}` : { update: 'Updated', delete: 'Deleted' }[verb]
   const lineOf = (plant: PrintedPlant) =>
@@ -54,15 +55,8 @@ export async function changePlants(
   const isSilent = context.reporter.isQuiet && !isDryRun
   const text = (plants: PrintedPlant[]) =>
     isSilent ? '' : plants.map((plant) => `${lineOf(plant)}\n`).join('')
-  try {
-    const results = resultsOf(changes, store, options, context)
-    return await printResults(results, context.printer({ text }, isSingle), context, ignoresMissing)
-  } catch (error) {
-    if (isDryRun || systemCode(error) !== 'EPIPE') throw error
-    // Changes are not undone when nobody reads what they were.
-    const hint = 'Up to 64 plants were changed, but not printed. Look with: plants list'
-    throw new PlantsError('unwritable', 'The output was closed', { hint, cause: error })
-  }
+  const results = resultsOf(changes, store, options, context)
+  return printResults(results, context.printer({ text }, isSingle), context, options)
 }
 
 /** Of changes in one transaction, or in flight: if stdout is on a full disk, no more of them are hidden. */
@@ -76,51 +70,61 @@ async function* resultsOf(
   changes: readonly Change[],
   store: Store | undefined,
   { isDryRun, missing = [] }: ChangeOptions,
-  { io, output, storeFlag }: CommandContext,
+  context: CommandContext,
 ): AsyncGenerator<PlantResult[]> {
-  const signal = io.handleSignals()
-  // Of several requests in flight, only the hint says whose outcome is unknown.
-  const unknownOutcome = (id: bigint, { kind, message }: Problem): PlantResult => {
-    const look = `plants get ${id}${storeFlag}`
-    const hint = `Whether plant ${id} was changed is unknown. Look at it with: ${look}`
-    return { error: problem(kind, message, hint) }
-  }
+  const signal = context.io.handleSignals()
   for (const page of inPages(changes)) {
     signal.throwIfAborted()
-    const isPlanned = isDryRun || !store
-    const stored = isPlanned ? await store?.get(page.map(idOf)) : undefined
-    const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
-    const outcomes = isPlanned ? planOf(plants, page).outcomes : await store.write(page, { signal })
-    yield outcomes.flatMap((outcome, index): PlantResult[] => {
-      if (outcome.type === 'skipped') return []
-      if ('error' in outcome) {
-        const isExplained = outcome.type !== 'unknown' || outcome.error.hint !== undefined
-        return [isExplained ? outcome : unknownOutcome(idOf(must(page[index])), outcome.error)]
-      }
-      const before = output === 'text' && 'before' in outcome && { before: outcome.before }
-      return [{ plant: { ...(isDryRun && { dryRun: true }), ...outcome.plant, ...before } }]
-    })
+    const outcomes =
+      isDryRun || !store ? await plannedOutcomes(page, store) : await store.write(page, { signal })
+    yield outcomes.flatMap((outcome, at) =>
+      resultOf(outcome, idOf(must(page[at])), isDryRun, context),
+    )
     if (outcomes.some(({ type }) => type === 'unsent')) return
   }
   yield missing.map((id) => ({ error: notFound(id) }))
 }
 
-/**
- * Prints plants and errors as they come. Throws the worst error at the end, which is reported.
- *
- * @returns how many plants were printed
- */
+async function plannedOutcomes(page: Change[], store: Store | undefined): Promise<Outcome[]> {
+  const stored = await store?.get(page.map(idOf))
+  const plants = Array.from(stored?.values() ?? [], (plant) => ({ plant }))
+  return planOf(plants, page).outcomes
+}
+
+function resultOf(
+  outcome: Outcome,
+  id: bigint,
+  isDryRun: boolean,
+  { output, storeFlag }: CommandContext,
+): PlantResult | [] {
+  if (outcome.type === 'skipped') return []
+  if (!('error' in outcome)) {
+    const before = output === 'text' && 'before' in outcome && { before: outcome.before }
+    return { plant: { ...(isDryRun && { dryRun: true }), ...outcome.plant, ...before } }
+  }
+  const { kind, message, hint } = outcome.error
+  if (outcome.type !== 'unknown' || hint !== undefined) return outcome
+  // Of several requests in flight, only the hint says whose outcome is unknown.
+  const look = `Look at it with: plants get ${id}${storeFlag}`
+  return { error: problem(kind, message, `Whether plant ${id} was changed is unknown. ${look}`) }
+}
+
+/** Throws the worst error at the end, which is reported. Returns how many plants were printed. */
 export async function printResults(
   pages: AsyncIterable<PlantResult[]>,
   printer: Printer<PrintedPlant>,
   context: CommandContext,
-  ignoresMissing = false,
+  { ignoresMissing, isDryRun = true }: Partial<ChangeOptions> = {},
 ): Promise<number> {
   let printed = 0
   let worst: PlantsError | undefined
+  // Changes go on when the reader has gone, as to `head`.
+  const unlessClosed = (error: unknown) => {
+    if (isDryRun || systemCode(error) !== 'EPIPE') throw error
+  }
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))
-    if (plants.length > 0) await printer.rows(plants)
+    if (plants.length > 0) await printer.rows(plants).catch(unlessClosed)
     printed += plants.length
     // One of a service that failed is the error of all that were not sent.
     const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
@@ -131,7 +135,7 @@ export async function printResults(
       if (!worst || error.exitCode > worst.exitCode) worst = error
     }
   }
-  if (printed > 0 || !worst) await printer.end() // no empty list for an error alone
+  if (printed > 0 || !worst) await printer.end().catch(unlessClosed) // no empty list for an error alone
   if (worst) throw new PlantsError(worst.kind, worst.message, { isReported: true })
   return printed
 }
@@ -140,7 +144,6 @@ export async function printResults(
 function errorOf(reason: Problem, { address, storeFlag }: CommandContext): PlantsError {
   const { kind, message } = reason
   if (kind !== 'notFound') return toError(reason)
-  const listing = `List the plants with: plants list${storeFlag}`
-  const hint = wrongAddressHint(address) ?? listing
+  const hint = wrongAddressHint(address) ?? `List the plants with: plants list${storeFlag}`
   return new PlantsError(kind, `${message} in ${address.name}`, { hint })
 }

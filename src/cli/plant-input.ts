@@ -1,17 +1,12 @@
 import { unknownFields } from '../output/output.js'
 import { isObject, parseJson } from '../plant/exact-json.js'
-import {
-  idFromText,
-  invalidPlant,
-  type NewPlant,
-  otherFieldsOf,
-  parsePlant,
-} from '../plant/plant.js'
+import { idFromText, invalidPlant, otherFieldsOf, parsePlant } from '../plant/plant.js'
 import { inputError, PlantsError, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
 import type { GlobalOptions } from './command.js'
 import type { CommandContext } from './command-context.js'
+import type { InputPlant } from './next-id.js'
 
 export interface PlantOptions extends GlobalOptions {
   id?: string
@@ -19,12 +14,6 @@ export interface PlantOptions extends GlobalOptions {
   tag?: string
   file?: string
   idempotencyKey?: string
-}
-
-/** With `isNext`, the store chooses the id, in place of that of `plant`. */
-export interface InputPlant {
-  plant: NewPlant
-  isNext: boolean
 }
 
 const oneAsJson =
@@ -48,35 +37,31 @@ export async function readPlant(
   const path = file ?? (hasFields || context.io.stdin.isTerminal ? undefined : '-')
   if (path === undefined) return readOptions(options, context)
   const value = await readJson(path, context)
-  if (!isNext || !isObject(value))
-    return { plant: await acceptPlant(value, oneAsJson, context), isNext }
-  if (Object.hasOwn(value, 'id'))
+  if (isNext && isObject(value) && Object.hasOwn(value, 'id'))
     throw usageError('The plant has an id, and --id next was given', 'Leave out one of them')
-  return { plant: await acceptPlant({ ...value, id: 0n }, oneAsJson, context), isNext }
+  return acceptPlant(value, isNext, oneAsJson, context)
 }
 
 async function readOptions(options: PlantOptions, context: CommandContext): Promise<InputPlant> {
   const { id, name, tag, idempotencyKey } = options
   const isNext = id === 'next'
   // What is not an id stays a text, to be rejected with the other fields.
-  const number = isNext ? 0n : id && (idFromText(id) ?? id)
   const given = {
-    ...(number !== undefined && { id: number }),
+    ...(id !== undefined && { id: idFromText(id) ?? id }),
     ...(name !== undefined && { name }),
     ...(tag !== undefined && { tag }),
   }
-  const valid = parsePlant({ id: 0n, name: '', ...given })
+  const isKnown = id !== undefined && !isNext
+  const valid = parsePlant({ name: '', ...given, ...(!isKnown && { id: 0n }) })
   const isComplete = id !== undefined && name !== undefined
   if (isComplete || !valid || !context.mayAsk) {
     const both = 'Give both --id and --name. Stdin is read only without --id, --name and --tag'
-    const hint = isComplete ? 'Correct the options' : both
-    return { plant: await acceptPlant(given, hint, context), isNext }
+    return acceptPlant(given, isNext, isComplete ? 'Correct the options' : both, context)
   }
   const { askForPlant } = await import('./prompts.js')
-  const knownId = id === undefined ? undefined : valid.id
   // With an idempotency key, the user chooses the id: a repetition must be the same plant.
   const mayBeNext = idempotencyKey === undefined
-  return askForPlant({ id: isNext ? 'next' : knownId, name, tag }, mayBeNext, context.io)
+  return askForPlant({ id: isKnown ? valid.id : id, name, tag }, mayBeNext, context.io)
 }
 
 async function readJson(path: string, { io }: CommandContext): Promise<unknown> {
@@ -91,10 +76,12 @@ async function readJson(path: string, { io }: CommandContext): Promise<unknown> 
 
 /** Throws `invalid` with a sentence for each wrong field, and warns of fields it does not know. */
 async function acceptPlant(
-  value: unknown,
+  given: unknown,
+  isNext: boolean,
   hint: string,
   { reporter }: CommandContext,
-): Promise<NewPlant> {
+): Promise<InputPlant> {
+  const value = isNext && isObject(given) ? { ...given, id: 0n } : given
   const plant = parsePlant(value)
   if (!plant) {
     const { problemsOf } = await import('../plant/plant-schema.js')
@@ -102,5 +89,5 @@ async function acceptPlant(
   }
   const unknown = isObject(value) ? otherFieldsOf(value).map(shorten) : []
   if (unknown.length > 0) await reporter.warn(unknownFields(unknown), 'warning')
-  return plant
+  return isNext ? { ...plant, id: 'next' } : plant
 }

@@ -1,15 +1,10 @@
 import { confirm, input, password } from '@inquirer/prompts'
-import { idFromText, type NewPlant, plantFrom } from '../plant/plant.js'
+import { idFromText } from '../plant/plant.js'
 import { problemOf } from '../plant/plant-schema.js'
 import { PlantsError } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-
-interface KnownFields {
-  id: bigint | 'next' | undefined
-  name: string | undefined
-  tag: string | undefined
-}
+import type { InputPlant } from './next-id.js'
 
 /**
  * Prompts on stderr for the fields that are not known. Throws `interrupted` on Ctrl-C and Ctrl-D,
@@ -18,10 +13,10 @@ interface KnownFields {
  * @param mayBeNext whether the store may choose the id
  */
 export async function askForPlant(
-  known: KnownFields,
+  known: { [field in keyof InputPlant]: InputPlant[field] | undefined },
   mayBeNext: boolean,
   io: Io,
-): Promise<{ plant: NewPlant; isNext: boolean }> {
+): Promise<InputPlant> {
   const idOf = (text: string) =>
     mayBeNext && text.trim() === 'next' ? 'next' : idFromText(text.trim())
   const checkId = (text: string) => (idOf(text) === undefined ? problemOf('id', text) : undefined)
@@ -35,8 +30,7 @@ export async function askForPlant(
   const name = known.name ?? (await ask({ message: 'name' }, checkName, io))
   const tag =
     known.tag ?? ((await ask({ message: 'tag (Enter for none)' }, checkTag, io)) || undefined)
-  const isNext = id === 'next'
-  return { plant: plantFrom(isNext ? 0n : id, name, tag), isNext }
+  return { id, name, tag }
 }
 
 /** Asks on stderr, without echo. Throws as `askForPlant` does. */

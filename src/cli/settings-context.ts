@@ -1,5 +1,6 @@
 import { commonFormats, isJson, type OutputFormat, parseOutput } from '../config/option-values.js'
 import { EffectiveSettings } from '../config/resolve.js'
+import type { SettingName } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
 import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../output/output.js'
 import { type Layout, Printer } from '../output/printer.js'
@@ -32,23 +33,25 @@ export class SettingsContext {
     formats: readonly OutputFormat[] = commonFormats,
   ) {
     const chosen = settings.value('output')
-    const isPrinted = chosen !== undefined && formats.includes(chosen)
-    if (!isPrinted && options.output !== undefined) parseOutput('--output', options.output, formats)
+    if (options.output !== undefined) parseOutput('--output', options.output, formats)
+    const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
     this.settings = settings
     this.options = options
     this.io = io
-    this.output = isPrinted ? chosen : io.stdout.isTerminal ? 'text' : 'ndjson'
+    this.output = formats.find((format) => format === chosen) ?? usual
     this.reporter = new Reporter(io, isJson(chosen), options)
     this.storeFlag = shellOption('store', options.store)
   }
 
-  /** Throws `usage` for an invalid setting, and `input` for an invalid settings file. */
+  /** Throws `usage` for an invalid setting, unless it will be changed, and `input` for the file. */
   static async read(
     options: ContextOptions,
     io: Io,
     formats?: readonly OutputFormat[],
+    changed?: SettingName,
   ): Promise<SettingsContext> {
     const file = await readSettings(io)
+    if (changed) Reflect.deleteProperty(file.saved, changed)
     const settings = new EffectiveSettings({ options, io, file })
     const context = new SettingsContext(settings, options, io, formats)
     const { warning } = file
@@ -66,7 +69,6 @@ export class SettingsContext {
     return mayWaitForPerson(this.options, this.io) && stdin.isTerminal && stderr.isTerminal
   }
 
-  /** The label marks something that the user may have to correct. */
   warn(text: string, label?: 'warning'): Promise<void> {
     return this.reporter.warn(text, label)
   }

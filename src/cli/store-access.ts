@@ -78,7 +78,6 @@ function renewalOf(address: HttpAddress, context: SettingsContext): Access['rene
   }
 }
 
-/** The absolute path of the setting `ca-cert`. */
 function certificatesPath(settings: EffectiveSettings, io: Io): string | undefined {
   const { value, place } = settings.source('ca-cert')
   return value === undefined ? undefined : io.resolvePath(parseText(place, value))

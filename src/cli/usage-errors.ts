@@ -2,8 +2,8 @@
  * What commander rejects, in our words. A hint is a fixed sentence: of the command, of a word of
  * another program, or one suggestion, which is not executed. What was typed may be a token or a
  * password that slipped, so nothing of it is repeated but a word of letters and dashes, and that is
- * redacted when it is printed. To rebuild the line that was meant was tried: it took 33 functions,
- * and a guard for each word that it repeated.
+ * redacted when it is printed. To rebuild the line that was meant took 33 functions, and a guard for
+ * each word.
  */
 import type { Command } from 'commander'
 import { isWord } from '../config/option-values.js'
@@ -28,7 +28,6 @@ const instead: Readonly<Record<string, string>> = {
 }
 
 const toSearch = 'To search: plants list --search TEXT'
-const toReplace = 'For plants that exist: plants import --if-exists update'
 
 /** Words of other programs, twenty at most: a wrong hint is worse than none. */
 export const foreignWords: ReadonlyMap<string, string> = new Map([
@@ -48,9 +47,7 @@ export const foreignWords: ReadonlyMap<string, string> = new Map([
   ['--debug', 'For a log: --verbose'],
   ['-n', 'The number of plants is --limit NUMBER'],
   ['--offset', 'To go on after a plant: --after ID'],
-  ['--overwrite', toReplace],
-  ['--upsert', toReplace],
-  ['--update', toReplace],
+  ['--upsert', 'For plants that exist: plants import --if-exists update'],
   ['--out', 'For a file: plants export FILE'],
 ])
 
@@ -109,7 +106,8 @@ function excessError(command: Command): PlantsError {
 }
 
 function usageOf(command: Command): string {
-  return `Usage: plants ${nameOf(command)} ${command.usage()}. ${helpOf(command)}`
+  const usage = `${nameOf(command)} ${command.usage()}`.trim()
+  return `Usage: plants ${usage}. ${helpOf(command)}`
 }
 
 function helpOf(command: Command): string {

@@ -1,8 +1,8 @@
 /*
  * A change of the settings file must never lose a token. So it reads, changes and writes the whole file under a lock, and
  * replaces it when the new one is on the disk. conf writes that into a directory of its own: by itself it replaces the
- * settings also by what fitted on a full disk, and in a snap it writes over them. A lock that is a file would need a clock
- * and somebody to remove it; the lock of SQLite ends with its process.
+ * settings also by what fitted on a full disk, and in a snap it writes over them. The lock of
+ * SQLite ends with its process.
  */
 import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -89,14 +89,10 @@ export function assertSettingsFor({ scheme, name: store }: Address, saved: Saved
   }
 }
 
-export function withField<Fields extends object>(
-  fields: Fields,
-  name: string,
-  value: string | boolean | undefined,
-): Fields {
-  const changed = { ...fields, [name]: value }
-  if (value === undefined) Reflect.deleteProperty(changed, name)
-  return changed
+export function without<Fields extends object>(fields: Fields, name: string): Fields {
+  const others = { ...fields }
+  Reflect.deleteProperty(others, name)
+  return others
 }
 
 /** True or false, the absolute path of a file, or the text unchanged. Throws `usage`. */

@@ -80,7 +80,6 @@ export function choiceIn<W extends string>(
   return words.find((word) => word === typed)
 }
 
-/** The example is needed unless the rule lists all values. */
 export function invalidValue(name: string, rule: string, text: string, example?: string) {
   const message = `${name} must be ${rule}${isWord(text) ? `, but was "${text}"` : ''}`
   const option = name.startsWith('-') ? `${name} ` : ''

@@ -69,8 +69,7 @@ export class EffectiveSettings {
   }
 
   /** Throws `usage` for an unknown store. */
-  async address(): Promise<Address> {
-    const { value = 'local', place, source } = this.source('store')
+  async address({ value = 'local', place, source } = this.source('store')): Promise<Address> {
     const { saved, path } = this.file
     const isArgument = source === 'flag'
     if (!isStoreName(value)) return resolveAddress(value, place, this.#io, { isArgument })

@@ -34,7 +34,7 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
   return join(folder ? resolvePath(folder) : await configFolder(), 'settings.json')
 }
 
-/** A missing file counts as empty. Throws `input` for a file that is invalid, unreadable, or can be changed by others. */
+/** A missing file counts as empty. Throws `input` for one that is invalid, unreadable, or that others can change. */
 export async function readSettings(io: Io): Promise<SettingsFile> {
   const path = await settingsPath(io)
   const settings = `The settings in ${path}`
@@ -44,10 +44,10 @@ export async function readSettings(io: Io): Promise<SettingsFile> {
     stats = statSync(path)
     bytes = readFileSync(path)
   } catch (error) {
-    // Under `sudo -u`, the directory may be in the home of root.
-    const isMissing =
-      systemCode(error) === 'ENOENT' || (systemCode(error) === 'EACCES' && !existsSync(path))
-    if (isMissing) return { path, saved: { version: 1 } }
+    // Under `sudo -u`, the directory may be root's, unless it was named.
+    const isHidden = !io.env['PLANTS_CONFIG_DIR'] && !existsSync(path)
+    const code = systemCode(error)
+    if (code === 'ENOENT' || (code === 'EACCES' && isHidden)) return { path, saved: { version: 1 } }
     const reason = systemReason(error)
     if (reason === undefined) throw error
     const hint = 'Change its permissions, or set PLANTS_CONFIG_DIR to another directory'

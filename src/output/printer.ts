@@ -38,7 +38,6 @@ export class Printer<Row extends object> {
     if (isEnough) await this.#print(rows)
   }
 
-  /** Completes the document. */
   async end(): Promise<void> {
     if (this.#waiting.length > 0) await this.#print(this.#waiting)
     if (!this.#text) await this.#write(this.#document.end())

@@ -41,7 +41,6 @@ export class Reporter {
     if (!this.isQuiet) await this.#write(await this.#warning(text, label))
   }
 
-  /** Does not wait for the write, so that the action in progress continues. */
   async warnMeanwhile(text: string): Promise<void> {
     if (!this.isQuiet) void this.#io.stderr.log(await this.#warning(text))
   }

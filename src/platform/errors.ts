@@ -58,7 +58,7 @@ export class PlantsError extends Error {
   declare readonly status?: number | undefined
   declare readonly requestId?: string | undefined
   declare readonly retryAfterMs?: number | undefined
-  /** The person knows of it, such as of Ctrl-C in a pager. */
+  /** The person knows of it already, as of Ctrl-C. */
   declare readonly isReported?: boolean
 
   constructor(

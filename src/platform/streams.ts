@@ -6,7 +6,7 @@
  * and a signal that is handled would wait with it: once signals are, and for the log, pipes are left to the stream.
  * To give up a stalled reader a moment after a signal was tried: a second signal, which ends the process, is enough.
  */
-import { fstatSync, type Stats, statSync, writeSync } from 'node:fs'
+import { closeSync, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
 import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.js'
 
@@ -30,6 +30,7 @@ export interface Output {
 }
 
 export function processInput(signals: Signals): Input {
+  process.once('exit', closeLostTerminals)
   return {
     get isTerminal() {
       return isTerminal(0)
@@ -99,6 +100,11 @@ export function processOutput(fd: 1 | 2, signals: Signals): Output {
       })
     },
   }
+}
+
+/** A terminal that has closed is none, but Node would restore its mode, and fail with SIGABRT. */
+function closeLostTerminals(): void {
+  for (const fd of [0, 1, 2]) if (statsOf(fd)?.isCharacterDevice() && !isTerminal(fd)) closeSync(fd)
 }
 
 function isTerminal(fd: number): boolean {

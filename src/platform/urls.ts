@@ -16,17 +16,18 @@ export async function proxyFor({ url }: { url: URL }, io: Io): Promise<string | 
   if (isLoopback(url.hostname) || !(await io.isProxied(url))) return undefined
   for (const name of [url.protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY', 'ALL_PROXY']) {
     const text = io.env[name.toLowerCase()] || io.env[name]
-    if (text) return parseProxy(name, text)
+    if (text) return parseProxy(name, text, io)
   }
   return undefined
 }
 
-function parseProxy(name: string, text: string): string {
+function parseProxy(name: string, text: string, { secrets }: Io): string {
   try {
     const { protocol, username, password, href } = new URL(
       text.includes('://') ? text : `http://${text}`,
     )
-    decodeURIComponent(username + password) // throws for a "%" that is not written as %25
+    decodeURIComponent(username) // throws for a "%" that is not written as %25
+    secrets.add(decodeURIComponent(password))
     if (protocol === 'http:' || protocol === 'https:') return href
   } catch (error) {
     if (!(error instanceof TypeError || error instanceof URIError)) throw error

@@ -26,7 +26,7 @@ export async function parseAddress(
   source: string,
   context: AddressContext,
 ): Promise<Address> {
-  if (text.includes('\0'))
+  if (/\0|%00/.test(text))
     throw addressError(source, 'contains U+0000, which is not allowed in an address')
   if (text === 'local') {
     const name = join(await context.dataFolder(), 'plants.db')

@@ -1,6 +1,6 @@
 import { type Credential, isTokenVariableSet, noToken } from '../../auth/credentials.js'
 import { failureOf, parseToken } from '../../auth/token.js'
-import { changeSettings, withField } from '../../config/change-settings.js'
+import { changeSettings, without } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
@@ -22,7 +22,6 @@ export function define(command: PlantsCommand): void {
     .addExamples(
       'plants auth login --store https://plants.example.com',
       'plants auth login --store https://plants.example.com --from-stdin < token.txt',
-      'plants auth status --store https://plants.example.com',
     )
   command
     .command('login')
@@ -75,7 +74,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const store = serviceOf(context)
   const { isChanged: removed } = await changeSettings(io, context.timeout, (saved) =>
-    saved.tokens ? { ...saved, tokens: withField(saved.tokens, store.name, undefined) } : saved,
+    saved.tokens ? { ...saved, tokens: without(saved.tokens, store.name) } : saved,
   )
   if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set')
   const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${store.name}`

@@ -18,11 +18,7 @@ export function define(command: PlantsCommand): void {
       'Print a script for the completion of a shell, which begins with where it belongs.',
     )
     .choiceArgument('shell', Object.keys(scripts))
-    .addExamples(
-      'source <(plants completion bash)',
-      'plants completion zsh > _plants',
-      'plants completion fish > plants.fish',
-    )
+    .addExamples('source <(plants completion bash)', 'plants completion zsh > _plants')
     .handler((_options, io, shell: keyof typeof scripts) => writeAnswer(io, scripts[shell]))
 }
 

@@ -1,9 +1,4 @@
-import {
-  type EffectiveSettings,
-  knownStore,
-  resolveAddress,
-  shownStore,
-} from '../../config/resolve.js'
+import { type EffectiveSettings, shownStore } from '../../config/resolve.js'
 import {
   defaultOf,
   type SettingName,
@@ -26,7 +21,7 @@ export function define(command: PlantsCommand): void {
     .description(
       'Read and change the settings for all stores. For one: plants stores add --replace.',
     )
-    .addExamples('plants config set timeout 1m', 'plants config get timeout', 'plants config list')
+    .addExamples('plants config set timeout 1m', 'plants config list')
   command
     .command('get')
     .description('Print the effective value of a setting.')
@@ -63,7 +58,7 @@ export async function saveSetting(
   name: SettingName,
   text: string,
 ): Promise<void> {
-  const context = await SettingsContext.read(options, io)
+  const context = await SettingsContext.read(options, io, undefined, name)
   const { settings } = context
   const { changeSettings, savedValue } = await import('../../config/change-settings.js')
   const isStore = name === 'store'
@@ -80,21 +75,19 @@ export async function saveSetting(
 /** A name stays a name; an address is saved as it is resolved here. */
 async function savedStoreText(
   text: string,
-  { settings, reporter, io }: SettingsContext,
+  { settings, reporter }: SettingsContext,
 ): Promise<string> {
-  const isName = text === 'local' || isStoreName(text)
-  const stored = isStoreName(text) ? knownStore(text, settings.file.saved).address : text
-  const address = await resolveAddress(stored, 'store', io, { isArgument: !isName })
+  const address = await settings.address({ value: text, place: 'The argument', source: 'flag' })
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
-  return isName ? text : completeAddress(address)
+  return text === 'local' || isStoreName(text) ? text : completeAddress(address)
 }
 
 async function unset(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
-  const context = await SettingsContext.read(options, io)
-  const { changeSettings, withField } = await import('../../config/change-settings.js')
+  const context = await SettingsContext.read(options, io, undefined, name)
+  const { changeSettings, without } = await import('../../config/change-settings.js')
   const { isChanged: removed } = await changeSettings(io, context.timeout, (all) =>
-    withField(all, name, undefined),
+    without(all, name),
   )
   const sentence = removed ? `Removed the setting ${name}` : `The setting ${name} was not saved`
   await context.print({ name, removed }, sentence)

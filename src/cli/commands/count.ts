@@ -20,11 +20,7 @@ export function define(command: PlantsCommand): void {
       'tag',
     ])
   addFilters(command)
-    .addExamples(
-      'plants count --tag shade',
-      'plants count --by tag',
-      'plants count --by name --output csv',
-    )
+    .addExamples('plants count --tag shade', 'plants count --by name --output csv')
     .handler(count)
 }
 

@@ -1,14 +1,14 @@
 import { invalidValue } from '../../config/option-values.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
-import { equalPlants, isIdempotencyKey, plantOf } from '../../plant/plant.js'
+import { isIdempotencyKey, plantFrom, plantOf } from '../../plant/plant.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { idExists, writeOne } from '../../stores/common/change.js'
+import { writeOne } from '../../stores/common/change.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { createNext, nextId } from '../next-id.js'
+import { createNext, type InputPlant, nextId } from '../next-id.js'
 import { addRetry, rareOptions, warnOfEmptyTexts } from '../options.js'
-import { type InputPlant, type PlantOptions, readPlant } from '../plant-input.js'
+import { type PlantOptions, readPlant } from '../plant-input.js'
 
 interface CreateOptions extends PlantOptions {
   dryRun?: true
@@ -49,19 +49,33 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
   if (dash && options.file !== undefined)
     throw usageError('The plant is in - and in --file', 'Leave one of them out')
   const context = await CommandContext.forPlants(options, io)
-  const { plant, isNext } = await readPlant(dash ? { ...options, file: dash } : options, context)
+  const plant = await readPlant(dash ? { ...options, file: dash } : options, context)
   await warnOfEmptyTexts(options, context.reporter)
-  if (options.dryRun) return preview({ plant, isNext }, options, context)
+  try {
+    await (options.dryRun ? preview : plantOne)(plant, options, context)
+  } catch (error) {
+    const isConflict = error instanceof PlantsError && error.kind === 'conflict'
+    // The conflict of an idempotency key has a hint of its own.
+    if (!isConflict || error.hint || plant.id === 'next') throw error
+    const hint = `Look at it with: plants get ${plant.id}${context.storeFlag}`
+    throw new PlantsError('conflict', error.message, { ...error, hint })
+  }
+}
 
+async function plantOne(
+  { id, name, tag }: InputPlant,
+  { idempotencyKey: key }: CreateOptions,
+  context: CommandContext,
+): Promise<void> {
   const store = await context.openOrCreateStore()
   try {
-    const change = { type: 'create' as const, plant, key: options.idempotencyKey }
-    const created = isNext ? await createNext(store, plant) : (await writeOne(store, change)).plant
+    const created =
+      id === 'next'
+        ? await createNext(store, { name, tag })
+        : (await writeOne(store, { type: 'create', plant: plantFrom(id, name, tag), key })).plant
     const sentence = `Planted ${describePlant(created, await context.style())}`
     // The specification's Plant has no id, but one that the store chose is the result.
-    await context.print(isNext ? created : plantOf(created), sentence)
-  } catch (error) {
-    throw explainConflict(error, plant.id, context)
+    await context.print(id === 'next' ? created : plantOf(created), sentence)
   } finally {
     await store.close()
   }
@@ -69,7 +83,7 @@ async function create(options: CreateOptions, io: Io, dash?: '-'): Promise<void>
 
 /** Prints what would be created, and where. A service is sent and asked nothing. */
 async function preview(
-  { plant: given, isNext }: InputPlant,
+  { id, name, tag }: InputPlant,
   { idempotencyKey: key }: CreateOptions,
   context: CommandContext,
 ): Promise<void> {
@@ -77,29 +91,17 @@ async function preview(
   const isOwn = address.scheme !== 'http'
   const store = isOwn ? await (await context.ownOpener()).openExisting() : undefined
   try {
-    const id = isNext && isOwn ? await nextId(store) : given.id
-    const plant = { ...given, id }
-    const stored = isNext ? undefined : (await store?.get([id]))?.get(id)
-    // With a key, a create may be the repetition of one that succeeded.
-    if (stored && !(key !== undefined && equalPlants(stored, plant)))
-      throw explainConflict(idExists(id), id, context)
+    const plant = plantFrom(id === 'next' ? await nextId(store) : id, name, tag)
+    const change = { type: 'create' as const, plant, key }
+    await store?.transaction((tried) => writeOne(tried, change), { commits: () => false })
     const place = quoteIfNeeded(address.name) + (isOwn && !store ? ', which would be created' : '')
-    const isNumbered = isOwn || !isNext
-    const shown = isNumbered
-      ? describePlant(plant, await context.style())
-      : quoteIfNeeded(plant.name)
-    const fields = isNext && isOwn ? plant : plantOf(plant)
+    const isNumbered = isOwn || id !== 'next'
+    const shown = isNumbered ? describePlant(plant, await context.style()) : quoteIfNeeded(name)
+    const fields = id === 'next' && isOwn ? plant : plantOf(plant)
     await context.printResult({ dryRun: true, ...fields }, `Would plant ${shown} in ${place}`)
   } finally {
     await store?.close()
   }
-}
-
-/** Only for an id that exists: the conflict of an idempotency key has a hint of its own. */
-function explainConflict(error: unknown, id: bigint, { storeFlag }: CommandContext): unknown {
-  const isOfId = error instanceof PlantsError && error.kind === 'conflict' && !error.hint
-  const hint = `Look at it with: plants get ${id}${storeFlag}`
-  return isOfId ? new PlantsError('conflict', error.message, { ...error, hint }) : error
 }
 
 function parseIdempotencyKey(flag: string, key: string): string {

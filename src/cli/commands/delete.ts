@@ -62,7 +62,7 @@ async function deletePlants(options: DeleteOptions, io: Io, args: string[]): Pro
     const changes = Array.from(known, (id) => ({ type: 'delete' as const, id }))
     const missing = ids.filter((id) => !known.has(id))
     const ignoresMissing = options.ignoreMissing === true || hasFilter
-    const how = { isDryRun, isSingle: isSingle(args), ignoresMissing, missing }
+    const how = { isDryRun, isSingle: isSingle(args) && !ignoresMissing, ignoresMissing, missing }
     const count = await changePlants('delete', changes, store, how, context)
     if (hasFilter)
       await context.warn(`${isDryRun ? 'Would delete' : 'Deleted'} ${plantCount(count)}`)

@@ -1,5 +1,5 @@
 import { version } from '../../../package.json'
-import { choiceIn, commonFormats } from '../../config/option-values.js'
+import { commonFormats, parseOutput, parseTimeout } from '../../config/option-values.js'
 import { EffectiveSettings } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
 import { readSettings } from '../../config/settings-file.js'
@@ -28,15 +28,18 @@ export function define(command: PlantsCommand): void {
       'Check the settings and the store of this run. The exit code is 1 if a check fails.',
     )
     .option('--quick', 'do not read the contents: check only whether the store can be used')
-    .addExamples('plants doctor', 'plants doctor --output json', 'plants doctor --quick')
+    .addExamples('plants doctor --quick')
     .handler(doctor)
 }
 
 async function doctor(options: DoctorOptions, io: Io): Promise<void> {
+  const { output, timeout } = options
+  // A wrong option is no finding.
+  const chosen = output === undefined ? undefined : parseOutput('--output', output, commonFormats)
+  if (timeout !== undefined) parseTimeout('--timeout', timeout)
   const context = await contextOrError(options, io)
-  const isBroken = context instanceof PlantsError
-  const usual = isBroken ? (io.stdout.isTerminal ? 'text' : 'ndjson') : context.output
-  const format = choiceIn(commonFormats, options.output) ?? usual
+  const usual = io.stdout.isTerminal ? 'text' : 'ndjson'
+  const format = chosen ?? (context instanceof PlantsError ? usual : context.output)
   const style = await styleFor(mayColor(io.stdout, options, io))
   const text = (findings: Finding[]) => findings.map((each) => lineOf(each, style)).join('')
   const printer = new Printer<Finding>(io, format, { text })
@@ -152,7 +155,7 @@ async function examineService(address: HttpAddress, context: CommandContext): Pr
   const { verifyToken } = await import('../../stores/http/check-token.js')
   const result = await verifyToken(address, { access, timeout, runtime: io })
   if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
-  const { message, hint = 'Is it a Plant Store service? For details: plants create --verbose' } =
+  const { message, hint = 'Is it a Plant Store service? For details: plants doctor --verbose' } =
     result.error
   const rejection = result.state === 'rejected' ? `${address.name} does not accept the token: ` : ''
   return { state: 'failed', message: rejection + message, hint }
@@ -163,8 +166,8 @@ async function examineContents(
   { sqliteOptions }: CommandContext,
 ): Promise<CheckResult> {
   const { examine } = await import('../../stores/sqlite/backup.js')
-  const plants = (await examine(name, sqliteOptions)) ?? 0n
-  return ok(`${plantCount(plants)} read, and no damage found`)
+  const plants = await examine(name, sqliteOptions)
+  return ok(plants === undefined ? 'none yet' : `${plantCount(plants)} read, and no damage found`)
 }
 
 function ok(message: string): CheckResult {

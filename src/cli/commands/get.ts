@@ -13,7 +13,7 @@ export function define(command: PlantsCommand): void {
   command
     .description('Show plants by id; several as a list.')
     .argument('<id...>', idsMeaning)
-    .addExamples('plants get 1', 'plants get 1 2 3 --output json')
+    .addExamples('plants get 1 2 3 --output json')
     .handler(get)
 }
 

@@ -4,7 +4,7 @@ export function define(command: PlantsCommand): void {
   command
     .description('Show the help of a command.')
     .argument('[command...]', 'its name, after that of its group')
-    .addExamples('plants help create', 'plants help stores add')
+    .addExamples('plants help stores add')
     .handler((_options, _io, words: string[]) => help(command, words))
 }
 

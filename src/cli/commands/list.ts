@@ -9,7 +9,6 @@ export function define(command: PlantsCommand): void {
   command.description('List plants by id: as a table on a terminal, otherwise as NDJSON.')
   addQuery(command)
     .addExamples(
-      'plants list --tag shade',
       'plants list --desc --limit 10',
       'plants list --search fern --sort name --output csv',
     )

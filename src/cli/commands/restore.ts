@@ -18,7 +18,7 @@ export function define(command: PlantsCommand): void {
     .argument('<file>', 'file that plants backup created', parseBackupPath)
     .option('--dry-run', 'check the backup and count its plants, but restore nothing')
     .option('-y, --yes', 'replace the plants in the store')
-    .addExamples('plants restore plants.bak --store ./new.db', 'plants restore plants.bak --yes')
+    .addExamples('plants restore plants.bak --store ./new.db')
     .handler(restore)
 }
 

@@ -16,6 +16,7 @@ import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
 import { fixedToken, isValid, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
+import { isDefaultStore } from '../../stores/common/address.js'
 import { type Right, rights, type TokenStore } from '../../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -70,7 +71,6 @@ export function define(command: PlantsCommand): void {
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
     .addExamples(
       'plants tokens create --note laptop',
-      'plants serve',
       'plants serve --store ./garden.db --port 0 --base-path /v1',
     )
     .handler(serve)
@@ -106,25 +106,27 @@ async function serviceOptions(
   const never = new AbortController().signal
   const runtime = { handleSignals: () => never, now: io.now, random: io.random }
   const { PLANTS_SERVE_TOKEN: variable } = io.env
-  const given = variable ? parseToken(variable.trim(), 'PLANTS_SERVE_TOKEN') : undefined
+  const given = variable?.trim()
+  if (given !== undefined) parseToken(given, 'PLANTS_SERVE_TOKEN')
   const createToken = `plants tokens create${storeFlag}`
   return {
     openStore: async (events) => {
       const opener = await context.ownOpener({ ...events, runtime })
-      if (given === undefined) {
-        const store = await opener.openExisting()
-        if (!store)
-          throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
-        await store.close()
-      }
+      const store = await opener.openExisting()
+      // With a token of its own it creates the default store, but none at a mistyped address.
+      if (!store && (given === undefined || !isDefaultStore(address)))
+        throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
+      await store?.close()
       // A backup that is served becomes a store in use.
       return opener.open()
     },
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options, io, warn)
-      const rightsOfGiven = options.allow ?? ['create']
       if (given !== undefined)
-        return fixedToken(given, { name: 'PLANTS_SERVE_TOKEN', rights: rightsOfGiven })
+        return fixedToken(given, {
+          name: 'PLANTS_SERVE_TOKEN',
+          rights: options.allow ?? ['create'],
+        })
       if (await hasValidToken(tokens, io.time())) return tokensOfStore(tokens, io.now, io.time)
       const message = `${address.name} has no valid token, so no client could use the service`
       const hint = `Create one with: ${createToken}. Or set PLANTS_SERVE_TOKEN`

@@ -4,11 +4,11 @@ import {
   assertStoreName,
   changeSettings,
   savedValue,
-  withField,
+  without,
 } from '../../config/change-settings.js'
 import { knownStore, namedStores, resolveAddress, shownStore } from '../../config/resolve.js'
 import { optionValue, settingOf, settingsIn, textOf } from '../../config/setting-table.js'
-import { isStoreName, type SavedStore, savedStore } from '../../config/settings-file.js'
+import { type SavedStore, savedStore } from '../../config/settings-file.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
@@ -20,9 +20,7 @@ import { SettingsContext } from '../settings-context.js'
 import { warnOfExposure } from '../store-access.js'
 import { saveSetting } from './config.js'
 
-/** What is saved with a store, in place of the global options. */
 interface AddOptions extends GlobalOptions {
-  tokenCommand?: string
   replace?: true
 }
 
@@ -70,14 +68,12 @@ export function define(command: PlantsCommand): void {
 }
 
 async function addStore(options: AddOptions, io: Io, name: string, place: string): Promise<void> {
-  // These are saved with the store, and not settings of this run.
-  const { timeout, caCert, allowHttp, replace, ...others } = options
-  const context = await SettingsContext.read(others, io)
+  const context = await SettingsContext.read(options, io)
   assertStoreName(name)
   const address = await resolveAddress(place, 'The address', io, { isArgument: true })
   const store = await storeWith(options, address, io)
   const { before } = await changeSettings(io, context.timeout, (saved) => {
-    if (savedStore(saved, name) && !replace)
+    if (savedStore(saved, name) && !options.replace)
       throw usageError(`The store ${name} already exists`, 'Use another name, or --replace')
     return { ...saved, stores: { ...saved.stores, [name]: store } }
   })
@@ -88,7 +84,7 @@ async function addStore(options: AddOptions, io: Io, name: string, place: string
   await context.print(await fieldsOf(name, store, io), text)
 }
 
-async function storeWith(options: AddOptions, address: Address, io: Io): Promise<SavedStore> {
+async function storeWith(options: object, address: Address, io: Io): Promise<SavedStore> {
   const text = isDefaultStore(address) ? 'local' : completeAddress(address)
   const store: SavedStore = { address: text }
   for (const name of settingsIn('store')) {
@@ -100,17 +96,17 @@ async function storeWith(options: AddOptions, address: Address, io: Io): Promise
   return store
 }
 
-async function init(options: GlobalOptions, io: Io, address: string): Promise<void> {
-  // Errors call it an address.
-  if (!isStoreName(address)) await resolveAddress(address, 'The address', io, { isArgument: true })
-  const context = await CommandContext.from({ ...options, store: address }, io)
-  const { address: store } = context
+async function init(others: GlobalOptions, io: Io, value: string): Promise<void> {
+  const options = { ...others, store: value }
+  const { settings } = await SettingsContext.read(options, io)
+  const store = await settings.address({ value, place: 'The address', source: 'flag' })
   if (store.scheme === 'postgres' && store.hosts.length > 1)
     // While the first one is away, a second store would be created on another.
     throw usageError(
       `stores init takes an address with one server, but ${store.name} has ${store.hosts.length}`,
       'Name the server that accepts writes',
     )
+  const context = new CommandContext(settings, store, options, io)
   const opener = await context.ownOpener({ onCreated: undefined }) // it is reported below
   const created = await opener.init()
   const name = quoteIfNeeded(store.name)
@@ -146,13 +142,13 @@ async function remove(options: GlobalOptions, io: Io, name: string): Promise<voi
     throw usageError('The store local is built in', 'To use another: plants stores use NAME')
   const { before } = await changeSettings(io, context.timeout, (saved) => {
     knownStore(name, saved)
-    const others = { ...saved, stores: withField(saved.stores ?? {}, name, undefined) }
-    return saved.store === name ? withField(others, 'store', undefined) : others
+    if (saved.store === name)
+      throw usageError(`${name} is the default store`, 'Use another: plants stores use local')
+    return { ...saved, stores: without(saved.stores ?? {}, name) }
   })
   const { address } = knownStore(name, before)
   const shown = await shownStore(address, io)
-  const rest = before.store === name ? '. The default store is now local' : ''
-  const place = `Its plants are still in ${quoteIfNeeded(shown)}${rest}`
+  const place = `Its plants are still in ${quoteIfNeeded(shown)}`
   if (savedToken(before, address))
     await context.warn(
       `Its token is still saved. Remove it: plants auth logout --store ${shellWord(shown)}`,

@@ -26,7 +26,6 @@ export function define(command: PlantsCommand): void {
     .addExamples(
       'plants tokens create --note laptop --expires 90d',
       'plants tokens create --note dashboard --allow read',
-      'plants tokens revoke laptop',
     )
   command
     .command('create')

@@ -10,7 +10,7 @@ import type { Io } from '../../platform/io.js'
 import { paged } from '../pager.js'
 import { programOf, runCommand } from './program.js'
 
-/** Returns the exit code. Never throws. */
+/** Returns the exit code. */
 export async function run(argv: string[], io: Io): Promise<number> {
   // Not all commands read these tokens.
   for (const name of ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN']) {
@@ -62,7 +62,10 @@ async function report(failure: PlantsError, argv: string[], io: Io): Promise<voi
   try {
     const file = await readSettings(io)
     format = new EffectiveSettings({ options, io, file }).value('output')
-  } catch {}
+  } catch (error) {
+    // Settings that are wrong as well are reported by the next command.
+    if (!(error instanceof PlantsError)) throw error
+  }
   await new Reporter(io, isJson(format), options).reportError(failure)
 }
 

@@ -129,10 +129,6 @@ export function notFound(id: bigint): Problem {
   return problem('notFound', `No plant has id ${id}`)
 }
 
-export function idExists(id: bigint): PlantsError {
-  return new PlantsError('conflict', `A plant with id ${id} already exists`)
-}
-
 export function keyConflict(id: bigint): Problem {
   const hint = `It created plant ${id}. Use a new key for any other`
   return problem('conflict', 'This idempotency key was used for a different plant', hint)

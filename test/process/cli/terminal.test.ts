@@ -1,3 +1,4 @@
+import { execa } from 'execa'
 import { expect, test } from 'vitest'
 import { countOf, plantLines, writeLines } from '../../helpers/import.js'
 import { isHere } from '../../helpers/linux.js'
@@ -164,5 +165,18 @@ test.skipIf(!isHere('bash'))(
     await expect.poll(() => countOf(user.store)).toBeGreaterThan(0)
     await shell.answer(['', '\x03'], ['Interrupted', ''], ['shell> ', 'exit\r'])
     await shell.ended
+  },
+)
+
+test.skipIf(!isHere('script'))(
+  'a terminal that closes during a question ends it, and not by SIGABRT (needs script)',
+  async () => {
+    const user = new World()
+    const line = `trap '' HUP; ${bin} create; echo $? >code`
+    const options = { cwd: user.home, env: user.env, reject: false }
+    const screen = execa('script', ['-qc', line, '/dev/null'], options)
+    screen.stdout.on('data', (text) => String(text).includes('next') && screen.kill('SIGKILL'))
+    await screen
+    await expect.poll(() => user.has('code') && user.read('code')).toBe('70\n')
   },
 )

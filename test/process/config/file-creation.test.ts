@@ -78,7 +78,7 @@ test('settings are in XDG_CONFIG_HOME where that is set', async () => {
 })
 
 test.runIf(canBecome)(
-  'settings of a third user are rejected, whatever SUDO_UID says (needs root and setpriv)',
+  'settings of a third user, or in a closed directory, are rejected (needs root and setpriv)',
   async () => {
     const user = new World({ timeout: '7s' })
     for (const path of [user.home, user.config, user.file]) chmodSync(path, 0o755)
@@ -86,5 +86,8 @@ test.runIf(canBecome)(
     const env = { SUDO_UID: '4321' }
     const get = await under(user, 'setpriv', becomeStranger, 'config get timeout', { env })
     expect(get).toEqual({ code: 2, out: '', err: expect.stringContaining('another user') })
+    chmodSync(user.config, 0o700)
+    const hidden = await under(user, 'setpriv', becomeStranger, 'config get timeout')
+    expect(hidden).toEqual({ code: 2, out: '', err: expect.stringContaining('permission denied') })
   },
 )

@@ -10,11 +10,22 @@ test('a switch may be given twice, and a value in one place', async () => {
     'stores --timeout 5s list --timeout=5s',
     'import --if-exists skip --if-exists skip',
     'delete 1 --tag a -t a',
+    'list --tag a --no-tag',
+    'delete --no-tag --tag a --yes',
   ])
     expect(await user.run(line)).toEqual({
-      ...{ code: 2, out: '', err: expect.stringContaining('was given twice') },
+      ...{ code: 2, out: '', err: expect.stringMatching(/was given (twice|with --tag)/) },
     })
 })
+
+test.each(['tokens create --note --allow=read', 'create --id 1 --name --help'])(
+  'an option is no value of what was left empty: plants %s',
+  async (line) => {
+    const user = new World()
+    expect(await user.run(line)).toMatchObject({ code: 2, out: '' })
+    expect(user.has('data')).toBe(false)
+  },
+)
 
 test.each([
   ['udpate 1', 'update'],

@@ -64,7 +64,7 @@ test.each([
 })
 
 test.each([
-  ['--name=--tag', { name: '--tag' }],
+  ['--name=--id', { name: '--id' }],
   ['--name -5', { name: '-5' }],
   ['--tag create --name help', { name: 'help', tag: 'create' }],
 ])('takes %s', async (flags, plant) => {
@@ -88,11 +88,12 @@ describe('a dry run', () => {
 
   test.each([
     ['whose id exists', 'create --id 1 --name Moss', 1],
+    ['whose key was used', 'create --id 2 --name Moss --idempotency-key k', 1],
     ['in a file that is no store', `${fern} --store text.db`, 4],
   ])('rejects a plant %s, as a create does', async (_, line, code) => {
     const user = new World()
     user.write('text.db', 'This is no database, and long enough to be none. '.repeat(20))
-    await user.run(fern)
+    await user.run(`${fern} --idempotency-key k`)
     const real = await user.run(line)
     expect(real.code).toBe(code)
     expect(await user.run(`${line} --dry-run`)).toEqual(real)

@@ -50,6 +50,10 @@ test('as text, a finding is a line with its hint below, and a store drives no te
   expect(out.replaceAll('\n', '')).not.toMatch(/[\p{Cc}\p{Bidi_Control}]/u)
 })
 
+test.each(['--output csv', '--timeout abc'])('%s is no finding', async (flag) => {
+  expect(await new Disk().run(`doctor ${flag}`)).toMatchObject({ code: 2, out: '' })
+})
+
 describe('the settings', () => {
   test('that are broken are named, and no store is opened with them', async () => {
     const disk = new Disk()

@@ -59,6 +59,19 @@ test.each(broken.map(([content, why], at) => [String(content), why, at, content]
   },
 )
 
+test.each([
+  ['output', 'xml', 'json'],
+  ['timeout', 'soon', '1m'],
+  ['store', '', 'local'],
+])('a setting that is wrong can be changed and removed: %s', async (name, wrong, right) => {
+  for (const command of [`config set ${name} ${right}`, `config unset ${name}`]) {
+    const user = new World({ [name]: wrong })
+    expect((await user.run('list')).code).toBe(2)
+    expect([command, (await user.run(command)).code]).toEqual([command, 0])
+    expect((await user.run('list')).code).toBe(0)
+  }
+})
+
 test('a directory in the place of the settings is named', async () => {
   const user = new World()
   mkdirSync(user.file, { recursive: true })

@@ -4,7 +4,7 @@ import { Hostile, json } from '../../helpers/hostile.js'
 import { World } from '../../helpers/world.js'
 
 const unsafe =
-  /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u115f\u1160\u180e\u200b\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e007f}]|\u034f/gu
+  /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\u00ad\u115f\u1160\u17b4\u17b5\u180e\u200b\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e01ef}]|\u034f/gu
 
 test('every character that drives a terminal, or is not seen, is escaped, and no other', () => {
   const wrong: number[] = []

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { Hostile, json } from '../../helpers/hostile.js'
+import { forwardProxy, Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
 import { created, recorder } from '../../helpers/users.js'
 import { isWindows, printed, World } from '../../helpers/world.js'
@@ -7,9 +7,9 @@ import { isWindows, printed, World } from '../../helpers/world.js'
 const busy = json(503, { error: 503, message: 'Busy' })
 
 /** Creates a plant with --verbose; the address is URL in the lines on stderr. */
-async function create(store: string) {
-  const line = `create --id 1 --name Fern --verbose --store ${store}`
-  const result = await new World().run(line, { env: { PLANTS_TOKEN: token } })
+async function create(store: string, flags = '', env: Record<string, string> = {}) {
+  const line = `create --id 1 --name Fern --verbose --store ${store}${flags}`
+  const result = await new World().run(line, { env: { PLANTS_TOKEN: token, ...env } })
   return { ...result, lines: result.err.replaceAll(store, 'URL').trimEnd().split('\n') }
 }
 
@@ -18,6 +18,18 @@ test('--verbose shows a request and its answer after the source of the token', a
   const { lines, code, out } = await create(`${service.url}/v1`)
   expect({ code, out, err: '' }).toEqual(printed('{"name":"Fern"}\n'))
   expect(lines).toEqual(['* token from PLANTS_TOKEN', '> POST URL/plants', '< 200, 15 bytes'])
+})
+
+test('--verbose names a proxy without its password', async () => {
+  const proxy = await forwardProxy()
+  const posts = [json(400, { error: 400, message: 'No proxy-s3cret' })]
+  const service = await Hostile.listen({ posts, place: { host: '0.0.0.0', port: 0 } })
+  const env = { HTTP_PROXY: proxy.url.replace('//', '//user:proxy-s3cret@') }
+  const { err } = await create(`http://0.0.0.0:${service.port}`, ' --allow-http', env)
+  expect(proxy.passed).toHaveLength(1)
+  expect(err).not.toContain(Buffer.from('user:proxy-s3cret').toString('base64'))
+  expect(err).toContain(`\n* proxy ${new URL(proxy.url).host}\n`)
+  expect(err).toContain('No ***')
 })
 
 test('--verbose shows all that is tried again, in order, with warnings', async () => {

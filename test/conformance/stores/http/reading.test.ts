@@ -72,6 +72,14 @@ describe('a service that can be read', () => {
     expect(out).toBe(code === 0 ? '{"id":3,"name":"Ivy"}\n' : '')
     expect(requests[0]).toBe('GET /plants?limit=2&order=desc')
   })
+
+  test('is asked for the greatest id a hundred times, and not for ever', async () => {
+    const pages = Array.from({ length: 200 }, (_, id) => page([`{"id":${id},"name":"F"}`]))
+    const posts = [json(400, { error: 409, message: 'It exists' })]
+    const answers = { 'GET /plants': pages }
+    const { code, requests } = await runAt('create --id next --name Ivy', answers, { posts })
+    expect([code, requests.length]).toEqual([1, 200])
+  })
 })
 
 describe('an answer to a request that reads', () => {
