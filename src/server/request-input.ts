@@ -17,7 +17,6 @@ import { busy, HttpError } from './answer.js'
 /** After so many chunks of a body, other connections have their turn. */
 const chunksOfTurn = 1000
 
-const defaultPage = '100'
 const maxPage = 1000
 
 /**
@@ -171,7 +170,7 @@ export function parseListQuery(url: string): ReadQuery & { limit: number } {
   if (![...parameters.keys()].every((name) => names.includes(name)))
     throw new HttpError(400, `The parameters are ${names.join(', ')}`)
   const values: Partial<Record<string, string>> = Object.fromEntries(parameters)
-  const { limit = defaultPage, order = 'asc', after, tag, noTag = 'false', search } = values
+  const { limit = '100', order = 'asc', after, tag, noTag = 'false', search } = values
   const count = /^\d{1,4}$/.test(limit) ? Number(limit) : 0
   if (count < 1 || count > maxPage)
     throw new HttpError(400, `limit must be a whole number from 1 to ${maxPage}`)

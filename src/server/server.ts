@@ -1,5 +1,5 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import { createServer as createSecureServer } from 'node:https'
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
@@ -49,7 +49,7 @@ const drainGraceMs = 500
 const lingerMs = 1000
 
 export class HttpServer {
-  readonly server: Server
+  readonly server: Server | SecureServer
   isDraining = false
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
