@@ -74,11 +74,12 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   })
   let stop = () => store.close()
   try {
+    const rights = (await store.rights()).filter((right) => allow.includes(right))
     const handler = requestHandler({
       handlers: plantHandlers(store),
       description: openApi(basePath),
       basePath,
-      rights: (await store.rights()).filter((right) => allow.includes(right)),
+      rights,
       cors,
       findToken: await options.openTokenSource(store.tokens, warn),
       memory: new Memory(memoryPerTokenBytes, timeoutMs),
@@ -103,7 +104,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const address = `${await listen(server.server, options.listen, scheme)}${basePath}`
     const adminAddress = options.admin && admin && (await listen(admin, options.admin, 'http'))
     if (tls) renewFrom(tls, server, log)
-    log.info('listening', { address, admin: adminAddress })
+    log.info('listening', { address, admin: adminAddress, rights })
     const isLocal = 'path' in options.listen || isLoopback(options.listen.host)
     if (!isLocal && !tls) warn('Without TLS, others can read tokens and plants on the network')
     return {
@@ -122,7 +123,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
-/** Serves a renewed certificate to the connections to come. */
+/** For the connections to come. */
 function renewFrom(files: TlsFiles, { server }: HttpServer, log: Log): void {
   const { paths, read, intervalMs: interval = 30_000 } = files
   const renew = () => {

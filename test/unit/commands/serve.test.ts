@@ -122,6 +122,11 @@ describe('a service does not start', () => {
   })
 })
 
+test('the log says what the service offers', async () => {
+  const { err } = await serve(['--allow', 'read,delete'])
+  expect(objectsOf(err)).toContainEqual(expect.objectContaining({ rights: ['read', 'delete'] }))
+})
+
 test.each([
   [[], '127.0.0.1'],
   [['--admin-host', '127.0.0.2'], '127.0.0.2'],
