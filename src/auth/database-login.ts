@@ -95,7 +95,7 @@ export async function readLoginCertificates(
   const { readCertificates, readKeyPair } = await import('../platform/certificates.js')
   const ca = root === undefined || root === 'system' ? undefined : readCertificates(root)
   if (sslcert === undefined || sslkey === undefined) return { ...none, ca }
-  return { ca, ...(await readKeyPair(sslcert, sslkey, 'sslcert and sslkey')) }
+  return { ca, ...readKeyPair(sslcert, sslkey, 'sslcert and sslkey') }
 }
 
 export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {

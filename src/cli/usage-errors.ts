@@ -28,6 +28,7 @@ const instead: Readonly<Record<string, string>> = {
 }
 
 const toSearch = 'To search: plants list --search TEXT'
+const toReplace = 'For plants that exist: plants import --if-exists update'
 
 /** Words of other programs, twenty at most: a wrong hint is worse than none. */
 export const foreignWords: ReadonlyMap<string, string> = new Map([
@@ -47,7 +48,9 @@ export const foreignWords: ReadonlyMap<string, string> = new Map([
   ['--debug', 'For a log: --verbose'],
   ['-n', 'The number of plants is --limit NUMBER'],
   ['--offset', 'To go on after a plant: --after ID'],
-  ['--upsert', 'For plants that exist: plants import --if-exists update'],
+  ['--overwrite', toReplace],
+  ['--upsert', toReplace],
+  ['--update', toReplace],
   ['--out', 'For a file: plants export FILE'],
 ])
 

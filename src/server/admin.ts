@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http'
-import { Counter, collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
 import type { AccessLogEntry, Log } from './log.js'
 
@@ -30,12 +30,6 @@ export function adminServer(
 
 export class Metrics {
   readonly #registry = new Registry()
-  readonly #requests = new Counter({
-    name: 'plants_requests_total',
-    help: 'Requests by outcome, or by the value of the error',
-    labelNames: ['outcome'],
-    registers: [this.#registry],
-  })
   readonly #seconds = new Histogram({
     name: 'plants_request_duration_seconds',
     help: 'Time from the headers of a request to its response',
@@ -47,9 +41,8 @@ export class Metrics {
     collectDefaultMetrics({ register: this.#registry })
   }
 
-  record({ outcome, milliseconds }: AccessLogEntry): void {
-    this.#requests.inc({ outcome })
-    if (milliseconds !== undefined) this.#seconds.observe({ outcome }, milliseconds / 1000)
+  record({ outcome, milliseconds = 0 }: AccessLogEntry): void {
+    this.#seconds.observe({ outcome }, milliseconds / 1000)
   }
 
   async text() {

@@ -64,7 +64,7 @@ export function respond(
   response.cork() // `end` with a body would make a second write
   response.writeHead(status, status === 204 ? [...headers] : [...ofBody, ...headers])
   response.write(body, length === body.length ? 'latin1' : 'utf8')
-  // Together with the others of a commit: to wake a client for each takes as long as the rest.
+  // With the others of a commit: to wake a client for each takes as long as the rest.
   queueMicrotask(() => {
     response.uncork()
     response.end()

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import type { Right } from '../stores/common/token-store.js'
 import {
   corsHeaders,
@@ -22,7 +22,6 @@ export interface Answer extends HttpAnswer {
 }
 
 interface OperationInput {
-  request: IncomingMessage
   response: ServerResponse
   idText: string
   /** Empty unless the operation has one. */
@@ -43,7 +42,6 @@ interface HandlerOptions {
   memory: Memory
   log: Log
   bodyLimitBytes: number
-  now(): number
 }
 
 interface Call {
@@ -63,7 +61,7 @@ export function requestHandler(options: HandlerOptions): Handler {
   return async (response, body) => {
     count += 1
     const requestId = `${runId}-${count.toString(36)}`
-    const call: Call = { response, body, requestId, startedAt: options.now() }
+    const call: Call = { response, body, requestId, startedAt: performance.now() }
     try {
       finish(call, await answer(call, options), options)
     } catch (error) {
@@ -97,7 +95,7 @@ async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
   await memory.take(call.caller.name, bytes, response)
   // A request without its whole body may still get a 400, and so must not be with the store.
   const body = await call.body.read(bodyLimitBytes)
-  call.input = { request, response, idText: route.idText, body }
+  call.input = { response, idText: route.idText, body }
   return options.handlers[operation.id](call.input)
 }
 
@@ -119,7 +117,7 @@ function answerToFailure(call: Call, failure: unknown, { log }: HandlerOptions):
   return { ...answer, status: isCreate ? 400 : status, outcome: String(status) }
 }
 
-function finish(call: Call, answer: Answer, { cors, log, now }: HandlerOptions): void {
+function finish(call: Call, answer: Answer, { cors, log }: HandlerOptions): void {
   const { response, requestId, startedAt } = call
   const { req: request, destroyed: isAborted } = response
   const { headers = [], status, outcome } = answer
@@ -129,7 +127,7 @@ function finish(call: Call, answer: Answer, { cors, log, now }: HandlerOptions):
     requestId,
     status: isAborted ? undefined : status,
     outcome: isAborted ? 'aborted' : outcome,
-    milliseconds: Math.round((now() - startedAt) * 1000) / 1000,
+    milliseconds: Math.round((performance.now() - startedAt) * 1000) / 1000,
     token: call.caller?.name,
     method: request.method,
     path: call.route?.path,

@@ -24,14 +24,14 @@ export function plantHandlers(store: OwnStore): Handlers {
 
   return {
     createPlant: async (input) => {
-      const key = parseIdempotencyKey(input.request.headers)
+      const key = parseIdempotencyKey(input.response.req.headers)
       const given = plantInBody(input.body)
       input.id = given.id
       const { plant } = await writeOne(store, { type: 'create', plant: given, key })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
     },
-    listPlants: async ({ request, response }) => {
-      const { limit, ...query } = parseListQuery(request.url ?? '')
+    listPlants: async ({ response }) => {
+      const { limit, ...query } = parseListQuery(response.req.url ?? '')
       const closed = new AbortController()
       response.once('close', () => closed.abort(busy()))
       const { plants, hasNext } = await pageOf(store, { ...query, signal: closed.signal }, limit)

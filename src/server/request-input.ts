@@ -81,7 +81,6 @@ export class Body {
   async read(limitBytes: number): Promise<Buffer> {
     const { req: request } = this.#response
     this.isWanted = true
-    // Nearly always, and faster.
     if (request.complete && !this.#whole) return request.read() ?? Buffer.alloc(0)
     this.#limitBytes = limitBytes
     this.#whole ??= this.#collect()

@@ -1,5 +1,5 @@
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import { createServer as createSecureServer } from 'node:https'
+import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setImmediate as nextTurn, setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../platform/errors.js'
@@ -7,11 +7,11 @@ import { parserError, rawResponse } from './answer.js'
 import type { Log } from './log.js'
 import { Body } from './request-input.js'
 
-// One request of a connection is handled at a time, as browsers, curl and proxies send them: a client that sends another
-// before its response gets that response, and no other (RFC 9112, 9.3.2). node:http parses the up to 64 KiB that were read
-// from a connection at once: thousands of requests, or of chunks of a body, which take 30 ms and much memory. So who sends
-// such a thing pauses all connections until the next turn of the event loop. Then one resumes in each turn, and first
-// those that were served before, and the newest: what several sent would be parsed at once.
+// One request of a connection is handled at a time: a client that sends another before its response gets that response,
+// and no other (RFC 9112, 9.3.2). node:http parses the up to 64 KiB that were read from a connection at once: thousands
+// of requests, or of chunks of a body, which take 30 ms and much memory. Who sends that pauses all connections until
+// the next turn of the event loop. Then one resumes in each turn, and first those that were served before, and the
+// newest: what several sent would be parsed at once.
 
 export interface Limits {
   requestTimeoutMs: number
@@ -49,7 +49,7 @@ const drainGraceMs = 500
 const lingerMs = 1000
 
 export class HttpServer {
-  readonly server: Server
+  readonly server: Server | SecureServer
   isDraining = false
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']

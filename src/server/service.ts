@@ -1,14 +1,12 @@
 /** The HTTP service around a store, and its admin port. */
 import { once } from 'node:events'
-import { chmodSync } from 'node:fs'
+import { chmodSync, unwatchFile, watchFile } from 'node:fs'
 import type { AddressInfo, Server } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/common/store.js'
 import type { Right, TokenStore } from '../stores/common/token-store.js'
-import type { PostgresOptions } from '../stores/postgres/address.js'
-import type { SqliteOptions } from '../stores/sqlite/connection.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
 import { requestHandler } from './handler.js'
@@ -19,9 +17,10 @@ import { openApi } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
-  openStore(
-    events: Pick<PostgresOptions & SqliteOptions, 'onAway' | 'onCreated'>,
-  ): Promise<OwnStore>
+  openStore(events: {
+    onCreated(path: string): Promise<void>
+    onAway(failure: PlantsError | undefined): void
+  }): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
   /** "" or "/v1" */
@@ -30,14 +29,19 @@ export interface ServiceOptions {
   allow: readonly Right[]
   /** Pages of these origins may use the service, or of all (`*`). */
   cors: readonly string[]
-  tls: Tls | undefined
+  tls: TlsFiles | undefined
   admin: TcpAddress | undefined
   limits: Limits & { bodyLimitBytes: number }
   /** A request waits so long for the store, and for memory. */
   timeoutMs: number
   log: LogOptions
-  /** Milliseconds, monotonic. */
-  now(): number
+}
+
+interface TlsFiles {
+  paths: readonly string[]
+  /** Until a change is seen. */
+  intervalMs?: number
+  read(): Tls
 }
 
 interface TcpAddress {
@@ -58,10 +62,11 @@ const memoryPerTokenBytes = 16 * 1_048_576
 
 /** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { allow, basePath, cors, limits, tls, timeoutMs, now } = options
+  const { allow, basePath, cors, limits, tls, timeoutMs } = options
   const metrics = options.admin && new Metrics()
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const warn = (message: string) => log.warn(message)
+  const pair = tls?.read()
   const store = await options.openStore({
     onCreated: async (path) => log.info(`Created store ${path}`),
     onAway: (failure) =>
@@ -69,19 +74,19 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   })
   let stop = () => store.close()
   try {
+    const rights = (await store.rights()).filter((right) => allow.includes(right))
     const handler = requestHandler({
       handlers: plantHandlers(store),
       description: openApi(basePath),
       basePath,
-      rights: (await store.rights()).filter((right) => allow.includes(right)),
+      rights,
       cors,
       findToken: await options.openTokenSource(store.tokens, warn),
       memory: new Memory(memoryPerTokenBytes, timeoutMs),
       log,
       bodyLimitBytes: limits.bodyLimitBytes,
-      now,
     })
-    const server = new HttpServer(handler, { limits, tls, log })
+    const server = new HttpServer(handler, { limits, tls: pair, log })
     const isReady = () => {
       const isUsable = store.check(allow).then(
         () => !server.isDraining,
@@ -98,7 +103,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const scheme = tls ? 'https' : 'http'
     const address = `${await listen(server.server, options.listen, scheme)}${basePath}`
     const adminAddress = options.admin && admin && (await listen(admin, options.admin, 'http'))
-    log.info('listening', { address, admin: adminAddress })
+    if (tls) renewFrom(tls, server, log)
+    log.info('listening', { address, admin: adminAddress, rights })
     const isLocal = 'path' in options.listen || isLoopback(options.listen.host)
     if (!isLocal && !tls) warn('Without TLS, others can read tokens and plants on the network')
     return {
@@ -117,6 +123,25 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   }
 }
 
+function renewFrom(files: TlsFiles, { server }: HttpServer, log: Log): void {
+  const { paths, read, intervalMs: interval = 30_000 } = files
+  const renew = () => {
+    try {
+      const pair = read()
+      if ('setSecureContext' in server) {
+        server.setSecureContext(pair)
+        log.info('The certificate was read again')
+      } else log.warn('Restart to serve the renewed certificate') // Bun has no way
+    } catch (error) {
+      log.error(error)
+    }
+  }
+  for (const path of paths) {
+    watchFile(path, { interval, persistent: false }, renew)
+    server.once('close', () => unwatchFile(path, renew))
+  }
+}
+
 /** Returns the address: a URL, or `unix:` and the path of a socket. */
 async function listen(server: Server, address: ListenAddress, scheme: string): Promise<string> {
   try {
@@ -128,11 +153,9 @@ async function listen(server: Server, address: ListenAddress, scheme: string): P
     if (reason === undefined) throw error
     const what = 'path' in address ? address.path : `Port ${address.port} of ${address.host}`
     const isUsage = !('path' in address) && systemCode(error) !== 'EADDRINUSE'
+    const kind = isUsage ? 'usage' : 'unavailable'
     const hint = 'Give another --port, --host or --socket'
-    throw new PlantsError(isUsage ? 'usage' : 'unavailable', `${what}: ${reason}`, {
-      hint,
-      cause: error,
-    })
+    throw new PlantsError(kind, `${what}: ${reason}`, { hint, cause: error })
   }
   if ('path' in address) return `unix:${address.path}`
   const { port } = server.address() as AddressInfo // as it has no path

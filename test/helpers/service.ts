@@ -133,7 +133,6 @@ export async function serveHere(
     limits,
     timeoutMs: 30_000,
     log: { ...logInto(async () => undefined), level: 'silent' },
-    now: () => performance.now(),
     ...options,
   })
   onTestFinished(() => service.drain(0))

@@ -12,7 +12,7 @@ import { constraintHint } from '../common/change.js'
 export class StoreDamageError extends Error {}
 
 const anotherFile = 'Choose another file'
-const permissionHint = 'Change the permissions of the file and its directory'
+const permissionHint = 'Make the file, its directory and its disk writable'
 
 export function unusableStore(path: string, why: string, hint = anotherFile): PlantsError {
   return new PlantsError('inaccessible', `${path} ${why}`, { hint })

@@ -145,11 +145,13 @@ test('the admin port needs no token, and is not ready during a drain', async () 
   expect((await ask('/nope')).status).toBe(404)
   expect((await exchange(service, { target: '/live', method: 'GET' })).status).toBe(404)
   for (const body of [moss, moss]) await exchange(service, { body })
-  expect((await ask('/metrics')).body.match(/^plants_requests_total.*$/gm)).toEqual([
-    'plants_requests_total{outcome="404"} 1',
-    'plants_requests_total{outcome="created"} 1',
-    'plants_requests_total{outcome="409"} 1',
-  ])
+  expect((await ask('/metrics')).body.match(/^plants_request_duration_seconds_count.*$/gm)).toEqual(
+    [
+      'plants_request_duration_seconds_count{outcome="404"} 1',
+      'plants_request_duration_seconds_count{outcome="created"} 1',
+      'plants_request_duration_seconds_count{outcome="409"} 1',
+    ],
+  )
   await draining(service)
   expect((await ask('/live')).status).toBe(200)
   expect(await ask('/ready')).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })

@@ -36,7 +36,7 @@ class Unprivileged extends World {
     const { code, out, err } = await this.do(`${line} --store ${path}`)
     expect([path, code, out]).toEqual([path, 4, ''])
     expect(err).toContain(path)
-    expect(err).toContain('Change the permissions')
+    expect(err).toContain('its disk')
   }
 }
 

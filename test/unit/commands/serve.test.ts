@@ -1,5 +1,6 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
-import { chmodSync, chownSync, readdirSync } from 'node:fs'
+import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
@@ -103,6 +104,27 @@ describe('a service does not start', () => {
       expect(await codeWith(...key)).toBe(2)
     expect(await codeWith('--tls-key', one.keyPath)).toBe(0)
   })
+
+  test.runIf(hasOpenssl)('with a pair that no client can use (needs openssl)', async () => {
+    const { path, keyPath } = certificate({ names: ['DNS:one'] })
+    const { privateKey } = generateKeyPairSync('ed25519')
+    const [empty, other] = [join(user.home, 'empty.pem'), join(user.home, 'other.pem')]
+    writeFileSync(empty, '')
+    writeFileSync(other, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+    for (const [cert, key] of [
+      [empty, keyPath],
+      [path, other],
+    ])
+      expect(await failureOf(['--tls-cert', `${cert}`, '--tls-key', `${key}`])).toEqual({
+        ...{ code: 2, error: 400, message: `${cert} and ${key} are not a certificate and its key` },
+        hint: 'Use PEM files for --tls-cert and --tls-key, the key without a passphrase',
+      })
+  })
+})
+
+test('the log says what the service offers', async () => {
+  const { err } = await serve(['--allow', 'read,delete'])
+  expect(objectsOf(err)).toContainEqual(expect.objectContaining({ rights: ['read', 'delete'] }))
 })
 
 test.each([

@@ -1,9 +1,13 @@
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
+import { writeFileSync } from 'node:fs'
+import type { AddressInfo, NetConnectOpts } from 'node:net'
+import { connect } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
+import { readKeyPair } from '../../../src/platform/certificates.js'
 import { PlantsError } from '../../../src/platform/errors.js'
 import { adminServer, Metrics } from '../../../src/server/admin.js'
 import { Log } from '../../../src/server/log.js'
+import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { exchange } from '../../helpers/raw-http.js'
 import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
 import { objectsOf } from '../../helpers/world.js'
@@ -98,3 +102,38 @@ test('the log has the path of a route, the id of a plant that changes, and nothi
   )
   expect(service.log()).not.toContain('SECRET')
 })
+
+test.runIf(hasOpenssl)(
+  'a renewed certificate is served once its key is there, and the old one until then (needs openssl)',
+  async () => {
+    const [old, renewed] = [
+      certificate({ names: ['DNS:old'] }),
+      certificate({ names: ['DNS:new'] }),
+    ]
+    const { path, keyPath } = old
+    const read = () => readKeyPair(path, keyPath, 'the files')
+    const service = await serveStore(quick, {
+      tls: { paths: [path, keyPath], intervalMs: 20, read },
+    })
+    const served = async () => {
+      const place = service.place as NetConnectOpts & { host: string }
+      const socket = connect({ ...place, rejectUnauthorized: false })
+      await once(socket, 'secureConnect')
+      const { subjectaltname } = socket.getPeerCertificate()
+      socket.destroy()
+      return subjectaltname
+    }
+    const messages = () => objectsOf(service.log()).map(({ msg }) => msg)
+    const mixed = `${path} and ${keyPath} are not a certificate and its key`
+    // Again until it is seen: what is written before the first look is no change.
+    const renew = () => {
+      writeFileSync(path, renewed.cert)
+      return messages()
+    }
+    await expect.poll(renew).toContain(mixed)
+    expect(await served()).toBe('DNS:old')
+    writeFileSync(keyPath, renewed.key)
+    await expect.poll(served).toBe('DNS:new')
+    expect(messages().at(-1)).toBe('The certificate was read again')
+  },
+)
