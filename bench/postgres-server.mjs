@@ -31,14 +31,10 @@ export function hasPsql() {
 /** Starts the PostgreSQL of the tests in the folder, without settings and so with the durability of the default. */
 export async function startPostgres(folder, env) {
   chmodSync(folder, 0o711) // the server is another user where this one is root
-  process.env.TMPDIR = folder // where the helpers make their folders
-  const [{ installations }, { makeTemplate }, { PostgresServer }] = await Promise.all(
-    ['installation', 'cluster', 'server'].map(async (name) => {
-      const path = join(root, `test/helpers/postgres/${name}.ts`)
-      return (await runnerImport(path, { configFile: false, logLevel: 'error', root })).module
-    }),
-  )
-  const server = await PostgresServer.start(await makeTemplate(installations[0]))
+  const path = join(root, 'test/helpers/postgres/server.ts')
+  const options = { configFile: false, logLevel: 'error', root }
+  const { installations, makeTemplate, startServer } = (await runnerImport(path, options)).module
+  const server = await startServer(await makeTemplate(installations[0], folder), {})
   const url = (user, name) => `postgres://${user}@127.0.0.1:${server.port}/${name}`
   const ask = (address, text) => {
     const [command, ...args] = psqlArgs(address, text)

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/crafted-files.js'
 import type { RunOptions } from '../../helpers/run.js'
+import { fill } from '../../helpers/sqlite-file.js'
 import { isWindows, World } from '../../helpers/world.js'
 
 const fern = 'create --id 1 --name Fern --tag wet'

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { foldText } from '../../../../src/stores/common/search.js'
 import { addFoldFunction } from '../../../../src/stores/sqlite/connection.js'
 import { foldedSql } from '../../../../src/stores/sqlite/read.js'
-import { DatabaseSync } from '../../../helpers/database.js'
+import { DatabaseSync } from '../../../helpers/sqlite-file.js'
 
 test('SQLite folds texts as JavaScript does, whether it calls it or not', () => {
   const db = new DatabaseSync(':memory:')
