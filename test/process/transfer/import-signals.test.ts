@@ -15,7 +15,6 @@ describe.skipIf(process.platform === 'win32')('an import that a signal stops', (
   test.each([
     ['SIGINT', 130, 'Interrupted'],
     ['SIGTERM', 143, 'Terminated'],
-    ['SIGHUP', 143, 'Terminated'],
   ] as const)('by %s goes on where it was', async (signal, code, word) => {
     const world = new World()
     const lines = plantLines(150_000)
