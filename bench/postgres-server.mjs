@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { existsSync, rmSync } from 'node:fs'
+import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { runnerImport } from 'vite'
 
@@ -18,12 +18,13 @@ export function hasPsql() {
   return spawnSync(psql, ['--version']).error === undefined
 }
 
-/** Starts the PostgreSQL of the tests in /tmp, without settings and so with the durability of the default. */
-export async function startPostgres(env) {
+/** Starts the PostgreSQL of the tests in the folder, without settings and so with the durability of the default. */
+export async function startPostgres(folder, env) {
+  chmodSync(folder, 0o711) // the server is another user where this one is root
   const path = join(root, 'test/helpers/postgres/server.ts')
   /** @type {{ module: typeof import('../test/helpers/postgres/server.js') }} */
   const { module } = await runnerImport(path, { configFile: false, logLevel: 'error', root })
-  const template = await module.makeTemplate(module.installations[0])
+  const template = await module.makeTemplate(module.installations[0], folder)
   const server = await module.startServer(template, {})
   const url = (user, name) => `postgres://${user}@127.0.0.1:${server.port}/${name}`
   const ask = (address, text) => {

@@ -9,7 +9,6 @@ import { ioOf, runPlants } from './run.js'
 const root = join(import.meta.dirname, '../..')
 const docs = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'))
 
-/** The pages of the documentation, by their paths from the root. */
 export const pages: ReadonlyMap<string, string> = new Map(
   [
     ...['README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'SECURITY.md', 'bench/README.md'],
@@ -17,29 +16,19 @@ export const pages: ReadonlyMap<string, string> = new Map(
   ].map((path) => [path, readFileSync(join(root, path), 'utf8')]),
 )
 
-/** All of them, one after the other. */
 export const documentation = [...pages.values()].join('\n')
 
-/** The addresses in a text that lead nowhere (RFC 2606), but https://plants.example.com. */
-export function placeholders(text: string): string[] {
-  const pattern = /https?:\/\/[\w.-]+\.(?:example|invalid|test)(?![\w-]|\.\w)/g
-  return Array.from(text.matchAll(pattern), ([address]) => address)
-}
-
-/** A block between two fences. */
 export interface Block {
   /** `sh` is run; `console` is run, and shows what its commands print; anything else is text */
   language: string
   text: string
 }
 
-/** The blocks of a page in their order. */
 export function blocksOf(page: string): Block[] {
   const blocks = page.matchAll(/^```(\w+)\n(.*?)^```$/gms)
   return Array.from(blocks, ([, language = '', text = '']) => ({ language, text }))
 }
 
-/** The program with the options of all commands. */
 export const program = await programOf(ioOf({}))
 
 /** The names of the commands that help lists, without `help`. */
@@ -57,12 +46,10 @@ export function commandAt(words: string[]): Command | undefined {
   )
 }
 
-/** A command and those below it. */
 export function treeOf(command: Command): Command[] {
   return [command, ...command.commands.flatMap(treeOf)]
 }
 
-/** The words that lead to a command. */
 export function pathOf(command: Command): string[] {
   return command.parent ? [...pathOf(command.parent), command.name()] : []
 }

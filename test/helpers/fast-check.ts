@@ -18,7 +18,6 @@ export function check<Values extends [unknown, ...unknown[]]>(
   return fc.assert(property, { numRuns: rounds(times) })
 }
 
-/** Any plant that the contract takes, or one with these texts. */
 export function newPlant(texts = text()): fc.Arbitrary<NewPlant> {
   return fc.record({ id: int64(), name: texts, tag: texts }, { requiredKeys: ['id', 'name'] })
 }

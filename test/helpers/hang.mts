@@ -1,6 +1,5 @@
 /** Limits of time, in milliseconds, which only a hang reaches, whatever else the machine has to do. */
 export const hang = {
-  /** of a test */
   test: 600_000,
   /** of what a test waits for: shorter, so that its failure says what was there instead */
   wait: 300_000,

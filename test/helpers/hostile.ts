@@ -6,7 +6,7 @@ import { onTestFinished } from 'vitest'
 /** A port at which nothing listens, and that the system gives to no test that asks for any. */
 export const closedPort = 9
 
-export interface Received {
+interface Received {
   line: string
   /** by their names in lower case */
   headers: Record<string, string>
@@ -16,13 +16,11 @@ export interface Received {
 export type Answer = string | Buffer | ((socket: Socket) => void)
 
 interface Script {
-  /** what each POST gets in its turn; the last one is for all that follow, and without one none is answered */
+  /** what each POST gets in its turn; the last one is for all that follow */
   posts?: Answer[]
-  /** what other requests get, in turn, by their first lines without the query: "GET /plants/1" */
+  /** what other requests get in turn, by their first lines without the query: "GET /plants/1" */
   others?: Record<string, Answer[]>
-  /** what the rest gets, such as `{base_url}/openapi.json`; without it that is 404 */
   openapi?: Answer
-  /** what is done with a connection before anything came */
   onConnect?(socket: Socket): void
   tls?: TlsOptions
   place?: ListenOptions
@@ -44,7 +42,6 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     this.#server = script.tls ? createSecureServer(script.tls, accept) : createServer(accept)
   }
 
-  /** It is gone when the test is over. */
   static async listen(script: Script): Promise<Hostile> {
     const hostile = new Hostile(script)
     hostile.#server.listen(script.place ?? { host: '127.0.0.1', port: 0 })
@@ -74,8 +71,12 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     return this.posts.map(({ headers }) => headers['idempotency-key'])
   }
 
-  async close(): Promise<void> {
+  cut(): void {
     for (const socket of this.#sockets) socket.destroy()
+  }
+
+  async close(): Promise<void> {
+    this.cut()
     if (this.#server.listening) await new Promise((resolve) => this.#server.close(resolve))
   }
 
@@ -99,15 +100,14 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
   #take(bytes: Buffer, socket: Socket): Buffer {
     const end = bytes.indexOf('\r\n\r\n')
     if (end < 0) return bytes
-    const [line = '', ...fields] = bytes.subarray(0, end).toString('latin1').split('\r\n')
-    const headers: Record<string, string> = {}
-    for (const field of fields) {
-      const colon = field.indexOf(':')
-      headers[field.slice(0, colon).toLowerCase()] = field.slice(colon + 1).trim()
-    }
+    const [line = '', ...fields] = bytes.toString('latin1', 0, end).split('\r\n')
+    const pairs = fields.map((field) => field.split(/: *(.*)/, 2))
+    const headers = Object.fromEntries(
+      pairs.map(([name = '', value = '']) => [name.toLowerCase(), value.trim()]),
+    )
     const next = end + 4 + Number(headers['content-length'] ?? 0)
     if (bytes.length < next) return bytes
-    const body = bytes.subarray(end + 4, next).toString()
+    const body = bytes.toString('utf8', end + 4, next)
     const request = { line: line.replace(/ HTTP.*/, ''), headers, body }
     this.requests.push(request)
     this.#answer(request, socket)
@@ -117,58 +117,43 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
 
   #answer({ line }: Received, socket: Socket): void {
     const { posts = [], openapi = http(404), others = {} } = this.#script
-    const listed = others[line.replace(/\?.*/s, '')]
+    const listed = others[line.replace(/\?.*/s, '')] ?? []
     const answer = line.startsWith('POST')
       ? (posts[this.posts.length - 1] ?? posts.at(-1))
-      : ((listed && listed.length > 1 ? listed.shift() : listed?.[0]) ?? openapi)
+      : ((listed.length > 1 ? listed.shift() : listed[0]) ?? openapi)
     if (typeof answer === 'function') answer(socket)
     else if (answer !== undefined) socket.write(answer)
   }
 }
 
-/** A proxy that opens every tunnel, or answers a status of its own, and notes what it was asked for. */
-export async function forwardProxy(refusal?: number) {
+/** A proxy that opens every tunnel, all to one port if it is given, or answers a status instead. */
+export async function forwardProxy({ to, refusal }: { to?: number; refusal?: number } = {}) {
   const open = (socket: Socket) => {
     const { hostname, port } = new URL(`http://${proxy.lines.at(-1)?.replace('CONNECT ', '')}`)
-    const onward = connect(Number(port), hostname, () =>
+    const onward = connect(to ?? Number(port), to ? '127.0.0.1' : hostname, () =>
       socket.write('HTTP/1.1 200 Connected\r\n\r\n'),
     )
     socket.once('close', () => onward.destroy())
     onward.on('error', () => socket.destroy()).pipe(socket)
-    socket.removeAllListeners('data').pipe(onward)
+    const record = (chunk: Buffer) => {
+      proxy.bytes = Buffer.concat([proxy.bytes, chunk])
+    }
+    socket.removeAllListeners('data').on('data', record).pipe(onward)
   }
   const proxy = await Hostile.listen({ openapi: refusal === undefined ? open : http(refusal) })
-  return {
-    url: proxy.url,
-    get passed() {
-      return proxy.lines
-    },
-    get credentials() {
-      return proxy.requests.map(({ headers }) => headers['proxy-authorization'])
-    },
-  }
+  return proxy
 }
 
-/** An answer of HTTP/1.1, with the length of its body. */
-export function http(
-  status: number,
-  body: string | Buffer = '',
-  headers: Record<string, string | number> = {},
-): Buffer {
-  const bytes = Buffer.from(body)
-  const fields = Object.entries({ 'Content-Length': bytes.length, ...headers })
-  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`)
-  return Buffer.concat([Buffer.from(`HTTP/1.1 ${status} Said\r\n${head.join('')}\r\n`), bytes])
+type Fields = Record<string, string | number>
+
+export function http(status: number, body: string | Buffer = '', headers: Fields = {}): Buffer {
+  const fields = Object.entries({ 'Content-Length': Buffer.byteLength(body), ...headers })
+  const head = fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+  const start = Buffer.from(`HTTP/1.1 ${status} Said\r\n${head}\r\n`)
+  return Buffer.concat([start, Buffer.from(body)])
 }
 
-export function json(
-  status: number,
-  value: unknown,
-  headers: Record<string, string | number> = {},
-): Buffer {
+export function json(status: number, value: unknown, headers?: Fields): Buffer {
   const body = typeof value === 'string' ? value : JSON.stringify(value)
   return http(status, body, { 'Content-Type': 'application/json', ...headers })
 }
-
-/** The start of a 200 response with JSON, to which headers can be added. */
-export const jsonHead = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'

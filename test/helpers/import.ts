@@ -1,31 +1,35 @@
-import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { donePrefix } from '../../src/stores/common/store.js'
-import { DatabaseSync } from './database.js'
 import type { RunOptions } from './run.js'
+import { query } from './sqlite-file.js'
 import { objectsOf, World } from './world.js'
 
-/** What an import prints: those of its counts that are not 0, the rejected ones by their `error`. */
-interface Imported {
-  code: number
-  err: string
+/** Those counts of an import that are not 0, the rejected ones by their `error`. */
+interface Counts {
   dryRun?: true
   created?: number
   updated?: number
   skipped?: number
+  unknown?: number
   rejected?: Record<number, number>
 }
 
-/** A user who imports into the default store. */
+export function countsOf(out: string): Counts {
+  const { rejected, reasons = {}, rejects: _, ...counts } = JSON.parse(out)
+  expect(Object.values<number>(reasons).reduce((sum, count) => sum + count, 0)).toBe(rejected)
+  const some = Object.entries(counts).filter(([, count]) => count !== 0)
+  return { ...Object.fromEntries(some), ...(rejected > 0 && { rejected: reasons }) }
+}
+
 export class Importer extends World {
   /** @param args without `import`; a text is split at its spaces */
   async import(
     args: string | readonly string[] = '',
     stdin?: string | Uint8Array,
     options?: RunOptions,
-  ): Promise<Imported> {
+  ): Promise<Counts & { code: number; rejects?: string; err: string }> {
     const words = typeof args === 'string' ? (args.match(/\S+/g) ?? []) : args
     const { code, out, err } = await this.run(['import', ...words], {
       ...options,
@@ -33,13 +37,9 @@ export class Importer extends World {
     })
     if (code === 0 || code === 6) expect(out).not.toBe('')
     if (out === '') return { code, err }
-    const { rejected, reasons = {}, ...counts } = JSON.parse(out)
-    expect(Object.values<number>(reasons).reduce((sum, count) => sum + count, 0)).toBe(rejected)
-    const some = Object.entries(counts).filter(([, count]) => count !== 0)
-    return { code, ...Object.fromEntries(some), ...(rejected > 0 && { rejected: reasons }), err }
+    return { code, ...countsOf(out), rejects: JSON.parse(out).rejects, err }
   }
 
-  /** The plants in the store, a line of JSON each. */
   async list(): Promise<string> {
     if (!existsSync(this.store)) return ''
     const { out, err } = await this.run('list')
@@ -49,15 +49,22 @@ export class Importer extends World {
 
   /** The ids of imports into services that are not done. */
   get journals(): string[] {
-    return journalsOf(this)
+    const open = `SELECT id FROM imports WHERE state NOT LIKE '${donePrefix}%'`
+    return rowsOf(join(this.state, 'imports.db'), open).map(({ id }) => String(id))
   }
 
-  rejected(rejects: string): ReturnType<typeof rejectedIn> {
-    return rejectedIn(this, rejects)
+  /** The records of a rejects file: the members of an object, or the text of a line that is no JSON. */
+  rejected(rejects: string): { line: number; reason: string; record: unknown }[] {
+    return objectsOf(this.read(rejects)).map(
+      ({ rejected_line, rejected_reason, rejected_text, ...record }) => ({
+        line: Number(rejected_line),
+        reason: String(rejected_reason),
+        record: rejected_text ?? record,
+      }),
+    )
   }
 }
 
-/** A line of NDJSON. */
 export function plant(id: number | bigint | string, name = `Plant ${id}`, tag?: string): string {
   return `${JSON.stringify({ id: 0, name, tag }).replace('0', String(id))}\n`
 }
@@ -67,7 +74,7 @@ export const nextChunk = `${' '.repeat(524_288)}\n`
 
 const names = ['Fern', 'Подорожник', '银杏', 'زيتون', 'A "quoted" \\ one', '🌵 Saguaro']
 
-/** Lines of NDJSON in the order of their ids, which are all over int64, just as an export writes them. */
+/** Lines of NDJSON in the order of their ids, which are all over int64, as an export writes them. */
 export function plantLines(count: number): string[] {
   const step = 2n ** 64n / BigInt(count)
   return Array.from({ length: count }, (_, index) => {
@@ -83,50 +90,10 @@ export function shuffled(lines: readonly string[]): string[] {
   return lines.map((_, index) => lines[(index * prime) % lines.length] ?? '')
 }
 
-export function writeLines(
-  folder: string,
-  lines: readonly string[],
-  name = 'plants.ndjson',
-): string {
+export function writeLines(folder: string, lines: readonly string[], name = 'plants.ndjson') {
   const path = join(folder, name)
   writeFileSync(path, `${lines.join('\n')}\n`)
   return path
-}
-
-/** The summary of an import, without what is updated. */
-interface Counts {
-  created: number
-  skipped: number
-  rejected: number
-  reasons?: Record<string, number> | undefined
-  unknown: number
-}
-
-export function countsOf(out: string): Counts {
-  const { created, skipped, rejected, reasons, unknown } = JSON.parse(out) as Counts
-  return { created, skipped, rejected, reasons, unknown }
-}
-
-export function allCreated(created: number): Counts {
-  return { created, skipped: 0, rejected: 0, unknown: 0 }
-}
-
-interface Rejected {
-  line: number
-  reason: string
-  /** The members of an object, or the text of a line that is no JSON. */
-  record: unknown
-}
-
-/** The records of a rejects file of NDJSON. */
-export function rejectedIn(world: World, rejects: string): Rejected[] {
-  return objectsOf(world.read(rejects)).map(
-    ({ rejected_line, rejected_reason, rejected_text, ...record }) => ({
-      line: Number(rejected_line),
-      reason: String(rejected_reason),
-      record: rejected_text ?? record,
-    }),
-  )
 }
 
 /** How many plants are in a store, past the program; none while there is no store. */
@@ -134,26 +101,12 @@ export function countOf(path: string): number {
   return Number(rowsOf(path, 'SELECT count(*) AS count FROM plants')[0]?.['count'] ?? 0)
 }
 
-export function journalsOf({ state }: World): string[] {
-  const open = `SELECT id FROM imports WHERE state NOT LIKE '${donePrefix}%'`
-  return rowsOf(join(state, 'imports.db'), open).map(({ id }) => String(id))
-}
-
 function rowsOf(path: string, sql: string): Record<string, unknown>[] {
-  if (!existsSync(path)) return []
-  const db = new DatabaseSync(path, { readOnly: true })
   try {
-    return db.prepare(sql).all()
+    return existsSync(path) ? query(path, sql, { readOnly: true }) : []
   } catch {
     return [] // it is just being made
-  } finally {
-    db.close()
   }
-}
-
-/** For comparisons of texts that are too large to be shown. */
-export function digestOf(text: string): string {
-  return `${text.length} characters, ${createHash('sha256').update(text).digest('hex').slice(0, 16)}`
 }
 
 /** The most memory that a process has had, in MiB; nothing when it is gone. */

@@ -9,18 +9,16 @@ export interface Post {
   id: string
   key: string | undefined
   authorization: string | undefined
-  /** how many came before it */
   index: number
 }
 
 /**
- * What is done with a create instead of the usual: an answer; a connection that is reset when the plant is stored
- * ("lose"); or no answer at all, and the plant is stored ("keep") or not ("hang").
+ * What is done with a create instead of the usual: an answer; a connection that is reset when the
+ * plant is stored ("lose"); or no answer and no plant ("hang").
  */
 export type Deed =
   | { status: number; body?: object; headers?: Record<string, string> }
   | 'lose'
-  | 'keep'
   | 'hang'
   | undefined
 
@@ -30,37 +28,33 @@ interface Manner {
   deed?(post: Post): Deed | Promise<Deed>
 }
 
-/** Of this worker alone, on Linux: no other test gets the port of a service that is away for a while. */
+/** Of this worker alone, on Linux: no other test gets the port of a service that is away. */
 const host = isLinux ? `127.0.1.${process.env['VITEST_POOL_ID'] ?? 1}` : '127.0.0.1'
 
-/** A service that keeps plants in memory, and answers as the specification says unless a test wants otherwise. */
+/** A service that keeps plants in memory, and answers as the specification says. */
 export class PlantService {
   readonly posts: Post[] = []
   /** how often a plant was made, by its id */
   readonly made = new Map<string, number>()
-  /** open ones */
-  connections = 0
-  /** the most connections, and the most creates without an answer, that there were at once */
+  /** that were open at once */
   mostConnections = 0
-  mostUnderWay = 0
   readonly #manner: Manner
   readonly #keys = new Map<string, string>()
   readonly #server = createServer((request, response) => void this.#answer(request, response))
   #port = 0
-  #underWay = 0
 
   private constructor(manner: Manner) {
     this.#manner = { isKeyed: true, ...manner }
+    let connections = 0
     this.#server.on('connection', (socket) => {
-      this.connections += 1
-      this.mostConnections = Math.max(this.mostConnections, this.connections)
+      connections += 1
+      this.mostConnections = Math.max(this.mostConnections, connections)
       socket.once('close', () => {
-        this.connections -= 1
+        connections -= 1
       })
     })
   }
 
-  /** It is gone when the test is over. */
   static async listen(manner: Manner = {}): Promise<PlantService> {
     const service = new PlantService(manner)
     await service.comeBack()
@@ -73,7 +67,6 @@ export class PlantService {
     return `http://${host}:${this.#port}`
   }
 
-  /** Listens again where it did, after a `close`. */
   async comeBack(): Promise<void> {
     await once(this.#server.listen(this.#port, host), 'listening')
   }
@@ -85,16 +78,15 @@ export class PlantService {
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { isKeyed, deed } = this.#manner
+    const say = (status: number, body: object = {}, headers: Record<string, string> = {}) =>
+      void response
+        .writeHead(status, { 'Content-Type': 'application/json', ...headers })
+        .end(JSON.stringify(body))
     if (request.url?.endsWith('/openapi.json')) {
       const parameters = isKeyed ? [{ name: 'Idempotency-Key', in: 'header' }] : []
-      return say(response, 200, { paths: { '/plants': { post: { parameters } } } })
+      return say(200, { paths: { '/plants': { post: { parameters } } } })
     }
     if (request.method === 'GET') return void response.writeHead(405).end()
-    this.#underWay += 1
-    this.mostUnderWay = Math.max(this.mostUnderWay, this.#underWay)
-    response.once('close', () => {
-      this.#underWay -= 1
-    })
     const body = await text(request)
     const { 'idempotency-key': key, authorization } = request.headers
     const id = /^\{"id":(-?\d+)/.exec(body)?.[1] ?? ''
@@ -102,15 +94,13 @@ export class PlantService {
     this.posts.push(post)
     const done = await deed?.(post)
     if (done === 'hang') return
-    if (typeof done === 'object') return say(response, done.status, done.body, done.headers)
+    if (typeof done === 'object') return say(done.status, done.body, done.headers)
     const created = this.#create(body, post)
-    if (done === 'keep') return
     if (done === 'lose') request.socket.resetAndDestroy()
-    else if (created) say(response, 200, created)
-    else say(response, 400, { error: 409, message: `A plant with id ${id} already exists` })
+    else if (created) say(200, created)
+    else say(400, { error: 409, message: `A plant with id ${id} already exists` })
   }
 
-  /** Undefined for an id that exists. */
   #create(body: string, { id, key = '' }: Post): object | undefined {
     const { name, tag }: { name: string; tag?: string } = JSON.parse(body)
     if (this.#manner.isKeyed && key !== '' && this.#keys.get(key) === body) return { name, tag }
@@ -119,15 +109,4 @@ export class PlantService {
     this.#keys.set(key, body)
     return { name, tag }
   }
-}
-
-function say(
-  response: ServerResponse,
-  status: number,
-  body: object = {},
-  headers: Record<string, string> = {},
-): void {
-  response
-    .writeHead(status, { 'Content-Type': 'application/json', ...headers })
-    .end(JSON.stringify(body))
 }

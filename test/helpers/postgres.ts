@@ -11,8 +11,6 @@ import { PostgresStore } from '../../src/stores/postgres/store.js'
 import {
   type Installation,
   installations,
-  type Place,
-  type PostgresServer,
   password,
   type ServerOptions,
   startServer,
@@ -22,19 +20,22 @@ import { closedAfterTest, openOptions, place } from './store.js'
 
 export type Row = Record<string, unknown>
 
+type Server = Awaited<ReturnType<typeof startServer>>
+type Place = Pick<Server, 'socketFolder' | 'port'>
+
 /** A database with a store, or an empty one, whose owner is the role plants, which is no superuser. */
 export interface Database {
-  /** without the password */
   url: string
   /** the password, where the server asks for it */
   env: { PGPASSWORD?: string }
-  /** Runs one statement, or several, as the role of the url, and gives the rows of the last. Each int8 is a bigint. */
+  /** Runs statements as the role of the url, and gives the rows of the last. Each int8 is a bigint. */
   sql(text: string): Promise<Row[]>
-  /** Does the same as the superuser postgres, whose password is the same. */
   admin(text: string): Promise<Row[]>
-  /** Does it in a transaction that stays open, and gives what ends it: by a rollback, when nothing else is said. */
+  /** Does it in a transaction that stays open, and gives what ends it. */
   hold(text: string): Promise<(how?: 'COMMIT') => Promise<void>>
 }
+
+type Held = Pick<Database, 'url' | 'env'>
 
 /** Makes a database on the server that a run shares, which asks for the password, until the test is over. */
 export async function freshDatabase(options: { isEmpty?: boolean } = {}): Promise<Database> {
@@ -43,20 +44,18 @@ export async function freshDatabase(options: { isEmpty?: boolean } = {}): Promis
   return database
 }
 
-/** The same for all tests of a file or a group: to make a database takes longer than most of them. */
+/** The same for all tests of a file or a group: to make one takes longer than most of them. */
 export function reusedDatabase(installation?: Installation): () => Promise<Database> {
   return reused(() => makeDatabase(installation))
 }
 
-/** A server of the test's own, with one database. */
-export async function ownServer(options?: ServerOptions): Promise<PostgresServer & Database> {
+export async function ownServer(options?: ServerOptions): Promise<Server & Database> {
   const { database, drop } = await makeServer(options)
   onTestFinished(drop)
   return database
 }
 
-/** The same for all tests of a file or a group. */
-export function reusedServer(): () => Promise<PostgresServer & Database> {
+export function reusedServer(): () => Promise<Server & Database> {
   return reused(makeServer)
 }
 
@@ -81,7 +80,7 @@ function reused<Kind extends Database>(make: () => Promise<Made<Kind>>): () => P
 }
 
 async function makeDatabase(installation?: Installation, isEmpty = false): Promise<Made<Database>> {
-  const place = await shared<Place>('servers', installation)
+  const place = await shared(installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
   await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0`)
@@ -91,18 +90,12 @@ async function makeDatabase(installation?: Installation, isEmpty = false): Promi
   return { database, drop }
 }
 
-async function makeServer(options: ServerOptions = {}): Promise<Made<PostgresServer & Database>> {
-  const server = await startServer(await shared<Template>('templates'), options)
-  const { remove } = server
-  process.once('disconnect', remove) // the run was killed, and has left this process alone
-  const drop = async () => {
-    process.off('disconnect', remove)
-    await remove()
-  }
+async function makeServer(options: ServerOptions = {}): Promise<Made<Server & Database>> {
+  const server = await startServer(await shared(), options)
   const env = options.asksPassword ? { PGPASSWORD: password } : {}
   const database = { ...server, ...databaseOf(server, 'plants'), env }
   await PostgresStore.init(addressOf(database), databaseOptions(database))
-  return { database, drop }
+  return { database, drop: server.remove }
 }
 
 function databaseOf(place: Place, name: string): Omit<Database, 'env'> {
@@ -122,21 +115,15 @@ function databaseOf(place: Place, name: string): Omit<Database, 'env'> {
 }
 
 /** What the run has of an installation: the first that is here, when none is named. */
-async function shared<Kind>(what: string, installation = installations[0]): Promise<Kind> {
+async function shared(installation = installations[0]): Promise<Template & Place> {
   const which = installations.findIndex(({ bin }) => bin === installation?.bin)
-  const answer = await fetch(`${inject('postgres')}/${what}/${which}`)
+  const answer = await fetch(`${inject('postgres')}/${which}`)
   const body = await answer.json()
   if (!answer.ok) throw new Error(`The tests' PostgreSQL has not started: ${body}`)
-  return body as Kind // what its setup answers
+  return body as Template & Place // what its setup answers
 }
 
-/** Over a connection of its own. */
-export async function query(
-  place: Place,
-  user: string,
-  database: string,
-  text: string,
-): Promise<Row[]> {
+async function query(place: Place, user: string, database: string, text: string): Promise<Row[]> {
   const client = await connected(place, user, database)
   try {
     const result: pg.QueryResult<Row> | pg.QueryResult<Row>[] = await client.query<Row>(text)
@@ -157,12 +144,12 @@ async function connected(place: Place, user: string, database: string): Promise<
 }
 
 /** The address of a database for tests, with parameters such as "max=1". */
-export function addressOf({ url }: Pick<Database, 'url'>, parameters = ''): PostgresAddress {
+export function addressOf({ url }: Pick<Held, 'url'>, parameters = ''): PostgresAddress {
   return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', place())
 }
 
 export function databaseOptions(
-  { env }: Pick<Database, 'env'>,
+  { env }: Pick<Held, 'env'>,
   options: Partial<PostgresOptions> = {},
 ): PostgresOptions {
   const files = { ca: undefined, cert: undefined, key: undefined }
@@ -170,15 +157,13 @@ export function databaseOptions(
   return { ...openOptions(), login, ...options }
 }
 
-type Opening = Partial<PostgresOptions> & { parameters?: string }
-
 /**
- * Opens the store of a database for tests, until the test is over. With a short timeout, which is one of opening as
- * well, it is opened as often as a slow machine needs.
+ * Opens the store of a database until the test is over. With a short timeout, which is one of opening
+ * as well, it is opened as often as a slow machine needs.
  */
 export async function openShared(
-  database: Pick<Database, 'url' | 'env'>,
-  { parameters, ...options }: Opening = {},
+  database: Held,
+  { parameters, ...options }: Partial<PostgresOptions> & { parameters?: string } = {},
 ): Promise<PostgresStore> {
   for (;;) {
     try {
@@ -191,16 +176,9 @@ export async function openShared(
   }
 }
 
-/** Resolves when so many sessions wait for others in a database. */
 export async function othersWait({ admin }: Database, count: number): Promise<void> {
   const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
   await expect.poll(async () => (await admin(waiting)).length, { interval: 5 }).toBe(count)
-}
-
-/** Ends the sessions of all stores in a database. */
-export async function endSessions({ admin }: Database): Promise<void> {
-  const own = "application_name = 'plants' AND datname = current_database()" // other tests use the same server
-  await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
 }
 
 export async function configure({ admin }: Database, setting: string): Promise<void> {
@@ -208,11 +186,7 @@ export async function configure({ admin }: Database, setting: string): Promise<v
   await admin('SELECT pg_reload_conf()')
 }
 
-/** The database as another role, which is made for the test. */
-export async function asRole(
-  place: Database,
-  prefix: string,
-): Promise<Database & { role: string }> {
+export async function asRole(place: Database, prefix: string) {
   const role = `${prefix}_${nameOf(place)}`
   await place.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
   const drop = `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`
@@ -221,7 +195,7 @@ export async function asRole(
   return { ...place, role, url }
 }
 
-export function nameOf({ url }: Pick<Database, 'url'>): string {
+export function nameOf({ url }: Pick<Held, 'url'>): string {
   return new URL(url).pathname.slice(1)
 }
 

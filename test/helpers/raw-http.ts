@@ -7,14 +7,14 @@ interface RawAnswer {
   /** by names in small letters; what stands there twice is joined by a comma and a space */
   headers: Record<string, string>
   body: string
-  /** the status and the body; of an Error its message, after its `error` in parentheses if that is not the status */
+  /** the status and the body; of an Error its `error`, where that is another, and its message */
   text: string
 }
 
 export interface RawRequest {
   method?: string
   target?: string
-  /** besides Host, Authorization, Content-Type and Content-Length, or instead of them; undefined leaves one out */
+  /** besides the usual ones, or instead of them; undefined leaves one out */
   headers?: Record<string, string | string[] | undefined>
   body?: string | Uint8Array
 }
@@ -38,7 +38,6 @@ export function requestBytes(
   return Buffer.concat([Buffer.from(head, 'latin1'), bytes])
 }
 
-/** A connection that lasts until the test is over. */
 export async function connectTo(place: NetConnectOpts): Promise<RawConnection> {
   const connection = new RawConnection(place)
   onTestFinished(() => void connection.socket.destroy())
@@ -86,13 +85,7 @@ export class RawConnection {
     return this
   }
 
-  /** Closes this side. */
-  end(): this {
-    this.socket.end()
-    return this
-  }
-
-  /** The next answer; undefined when the other side has closed instead. What is no answer is an error. */
+  /** Undefined when the other side has closed instead. What is no answer is an error. */
   async answer({ method = 'POST' }: { method?: string } = {}): Promise<RawAnswer | undefined> {
     for (;;) {
       const found = parseAnswer(this.#received, method)
@@ -109,18 +102,14 @@ export class RawConnection {
     }
   }
 
-  /** All answers until the other side has closed. */
   async answers(): Promise<RawAnswer[]> {
     const answers: RawAnswer[] = []
-    for (;;) {
-      const answer = await this.answer()
-      if (!answer) return answers
-      answers.push(answer)
-    }
+    for (let next = await this.answer(); next; next = await this.answer()) answers.push(next)
+    return answers
   }
 }
 
-/** The answer at the start of these bytes, once it is whole. Each must have a length (RFC 9112, 6.3). */
+/** The answer at the start of these bytes, once it is whole, with a length (RFC 9112, 6.3). */
 function parseAnswer(bytes: Buffer, method: string) {
   const start = bytes.indexOf('\r\n\r\n') + 4
   if (start < 4) return undefined
@@ -129,8 +118,8 @@ function parseAnswer(bytes: Buffer, method: string) {
   if (!status) throw new Error(`No status line: ${JSON.stringify(first)}`)
   const headers: Record<string, string> = {}
   for (const line of lines) {
-    const [, name = '', value = ''] = /^([!#$%&'*+.^`|~\w-]+): ?(.*?) *$/.exec(line) ?? []
-    if (name === '') throw new Error(`No header: ${JSON.stringify(line)}`)
+    const [, name, value = ''] = /^([!#$%&'*+.^`|~\w-]+): ?(.*?) *$/.exec(line) ?? []
+    if (name === undefined) throw new Error(`No header: ${JSON.stringify(line)}`)
     const before = headers[name.toLowerCase()]
     headers[name.toLowerCase()] = before === undefined ? value : `${before}, ${value}`
   }

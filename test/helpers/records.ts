@@ -5,7 +5,7 @@ import { Mapper } from '../../src/transfer/import/map.js'
 
 interface ReadRecord {
   plant?: NewPlant
-  /** The `error` of a rejected record, and the first word of the reason: a field, but for an input error. */
+  /** The `error` of a rejected record, and the first word of the reason, unless it is an input error. */
   problem?: string
   line: number
   raw: RawRecord
@@ -17,7 +17,6 @@ interface ReadOptions extends Partial<InputOptions> {
   cuts?: Iterable<number>
 }
 
-/** Reads an input as an import does, in blocks. */
 export async function readRecords(
   input: string | Uint8Array,
   { name = 'stdin', cuts = [], ...given }: ReadOptions = {},
@@ -41,16 +40,12 @@ export async function readRecords(
   const records: ReadRecord[] = []
   for await (const chunk of chunks)
     for (const [index, raw] of chunk.records.entries()) {
-      const line = chunk.lines[index] ?? 0
+      const at = { line: chunk.lines[index] ?? 0, raw }
       const mapped = mapper.map(raw)
       if ('error' in mapped) {
         const [word] = mapped.message.replace('Invalid plant: ', '').split(' ')
-        records.push({
-          problem: mapped.error === 422 ? `422 ${word}` : `${mapped.error}`,
-          line,
-          raw,
-        })
-      } else if (mapped.type === 'create') records.push({ plant: mapped.plant, line, raw })
+        records.push({ problem: `${mapped.error}${mapped.error === 422 ? ` ${word}` : ''}`, ...at })
+      } else if (mapped.type === 'create') records.push({ plant: mapped.plant, ...at })
     }
   return { records, otherFields, format }
 }

@@ -1,34 +1,22 @@
-/** How often to repeat what chance decides: `n` times, in a soak run PLANTS_SOAK times as often. */
+/** How often to repeat what chance decides: `n` times, in a soak PLANTS_SOAK times as often. */
 export function rounds(n: number): number {
   const factor = Number(process.env['PLANTS_SOAK'] || 1)
   if (!(factor > 0 && factor < Infinity)) throw new Error('PLANTS_SOAK must be a positive number')
   return Math.max(Math.round(n * factor), 1)
 }
 
-/** Whether this is a soak run. */
 export const isSoak = rounds(10) > 10
 
-/** The next of the places to look at, from 1: each in a soak run, otherwise 1, 3, 9, 27 and so on. */
+/** The next of the places to look at, from 1: each in a soak, otherwise 1, 3, 9, 27 and so on. */
 export function nextPlace(place: number): number {
   return isSoak ? place + 1 : place * 3
 }
 
-/** What a system call, in strace's words, fails with: both in a soak run, otherwise the likelier. */
+/** What a system call, in strace's words, fails with: both in a soak, otherwise the likelier. */
 export function errorsOf(call: string): readonly ('EIO' | 'ENOSPC')[] {
   if (isSoak) return ['EIO', 'ENOSPC']
   return call === 'pwrite64' || call === 'ftruncate' ? ['ENOSPC'] : ['EIO']
 }
 
-/** Of all that is random in tests: always the same, but in a soak run another one, or PLANTS_SEED. */
+/** Of all that is random in tests: always the same, but in a soak another one, or PLANTS_SEED. */
 export const seed = Number(process.env['PLANTS_SEED'] || (isSoak ? Date.now() % 2 ** 31 : 20))
-
-/** Numbers in [0, 1), by mulberry32. */
-export function randomOf(start: number): () => number {
-  let state = start
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}

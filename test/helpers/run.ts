@@ -11,11 +11,9 @@ export interface RunOptions {
   stdin?: string | Uint8Array
   env?: Record<string, string>
   cwd?: string
-  /** the streams that are terminals */
   terminals?: ('stdin' | 'stdout' | 'stderr')[]
   columns?: number
   signal?: AbortSignal
-  /** milliseconds */
   now?: () => number
   /** for a test that looks for them itself */
   mayShowSecrets?: boolean
@@ -27,10 +25,7 @@ export interface Result {
   err: string
 }
 
-/**
- * Runs a command line in this process: no terminal, no home directory, nothing of this process's
- * environment. Fails when it shows a token.
- */
+/** Runs a command line in this process, without its environment. Fails when it shows a token. */
 export async function runPlants(argv: string[], world: RunOptions = {}): Promise<Result> {
   const [out, err] = [new Captured(world, 'stdout'), new Captured(world, 'stderr')]
   const code = await run(argv, ioOf(world, out, err))
@@ -45,10 +40,8 @@ export function withUsual(usual: Record<string, string>, argv: string[]): string
   return [...argv, ...missing.flat()]
 }
 
-/** Of what a pipe gives at once. */
 const pieceLength = 65_536
 
-/** What a program sees of a world. */
 export function ioOf(
   { stdin, env = {}, cwd = '/', terminals = [], ...world }: RunOptions,
   stdout: Output = new Captured({}, 'stdout'),
@@ -66,9 +59,7 @@ export function ioOf(
       },
       stream: () => new PassThrough(),
     },
-    stdout,
-    stderr,
-    env,
+    ...{ stdout, stderr, env },
     resolvePath: (path) => resolve(cwd, path.replace(/^~/, '/nonexistent/home')),
     dataFolder: async () => '/nonexistent/data',
     configFolder: async () => '/nonexistent/config',
@@ -83,7 +74,6 @@ export function ioOf(
   }
 }
 
-/** Calls what reads the environment of the process. */
 function inEnvironment<T>(env: Record<string, string>, call: () => T): T {
   const before = process.env
   process.env = env
@@ -94,7 +84,6 @@ function inEnvironment<T>(env: Record<string, string>, call: () => T): T {
   }
 }
 
-/** Keeps what is written. */
 export class Captured implements Output {
   text = ''
   readonly isTerminal: boolean
@@ -109,13 +98,11 @@ export class Captured implements Output {
     this.text += text
   }
 
-  async log(line: string): Promise<void> {
-    this.text += line
+  log(line: string): Promise<void> {
+    return this.write(line)
   }
 
   stream(): NodeJS.WritableStream {
-    return new PassThrough().on('data', (chunk: Buffer) => {
-      this.text += chunk.toString()
-    })
+    return new PassThrough().on('data', (chunk: Buffer) => void this.write(chunk.toString()))
   }
 }

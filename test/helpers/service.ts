@@ -1,63 +1,41 @@
 import { once } from 'node:events'
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import type { NetConnectOpts } from 'node:net'
-import { tmpdir } from 'node:os'
+import { constants, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Readable } from 'node:stream'
-import { execa } from 'execa'
 import { afterAll, beforeAll, onTestFinished } from 'vitest'
 import { must } from '../../src/platform/errors.js'
 import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import type { Change, Outcome } from '../../src/stores/common/change.js'
-import type { Store } from '../../src/stores/common/store.js'
-import { rights, type TokenStore } from '../../src/stores/common/token-store.js'
-import { DatabaseSync } from './database.js'
-import { bin } from './process.js'
+import type { OwnStore, Store } from '../../src/stores/common/store.js'
+import { rights } from '../../src/stores/common/token-store.js'
+import { bin, execute } from './process.js'
 import { runPlants } from './run.js'
 import { checkSecrets } from './secrets.js'
+import { open } from './sqlite-file.js'
 import { temporaryFolder } from './temporary.js'
 
 /** What a service under test accepts, unless it is told otherwise. No output may hold it. */
 export const testToken = 'plants_s3cret-TOKEN-that-no-output-may-hold'
 
-export interface RunningService {
-  /** what the first line of stdout says */
-  address: string
-  token: string
-  place: NetConnectOpts
-  /** of its data */
-  folder: string
-  pid: number | undefined
-  readonly err: string
-  readonly log: Record<string, unknown>[]
-  kill(signal: NodeJS.Signals): void
-  stop(signal?: NodeJS.Signals): Promise<Ended>
-  ended: Promise<Ended>
-}
-
-export interface Ended {
-  /** as a shell sees it: 128 and the number of the signal that killed it */
-  code: number
-  out: string
-  err: string
-}
+export type RunningService = Awaited<ReturnType<typeof serve>>
 
 interface Options {
   folder?: string
   /** of a token of the store, which it then accepts instead of the usual one */
   rights?: string
   env?: Record<string, string>
-  /** a program that starts it, with its arguments */
   through?: string[]
   token?: string
 }
 
 /** Runs `plants serve` as a process that ends with the test. */
-export async function serve(args: string[] = [], options: Options = {}): Promise<RunningService> {
+export async function serve(args: string[] = [], options: Options = {}) {
   const { folder = temporaryFolder(), rights } = options
   const argv = ['tokens', 'create', '--allow', rights ?? '']
-  const own = rights ? { env: {}, token: (await linesIn(folder, argv))[0] ?? '' } : {}
+  const world = { env: { PLANTS_DATA_DIR: join(folder, 'data') } }
+  const own = rights && { env: {}, token: (await runPlants(argv, world)).out.trim() }
   const { child, ready } = launch(args, folder, { ...options, ...own })
   onTestFinished(async () => {
     child.kill('SIGKILL')
@@ -66,39 +44,75 @@ export async function serve(args: string[] = [], options: Options = {}): Promise
   return ready
 }
 
-/** Runs one `plants serve` for all tests of a file. */
 export function serveForAll(args: string[] = []): () => RunningService {
   let service: RunningService | undefined
-  let folder = ''
   beforeAll(async () => {
-    folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
+    const folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
     service = await launch(args, folder).ready
   })
   afterAll(async () => {
     await service?.stop('SIGKILL')
-    rmSync(folder, { recursive: true, force: true })
+    rmSync(service?.folder ?? '', { recursive: true, force: true })
   })
   return () => must(service)
 }
 
-/** The plants in the data directory of a service, as JSON. */
-export function storedIn({ folder }: Pick<RunningService, 'folder'>): Promise<string[]> {
-  return linesIn(folder, ['list'])
-}
-
-async function linesIn(folder: string, argv: string[]): Promise<string[]> {
-  const env = { PLANTS_DATA_DIR: join(folder, 'data') }
-  const { code, out, err } = await runPlants(argv, { env })
-  if (code !== 0) throw new Error(err)
-  return out.split('\n').slice(0, -1)
-}
+export const storeOf = ({ folder }: { folder: string }) => join(folder, 'data/plants.db')
 
 /** Takes the write lock of the store of a service, and returns what lets it go. */
-export function lockStore({ folder }: RunningService): () => void {
-  const db = new DatabaseSync(join(folder, 'data/plants.db'))
-  onTestFinished(() => db.close())
+export function lockStore(service: RunningService): () => void {
+  const db = open(storeOf(service))
   db.exec('BEGIN IMMEDIATE')
   return () => db.exec('ROLLBACK')
+}
+
+/** A process that serves, and the service once its address is there. */
+export function launch(args: string[], folder: string, options: Options = {}) {
+  const { env = { PLANTS_SERVE_TOKEN: testToken }, through = [], token = testToken } = options
+  const port = args.includes('--socket') || args.includes('--port') ? [] : ['--port', '0']
+  const command = [...through, bin, 'serve', ...port, ...args]
+  const child = execute(command, folder, { forceKillAfterDelay: false, env })
+  let [out, err] = ['', '']
+  child.stdout?.on('data', (chunk: Buffer) => {
+    out += chunk.toString()
+  })
+  child.stderr?.on('data', (chunk: Buffer) => {
+    err += chunk.toString()
+  })
+  /** The code is what a shell sees. */
+  const ended = child.then(({ exitCode, signal }) => {
+    checkSecrets({ argv: ['serve', ...args], out, err })
+    return { code: exitCode ?? 128 + (signal ? constants.signals[signal] : 0), out, err }
+  })
+  const untilReady = async () => {
+    while (!out.includes('\n')) {
+      const event = await Promise.race([once(child.stdout ?? child, 'data'), ended])
+      if (!Array.isArray(event)) throw new Error(`The service ended: ${JSON.stringify(event)}`)
+    }
+    const address = out.slice(0, out.indexOf('\n'))
+    return {
+      ...{ address, place: placeOf(address), token, folder, pid: child.pid, ended },
+      get err() {
+        return err
+      },
+      get log() {
+        const lines = err.split('\n').slice(0, -1) // the last one may be half a line
+        return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
+      },
+      kill: (signal: NodeJS.Signals) => void child.kill(signal),
+      stop: (signal: NodeJS.Signals = 'SIGTERM') => {
+        child.kill(signal)
+        return ended
+      },
+    }
+  }
+  return { child, ended, ready: untilReady() }
+}
+
+export function placeOf(address: string): NetConnectOpts {
+  if (address.startsWith('unix:')) return { path: address.replace('unix:', '') }
+  const { hostname, port } = new URL(address)
+  return { host: hostname, port: parseInt(port, 10) }
 }
 
 /** A store that creates every plant, and keeps none. */
@@ -107,7 +121,6 @@ export const quick: Pick<Store, 'write' | 'close'> = {
   close: async () => undefined,
 }
 
-/** At a store without plants. */
 export function created(change: Change): Outcome {
   return change.type === 'create' ? { type: 'created', plant: change.plant } : unused()
 }
@@ -115,11 +128,7 @@ export function created(change: Change): Outcome {
 /** Who has the token of a store that is put behind HTTP here. */
 export const testCaller: Caller = { name: 'test', rights }
 
-interface ServedStore extends Service, Pick<RunningService, 'place' | 'token'> {
-  log(): string
-}
-
-/** Starts a service in this process, which ends with the test. It writes no log unless it is given one. */
+/** Starts a service in this process, which ends with the test, and writes no log. */
 export async function serveHere(
   options: Partial<ServiceOptions> & Pick<ServiceOptions, 'openStore' | 'openTokenSource'>,
 ): Promise<Service> {
@@ -128,10 +137,7 @@ export async function serveHere(
     allow: rights,
     basePath: '',
     cors: [],
-    tls: undefined,
-    admin: undefined,
-    limits,
-    timeoutMs: 30_000,
+    ...{ tls: undefined, admin: undefined, limits, timeoutMs: 30_000 },
     log: { ...logInto(async () => undefined), level: 'silent' },
     ...options,
   })
@@ -146,13 +152,10 @@ export function logInto(write: (lines: string) => Promise<void>): ServiceOptions
 }
 
 /** Puts any store behind HTTP in this process, until the test is over. */
-export async function serveStore(
-  store: Partial<Store>,
-  options: Partial<ServiceOptions> = {},
-): Promise<ServedStore> {
+export async function serveStore(store: Partial<Store>, options: Partial<ServiceOptions> = {}) {
   let log = ''
   const service = await serveHere({
-    openStore: async () => ({ ...uselessStore, ...store }),
+    openStore: async () => ({ ...emptyStore, ...store }) as OwnStore, // no more of it is called
     openTokenSource: async () => (token) => (token === testToken ? testCaller : undefined),
     log: logInto(async (text) => {
       log += text
@@ -162,18 +165,10 @@ export async function serveStore(
   return { ...service, place: placeOf(service.address), token: testToken, log: () => log }
 }
 
-export const noTokens: TokenStore = {
-  find: async () => undefined,
-  add: unused,
-  list: () => Readable.from([]),
-  revoke: unused,
-}
-
-const uselessStore: Awaited<ReturnType<ServiceOptions['openStore']>> = {
-  ...{ get: unused, read: unused, count: unused, write: unused, transaction: unused },
-  ...{ checkpoint: unused, close: unused, tokens: noTokens },
+const emptyStore = {
   check: async () => undefined,
   rights: async () => rights,
+  close: async () => undefined,
 }
 
 export const limits = {
@@ -186,73 +181,17 @@ function unused(): never {
   throw new Error('No test needs this')
 }
 
-/** Where an address of a service leads, for `node:net`. */
-export function placeOf(address: string): NetConnectOpts {
-  if (address.startsWith('unix:')) return { path: address.replace('unix:', '') }
-  const { hostname, port } = new URL(address)
-  return { host: hostname, port: parseInt(port, 10) }
-}
-
-/** A process that serves, and the service once its address is there. */
-export function launch(args: string[], folder: string, options: Options = {}) {
-  const { env = { PLANTS_SERVE_TOKEN: testToken }, through = [], token = testToken } = options
-  const port = args.includes('--socket') || args.includes('--port') ? [] : ['--port', '0']
-  const [command = '', ...rest] = [...through, bin, 'serve', ...port, ...args]
-  const home = { PATH: process.env['PATH'], HOME: folder, PLANTS_DATA_DIR: join(folder, 'data') }
-  const child = execa(command, rest, {
-    ...{ stdin: 'ignore', reject: false, forceKillAfterDelay: false, extendEnv: false },
-    env: { ...home, ...env },
-  })
-  let [out, err] = ['', '']
-  child.stdout.on('data', (chunk: Buffer) => {
-    out += chunk.toString()
-  })
-  child.stderr.on('data', (chunk: Buffer) => {
-    err += chunk.toString()
-  })
-  const ended = child.then(({ exitCode, signal }): Ended => {
-    checkSecrets({ argv: ['serve', ...args], out, err })
-    return { code: exitCode ?? signals[signal ?? ''] ?? -1, out, err }
-  })
-  const untilReady = async (): Promise<RunningService> => {
-    while (!out.includes('\n')) {
-      const event = await Promise.race([once(child.stdout, 'data'), ended])
-      if (!Array.isArray(event)) throw new Error(`The service ended: ${JSON.stringify(event)}`)
-    }
-    const address = out.slice(0, out.indexOf('\n'))
-    return {
-      ...{ address, place: placeOf(address), token, folder, pid: child.pid, ended },
-      get err() {
-        return err
-      },
-      get log() {
-        const lines = err.split('\n').slice(0, -1) // the last one may be half a line
-        return lines.map((line) => JSON.parse(line) as Record<string, unknown>)
-      },
-      kill: (signal) => void child.kill(signal),
-      stop: (signal = 'SIGTERM') => {
-        child.kill(signal)
-        return ended
-      },
-    }
-  }
-  return { child, ended, ready: untilReady() }
-}
-
-const signals: Record<string, number> = { SIGINT: 130, SIGKILL: 137, SIGTERM: 143 }
-
 /** What many wait for, until it is opened. */
 export function gate() {
-  const gate = {
-    waiting: 0,
-    open: () => {},
-    wait: (): Promise<undefined> => {
-      gate.waiting += 1
+  let open = () => {}
+  const opened = new Promise<undefined>((resolve) => {
+    open = () => resolve(undefined)
+  })
+  return {
+    ...{ waiting: 0, open },
+    wait() {
+      this.waiting += 1
       return opened
     },
   }
-  const opened = new Promise<undefined>((resolve) => {
-    gate.open = () => resolve(undefined)
-  })
-  return gate
 }

@@ -1,25 +1,45 @@
 import { once } from 'node:events'
-import type { DatabaseSyncInstance } from '@photostructure/sqlite'
+import * as packaged from '@photostructure/sqlite'
 import { execa } from 'execa'
 import { expect, onTestFinished } from 'vitest'
-import { DatabaseSync } from './database.js'
+import { describeDriver } from '../../src/platform/sqlite.js'
 
-/** Opens the file of a store past the program, until the test is over. */
-export function open(path: string): DatabaseSyncInstance {
+/**
+ * Connects with the SQLite that the program has. Another one in the same process would see none of
+ * its locks, and would end them (https://sqlite.org/howtocorrupt.html, 2.2).
+ */
+export const DatabaseSync =
+  describeDriver().driver === 'node:sqlite' ? builtIn() : packaged.DatabaseSync
+
+function builtIn(): typeof packaged.DatabaseSync {
+  return (process.getBuiltinModule('node:sqlite') as typeof packaged).DatabaseSync
+}
+
+export function open(path: string): packaged.DatabaseSyncInstance {
   const db = new DatabaseSync(path)
   onTestFinished(() => db.close())
   return db
 }
 
-/** Another process that has run a statement on a store past the program, and keeps it open until its end. */
-export async function holderOf(path: string, sql: string, under: string[] = []) {
+/** Puts plants with ids from 1 up, named "Plant 1" and so on, into a store. */
+export function fill(path: string, count: number): void {
+  const db = new DatabaseSync(path)
+  // Not prepared: the packaged driver closes a file for good only when its statements are collected.
+  db.exec(`
+    WITH RECURSIVE ids (id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM ids WHERE id < ${count})
+    INSERT OR IGNORE INTO plants (id, name) SELECT id, 'Plant ' || id FROM ids`)
+  db.close()
+}
+
+/** Another process that has run a statement on a store, and keeps it open until its end. */
+export async function holderOf(path: string, sql: string) {
   const script = `
     const db = new (require('@photostructure/sqlite').DatabaseSync)(process.argv[1])
     db.exec(process.argv[2])
     process.stdin.on('end', () => db.close()).resume()
     process.stdout.write('open')`
-  const [command = '', ...args] = [...under, 'node', '--eval', script, path, sql]
-  const holder = execa(command, args, { cwd: import.meta.dirname, stdin: 'pipe', reject: false })
+  const options = { cwd: import.meta.dirname, stdin: 'pipe', reject: false } as const
+  const holder = execa('node', ['--eval', script, path, sql], options)
   const end = async (signal?: 'SIGKILL') => {
     if (signal) holder.kill(signal)
     else holder.stdin.end()
@@ -27,12 +47,11 @@ export async function holderOf(path: string, sql: string, under: string[] = []) 
   }
   onTestFinished(() => end('SIGKILL'))
   await once(holder.stdout, 'data')
-  return { pid: holder.pid, end }
+  return { end }
 }
 
-/** Runs one statement past the program. */
-export function query(path: string, sql: string): Record<string, unknown>[] {
-  const db = new DatabaseSync(path)
+export function query(path: string, sql: string, options = {}): Record<string, unknown>[] {
+  const db = new DatabaseSync(path, options)
   try {
     return db
       .prepare(sql)
@@ -43,10 +62,10 @@ export function query(path: string, sql: string): Record<string, unknown>[] {
   }
 }
 
-/** The ids in a store, past the program. Fails if the file is damaged. */
+/** The ids in a store. Fails if the file is damaged. */
 export function idsIn(path: string): number[] {
   expect(query(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
-  return query(path, 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id').map((row) =>
-    Number(row['id']),
+  return query(path, 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id').map(({ id }) =>
+    Number(id),
   )
 }

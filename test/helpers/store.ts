@@ -2,10 +2,12 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
+import { acquireLock } from '../../src/platform/file-lock.js'
 import type { AddressContext, SqliteAddress } from '../../src/stores/common/address.js'
 import { writeOne } from '../../src/stores/common/change.js'
 import type { Store } from '../../src/stores/common/store.js'
 import type { SqliteOptions } from '../../src/stores/sqlite/connection.js'
+import { hang } from './hang.mjs'
 
 type Writable = Pick<Store, 'write'>
 
@@ -35,10 +37,14 @@ export function fileAddress(path: string): SqliteAddress {
   return { scheme: 'sqlite', name: path, isDefault: false }
 }
 
-/** Closes a store when the test is over. */
 export function closedAfterTest<Store extends { close(): Promise<void> }>(store: Store): Store {
   onTestFinished(() => store.close())
   return store
+}
+
+/** Holds a lock in this process, until `release` is called. */
+export async function heldLock(path: string): Promise<{ release(): void }> {
+  return { release: await acquireLock(path, hang.wait, openOptions().runtime) }
 }
 
 /** Collects the statements of connections that were closed: until then these keep their locks. */
@@ -64,12 +70,10 @@ export async function deletePlant(store: Writable, id: bigint): Promise<NewPlant
   return (await writeOne(store, { type: 'delete', id })).plant
 }
 
-/** Replaces a whole plant, also its missing tag. */
 export async function replacePlant(store: Writable, plant: NewPlant): Promise<NewPlant> {
   return (await writeOne(store, { type: 'update', patch: { tag: null, ...plant } })).plant
 }
 
-/** What comes in pages. */
 export async function gathered<Item>(pages: AsyncIterable<Item[]>): Promise<Item[]> {
   const items: Item[] = []
   for await (const page of pages) items.push(...page)

@@ -1,21 +1,16 @@
 import { onTestFinished, vi } from 'vitest'
 
-export interface Time {
-  now(): number
-  /** Sets the runtime forward: no further try begins. */
-  pass(milliseconds?: number): void
-  /** Sets the timers forward as well: what waits is given up. */
-  timeOut(milliseconds?: number): void
-}
+export type Time = ReturnType<typeof settableTime>
 
 const hour = 3_600_000
 
 /**
- * The time of a program in this process: its runtime stands still, and its timers run as usual, unless they are still as
- * well. A test lets time pass when what it has waited for is there, so a timeout ends at the same event everywhere.
+ * The time of a program in this process: its clock stands still, and its timers run as usual, unless
+ * they are still as well. A test lets time pass when what it has waited for is there.
  */
-export function settableTime({ isStill = false } = {}): Time {
+export function settableTime({ isStill = false } = {}) {
   let time = 0
+  /** Sets the clock forward: no further try begins. */
   const pass = (milliseconds = hour) => {
     time += milliseconds
   }
@@ -24,6 +19,7 @@ export function settableTime({ isStill = false } = {}): Time {
   return {
     now: () => time,
     pass,
+    /** Sets the timers forward as well: what waits is given up. */
     timeOut: (milliseconds = hour) => {
       pass(milliseconds)
       vi.advanceTimersByTime(milliseconds)
@@ -31,7 +27,7 @@ export function settableTime({ isStill = false } = {}): Time {
   }
 }
 
-/** A runtime that goes on by so many milliseconds whenever it is read, for what ends without an event. */
+/** A clock that goes on by so many milliseconds whenever it is read. */
 export function countingClock(step: number): () => number {
   let time = 0
   return () => {

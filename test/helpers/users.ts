@@ -1,9 +1,7 @@
 import { mkdirSync } from 'node:fs'
-import { connect } from 'node:net'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { type Answer, Hostile, json } from './hostile.js'
-import type { ProcessResult } from './process.js'
 import { objectsOf, World } from './world.js'
 
 export const token = 's3cret-of-one-address'
@@ -24,38 +22,21 @@ export class Sender extends World {
   }
 }
 
-/** A service that keeps every byte that it is sent. */
 export function recorder(...answers: Answer[]): Promise<Hostile> {
   return Hostile.listen({ posts: answers.length === 0 ? posts : answers })
 }
 
-/** A proxy whose tunnels all lead to one server, whatever was asked for. */
-export function tunnelTo(service: Hostile): Promise<Hostile> {
-  return Hostile.listen({
-    openapi: (socket) => {
-      const onward = connect(service.port, '127.0.0.1', () =>
-        socket.write('HTTP/1.1 200 Connected\r\n\r\n'),
-      )
-      onward.on('error', () => socket.destroy()).pipe(socket)
-      socket.removeAllListeners('close').pipe(onward)
-    },
-  })
-}
-
-/** The tokens that each server was sent. */
 export function tokensIn(...servers: Hostile[]): string[][] {
   return servers.map(({ bytes }) => bytes.toString('latin1').match(/s3cret[\w-]*/g) ?? [])
 }
 
 /** A token, as it is saved for addresses. */
-export function saved(...addresses: string[]): Record<string, { token: string; savedAt: string }> {
+export function saved(...addresses: string[]) {
   const entry = { token, savedAt: '2026-01-02T03:04:05.678Z' }
   return Object.fromEntries(addresses.map((address) => [address, entry]))
 }
 
-/** A user whose store `team` gets its token from a command. */
 export class Team extends World {
-  /** Makes a script that runs in the home, and returns its path. */
   script(lines: string, name = 'command'): string {
     this.write(name, `#!/bin/sh\ncd "\${0%/*}"\n${lines}\n`, 0o700)
     return join(this.home, name)
@@ -74,14 +55,8 @@ export class Team extends World {
   }
 }
 
-interface Finding {
-  check: string
-  state: 'ok' | 'warning' | 'failed'
-  message: string
-  hint?: string
-}
+type Finding = Record<'check' | 'state' | 'message', string> & { hint?: string }
 
-/** A user whom the doctor examines. */
 export class Disk extends World {
   /** One with a plant in the store `local`. */
   static async build(settings: Record<string, unknown> = {}): Promise<Disk> {
@@ -92,11 +67,12 @@ export class Disk extends World {
     return disk
   }
 
-  /** Runs the doctor: what it found, and what of that is not well, each of which has a hint. */
+  /** What the doctor finds, and what of that is not well, each of which has a hint. */
   async examine(
     flags = '',
     env: Record<string, string> = {},
-    run: (line: string) => Promise<ProcessResult> = (line) => this.run(line, { env }),
+    run: (line: string) => Promise<{ code?: number | undefined; out: string }> = (line) =>
+      this.run(line, { env }),
   ) {
     const { code, out } = await run(`doctor --output ndjson${flags && ` ${flags}`}`)
     const findings = findingsOf(out)
@@ -107,7 +83,6 @@ export class Disk extends World {
   }
 }
 
-/** What a doctor has printed as NDJSON. */
 export function findingsOf(out: string): Finding[] {
   return objectsOf(out) as unknown as Finding[] // the program has printed them
 }

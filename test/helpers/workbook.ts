@@ -12,23 +12,20 @@ export interface Parts {
 /** A workbook of these parts, such as a spreadsheet program may write, or an attacker. */
 export function workbook({ sheets = {}, sharedStrings, styles }: Parts): Buffer {
   const contents = Object.entries(sheets)
-  const files: Record<string, string | Buffer> = {
-    '[Content_Types].xml': '<Types/>',
-    '_rels/.rels': relationships([['officeDocument', 'xl/workbook.xml']]),
-    'xl/_rels/workbook.xml.rels': relationships([
-      ...contents.map(([, content], index): [string, string] => [
-        content === undefined ? 'chartsheet' : 'worksheet',
-        `worksheets/sheet${index + 1}.xml`,
-      ]),
-      ['styles', 'styles.xml'],
-      ['sharedStrings', '/xl/sharedStrings.xml'],
-    ]),
-  }
   const list = contents.map(
     ([name], id) => `<sheet name="${name}" sheetId="${id + 1}" r:id="${id}"/>`,
   )
-  files['xl/workbook.xml'] =
-    `<workbook xmlns:r="${office}"><sheets>${list.join('')}</sheets></workbook>`
+  const parts = contents.map(([, content], index): [type: string, target: string] => [
+    content === undefined ? 'chartsheet' : 'worksheet',
+    `worksheets/sheet${index + 1}.xml`,
+  ])
+  parts.push(['styles', 'styles.xml'], ['sharedStrings', '/xl/sharedStrings.xml'])
+  const files: Record<string, string | Buffer> = {
+    '[Content_Types].xml': '<Types/>',
+    '_rels/.rels': relationships([['officeDocument', 'xl/workbook.xml']]),
+    'xl/_rels/workbook.xml.rels': relationships(parts),
+    'xl/workbook.xml': `<workbook xmlns:r="${office}"><sheets>${list.join('')}</sheets></workbook>`,
+  }
   for (const [index, [, content]] of contents.entries())
     files[`xl/worksheets/sheet${index + 1}.xml`] = Buffer.isBuffer(content)
       ? content
@@ -38,7 +35,6 @@ export function workbook({ sheets = {}, sharedStrings, styles }: Parts): Buffer 
   return zip(files)
 }
 
-/** Each has its place as its id. */
 function relationships(relations: [type: string, target: string][]): string {
   const all = relations.map(
     ([type, target], id) =>
@@ -79,7 +75,7 @@ export function zip(files: Record<string, string | Buffer>): Buffer {
 }
 
 export function rows(...cells: string[][]): string {
-  return cells.map((row) => `<row>${row.map((text) => inline(text)).join('')}</row>`).join('')
+  return cells.map((row) => `<row>${row.map(inline).join('')}</row>`).join('')
 }
 
 export function inline(text: string): string {

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import type { Options } from 'execa'
-import { plants, start } from './process.js'
+import { bin, launch, type ProcessResult, resultOf, withoutCache } from './process.js'
 import { type Result, type RunOptions, runPlants } from './run.js'
 import { temporaryFolder } from './temporary.js'
 import { type Terminal, terminal } from './terminal.js'
@@ -16,7 +16,6 @@ type Words = string | readonly string[]
 export class World {
   readonly home = temporaryFolder()
   readonly config = join(this.home, 'config')
-  /** of the settings */
   readonly file = join(this.config, 'settings.json')
   readonly data = join(this.home, 'data')
   readonly store = join(this.data, 'plants.db')
@@ -38,24 +37,21 @@ export class World {
     return runPlants(wordsOf(args), { cwd: this.home, ...options, env })
   }
 
-  /** Starts the built program as a process. */
-  start(args: Words, { env, ...options }: Options = {}): ReturnType<typeof start> {
-    const own = { cwd: this.home, ...options, env: { ...this.env, ...env } }
-    return start(wordsOf(args), this.home, own)
+  /** Starts the built program as a process, under other programs such as a tracer. */
+  start(args: Words, options?: Options, ...under: string[]): ReturnType<typeof launch> {
+    return launch(this, [...under, bin, ...wordsOf(args)], options)
   }
 
-  /** Runs the built program as a process; a code of undefined stands for a signal. */
-  spawn(args: Words, { env, ...options }: Options = {}): ReturnType<typeof plants> {
-    const own = { cwd: this.home, ...options, env: { ...this.env, ...env } }
-    return plants(wordsOf(args), this.home, own)
+  /** Runs it to its end; a code of undefined stands for a signal. */
+  spawn(args: Words, options?: Options, ...under: string[]): Promise<ProcessResult> {
+    return resultOf(this.start(args, options, ...under))
   }
 
-  /** Runs the built program on a real terminal. */
-  terminal(args: Words, env: Record<string, string> = {}, columns = 80): Terminal {
-    return terminal(wordsOf(args), this.home, { ...this.env, ...env }, columns)
+  terminal(args: Words, env: Record<string, string> = {}): Terminal {
+    const all = { PAGER: 'cat', ...withoutCache, ...this.env, ...env }
+    return terminal(bin, wordsOf(args), this.home, all, 80)
   }
 
-  /** Returns the path, which is relative to the home. */
   write(path: string, content: string | Uint8Array, mode = 0o600): string {
     const file = resolve(this.home, path)
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -74,13 +70,11 @@ export class World {
   /** Saves settings past the program: a text as it is, an object with the version it leaves out. */
   save(settings: string | Uint8Array | Record<string, unknown>): void {
     const isRaw = typeof settings === 'string' || settings instanceof Uint8Array
-    const text = isRaw ? settings : JSON.stringify({ version: 1, ...settings })
-    this.write('config/settings.json', text)
+    this.write(this.file, isRaw ? settings : JSON.stringify({ version: 1, ...settings }))
   }
 
-  /** undefined if there is no file */
   get saved(): unknown {
-    return existsSync(this.file) ? JSON.parse(readFileSync(this.file, 'utf8')) : undefined
+    return this.has(this.file) ? JSON.parse(this.read(this.file)) : undefined
   }
 }
 
@@ -88,19 +82,12 @@ function wordsOf(args: Words): string[] {
   return typeof args === 'string' ? args.split(' ') : [...args]
 }
 
-/** The result of a command that prints objects, one per line. */
 export function answer(...objects: object[]): Result {
   return printed(objects.map((object) => `${JSON.stringify(object)}\n`).join(''))
 }
 
-/** The result of a command that prints a text. */
 export function printed(text: string): Result {
   return { code: 0, out: text, err: '' }
-}
-
-/** The result of a command that fails, as text. */
-export function refusal(message: string, hint: string | undefined, code = 2): Result {
-  return { code, out: '', err: `plants: ${message}\n${hint === undefined ? '' : `  ${hint}\n`}` }
 }
 
 /** The objects of a text that has one per line. */
@@ -109,13 +96,6 @@ export function objectsOf(text: string): Record<string, unknown>[] {
   return lines.map((line) => JSON.parse(line))
 }
 
-/** The mode of a file or directory, in octal digits. */
 export function modeOf(path: string): string {
   return (statSync(path).mode & 0o7777).toString(8)
-}
-
-/** What stderr says when the settings of a user could not be written. */
-export function unwritable(user: World, why: string): string {
-  const hint = 'Choose another directory with PLANTS_CONFIG_DIR'
-  return `plants: The settings in ${user.file} could not be written: ${why}\n  ${hint}\n`
 }

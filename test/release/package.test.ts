@@ -6,7 +6,7 @@ import { parse } from 'yaml'
 import { fetchNode } from '../../bench/nodes.mjs'
 import { man } from '../../package.json'
 import { PlantsCommand } from '../../src/cli/command.js'
-import { blocksOf, commandNames, pages, placeholders, program } from '../helpers/documents.js'
+import { blocksOf, commandNames, pages, program } from '../helpers/documents.js'
 import { ownService, token } from '../helpers/http-store.js'
 import { isHere } from '../helpers/linux.js'
 import { temporaryFolder } from '../helpers/temporary.js'
@@ -35,9 +35,10 @@ test('the package holds what runs, its licences and its documentation, in 540 KB
   const files = all.filter((path) => statSync(join(inside, path)).isFile())
   expect(files.toSorted()).toEqual(expected)
   expect(filesIn('dist').filter((name) => !name.endsWith('.js'))).toEqual(['dist/THIRD-PARTY.txt'])
-  // no address leads nowhere
+  // no address leads nowhere (RFC 2606)
+  const nowhere = /https?:\/\/[\w.-]+\.(?:example|invalid|test)(?![\w-]|\.\w)/g
   const texts = files.map((path) => readFileSync(join(inside, path), 'utf8'))
-  expect(texts.flatMap(placeholders)).toEqual([])
+  expect(texts.flatMap((text) => text.match(nowhere) ?? [])).toEqual([])
   // it needs the driver of SQLite alone, and installing it runs nothing of its own
   const { dependencies, optionalDependencies, peerDependencies, scripts } = JSON.parse(
     readFileSync(join(inside, 'package.json'), 'utf8'),
@@ -68,15 +69,12 @@ test.skipIf(!isHere('groff'))(
   },
 )
 
-test('publint and attw find no fault in the package', async () => {
+test('publint finds no fault in the package', async () => {
   const archive = await pack(temporaryFolder())
-  // publint colours what it prints wherever CI is set.
+  // It colours what it prints wherever CI is set.
   const options = { cwd: root, env: { NO_COLOR: '1' }, preferLocal: true }
-  const publint = await execa('publint', ['run', archive, '--strict'], options)
-  expect(publint.stdout).toContain('All good!')
-  const attw = 'exec --yes --package @arethetypeswrong/cli@0.18.5 -- attw --no-color'.split(' ')
-  const types = await execa('npm', [...attw, archive], options)
-  expect(types.stdout).toContain('This package does not contain types')
+  const { stdout } = await execa('publint', ['run', archive, '--strict'], options)
+  expect(stdout).toContain('All good!')
 })
 
 test.runIf(process.platform === 'linux' && process.arch === 'x64').each(['12', '18', '20.18'])(
@@ -100,7 +98,7 @@ test('the recipe for CI installs the package, and imports with it at every push'
   const { jobs } = parse(recipe?.text ?? '') as { jobs: { plants: { steps: { run?: string }[] } } }
   const steps = jobs.plants.steps.flatMap(({ run }) => (run === undefined ? [] : [run]))
   const prefix = join(folder, 'prefix')
-  const PLANTS_STORE = await ownService({ host: '127.0.0.1', port: 0 }, join(folder, 'served.db'))
+  const PLANTS_STORE = await ownService(join(folder, 'served.db'))
   const options = await bashIn(folder, folder, {
     ...{ PATH: `${join(prefix, 'bin')}:${process.env['PATH']}`, npm_config_prefix: prefix },
     ...{ PLANTS_STORE, PLANTS_TOKEN: token },

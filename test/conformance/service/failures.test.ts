@@ -6,7 +6,8 @@ import { problem, rejected } from '../../../src/stores/common/change.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import { exchange } from '../../helpers/raw-http.js'
-import { lockStore, logInto, quick, serve, serveStore, storedIn } from '../../helpers/service.js'
+import { lockStore, logInto, quick, serve, serveStore, storeOf } from '../../helpers/service.js'
+import { idsIn } from '../../helpers/sqlite-file.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -19,15 +20,14 @@ describe('503 means that nothing was stored, and when to retry:', () => {
     const creates = [1, 2, 3].map((id) => exchange(service, { body: `{"id":${id},"name":"F"}` }))
     expect(await Promise.all(creates)).toMatchObject([away, away, away])
     unlock()
-    expect(await storedIn(service)).toEqual([])
+    expect(idsIn(storeOf(service))).toEqual([])
     expect((await exchange(service, { body: fern })).status).toBe(200)
   })
 
   test.runIf(canMount)(
     'when the disk is full, until it is not (a tmpfs, needs unshare)',
     async () => {
-      const { folder, owner, inside } = await smallDisk()
-      const through = ['nsenter', '-t', `${owner}`, '-U', '-m', '--preserve-credentials']
+      const { folder, enter: through, inside } = await smallDisk()
       const service = await serve(['--store', join(folder, 'plants.db')], { folder, through })
       const { bavail, bsize } = statfsSync(inside)
       writeFileSync(join(inside, 'filler'), Buffer.alloc(bavail * bsize))

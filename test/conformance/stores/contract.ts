@@ -441,23 +441,6 @@ function describeMany(open: Open<Store>): void {
     await expect(written).rejects.toThrow('stopped')
     expect(await gathered(store.read())).toStrictEqual([fern])
   })
-
-  test('gives each id once, also when others create meanwhile', async () => {
-    const { store } = await open()
-    const plants = plantsOf(1000)
-    const singles = plants
-      .filter(({ id }) => id % 7n === 0n)
-      .map((plant) => ({ ...plant, tag: 'single' }))
-    const [outcomes, ...results] = await Promise.all([
-      tell(store, ...creations(plants)),
-      ...singles.map((plant) => tell(store, creation(plant))),
-    ])
-    const made = singles.filter((_, index) => results[index]?.[0] === 'created')
-    const created = new Map(made.map((plant) => [plant.id, plant]))
-    expect(outcomes).toEqual(plants.map(({ id }) => (created.has(id) ? 409 : 'created')))
-    const stored = plants.map((plant) => created.get(plant.id) ?? plant)
-    expect(await gathered(store.read())).toStrictEqual(stored)
-  })
 }
 
 function describeOrder(open: Open<OwnStore>): void {

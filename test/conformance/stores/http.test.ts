@@ -10,8 +10,6 @@ import { createPlant, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { describeStore } from './contract.js'
 
-const tcp = { host: '127.0.0.1', port: 0 }
-
 describeStore('the service store', async () => {
   const path = join(temporaryFolder(), 'plants.db')
   const look = async (id: bigint) => {
@@ -22,12 +20,12 @@ describeStore('the service store', async () => {
       await file.close()
     }
   }
-  return { store: await openHttp(await ownService(tcp, path, '/v1')), look }
+  return { store: await openHttp(await ownService(path, '/v1')), look }
 })
 
 test('a plant that a constraint of the service forbids is not taken for one that exists', async () => {
   const path = join(temporaryFolder(), 'plants.db')
-  const store = await openHttp(await ownService(tcp, path))
+  const store = await openHttp(await ownService(path))
   await createPlant(store, { id: 1n, name: 'Fern' })
   query(path, 'CREATE UNIQUE INDEX names ON plants (name)')
   const plant = { id: 2n, name: 'Fern' }

@@ -20,7 +20,7 @@ test.each(['database', 'service'])('a list is imported by name into a %s', async
     kind === 'database'
       ? await freshDatabase()
       : {
-          url: await ownService({ host: '127.0.0.1', port: 0 }, file),
+          url: await ownService(file),
           env: { PLANTS_TOKEN: token },
         }
   Object.assign(user.env, env, { PLANTS_STORE: url })

@@ -1,14 +1,13 @@
-import { existsSync, rmSync } from 'node:fs'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, describe, onTestFinished } from 'vitest'
 import { PostgresStore } from '../../../src/stores/postgres/store.js'
 import {
-  Daemon,
   installations,
   onFreePort,
   password,
   serverFolder,
-  writeOwned,
+  startDaemon,
 } from '../../helpers/postgres/server.js'
 import {
   addressOf,
@@ -38,7 +37,7 @@ const pooled = installations.at(-1)
 describe.runIf(hasPgBouncer)(`${pooled?.name} through PgBouncer, in transaction mode`, () => {
   const database = reusedDatabase(pooled)
   let started: ReturnType<typeof startBefore> | undefined
-  afterAll(async () => (await started)?.end())
+  afterAll(async () => (await started)?.stop())
   describeOwnStore('the shared store', async () => {
     const place = await database()
     started ??= startBefore(place.url)
@@ -70,23 +69,26 @@ async function subjectIn(database: Database): Promise<Subject<PostgresStore>> {
 async function startBefore(address: string) {
   const url = new URL(address)
   const folder = serverFolder()
-  writeOwned(join(folder, 'users.txt'), [`"plants" "${password}"`, `"postgres" "${password}"`])
-  const settings = (port: number) => [
-    ...['[databases]', `* = host=${url.hostname} port=${url.port}`, '[pgbouncer]'],
-    ...['auth_type = scram-sha-256', 'auth_file = users.txt', 'pool_mode = transaction'],
-    ...['listen_addr = 127.0.0.1', 'unix_socket_dir =', `listen_port = ${port}`],
-    'default_pool_size = 3', // two snapshots at the same time have a connection each
-  ]
-  const daemon = await onFreePort('Address already in use', async (port) => {
-    writeOwned(join(folder, 'pgbouncer.ini'), settings(port))
-    url.port = `${port}`
-    const started = new Daemon([program, 'pgbouncer.ini'], folder)
-    await started.says(/process up/)
-    return started
+  writeFileSync(join(folder, 'users.txt'), `"plants" "${password}"\n"postgres" "${password}"\n`)
+  // Two snapshots at the same time have a connection each.
+  const settings = (port: number) => `[databases]
+    * = host=${url.hostname} port=${url.port}
+    [pgbouncer]
+    auth_type = scram-sha-256
+    auth_file = users.txt
+    pool_mode = transaction
+    listen_addr = 127.0.0.1
+    unix_socket_dir =
+    listen_port = ${port}
+    default_pool_size = 3`
+  const { port, end } = await onFreePort((free) => {
+    writeFileSync(join(folder, 'pgbouncer.ini'), settings(free).replaceAll(/^ +/gm, ''))
+    return startDaemon([program, 'pgbouncer.ini'], folder, /process up/)
   })
-  const end = async () => {
-    await daemon.end('SIGTERM')
+  url.port = `${port}`
+  const stop = async () => {
+    await end('SIGTERM')
     rmSync(folder, { recursive: true, force: true })
   }
-  return { url: url.href, end }
+  return { url: url.href, stop }
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Hostile } from '../../helpers/hostile.js'
-import { Listener, says } from '../../helpers/postgres/line.js'
-import { created, fern, Sender, token, tokensIn, tunnelTo } from '../../helpers/users.js'
+import { forwardProxy, Hostile } from '../../helpers/hostile.js'
+import { listener, says } from '../../helpers/postgres/line.js'
+import { created, fern, Sender, token, tokensIn } from '../../helpers/users.js'
 import { printed, World } from '../../helpers/world.js'
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
@@ -14,7 +14,7 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
     async (way) => {
       const names = ['IP:127.0.0.1', 'DNS:plants.example.com']
       const impostor = await Hostile.listen({ posts: [created], tls: certificate({ names }) })
-      const proxy = await tunnelTo(impostor)
+      const proxy = await forwardProxy({ to: impostor.port })
       const isDirect = way === 'directly'
       const place = isDirect ? {} : { HTTPS_PROXY: proxy.url }
       const result = await new Sender().spawn(`${fern} ${isDirect ? impostor.url : store}`, {
@@ -28,7 +28,8 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
 
   test('DEBUG=* prints neither the token nor the password of a proxy', async () => {
     const tls = certificate({ names: ['DNS:plants.example.com'] })
-    const proxy = await tunnelTo(await Hostile.listen({ posts: [created], tls }))
+    const service = await Hostile.listen({ posts: [created], tls })
+    const proxy = await forwardProxy({ to: service.port })
     const HTTPS_PROXY = proxy.url.replace('//', '//me:of-the-proxy@')
     const result = await new Sender().spawn(`${fern} ${store} --ca-cert ${tls.path}`, {
       env: { ...env, HTTPS_PROXY, DEBUG: '*' },
@@ -43,9 +44,9 @@ test.each([
   ['doctor', true],
   ['auth status', false],
 ])('plants %s gives PGPASSWORD to no database but that of this run', async (line, connects) => {
-  const other = await Listener.start([says.clear])
+  const other = await listener([says.clear])
   const elsewhere = { address: `postgres://someone@127.0.0.1:${other.port}/elsewhere` }
-  const own = await Listener.start([says.clear, says.refused])
+  const own = await listener([says.clear, says.refused])
   const env = { PGPASSWORD: token, PLANTS_STORE: `postgres://ann@127.0.0.1:${own.port}/garden` }
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value) // where a driver reads
   await new World({ stores: { elsewhere } }).run(line, { env })

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { isHere } from '../../helpers/linux.js'
 import { bin } from '../../helpers/process.js'
-import { type Terminal, terminalFor } from '../../helpers/terminal.js'
+import { type Terminal, terminal } from '../../helpers/terminal.js'
 import { World } from '../../helpers/world.js'
 
 const ready = 'ready> '
@@ -46,8 +46,8 @@ class Typist extends World {
     const path = join(this.home, 'bin')
     mkdirSync(path)
     symlinkSync(bin, join(path, 'plants'))
-    this.#terminal = terminalFor(shell, args, this.home, {
-      ...{ PATH: `${path}:${process.env['PATH']}`, HOME: this.home, ZDOTDIR: this.home },
+    this.#terminal = terminal(shell, args, this.home, {
+      ...{ PATH: `${path}:${process.env['PATH']}`, ZDOTDIR: this.home },
       ...{ PLANTS_CONFIG_DIR: this.config, LANG: 'C.UTF-8', TERM: 'xterm' },
     })
   }

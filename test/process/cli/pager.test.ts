@@ -1,11 +1,11 @@
 import { stripVTControlCharacters } from 'node:util'
 import { describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/crafted-files.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { token } from '../../helpers/http-store.js'
 import { isHere } from '../../helpers/linux.js'
 import { bin } from '../../helpers/process.js'
-import { terminalFor } from '../../helpers/terminal.js'
+import { fill } from '../../helpers/sqlite-file.js'
+import { terminal } from '../../helpers/terminal.js'
 import { World } from '../../helpers/world.js'
 
 const less = { PAGER: 'less' }
@@ -66,10 +66,10 @@ describe.skipIf(process.platform === 'win32')('another pager', () => {
     'that is missing is done without: %s',
     async (PAGER) => {
       const user = await withPlants(20_000)
-      const env = { ...user.env, HOME: user.home, PAGER }
+      const env = { ...user.env, PAGER }
       // A terminal whose program ends is closed soon, whether or not all of it was read.
       const script = `${bin} list --no-color; echo code $?; read line`
-      const session = terminalFor('sh', ['-c', script], user.home, env)
+      const session = terminal('sh', ['-c', script], user.home, env)
       await session.see('code 0')
       const { screen } = session
       session.type('\r')

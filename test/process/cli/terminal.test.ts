@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { countOf, plantLines, writeLines } from '../../helpers/import.js'
 import { isHere } from '../../helpers/linux.js'
 import { bin } from '../../helpers/process.js'
-import { terminalFor } from '../../helpers/terminal.js'
+import { terminal } from '../../helpers/terminal.js'
 import { answer, printed, World } from '../../helpers/world.js'
 
 const fern = 'create --id 1 --name Fern'
@@ -156,9 +156,9 @@ test.skipIf(!isHere('bash'))(
   'Ctrl-C in a pipeline ends an import, although it ends the input, too (needs bash)',
   async () => {
     const user = new World()
-    const env = { ...user.env, HOME: user.home, PS1: 'shell> ' }
+    const env = { ...user.env, PS1: 'shell> ' }
     // A shell with job control
-    const shell = terminalFor('bash', ['--norc', '--noediting', '-i'], user.home, env)
+    const shell = terminal('bash', ['--norc', '--noediting', '-i'], user.home, env)
     writeLines(user.home, plantLines(50_000))
     const input = '(cat plants.ndjson; tail -f /dev/null)'
     await shell.answer(['shell> ', `${input} | ${bin} import --no-color\r`])

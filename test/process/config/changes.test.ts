@@ -1,25 +1,15 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { heldLock } from '../../helpers/crafted-files.js'
 import { canTrace } from '../../helpers/linux.js'
-import { resultOf, under } from '../../helpers/process.js'
+import { resultOf } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
+import { heldLock } from '../../helpers/store.js'
 import { answer, World } from '../../helpers/world.js'
 
 const set = 'config set timeout 8s'
 const before = { version: 1, timeout: '7s' }
 const after = { version: 1, timeout: '8s' }
 const both = ['settings.json', 'settings.json.lock']
-
-test('a file that is not JSON is never taken for none', async () => {
-  const user = new World({})
-  user.write('config/settings.json', '{"version":1,"store":"garden",}')
-  for (const line of ['create --id 1 --name Fern', 'config set timeout 8s', 'config list']) {
-    const { code, out, err } = await user.spawn(line)
-    expect({ code, out }).toEqual({ code: 2, out: '' })
-    expect(err).toContain('line 1, column 31')
-  }
-})
 
 test('processes that change settings at once lose nothing, and they are read whole', async () => {
   const user = new World({})
@@ -66,7 +56,7 @@ function linkOf(path: string): string {
 function changeWith(user: World, inject: string, paths: string[] = []) {
   const trace = ['-e', `trace=${inject.replace(/:.*/, '')}`, '-e', `inject=${inject}`]
   const own = paths.flatMap((path) => ['-P', path])
-  return under(user, 'strace', ['-D', '-o', 'log', ...own, ...trace], set)
+  return user.spawn(set, {}, 'strace', '-D', '-o', 'log', ...own, ...trace)
 }
 
 describe.runIf(canTrace)('settings (needs strace)', () => {

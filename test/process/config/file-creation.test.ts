@@ -2,7 +2,6 @@ import { chmodSync, chownSync, mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { becomeStranger, canBecome, stranger } from '../../helpers/linux.js'
-import { under } from '../../helpers/process.js'
 import { modeOf, World } from '../../helpers/world.js'
 
 test.skipIf(process.platform === 'win32')(
@@ -14,11 +13,11 @@ test.skipIf(process.platform === 'win32')(
       PLANTS_DATA_DIR: join(user.home, 'c/d'),
     }
     user.write('in.ndjson', 'no plant\n')
-    const umask = ['-c', 'umask 0; exec "$0" "$@"']
+    const umask = ['sh', '-c', 'umask 0; exec "$0" "$@"']
     const rejects = 'import in.ndjson --rejects rejects.ndjson'
     const lines = ['config set timeout 1m', 'create --id 1 --name Fern', 'backup p.bak', rejects]
     for (const line of lines)
-      expect((await under(user, 'sh', umask, line, { env })).code).toBe(line === rejects ? 6 : 0)
+      expect((await user.spawn(line, { env }, ...umask)).code).toBe(line === rejects ? 6 : 0)
     const folders = ['a', 'a/b', 'a/b/plants', 'c', 'c/d']
     const settings = ['a/b/plants/settings.json', 'a/b/plants/settings.json.lock']
     const files = [...settings, 'c/d/plants.db', 'p.bak', 'rejects.ndjson']
@@ -45,8 +44,8 @@ function homeless(isStranger: boolean) {
   const unset = places.flatMap((name) => ['-u', name])
   const run = (line: string, ...variables: string[]) => {
     const env = ['env', ...unset, ...(isStranger ? ['-u', 'HOME'] : ['HOME=']), ...variables]
-    const [program = '', ...args] = isStranger ? ['setpriv', ...becomeStranger, ...env] : env
-    return under(user, program, args, line, { input: line === login ? token : '' })
+    const become = isStranger ? ['setpriv', ...becomeStranger] : []
+    return user.spawn(line, { input: line === login ? token : '' }, ...become, ...env)
   }
   return { user, run }
 }
@@ -84,10 +83,10 @@ test.runIf(canBecome)(
     for (const path of [user.home, user.config, user.file]) chmodSync(path, 0o755)
     chownSync(user.file, 4321, 4321)
     const env = { SUDO_UID: '4321' }
-    const get = await under(user, 'setpriv', becomeStranger, 'config get timeout', { env })
+    const get = await user.spawn('config get timeout', { env }, 'setpriv', ...becomeStranger)
     expect(get).toEqual({ code: 2, out: '', err: expect.stringContaining('another user') })
     chmodSync(user.config, 0o700)
-    const hidden = await under(user, 'setpriv', becomeStranger, 'config get timeout')
+    const hidden = await user.spawn('config get timeout', {}, 'setpriv', ...becomeStranger)
     expect(hidden).toEqual({ code: 2, out: '', err: expect.stringContaining('permission denied') })
   },
 )

@@ -1,4 +1,5 @@
-import { spawn } from 'node:child_process'
+import { spawn, spawnSync } from 'node:child_process'
+import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import {
   chmodSync,
@@ -15,8 +16,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { blocksOf, pages } from '../../helpers/documents.js'
-import { becomeStranger, canBecome, isHere, run, stranger } from '../../helpers/linux.js'
-import { freePort } from '../../helpers/postgres/server.js'
+import { becomeStranger, canBecome, isHere, stranger } from '../../helpers/linux.js'
 import { bin } from '../../helpers/process.js'
 import { serve } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -24,6 +24,14 @@ import { World } from '../../helpers/world.js'
 
 const deploy = join(import.meta.dirname, '../../../deploy')
 const read = (name: string) => readFileSync(join(deploy, name), 'utf8')
+
+/** Runs a program, which must end with 0, and gives what it prints. */
+function run(program: string, args: string[], more: Record<string, string | undefined> = {}) {
+  const options = { encoding: 'utf8', env: { ...process.env, ...more } } as const
+  const { status, stdout, stderr } = spawnSync(program, args, options)
+  expect(status, stdout + stderr).toBe(0)
+  return stdout + stderr
+}
 
 /** The highest exposure that systemd-analyze may find, times ten: 0 is best, 100 worst. */
 const maxExposure = 15
@@ -96,7 +104,7 @@ test.runIf(hasOpenssl && isHere('caddy'))(
     const options = { folder: world.home, rights: 'create,read' }
     const { token, stop } = await serve(['--socket', socket], options)
     const own = certificate({ names: ['DNS:localhost'], isAuthority: true })
-    const url = `https://localhost:${await freePort()}`
+    const url = `https://localhost:${randomInt(10_000, 20_000)}`
     await startCaddy(world.home, [
       ['unix//run/plants/plants.sock', `unix/${socket}`],
       ['plants.example.com {', `${url} {\n\ttls ${own.path} ${own.keyPath}`],

@@ -135,7 +135,7 @@ test('the examples in the help work', async () => {
     expect(path.includes(' ') || found.length > 0, path).toBe(true)
     return found
   })
-  const service = await ownService({ host: '127.0.0.1', port: 0 }, join(prepared, 'served.db'))
+  const service = await ownService(join(prepared, 'served.db'))
   const results = await Promise.all(examples.map((line) => runExample(line, prepared, service)))
   expect(results).toEqual(examples.map((line) => ({ line, exitCode: 0, stderr: '' })))
 })

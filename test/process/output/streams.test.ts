@@ -1,13 +1,23 @@
-import { closeSync, constants, existsSync, openSync, readFileSync, readSync } from 'node:fs'
+import {
+  closeSync,
+  constants,
+  createReadStream,
+  existsSync,
+  openSync,
+  readFileSync,
+  readSync,
+} from 'node:fs'
 import { join } from 'node:path'
+import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { unlessSystemError } from '../../../src/platform/errors.js'
-import { fill } from '../../helpers/crafted-files.js'
+import { Hostile, json } from '../../helpers/hostile.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
-import { bash, intoPipe, pipeIn, unblock } from '../../helpers/process.js'
+import { bash, bin, launch, pipeIn } from '../../helpers/process.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
+import { fill } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, printed, World } from '../../helpers/world.js'
 
@@ -75,17 +85,20 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
     Number(/wchar: (\d+)/.exec(proc(pid, 'io'))?.[1]) > 50_000
   const pipes = [
     ['blocking', '', isBlocked],
-    ['non-blocking', unblock, isFullWithoutBlocking],
+    [
+      'non-blocking', // as Node makes it for all who share it
+      '(node --eval "process.stdout; process.kill(process.pid, 9)"; true) 2> /dev/null;',
+      isFullWithoutBlocking,
+    ],
   ] as const
 
   test.each(pipes)('%s: a slow reader gets every byte', repeated, async (_, before, isFull) => {
-    const { user, text } = await storeOf(20_000)
-    const { process: writer, read } = intoPipe(user, 1, 'list', { before })
+    const { user, text: all } = await storeOf(20_000)
+    const { writer, read } = listIntoPipe(user, before)
     await expect.poll(() => isFull(writer.pid), patience).toBe(true)
-    let said = ''
-    for await (const chunk of read(4000)) said += chunk
+    const said = await read()
     const { exitCode, stderr } = await writer
-    expect([exitCode, stderr, said === text]).toEqual([0, '', true])
+    expect([exitCode, stderr, said === all]).toEqual([0, '', true])
   })
 
   test.each(pipes)(
@@ -94,7 +107,7 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
     async (_, before, isFull) => {
       const { user } = await storeOf(10_000)
       for (const name of ['SIGHUP', 'SIGINT', 'SIGTERM'] as const) {
-        const { process: writer } = intoPipe(user, 1, 'list', { before })
+        const { writer } = listIntoPipe(user, before)
         await expect.poll(() => isFull(writer.pid), patience).toBe(true)
         writer.kill(name)
         const { exitCode, signal } = await writer
@@ -103,6 +116,23 @@ describe.runIf(isLinux)('a pipe, also non-blocking (seen through /proc):', () =>
     },
   )
 })
+
+/** Starts a list whose stdout is a pipe that is read when the test wants. */
+function listIntoPipe(user: World, before: string) {
+  const path = pipeIn(user.home)
+  const both = openSync(path, 'r+') // one end alone would wait for the other
+  const reader = openSync(path, 'r')
+  closeSync(both)
+  const script = `exec > "$1"; ${before} exec "$0" list`
+  const writer = launch(user, ['bash', '-c', script, bin, path])
+  onTestFinished(() => {
+    writer.kill('SIGKILL')
+    closeSync(reader)
+  })
+  const options = { fd: reader, highWaterMark: 4000, autoClose: false }
+  const read = () => text(createReadStream('', options))
+  return { writer, read }
+}
 
 function proc(pid: number | undefined, file: string): string {
   const path = `/proc/${pid}/${file}`
@@ -120,12 +150,18 @@ test.runIf(isLinux)(
       folder,
       through: ['sh', '-c', 'exec "$@" 2> "$0"', path],
     })
-    const connection = await connectTo(service.place)
-    const ask = async (target: string, status: number) => {
-      connection.send(requestBytes(testToken, { target }))
-      expect((await connection.answer())?.status).toBe(status)
+    const connections = await Promise.all(
+      Array.from({ length: 20 }, () => connectTo(service.place)),
+    )
+    const ask = async (target: string, status: number, [connection] = connections) => {
+      connection?.send(requestBytes(testToken, { target }))
+      expect((await connection?.answer())?.status).toBe(status)
     }
-    for (let count = 0; count < 10_000; count += 1) await ask('/nothing', 404)
+    const askOften = async (times: number) => {
+      for (let count = 0; count < times; count += connections.length)
+        await Promise.all(connections.map((each) => ask('/nothing', 404, [each])))
+    }
+    await askOften(10_000)
     let log = ''
     const bytes = Buffer.alloc(65_536)
     const readMore = () => {
@@ -143,7 +179,7 @@ test.runIf(isLinux)(
     expect(log.length).toBeLessThan(1_048_576 + 3 * 65_536)
     for (const line of log.trimEnd().split('\n'))
       expect(JSON.parse(line)).toMatchObject({ level: 'info' })
-    for (let count = 0; count < 1000; count += 1) await ask('/nothing', 404)
+    await askOften(1000)
     expect((await service.stop()).code).toBeOneOf([0, 143])
   },
 )
@@ -162,6 +198,18 @@ describe.runIf(isLinux)('what is no file of a user is written to as it is:', () 
     const script = `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`
     expect((await bash(user, script)).out).toContain(text)
   })
+})
+
+test.each([
+  ['has no reader', '2> >(true)'],
+  ['is closed', '2>&-'],
+  ...(isLinux ? [['takes nothing', '2> /dev/full']] : []),
+])('a stderr that %s changes nothing', async (_, redirection) => {
+  const answers = [json(503, { error: 503, message: 'Busy' }), json(200, { name: 'Fern' })]
+  const { url } = await Hostile.listen({ posts: answers })
+  const create = `"$plants" create --id 1 --name Fern -v --store ${url} ${redirection}`
+  const env = { PLANTS_TOKEN: testToken }
+  expect(await bash(new World(), create, env)).toEqual(printed('{"name":"Fern"}\n'))
 })
 
 test('a stdin that never ends holds up no error when flags were given', async () => {

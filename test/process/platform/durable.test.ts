@@ -1,12 +1,12 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { canTrace } from '../../helpers/linux.js'
 import { PlantService } from '../../helpers/plant-service.js'
-import { plants, startUnder } from '../../helpers/process.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { serve, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
+import { World } from '../../helpers/world.js'
 
 // What is on disk before somebody is told: each command and a service run under strace, whose trace
 // shows the writes, the syncs and the names, and what was said before they were durable.
@@ -41,27 +41,26 @@ const cases: [before: string[], command: string, synced: unknown[], told?: strin
 
 /** A directory with some input and what commands have left, and what follows a command there. */
 async function tracedFolder(before: string[] = []) {
-  const folder = temporaryFolder()
-  for (const line of before)
-    expect((await plants(line.split(' '), folder, { cwd: folder })).code).toBe(0)
-  writeFileSync(join(folder, 'input.ndjson'), '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n')
-  const disk = followDisk(folder, join(temporaryFolder(), 'log'))
+  const user = new World()
+  Object.assign(user, { env: {} })
+  for (const line of before) expect((await user.spawn(line)).code).toBe(0)
+  user.write('input.ndjson', '{"id":1,"name":"Fern"}\n{"id":2,"name":"Moss"}\n')
+  const disk = followDisk(user.home, join(temporaryFolder(), 'log'))
   /** Runs a command; gives its exit code, the streams that it wrote to, and what was synced before. */
   const run = async (line: string, env: Record<string, string> = {}) => {
-    const options = { cwd: folder, env }
-    const { exitCode } = await startUnder('strace', disk.tracer, line.split(' '), folder, options)
+    const { code } = await user.spawn(line, { env }, 'strace', ...disk.tracer)
     const { told, early } = disk.review()
     const streams = [...new Set(told.map(({ stream }) => stream))].toSorted()
-    return { exitCode, told: streams, synced: told.flatMap(({ synced }) => synced), early }
+    return { code, told: streams, synced: told.flatMap(({ synced }) => synced), early }
   }
-  return { folder, disk, run }
+  return { user, disk, run }
 }
 
 describe.runIf(canTrace)('is on disk before it is told (needs strace):', () => {
   test.each(cases)('after %j: %s', async (before, command, synced, told = ['stdout']) => {
     const { run } = await tracedFolder(before)
-    const exitCode = command.includes('--rejects') ? 6 : 0
-    const expected = { exitCode, told, synced: expect.arrayContaining(synced), early: [] }
+    const code = command.includes('--rejects') ? 6 : 0
+    const expected = { code, told, synced: expect.arrayContaining(synced), early: [] }
     expect(await run(command)).toEqual(expected)
   })
 
@@ -71,16 +70,16 @@ describe.runIf(canTrace)('is on disk before it is told (needs strace):', () => {
     const journal = expect.stringMatching(/^\.local\/state\/plants\/imports\.db-wal$/)
     const folders = ['.local/state/plants', '.local/state', '.local', '.']
     expect(await run(`import input.ndjson --store ${url}`, { PLANTS_TOKEN: testToken })).toEqual({
-      ...{ exitCode: 0, told: ['socket', 'stdout'], early: [] },
+      ...{ code: 0, told: ['socket', 'stdout'], early: [] },
       synced: expect.arrayContaining([journal, ...folders]),
     })
   })
 
   test('what a service answers', async () => {
-    const { folder, disk } = await tracedFolder()
-    const rights = ['tokens', 'create', '--allow', 'create,update,delete']
-    const token = (await plants(rights, folder)).out.trim()
-    const service = await serve([], { folder, env: {}, through: ['strace', ...disk.tracer] })
+    const { user, disk } = await tracedFolder()
+    const token = (await user.spawn('tokens create --allow create,update,delete')).out.trim()
+    const through = ['strace', ...disk.tracer]
+    const service = await serve([], { folder: user.home, env: {}, through })
     const connection = await connectTo(service.place)
     const statuses = []
     for (const request of [

@@ -9,9 +9,10 @@ import {
   placeOf,
   type RunningService,
   serve,
-  storedIn,
+  storeOf,
   testToken,
 } from '../../helpers/service.js'
+import { idsIn } from '../../helpers/sqlite-file.js'
 
 const long = ['--drain-timeout', '24d']
 const moss = '{"id":4,"name":"Moss"}'
@@ -66,7 +67,7 @@ test('a drain stores what it answers and nothing else', { repeats: rounds(1) - 1
   expect((await service.stop()).code).toBe(0)
   await work
   const ids = answered.flat().toSorted((a, b) => a - b)
-  expect(await idsIn(service)).toEqual(ids)
+  expect(idsIn(storeOf(service))).toEqual(ids)
   expect(ids).toEqual(upTo(last)) // all that were sent
 })
 
@@ -88,7 +89,7 @@ test('clients that come again for each request are all answered, and do not hold
   await expect.poll(() => counts.answered).toBeGreaterThan(100)
   expect((await service.stop()).code).toBe(0)
   await clients
-  const { length: stored } = await idsIn(service)
+  const { length: stored } = idsIn(storeOf(service))
   // Bun closes the connections of those who connect while a service closes its port: one of each client.
   const lost = process.env['PLANTS_BIN'] === undefined ? 0 : 30
   expect(counts.sent - counts.answered).toBeLessThanOrEqual(lost)
@@ -114,7 +115,7 @@ describe('while it drains, a service', () => {
     expect(answer).toMatchObject({ status: 200, headers, body: '{"name":"Moss"}' })
     expect((await service.ended).code).toBe(0)
     expect(performance.now() - start).toBeLessThan(60_000) // soon after, idle connections end by themselves
-    expect(await idsIn(service)).toEqual([1, 2, 3, 4])
+    expect(idsIn(storeOf(service))).toEqual([1, 2, 3, 4])
   })
 
   test.runIf(isLinux)(
@@ -130,7 +131,7 @@ describe('while it drains, a service', () => {
       const answers = await Promise.all(connections.map((connection) => connection.answer()))
       expect(answers.map((answer) => answer?.status)).toEqual(ids.map(() => 200))
       expect((await service.ended).code).toBe(0)
-      expect(await idsIn(service)).toEqual(ids)
+      expect(idsIn(storeOf(service))).toEqual(ids)
     },
   )
 })
@@ -173,10 +174,6 @@ async function isRefused({ place }: RunningService): Promise<boolean> {
   )
   socket.destroy()
   return !isOpen
-}
-
-async function idsIn(service: RunningService): Promise<number[]> {
-  return (await storedIn(service)).map((plant) => parseInt(plant.slice('{"id":'.length), 10))
 }
 
 /** Tells a service to stop while a request is half received, on the connection that is returned. */

@@ -13,7 +13,7 @@ test('stdout may be closed, before the address and after it', async () => {
   const { child, ready, ended } = launch(['--socket', path], home)
   onTestFinished(() => void child.kill('SIGKILL'))
   ready.catch(() => undefined)
-  child.stdout.destroy()
+  child.stdout?.destroy()
   const service = { place: { path }, token: testToken }
   const created = () => exchange(service, { body: fern }).catch(() => undefined)
   await expect.poll(async () => (await created())?.status).toBeDefined()

@@ -2,19 +2,23 @@ import { rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { wait } from '../../../src/platform/runtime.js'
-import { Caller } from '../../helpers/caller.js'
-import { DatabaseSync } from '../../helpers/database.js'
 import { hang } from '../../helpers/hang.mjs'
 import { ownServer, type Row } from '../../helpers/postgres.js'
-import { isSoak, randomOf, rounds, seed } from '../../helpers/rounds.js'
-import { type Ended, launch, testToken } from '../../helpers/service.js'
-import { idsIn } from '../../helpers/sqlite-file.js'
+import { exchange } from '../../helpers/raw-http.js'
+import { isSoak, rounds, seed } from '../../helpers/rounds.js'
+import { launch, testToken } from '../../helpers/service.js'
+import { DatabaseSync, idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 
 // Callers create plants with keys, and come again until they know, while services are killed and
 // databases crash: in the end each plant is there once, as it was sent.
 
-const random = randomOf(seed)
+let state = seed
+/** In [0, 1), as MINSTD has it. */
+const random = () => {
+  state = (state * 48_271) % 2_147_483_647
+  return state / 2_147_483_647
+}
 const withSeed = `the seed is ${seed}`
 const columns = 'id, name, tag, idempotency_key AS key'
 
@@ -52,7 +56,7 @@ class ServiceNode {
     await started
   }
 
-  async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<Ended | undefined> {
+  async end(signal: NodeJS.Signals = 'SIGKILL') {
     this.#run?.child.kill(signal)
     return this.#run?.ended
   }
@@ -64,7 +68,7 @@ const many = isSoak ? rounds(66_667) : 2000
 
 test(`of ${many} creates none is lost, changed or made twice when the service is killed ${kills} times`, async () => {
   const node = await new ServiceNode([]).start()
-  const crowd = new Crowd(many, 100, [node])
+  const crowd = crowdOf(many, 100, [node])
   const running = crowd.run()
   for (let kill = 0; kill < kills; kill += 1) {
     await crowd.until(((kill + random()) * many * 0.9) / kills)
@@ -91,7 +95,7 @@ test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or mad
   const args = ['--store', database.url, '--timeout', '1h']
   const starting = Array.from({ length: nodeCount }, () => new ServiceNode(args).start())
   const nodes = await Promise.all(starting)
-  const crowd = new Crowd(creates, 64 * nodeCount, nodes)
+  const crowd = crowdOf(creates, 64 * nodeCount, nodes)
   const running = crowd.run()
   for (let at = 0; at < 2 * crashes; at += 1) {
     await crowd.until(((at + 0.5) / (2 * crashes)) * creates * 0.9)
@@ -111,106 +115,69 @@ test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or mad
   for (const node of nodes) expect(await node.end('SIGTERM')).toMatchObject({ code: 0 })
 })
 
-type Answer = Awaited<ReturnType<Caller['request']>>
-
 /**
- * Callers who create plants, each with a key, and come again with the same one until they know. Of 20 creates three are
- * sent twice at the same moment, and one repeats another that was answered with 200.
+ * Callers who create plants at nodes in turn, each with a key, and come again until they know. Of 20
+ * creates three are sent twice at the same moment, and one repeats another that was answered with 200.
  */
-class Crowd {
-  /** what should not be, the first hundred of it */
-  readonly wrong: string[] = []
-  /** creates that were answered for good */
-  #done = 0
-  readonly #creates: number
-  readonly #atOnce: number
-  readonly #pools: Caller[]
-  /** the numbers of creates that were answered with 200 */
-  readonly #created: number[] = []
-  #next = 0
-  #turn = 0
+function crowdOf(creates: number, atOnce: number, nodes: ServiceNode[]) {
+  /** what should not be */
+  const wrong: string[] = []
+  const created: number[] = []
+  let [next, turn] = [0, 0]
 
-  /** @param nodes which are asked in turn */
-  constructor(creates: number, atOnce: number, nodes: ServiceNode[]) {
-    this.#creates = creates
-    this.#atOnce = atOnce
-    this.#pools = nodes.map(({ socket }) => {
-      const pool = new Caller('http://node', atOnce, socket)
-      onTestFinished(() => pool.destroy())
-      return pool
-    })
-  }
-
-  async run(): Promise<void> {
-    const lane = async () => {
-      while (this.#next < this.#creates && this.wrong.length < 100) await this.#finish(this.#next++)
-    }
-    await Promise.all(Array.from({ length: this.#atOnce }, lane))
-  }
-
-  /** Resolves when so many creates were answered for good. */
-  async until(done: number): Promise<void> {
-    const patience = { interval: 1, timeout: rounds(hang.wait) }
-    await expect.poll(() => this.#done >= done, patience).toBe(true)
-  }
-
-  /** Notes what is wrong with all that is stored: ids, names, tags and keys. */
-  check(rows: Iterable<Row>): void {
-    const stored = new Set<number>()
-    for (const { id, name, tag, key } of rows) {
-      const number = Number(/^create-(\d+)$/.exec(String(key))?.[1] ?? -1)
-      const plant = plantOf(number)
-      const isAsSent = id === plant.id && name === plant.name && tag === (plant.tag ?? null)
-      if (!isAsSent || stored.has(number) || number >= this.#next)
-        this.#blame(`There is ${[id, name, tag, key]}`)
-      stored.add(number)
-    }
-    for (const number of this.#created)
-      if (!stored.has(number)) this.#blame(`Create ${number} is lost`)
-  }
-
-  async #finish(number: number): Promise<void> {
-    const copies = [4, 10, 14].includes(number % 20) ? [number, number] : [number]
-    await Promise.all(copies.map((each) => this.#settle(each)))
-    if (number % 20 === 7) await this.#settle(this.#created.at(random() * -100) ?? number)
-    this.#created.push(number)
-    this.#done += 1
-  }
-
-  /** Sends a create until it is answered for good. */
-  async #settle(number: number): Promise<void> {
+  const settle = async (number: number): Promise<unknown> => {
     const { id, name, tag } = plantOf(number)
     const text = JSON.stringify({ name, tag })
-    while (this.wrong.length < 100) {
-      const answer = await this.#send(`{"id":${id},${text.slice(1)}`, `create-${number}`)
-      if (answer?.status === 200 && answer.text === text) return
-      if (!mayComeAgain(answer))
-        return this.#blame(`Create ${number}: ${answer?.status} ${answer?.text}`)
+    const headers = { 'Idempotency-Key': `create-${number}` }
+    const request = { headers, body: `{"id":${id},${text.slice(1)}` }
+    while (wrong.length === 0) {
+      turn += 1
+      const service = {
+        place: { path: nodes[turn % nodes.length]?.socket ?? '' },
+        token: testToken,
+      }
+      const answer = await exchange(service, request).catch(() => undefined)
+      if (answer?.text === `200 ${text}`) return
+      if (!mayComeAgain(answer)) return wrong.push(`Create ${number}: ${answer?.text}`)
       await wait(1000 * Number(answer?.headers['retry-after'] ?? 0.02), [])
     }
+    return
   }
 
-  async #send(body: string, key: string): Promise<Answer | undefined> {
-    const pool = this.#pools[this.#turn++ % this.#pools.length]
-    const headers = {
-      authorization: `Bearer ${testToken}`,
-      'content-type': 'application/json',
-      'idempotency-key': key,
-    }
-    try {
-      return await pool?.request({ method: 'POST', path: '/plants', headers, body })
-    } catch (error) {
-      if (lostCodes.has(String((error as NodeJS.ErrnoException).code))) return undefined
-      throw error
+  const lane = async () => {
+    while (next < creates && wrong.length === 0) {
+      const number = next++
+      const copies = [4, 10, 14].includes(number % 20) ? [number, number] : [number]
+      await Promise.all(copies.map(settle))
+      if (number % 20 === 7) await settle(created.at(random() * -100) ?? number)
+      created.push(number)
     }
   }
 
-  #blame(what: string): void {
-    if (this.wrong.length < 100) this.wrong.push(what)
+  return {
+    wrong,
+    run: () => Promise.all(Array.from({ length: atOnce }, lane)),
+    /** Resolves when so many creates were answered for good. */
+    until: async (done: number) => {
+      const patience = { interval: 1, timeout: rounds(hang.wait) }
+      await expect.poll(() => created.length >= done || wrong.length > 0, patience).toBe(true)
+    },
+    /** Notes what is wrong with all that is stored: ids, names, tags and keys. */
+    check: (rows: Iterable<Row>) => {
+      const stored = new Set<number>()
+      for (const { id, name, tag, key } of rows) {
+        const number = Number(/^create-(\d+)$/.exec(String(key))?.[1] ?? -1)
+        const plant = plantOf(number)
+        const isAsSent = id === plant.id && name === plant.name && tag === (plant.tag ?? null)
+        if (!isAsSent || stored.has(number) || number >= next)
+          wrong.push(`There is ${[id, name, tag, key]}`)
+        stored.add(number)
+      }
+      const lost = created.filter((number) => !stored.has(number))
+      wrong.push(...lost.map((number) => `Create ${number} is lost`))
+    },
   }
 }
-
-const lostCodes = new Set(['ECONNRESET', 'ECONNREFUSED', 'ENOENT', 'EPIPE', 'EAGAIN'])
 
 /** What the create of a number has of its own. The ids need all 64 bits, and come in no order. */
 function plantOf(number: number) {
@@ -220,7 +187,7 @@ function plantOf(number: number) {
 }
 
 /** Whether an answer, or none, leaves open what became of it, as the contract has it. */
-function mayComeAgain(answer: Answer | undefined): boolean {
+function mayComeAgain(answer: Awaited<ReturnType<typeof exchange>> | undefined): boolean {
   if (answer?.status === 503) return answer.headers['retry-after'] !== undefined
   return !answer || (answer.status === 500 && answer.text.includes('unknown'))
 }

@@ -1,8 +1,7 @@
 import { chmodSync, copyFileSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { canDropRights, startWithoutRights } from '../../helpers/linux.js'
-import { resultOf } from '../../helpers/process.js'
+import { canDropRights, withoutRights } from '../../helpers/linux.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { answer, World } from '../../helpers/world.js'
@@ -22,7 +21,7 @@ class Unprivileged extends World {
   }
 
   do(line: string) {
-    return resultOf(startWithoutRights(this, line))
+    return this.spawn(line, {}, ...withoutRights)
   }
 
   /** Gives the data directory a mode, until the end of the test. */

@@ -1,14 +1,13 @@
 import { cpSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/crafted-files.js'
-import { allCreated, countsOf, plantLines, rejectedIn, writeLines } from '../../helpers/import.js'
+import { countsOf, Importer, plantLines, writeLines } from '../../helpers/import.js'
 import { canTrace } from '../../helpers/linux.js'
-import { type ProcessResult, under } from '../../helpers/process.js'
+import type { ProcessResult } from '../../helpers/process.js'
 import { exchange } from '../../helpers/raw-http.js'
 import { errorsOf, isSoak, nextPlace } from '../../helpers/rounds.js'
 import { serve, testToken } from '../../helpers/service.js'
-import { holderOf, idsIn } from '../../helpers/sqlite-file.js'
+import { fill, holderOf, idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { printed, World } from '../../helpers/world.js'
 
@@ -35,10 +34,10 @@ interface Faults {
   /** for a command with few such calls: leaves out none */
   isWhole?: boolean
   /** uses the store of a run meanwhile; gives what ends that */
-  meanwhile?: ((world: World) => Promise<() => Promise<void>>) | undefined
+  meanwhile?: ((world: Importer) => Promise<() => Promise<void>>) | undefined
 }
 
-type Judge = (world: World, result: ProcessResult, isHit: boolean) => Promise<void>
+type Judge = (world: Importer, result: ProcessResult, isHit: boolean) => Promise<void>
 
 /**
  * Runs a command with a fault at the first system call of a kind, then at a later one, until a run has so few that it
@@ -50,23 +49,27 @@ async function faultAtEach(
 ) {
   const hitAll = async (call: string) => {
     for (let [when, hits] = [1, 0]; ; when = isWhole ? when + 1 : nextPlace(when), hits += 1) {
-      const world = new World()
+      const world = new Importer()
       cpSync(before.home, world.home, { recursive: true })
       const log = join(temporaryFolder(), 'log')
       const inject = `inject=${call}:${fault.replace(/\+?$/, (lasts) => `:when=${when}${lasts}`)}`
       const hasPath = call !== 'write' && call !== renames
       const paths = hasPath ? files.flatMap((name) => ['-P', join(world.home, name)]) : []
       const end = await meanwhile?.(world)
-      const result = await under(
-        world,
+      const tracer = [
         'strace',
-        [
-          ...['-f', '-o', log, '-e', `trace=${call},statfs`, '-e', inject, ...paths],
-          // A disk that fails to write does not tell how full it is either.
-          ...(fault.startsWith('error') ? ['--seccomp-bpf', '-e', 'inject=statfs:error=EIO'] : []),
-        ],
-        args,
-      )
+        '-f',
+        '-o',
+        log,
+        '-e',
+        `trace=${call},statfs`,
+        '-e',
+        inject,
+        ...paths,
+      ]
+      // A disk that fails to write does not tell how full it is either.
+      if (fault.startsWith('error')) tracer.push('--seccomp-bpf', '-e', 'inject=statfs:error=EIO')
+      const result = await world.spawn(args, {}, ...tracer)
       await end?.()
       const traced = readFileSync(log, 'utf8')
       const isHit = /^(?!.* statfs\().*(\(INJECTED\)|--- SIGINT |killed by SIGKILL)/m.test(traced)
@@ -155,12 +158,10 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     const counts = await faultAtEach(faults, async (world, result, isHit) => {
       const { code, out, err } = isHit && result.out === '' ? await world.spawn(args) : result
       if (result.out === '' || !isHit) expect(code, err).toBe(6)
-      const rejected = { rejected: bad.length, reasons: { 400: bad.length } }
-      expect(countsOf(out)).toEqual({ ...allCreated(good.length), ...rejected })
-      const found = rejectedIn(world, 'rejects.ndjson')
-      expect(found.map(({ line, record }) => [lines[line - 1], record])).toEqual(
-        bad.map((text) => [text, text]),
-      )
+      expect(countsOf(out)).toEqual({ created: good.length, rejected: { 400: bad.length } })
+      expect(
+        world.rejected('rejects.ndjson').map(({ line, record }) => [lines[line - 1], record]),
+      ).toEqual(bad.map((text) => [text, text]))
       expect(without(/^(data|plants\.ndjson|rejects\.ndjson)$/, world.home)).toEqual([])
       idsIn(world.store)
       const exported = (await world.run('export')).out.replace('{"id":7,"name":"Fern"}\n', '')
@@ -249,9 +250,8 @@ describe.runIf(canTrace)('a sync that fails (needs strace)', () => {
     const args = 'import plants.ndjson --rejects rejects.ndjson'
     const codes = await codesOf(before, args, async (world, result) => {
       const { code, out } = result.code === 6 ? result : await world.spawn(args)
-      const counts = { ...allCreated(3), rejected: 1, reasons: { 400: 1 } }
-      expect([code, countsOf(out)]).toEqual([6, counts])
-      expect(rejectedIn(world, 'rejects.ndjson')).toHaveLength(1)
+      expect([code, countsOf(out)]).toEqual([6, { created: 3, rejected: { 400: 1 } }])
+      expect(world.rejected('rejects.ndjson')).toHaveLength(1)
     })
     expect([...codes].toSorted()).toEqual([5, 6, 74])
   })

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
-import { Hostile } from '../../helpers/hostile.js'
+import { forwardProxy, Hostile } from '../../helpers/hostile.js'
 import {
   accepts,
   created,
@@ -10,7 +10,6 @@ import {
   saved,
   token,
   tokensIn,
-  tunnelTo,
 } from '../../helpers/users.js'
 import { isWindows } from '../../helpers/world.js'
 
@@ -36,7 +35,7 @@ describe('a saved token', () => {
   test.runIf(hasOpenssl)('is not seen by a proxy on the way (needs openssl)', async () => {
     const tls = certificate({ names: ['DNS:plants.example.com'] })
     const service = await Hostile.listen({ posts: [accepts, created], tls })
-    const proxy = await tunnelTo(service)
+    const proxy = await forwardProxy({ to: service.port })
     const user = new Sender()
     const env = { HTTPS_PROXY: proxy.url.replace('//', '//me:hunter2@') }
     const store = `https://plants.example.com --ca-cert ${tls.path}`

@@ -16,8 +16,7 @@ function teamAt(address: string, fields: object = {}, ofTeam = token) {
 }
 
 /** The address of a service that accepts the token. */
-const accepting = () =>
-  ownService({ host: '127.0.0.1', port: 0 }, join(temporaryFolder(), 'plants.db'))
+const accepting = () => ownService(join(temporaryFolder(), 'plants.db'))
 
 test('all that is well is printed, check by check', async () => {
   const address = await accepting()

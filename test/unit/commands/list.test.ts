@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { fill } from '../../helpers/crafted-files.js'
 import type { RunOptions } from '../../helpers/run.js'
+import { fill } from '../../helpers/sqlite-file.js'
 import { answer, printed, World } from '../../helpers/world.js'
 
 // What these commands print is in transcripts/plants.txt, and how a table is laid out in

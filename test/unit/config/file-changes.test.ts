@@ -1,7 +1,7 @@
 import { lstatSync, mkdirSync, readdirSync, readlinkSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { heldLock } from '../../helpers/crafted-files.js'
+import { heldLock } from '../../helpers/store.js'
 import { accepts, recorder, token } from '../../helpers/users.js'
 import { isWindows, modeOf, printed, World } from '../../helpers/world.js'
 

@@ -26,7 +26,7 @@ test('--verbose names a proxy without its password', async () => {
   const service = await Hostile.listen({ posts, place: { host: '0.0.0.0', port: 0 } })
   const env = { HTTP_PROXY: proxy.url.replace('//', '//user:proxy-s3cret@') }
   const { err } = await create(`http://0.0.0.0:${service.port}`, ' --allow-http', env)
-  expect(proxy.passed).toHaveLength(1)
+  expect(proxy.lines).toHaveLength(1)
   expect(err).not.toContain(Buffer.from('user:proxy-s3cret').toString('base64'))
   expect(err).toContain(`\n* proxy ${new URL(proxy.url).host}\n`)
   expect(err).toContain('No ***')

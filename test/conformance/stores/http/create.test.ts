@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
-import { type Answer, Hostile, http, json, jsonHead } from '../../../helpers/hostile.js'
-import { createAt, created, keyless, type Outcome, token } from '../../../helpers/http-store.js'
+import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
+import { createAt, created, token } from '../../../helpers/http-store.js'
 import { runPlants } from '../../../helpers/run.js'
 import { settableTime } from '../../../helpers/time.js'
 
@@ -9,6 +9,13 @@ const fern = '{"name":"Fern"}'
 const plant = json(200, fern)
 const as = (type: string, body: string | Buffer = fern) => http(200, body, { 'Content-Type': type })
 const create = 'POST /plants'
+const jsonHead = 'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n'
+
+function describedBy(parameters: unknown[], rest: object = {}): Buffer {
+  return json(200, { paths: { '/plants': { post: { parameters } } }, ...rest })
+}
+
+const keyless = describedBy([])
 
 /** Creates a plant at a service without idempotency keys. */
 async function createdBy(answer: Answer, now?: () => number) {
@@ -164,10 +171,6 @@ const reset: Answer = (socket) => void socket.resetAndDestroy()
 const notNow = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
 const header = { name: 'Idempotency-Key', in: 'header' }
 
-function describedBy(parameters: unknown[], rest: Record<string, unknown> = {}): Buffer {
-  return json(200, { paths: { '/plants': { post: { parameters } } }, ...rest })
-}
-
 const keyed = describedBy([header])
 const description = 'GET /openapi.json'
 const warned = { warning: expect.stringMatching(/ again for up to 3600 s$/) }
@@ -179,7 +182,7 @@ async function retriedBy(
   openapi?: Answer,
   onRequest: (line: string, count: number) => unknown = () => {},
   now?: () => number,
-): Promise<Outcome> {
+): Promise<typeof created> {
   const service = await Hostile.listen({ posts, ...(openapi && { openapi }) })
   service.on('request', ({ line }) => onRequest(line, service.requests.length))
   const outcome = await createAt(service, [], {}, now)

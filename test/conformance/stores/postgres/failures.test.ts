@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { Line } from '../../../helpers/postgres/line.js'
+import { lineTo } from '../../../helpers/postgres/line.js'
 import {
   addressOf,
   configure,
+  type Database,
   databaseOptions,
-  endSessions,
   nameOf,
   openShared,
   reusedDatabase,
@@ -34,19 +34,6 @@ test('loses and doubles nothing when the server ends every connection under load
   await endSessions(place)
   expect(await answers).toStrictEqual(plants)
   expect(await place.sql(stored)).toEqual(plants.map(({ id }) => ({ id, key: `key-${id}` })))
-})
-
-test('a full pool leads to no other server', async () => {
-  const place = await server()
-  const release = await place.hold(locked)
-  const line = await Line.to(place)
-  const both = { ...place, url: bothOf(place, line) }
-  const store = await openShared(both, { parameters: 'max=1', timeout: 2000 })
-  // The read waits for half of the timeout, and comes again.
-  const outcomes = await settled([createPlant(store, fern), store.get([1n])])
-  await release()
-  expect(outcomes).toEqual([unavailable('statement timeout'), new Map()])
-  expect(line.connections).toBe(0)
 })
 
 test('fails in time while the server is away, and goes on afterwards', async () => {
@@ -119,7 +106,7 @@ test('a full pool is not a server that is away', async () => {
 
 test('fails in time at a server that is silent, also where the time is 0', async () => {
   const place = await server()
-  const line = await Line.to(place)
+  const line = await lineTo(place)
   line.silence()
   const opening = PostgresStore.open(addressOf(line), databaseOptions(place, { timeout: 0 }))
   expect(await settled([opening])).toEqual([unavailable('connection timeout$')])
@@ -145,8 +132,8 @@ describe('of several hosts', () => {
 
   test.each(['is down', 'says nothing'])('takes the next when the first %s', async (how) => {
     const place = await database()
-    const line = await Line.to(place)
-    if (how === 'is down') line.end()
+    const line = await lineTo(place)
+    if (how === 'is down') await line.end()
     else line.silence()
     const store = await openShared({ ...place, url: bothOf(line, place) }, { timeout: 2000 })
     expect(await createPlant(store, fern)).toStrictEqual(fern)
@@ -165,6 +152,12 @@ describe('of several hosts', () => {
     await reader.start()
   })
 })
+
+/** Ends the sessions of all stores in a database. */
+async function endSessions({ admin }: Database): Promise<void> {
+  const own = "application_name = 'plants' AND datname = current_database()" // other tests use the same server
+  await admin(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${own}`)
+}
 
 /** The address of two servers that have the same database. */
 function bothOf(first: { url: string }, second: { url: string }): string {

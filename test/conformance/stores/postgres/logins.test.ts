@@ -4,7 +4,7 @@ import type { Login } from '../../../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { Hostile } from '../../../helpers/hostile.js'
-import { Listener, says } from '../../../helpers/postgres/line.js'
+import { listener, says } from '../../../helpers/postgres/line.js'
 import {
   addressOf,
   databaseOptions,
@@ -37,11 +37,11 @@ describe('a password', () => {
     ['in clear text', says.clear, '127.0.0.1', 's3cret\0'],
     ['as MD5', says.md5, 'localhost', expect.stringMatching(/^md5[0-9a-f]{32}\0$/)],
   ])('is sent %s to this machine only', async (_, asked, host, expected) => {
-    const here = await Listener.start([asked, says.refused])
+    const here = await listener([asked, says.refused])
     await toldBy(`${host}:${here.port}`)
     expect(here.passwords).toEqual(Array(here.logins).fill(expected))
     expect(here.logins).toBeGreaterThan(0)
-    const elsewhere = await Listener.start([asked, says.refused])
+    const elsewhere = await listener([asked, says.refused])
     // This leads here too, and is no name of this machine.
     expect(await toldBy(`0.0.0.0:${elsewhere.port}`)).toMatch(/^unauthorized: /)
     expect([elsewhere.passwords, elsewhere.logins]).toEqual([[], 1])
@@ -55,8 +55,8 @@ describe('a password', () => {
   })
 
   test('that is rejected is not sent to the next host', async () => {
-    const first = await Listener.start([says.clear, says.refused])
-    const next = await Listener.start([says.clear])
+    const first = await listener([says.clear, says.refused])
+    const next = await listener([says.clear])
     const told = await toldBy(`127.0.0.1:${first.port},127.0.0.1:${next.port}`)
     expect(told).toMatch(/^unauthorized: /)
     expect([first.passwords, next.logins]).toEqual([['s3cret\0'], 0])
@@ -68,9 +68,9 @@ describe('a password', () => {
       const authority = certificate({ names: ['DNS:ca'], isAuthority: true })
       const tls = certificate({ names: ['IP:0.0.0.0'], issuer: authority })
       const isSent = async (sslmode: string, ca?: string) => {
-        const listener = await Listener.start([says.clear, says.refused], tls)
-        await toldBy(`0.0.0.0:${listener.port}`, `sslmode=${sslmode}`, { ca })
-        return listener.passwords.length > 0
+        const { port, passwords } = await listener([says.clear, says.refused], tls)
+        await toldBy(`0.0.0.0:${port}`, `sslmode=${sslmode}`, { ca })
+        return passwords.length > 0
       }
       const modes = ['prefer', 'require', 'verify-full']
       const unchecked = await Promise.all(modes.map((mode) => isSent(mode)))

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { type Outcome, writeOne } from '../../../../src/stores/common/change.js'
@@ -115,28 +114,20 @@ test('a trigger that leaves a plant out rejects it alone', async () => {
 
 const policy = `ALTER TABLE plant_store.plants ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY;
   CREATE POLICY no_x ON plant_store.plants USING (true) WITH CHECK (tag IS DISTINCT FROM 'x')`
-const ofTagX = (statement: string) =>
-  trigger(`IF NEW.tag = 'x' THEN ${statement}; END IF; RETURN NEW;`)
+const ofTagX = trigger("IF NEW.tag = 'x' THEN RAISE 'no x'; END IF; RETURN NEW;")
 
-/** Each is refused with another class of SQLSTATE. The last name cannot be compressed. */
+/** Each is refused with another class of SQLSTATE. */
 test.each([
-  ['22P02', "CREATE INDEX numbers ON plant_store.plants ((nullif(tag, '')::int))", { tag: 'x' }],
-  ['23514', "ALTER TABLE plant_store.plants ADD CHECK (tag <> 'x')", { tag: 'x' }],
-  ['P0001', ofTagX("RAISE 'no x'"), { tag: 'x' }],
-  ['21000', ofTagX("NEW.name = (VALUES ('a'), ('b'))"), { tag: 'x' }],
-  ['42P01', ofTagX('INSERT INTO absent VALUES (1)'), { tag: 'x' }],
-  ['42501', policy, { tag: 'x' }],
-  [
-    '54000',
-    'CREATE INDEX names ON plant_store.plants (name)',
-    { name: randomBytes(6000).toString('base64') },
-  ],
-])('a plant that the database refuses with %s is refused alone', async (_, ddl, wrong) => {
+  ['22P02', "CREATE INDEX numbers ON plant_store.plants ((nullif(tag, '')::int))"],
+  ['23514', "ALTER TABLE plant_store.plants ADD CHECK (tag <> 'x')"],
+  ['P0001', ofTagX],
+  ['42501', policy],
+])('a plant that the database refuses with %s is refused alone', async (_, ddl) => {
   const place = await freshDatabase()
   await place.sql(ddl)
   const store = await openShared(place, { parameters: 'max=1' })
   const isWrong = (id: bigint) => id % 10n === 3n
-  const wanted = plants(40).map((plant) => ({ ...plant, ...(isWrong(plant.id) && wrong) }))
+  const wanted = plants(40).map((plant) => ({ ...plant, ...(isWrong(plant.id) && { tag: 'x' }) }))
   const expected = wanted.map(({ id }) => (isWrong(id) ? 'constraint' : 'created'))
   const kindsOf = (outcomes: Outcome[]) =>
     outcomes.map((outcome) => ('error' in outcome ? outcome.error.kind : outcome.type))

@@ -1,7 +1,6 @@
 import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { beforeEach, expect, test } from 'vitest'
-import { fill } from '../../../helpers/crafted-files.js'
-import { query } from '../../../helpers/sqlite-file.js'
+import { fill, query } from '../../../helpers/sqlite-file.js'
 import { endConnections } from '../../../helpers/store.js'
 import { findingsOf } from '../../../helpers/users.js'
 import { World } from '../../../helpers/world.js'

@@ -1,8 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, expect, test } from 'vitest'
-import { journalOf } from '../../../helpers/crafted-files.js'
-import { DatabaseSync } from '../../../helpers/database.js'
+import { DatabaseSync } from '../../../helpers/sqlite-file.js'
 import { World } from '../../../helpers/world.js'
 
 // What a file may hold that SQLite would not have let in.
@@ -24,6 +23,15 @@ const contents = () =>
     .filter((entry) => entry.isFile())
     .map(({ name }) => [name, readFileSync(join(user.home, name), 'base64')])
 
+/** A rollback journal that names a file, which SQLite deletes after it (https://sqlite.org/fileformat2.html). */
+function journalNaming(path: string): Buffer {
+  const [mark, name] = [Buffer.from('d9d505f920a163d7', 'hex'), Buffer.from(path)]
+  const numbers = (...values: number[]) => Buffer.from(new Uint32Array(values).buffer).swap32()
+  const header = [mark, numbers(0, 0, 1, 512, 4096), Buffer.alloc(484)]
+  const checksum = name.reduce((total, byte) => total + byte, 0)
+  return Buffer.concat([...header, numbers(1), name, numbers(name.length, checksum), mark])
+}
+
 /** Inserts rows into a table of plants that takes any value, and then says that it does not. */
 function insert(values: string): void {
   const db = new DatabaseSync(path, { defensive: false })
@@ -44,7 +52,7 @@ test.each([
   'restore evil.db --yes --store local',
 ])('a journal that names a file for SQLite to delete is not played back by "%s"', async (line) => {
   const precious = join(user.home, user.write('precious.txt', 'water the fern'))
-  writeFileSync(`${path}-journal`, journalOf(readFileSync(path), precious))
+  writeFileSync(`${path}-journal`, journalNaming(precious))
   const before = contents()
   const { code, out, err } = await user.run(line, { env: { PLANTS_STORE: './evil.db' } })
   const exit = { doctor: 1, restore: 2 }[line.replace(/ .*/, '')] ?? 4

@@ -156,7 +156,7 @@ test('a journal that cannot be used is named', async () => {
 
 test('a complete import that numbered its plants is remembered on this machine', async () => {
   const user = new Importer()
-  const store = await ownService({ host: '127.0.0.1', port: 0 }, join(user.home, 'service.db'))
+  const store = await ownService(join(user.home, 'service.db'))
   Object.assign(user.env, { PLANTS_STORE: store, PLANTS_TOKEN: token })
   const command = `${user.write('list.csv', 'name\nFern\n')} --id-from next`
   expect(await user.import(command)).toMatchObject({ code: 0, created: 1 })
