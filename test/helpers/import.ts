@@ -2,7 +2,6 @@ import { createHash } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { donePrefix } from '../../src/stores/common/store.js'
 import { DatabaseSync } from './database.js'
 import type { RunOptions } from './run.js'
 import { objectsOf, World } from './world.js'
@@ -47,7 +46,7 @@ export class Importer extends World {
     return out
   }
 
-  /** The ids of imports into services that are not done. */
+  /** The ids of imports into services that are not finished. */
   get journals(): string[] {
     return journalsOf(this)
   }
@@ -135,7 +134,7 @@ export function countOf(path: string): number {
 }
 
 export function journalsOf({ state }: World): string[] {
-  const open = `SELECT id FROM imports WHERE state NOT LIKE '${donePrefix}%'`
+  const open = `SELECT id FROM imports WHERE state LIKE '{%'`
   return rowsOf(join(state, 'imports.db'), open).map(({ id }) => String(id))
 }
 

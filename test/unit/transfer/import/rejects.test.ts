@@ -2,7 +2,6 @@ import { execFileSync } from 'node:child_process'
 import { statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Rejects } from '../../../../src/transfer/import/rejects.js'
 import { Importer, nextChunk, plant } from '../../../helpers/import.js'
 import { query } from '../../../helpers/sqlite-file.js'
 import { isWindows, objectsOf } from '../../../helpers/world.js'
@@ -89,16 +88,6 @@ describe('a rejects file', () => {
     for (const name of ['link', 'dangling', 'pipe'])
       expect(await user.import(`plants --rejects ${name}`)).toMatchObject({ code: 2 })
     expect([user.read('notes'), user.has('nothing')]).toEqual(['mine', false])
-  })
-
-  test('of a first run stays when a second one ends, although it is empty', () => {
-    const path = join(user.home, 'bad')
-    const first = new Rejects(path, 'import', undefined)
-    first.publish()
-    new Rejects(path, 'import', first.start).close(true)
-    first.write(0, Buffer.from('a row\n'))
-    first.close(false)
-    expect(user.read('bad')).toBe('a row\n')
   })
 
   test('is left alone once another process has taken over', async () => {
