@@ -58,7 +58,8 @@ function documentOf(
 const special = /["\r\n]/
 
 /** What a spreadsheet shows in place of the value of a formula. */
-export const spreadsheetError = /^#(?:N\/A|REF!|VALUE!|DIV\/0!|NAME\?|NUM!|NULL!)$/
+export const spreadsheetError =
+  /^#(?:N\/A|NAME\?|GETTING_DATA|(?:DIV\/0|REF|VALUE|NUM|NULL|SPILL|CALC|BLOCKED|FIELD|CONNECT)!)$/
 
 /**
  * In quotes also if it is empty, which other programs tell from no value, and if an import would trim it or take it for

@@ -11,7 +11,6 @@ import { targetOf } from '../platform/files.js'
 
 type Pages = AsyncIterable<StoredPlant[]>
 
-/** Throws `usage` for a name that gives no format, unless one was chosen. */
 export function fileFormat(name: string, chosen: FormatName | undefined): FileFormat {
   if (chosen !== undefined) return chosen
   const { extension, packed } = /\.(?<extension>\w+)(?<packed>\.gz)?$/i.exec(name)?.groups ?? {}

@@ -1,7 +1,6 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import { donePrefix } from '../../src/stores/common/store.js'
 import type { RunOptions } from './run.js'
 import { query } from './sqlite-file.js'
 import { objectsOf, World } from './world.js'
@@ -47,9 +46,9 @@ export class Importer extends World {
     return out
   }
 
-  /** The ids of imports into services that are not done. */
+  /** The ids of imports into services that are not finished. */
   get journals(): string[] {
-    const open = `SELECT id FROM imports WHERE state NOT LIKE '${donePrefix}%'`
+    const open = "SELECT id FROM imports WHERE state LIKE '{%'"
     return rowsOf(join(this.state, 'imports.db'), open).map(({ id }) => String(id))
   }
 

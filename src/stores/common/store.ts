@@ -62,15 +62,6 @@ export interface CheckpointChange {
   to: string | undefined
 }
 
-/** A store keeps the newest so many checkpoints of complete imports. */
-export const maxDone = 100
-/** How the state of a complete import begins. The time follows, so that the greatest state is the newest. */
-export const donePrefix = '{"done":"'
-
-export function doneState(time: Date): string {
-  return JSON.stringify({ done: time })
-}
-
 /** Not retryable: the import goes on in the other process. */
 export class CheckpointMovedError extends PlantsError {
   constructor() {

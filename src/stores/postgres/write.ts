@@ -6,12 +6,7 @@
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
 import { type KeyedPlant, type Plan, planOf } from '../common/plan.js'
-import {
-  type CheckpointChange,
-  CheckpointMovedError,
-  donePrefix,
-  maxDone,
-} from '../common/store.js'
+import { type CheckpointChange, CheckpointMovedError } from '../common/store.js'
 import type { Connection } from './database.js'
 import { isTaken, refusalIn } from './errors.js'
 import { columns, imports, plants, toPlant } from './schema.js'
@@ -130,8 +125,4 @@ export async function saveCheckpoint(
     await replace(`INSERT INTO ${imports} VALUES ($1, $2) ON CONFLICT DO NOTHING`, [id, to])
   else
     await replace(`UPDATE ${imports} SET state = $3 WHERE id = $1 AND state = $2`, [id, from, to])
-  if (to?.startsWith(donePrefix)) await connection.query(forgetOldest)
 }
-
-const forgetOldest = `DELETE FROM ${imports} WHERE id IN (SELECT id FROM ${imports}
-  WHERE state LIKE '${donePrefix}%' ORDER BY state COLLATE "C" DESC OFFSET ${maxDone})`

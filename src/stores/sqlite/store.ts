@@ -8,8 +8,6 @@ import type { CountQuery, ReadQuery } from '../common/query.js'
 import {
   type CheckpointChange,
   CheckpointMovedError,
-  donePrefix,
-  maxDone,
   type OwnStore,
   type Transaction,
   type TransactionOptions,
@@ -137,8 +135,4 @@ function saveCheckpoint(connection: Connection, { id, from, to }: CheckpointChan
   if (findState(connection, id) !== from) throw new CheckpointMovedError()
   if (to === undefined) connection.prepare('DELETE FROM imports WHERE id = ?').run(id)
   else connection.prepare('REPLACE INTO imports (id, state) VALUES (?, ?)').run(id, to)
-  if (to?.startsWith(donePrefix)) connection.prepare(forgetOldest).run()
 }
-
-const forgetOldest = `DELETE FROM imports WHERE id IN (SELECT id FROM imports
-  WHERE state LIKE '${donePrefix}%' ORDER BY state DESC LIMIT -1 OFFSET ${maxDone})`

@@ -6,18 +6,14 @@ import type { ExistsPolicy } from '../../stores/common/change.js'
 
 export interface InputOptions {
   format?: FormatName | undefined
-  /** Its name, or its number from 1. */
   sheet?: string | undefined
   /** A label of the Encoding Standard, or a name of iconv-lite. */
   encoding?: string | undefined
   delimiter?: string | undefined
   /** Such as `CommonName` for `name`; an empty one is not read. */
   map: Partial<Record<FieldName, string>>
-  /** The columns of a table without a header. */
   columns?: readonly string[] | undefined
-  /** Of the first record without an id. */
   idFrom?: bigint | 'next' | undefined
-  /** A record without an id is the plant that has its name. */
   match?: 'name' | undefined
   /** With `update`, texts may be missing, and then stay as they are stored. */
   ifExists: ExistsPolicy
@@ -53,9 +49,7 @@ export type Cell = string | undefined | { text: string; reason: string }
 /** Some thousand records, as arrays: an object for each record takes half the speed of an import. */
 export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[]
-  /** The line where each record begins. */
   readonly lines: number[]
-  /** Rows without id, name and tag, which are no records. */
   emptyRows = 0
 
   constructor(records: R[] = [], lines: number[] = []) {
@@ -97,6 +91,7 @@ export async function* prepend<T>(first: readonly T[], rest: AsyncIterable<T>): 
 }
 
 export const maxRecordBytes = maxDocumentBytes
+export const maxUnpacked = 268_435_456
 
 export function isTooLarge(text: string): boolean {
   return text.length > maxRecordBytes / 3 && Buffer.byteLength(text) > maxRecordBytes

@@ -14,8 +14,9 @@ import {
 
 export const rejectColumns = ['rejected_line', 'rejected_reason']
 
-/** The keys of a rejects file, which an import ignores. */
-export const rejectNames: readonly string[] = [...rejectColumns, 'rejected_text']
+export function isRejectsName(name: string): boolean {
+  return /^rejected_(?:line|reason|text)$/.test(foldName(name))
+}
 
 export const maxHeaderRows = 20
 
@@ -73,9 +74,9 @@ function headerAt(row: number, rows: Chunk<Cells>, rules: InputOptions, source: 
       )
   const columns = new Map([...found].map(([field, [column]]) => [field, must(column)]))
   const read = new Set(columns.values())
-  const ignored = ['', ...rejectNames, ...fieldNames.filter((field) => rules.map[field] === '')]
+  const ignored = ['', ...fieldNames.filter((field) => rules.map[field] === '')]
   const isUnread = (name: string, column: number) =>
-    !read.has(column) && !ignored.includes(foldName(name))
+    !read.has(column) && !ignored.includes(foldName(name)) && !isRejectsName(name)
   return { names, columns, unread: names.filter(isUnread) }
 }
 

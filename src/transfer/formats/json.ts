@@ -1,7 +1,14 @@
 import { parseJson } from '../../plant/exact-json.js'
 import { inputError, must } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { brokenRecord, Chunk, isTooLarge, maxRecordBytes, recordTooLarge } from './chunk.js'
+import {
+  brokenRecord,
+  Chunk,
+  isTooLarge,
+  maxRecordBytes,
+  maxUnpacked,
+  recordTooLarge,
+} from './chunk.js'
 import { lineFeedsIn } from './text.js'
 
 /** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
@@ -34,7 +41,7 @@ export async function* readDocument(
   let text = ''
   for await (const part of texts) {
     text += part
-    if (text.length > maxDocumentLength)
+    if (text.length > maxUnpacked)
       throw inputError(
         `${name} is a JSON text of more than 256 MiB`,
         'Write NDJSON: one plant on each line',
@@ -119,5 +126,3 @@ function endOfValue(text: string, start: number, isInArray: boolean): number {
 }
 
 const recordsAtOnce = 2000
-/** In UTF-16 code units. */
-const maxDocumentLength = 268_435_456

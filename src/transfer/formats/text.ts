@@ -62,12 +62,16 @@ export async function* decoded(
     )
   }
   let text = ''
+  // Where a block begins within a character, iconv-lite can lose its last one: rather, it begins with a line.
+  let rest: Buffer = Buffer.alloc(0)
   for await (const block of blocks) {
     if (text !== '') yield text
-    text = decode(block)
+    const end = isUnicode(encoding) ? block.length : block.lastIndexOf('\n') + 1
+    text = decode(Buffer.concat([rest, block.subarray(0, end)]))
+    rest = block.subarray(end)
     line += lineFeedsIn(text)
   }
-  yield `${text}${decode()}\n`
+  yield `${text}${decode(rest)}${decode()}\n`
 }
 
 export function lineFeedsIn(text: string, end = text.length): number {

@@ -8,6 +8,7 @@ import { inflateRawSync } from 'node:zlib'
 import sax from 'sax'
 import { inputError } from '../../platform/errors.js'
 import { checkSignal } from '../../platform/runtime.js'
+import { maxUnpacked } from './chunk.js'
 
 /** Returns the names of the sheets. Throws `input` for what unpacks to too much, and `Error` for what is damaged. */
 export async function checkParts(
@@ -27,13 +28,17 @@ export async function checkParts(
     parser.onerror = (error) => {
       throw error
     }
+    const counts: Record<string, number> = {}
     let isShared = false
     let isIndex = false
     parser.onopentag = ({ name: tag, attributes }: sax.Tag) => {
       const { t: type, name: sheet, sheetId, Target: target } = attributes
       const element = tag.slice(tag.indexOf(':') + 1)
       if (element === 'sheet' && sheet && sheetId) sheets.push(sheet)
-      if (element === 'si') texts += 1
+      const count = (counts[element] ?? 0) + 1
+      counts[element] = count
+      if (count > (most[element] ?? Infinity)) throw tooMuch(name)
+      if (element === 'row') counts['c'] = 0
       if (element === 'c') isShared = type === 's'
       if (element === 'c' && isShared) cells += 1
       isIndex = element === 'v' && isShared
@@ -55,6 +60,7 @@ export async function checkParts(
       await checkSignal(signal)
     }
     parser.close()
+    texts += counts['si'] ?? 0
   }
   for (const path of paths)
     for (const named of [path, path.replace(/[^/]*$/, '_rels/$&.rels')]) {
@@ -107,12 +113,14 @@ function textOf(bytes: Buffer, entry: number): string {
 const plainCell =
   /<c(?: [rs]="\w*")*(?: t="s"><v>(\d+)<\/v>|(?: t="(?!s")\w+")?>(?:<v>[^<&]*<\/v>|<is><t>[^<&]*<\/t><\/is>))<\/c>/g
 
+/** In a part, and cells in a row: more take gigabytes or minutes. */
+const most: Record<string, number> = { sheet: 255, si: 1e6, xf: 1e5, row: 2 ** 20, c: 2 ** 14 }
+
 const endSize = 22
 const entrySize = 46
 const localSize = 30
 const emptyDeflated = 2
 const pieceLength = 65_536
-export const maxUnpacked = 268_435_456
 /** Of a part that hucre keeps as a tree, such as shared strings and styles. */
 const maxTree = 50_331_648
 

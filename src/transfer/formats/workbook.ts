@@ -10,18 +10,25 @@ import {
   type FormatReader,
   type InputOptions,
   isTooLarge,
+  maxUnpacked,
   recordTooLarge,
 } from './chunk.js'
 import { findHeader, foldName, listOf, maxHeaderRows, readerOf } from './header.js'
 import { plainCell } from './table.js'
-import { checkParts, maxUnpacked, tooMuch } from './workbook-parts.js'
+import { checkParts, tooMuch } from './workbook-parts.js'
 
-/** Throws `input` for a damaged workbook, and one without the columns. */
 export async function openWorkbook(
   { name, blocks, signal }: FormatInput,
   options: InputOptions,
 ): Promise<FormatReader> {
-  const bytes = await readWhole(blocks, name)
+  const parts: Buffer[] = []
+  let length = 0
+  for await (const block of blocks) {
+    length += block.length
+    if (length > maxUnpacked) throw tooMuch(name)
+    parts.push(block)
+  }
+  const bytes = Buffer.concat(parts)
   const { streamXlsxRows } = await import('hucre/xlsx')
   const sheets = await checkParts(bytes, name, signal).catch((error: unknown) => {
     throw damaged(name, error)
@@ -48,16 +55,15 @@ export async function openWorkbook(
     }
     yield chunk
   }
-  const firstRows = async (sheet: string) => {
-    for await (const rows of rowsOf(sheet))
-      if (rows.records.length > 0) return rows.slice(0, maxHeaderRows)
-    return new Chunk<Cells>()
-  }
 
   const candidates = options.sheet === undefined ? sheets : [sheetNamed(options.sheet, sheets)]
   let chosen = { sheet: '', rows: new Chunk<Cells>() } // its header may say what is missing
   for (const sheet of candidates) {
-    const rows = await firstRows(sheet)
+    let rows = new Chunk<Cells>()
+    for await (const part of rowsOf(sheet)) {
+      rows = part.slice(0, maxHeaderRows)
+      if (rows.records.length > 0) break
+    }
     const hasHeader = findHeader(rows, options) !== undefined
     if (hasHeader || chosen.rows.records.length === 0) chosen = { sheet, rows }
     if (hasHeader) break
@@ -87,17 +93,6 @@ function cellOf(value: CellValue): Cell {
     return { text, reason: 'is a number above 2^53, which has lost digits. Format it as text' }
   if (!text.includes('e')) return text
   return value.toLocaleString('en', { useGrouping: false, maximumSignificantDigits: 17 })
-}
-
-async function readWhole(blocks: AsyncIterable<Buffer>, name: string): Promise<Buffer> {
-  const parts: Buffer[] = []
-  let length = 0
-  for await (const block of blocks) {
-    length += block.length
-    if (length > maxUnpacked) throw tooMuch(name)
-    parts.push(block)
-  }
-  return Buffer.concat(parts)
 }
 
 function damaged(what: string, error: unknown): unknown {

@@ -1,15 +1,14 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { usageError } from '../../platform/errors.js'
 
 /** The state of an import after the last chunk that is on disk: a row of its store, or of the journal. */
 export interface Checkpoint {
   version: 1
   /** The beginning of its idempotency keys. */
   importId: string
-  /** The contents of its files, and the options that say what their records are. */
   source: string
-  /** The first number of records without an id. */
   firstId?: string | undefined
+  /** Begun with `--restart`, which then resumes it. */
+  restart?: true | undefined
   position: Position
 }
 
@@ -18,13 +17,16 @@ export interface Position {
   records: number
   counts: Counts
   nextId?: string | undefined
-  rejects?: RejectsPosition | undefined
+  rejects?: RejectsFile | undefined
 }
 
-export interface RejectsPosition {
-  /** Its device and inode. */
-  file: string
+export interface RejectsFile {
+  path: string
+  /** Its device and inode. Undefined as long as it has no rows. */
+  file?: string
   length: number
+  /** Of the last chunk, as long as they may not be in the file. */
+  rows: string
 }
 
 export interface Counts {
@@ -36,17 +38,12 @@ export interface Counts {
   rejected: Record<string, number>
 }
 
-export function newCheckpoint(source: string, first: bigint | undefined): Checkpoint {
+export function newCheckpoint(
+  given: Pick<Checkpoint, 'source' | 'firstId' | 'restart'>,
+): Checkpoint {
   const counts = { created: 0, updated: 0, skipped: 0, unknown: 0, rejected: {} }
-  const firstId = first?.toString()
-  const position = { input: 0, records: 0, counts, nextId: firstId }
-  return { version: 1, importId: randomUUID(), source, firstId, position }
-}
-
-export function parseCheckpoint(state: string): Checkpoint {
-  const checkpoint = JSON.parse(state) as Checkpoint // only this program writes it
-  if (checkpoint.version === 1) return checkpoint
-  throw usageError('Another version of plants began this import', 'Finish it with that version')
+  const position = { input: 0, records: 0, counts, nextId: given.firstId }
+  return { version: 1, importId: randomUUID(), ...given, position }
 }
 
 export function rejectedIn({ rejected }: Counts): number {

@@ -3,18 +3,12 @@ import { must, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { type Outcome, rejected, toError } from '../../stores/common/change.js'
-import {
-  type CheckpointChange,
-  doneState,
-  type OwnStore,
-  type Store,
-  type Transaction,
-} from '../../stores/common/store.js'
+import type { CheckpointChange, OwnStore, Store, Transaction } from '../../stores/common/store.js'
 import { type Chunk, skipRecords } from '../formats/chunk.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './input.js'
 import { type MappedChange, Mapper, type MapperState, type PlantNames } from './map.js'
-import { headerOf, type RejectedRecord, type Rejects, rejectedRows } from './rejects.js'
+import { appendRows, headerOf, type RejectedRecord, rejectedRows } from './rejects.js'
 
 /*
  * An import is a loop over chunks of records. A chunk is one transaction with its checkpoint: on disk are always whole
@@ -23,18 +17,20 @@ import { headerOf, type RejectedRecord, type Rejects, rejectedRows } from './rej
  * 1. The changes are written, and have outcomes.
  * 2. The checkpoint is compared with what this process saved last, and replaced. If another process with the same import
  *    has gone on, the transaction fails.
- * 3. The rejected records are written at the position that the checkpoint has for them: if the commit does not come, the
- *    next run writes the same bytes at the same place.
+ * 3. A file whose first plant is numbered is remembered by its contents: no other import numbers its plants again.
  * 4. The commit.
+ * 5. The rejected records, which the checkpoint has, are appended to their file.
  *
- * A service has no transactions. Its changes are sent before that of the journal, which has the checkpoint alone, and each
+ * A service has no transactions. Its changes are sent before that of the journal, which has the checkpoints alone, and each
  * create has a key made of the import and the record: a chunk that is sent again creates nothing twice.
  */
 
 export interface ImportTarget {
   send?: Store['write']
   /** The store, or the journal of a service. */
-  own: Pick<OwnStore, 'transaction'>
+  own: Pick<OwnStore, 'transaction'> & Partial<Pick<OwnStore, 'checkpoint' | 'close'>>
+  /** Undefined if there is none yet, and for a dry run at a service. */
+  store?: Pick<Store, 'read' | 'close'>
 }
 
 export interface ImportStart {
@@ -42,13 +38,11 @@ export interface ImportStart {
   target: ImportTarget
   /** Undefined for an import that is not resumed. */
   checkpointId: string | undefined
-  /** The checkpoint that was found. */
   saved: string | undefined
   checkpoint: Checkpoint
   names: PlantNames | undefined
-  rejects: Rejects | undefined
-  /** The checkpoint to remember it by if it numbers plants, and what is there. */
-  complete: Pick<CheckpointChange, 'id' | 'from'> | undefined
+  /** For each file, what is saved once a plant of it is numbered: the id of the checkpoint. */
+  numbered: CheckpointChange[]
 }
 
 type OnChunk = (
@@ -62,15 +56,15 @@ export class Importer {
   readonly #onChunk: OnChunk
   readonly #io: Io
   readonly #mapperState: MapperState
-  #own: ImportTarget['own']
-  /** The checkpoint as this process has found it, or saved it last. */
+  #own: Pick<OwnStore, 'transaction'>
+  /** As this process has found or saved it last. */
   #saved: string | undefined
   #reader: OpenInput | undefined
   position: Position
-  /** In this run. */
   rejected = 0
   emptyRows = 0
   isComplete = false
+  readonly isResumable: boolean
   readonly otherFields = new Set<string>()
 
   constructor(start: ImportStart, onChunk: OnChunk, io: Io) {
@@ -79,10 +73,11 @@ export class Importer {
     this.#io = io
     this.#own = start.target.own
     this.#saved = start.saved
+    this.isResumable = start.checkpointId !== undefined
     const { firstId, position } = start.checkpoint
     this.position = position
     this.#mapperState = {
-      firstId: start.plan.idFrom === 'next' ? BigInt(must(firstId)) : undefined,
+      firstId: firstId === undefined ? undefined : BigInt(firstId),
       nextId: position.nextId === undefined ? undefined : BigInt(position.nextId),
       names: start.names,
       otherFields: this.otherFields,
@@ -97,11 +92,11 @@ export class Importer {
 
   /** @param transaction for all; by default, each chunk has its own */
   async run(first: OpenInput, transaction?: Transaction): Promise<void> {
-    const { plan, target, checkpoint, rejects } = this.#start
+    const { plan, target } = this.#start
+    const { rejects } = this.position
     if (transaction) this.#own = { transaction: (work) => work(transaction) }
-    // It has what a killed run has left: plants at a service, and a rejects file.
-    if (target.send || rejects) await this.#save(JSON.stringify(checkpoint))
-    rejects?.publish()
+    // It has the keys of what is sent to a service, and the rows that were just appended.
+    if (target.send || this.#saved !== undefined) await this.#save(this.position)
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
       const reader = index === 0 ? first : await openInput(input, plan, this.#io)
@@ -139,7 +134,7 @@ export class Importer {
   }
 
   async #importChunk(chunk: Chunk, mapper: Mapper, reader: OpenInput): Promise<void> {
-    const { target, checkpointId: id, checkpoint, rejects } = this.#start
+    const { target, checkpointId: id, checkpoint, numbered } = this.#start
     const before = this.position
     const options = { signal: this.#io.handleSignals() }
     const mapped = chunk.records.map((raw, index) => {
@@ -149,6 +144,10 @@ export class Importer {
       return one
     })
     const changes = mapped.filter((one): one is MappedChange => !('error' in one))
+    const isNumbered = changes.some((change) => change.isNumbered)
+    const file = numbered.find(({ id }) => isNumbered && id === numbered[before.input]?.id)
+    const remembered = file?.from === file?.to ? undefined : file
+    if (target.send && remembered) await this.#replace(remembered)
     const sent = await target.send?.(changes, options)
     const nextId = this.#mapperState.nextId?.toString()
 
@@ -163,44 +162,53 @@ export class Importer {
         const raw = must(chunk.records[index])
         return [{ line: must(chunk.lines[index]), raw, kind, error, message }]
       })
-      const length = before.rejects?.length ?? 0
-      const rows = rejectedRows(rejections, reader, length === 0)
       const position: Position = {
-        input: before.input,
+        ...before,
         records: before.records + mapped.length,
         counts: withOutcomes(before.counts, outcomes),
         nextId,
-        rejects: rejects && { ...rejects.start, length: length + rows.length },
+        rejects: before.rejects && { ...before.rejects, rows: rejectedRows(rejections, reader) },
       }
-      const saved = JSON.stringify({ ...checkpoint, position })
+      const saved = this.#stateAt(position)
       if (id !== undefined) await saveCheckpoint({ id, from: this.#saved, to: saved })
-      rejects?.write(length, rows)
+      if (remembered) await saveCheckpoint(remembered)
       return { outcomes, rejections, position, saved }
     }
 
     const done = await this.#own.transaction(work, { isRepeatable: true })
+    if (remembered) remembered.from = remembered.to
     this.#saved = done.saved
     this.position = done.position
     this.rejected += done.rejections.length
+    const { rejects } = done.position
+    if (rejects?.rows) {
+      this.position = { ...done.position, rejects: appendRows(rejects, headerOf(reader)) }
+      await this.#save(this.position)
+    }
     await this.#onChunk(done.outcomes, done.rejections, this)
   }
 
   /** Call it after the summary: until then, the same command prints it again. */
-  finish(time: Date): Promise<void> {
-    const { checkpoint, complete } = this.#start
-    const hasNumbered = complete && this.position.nextId !== checkpoint.firstId
-    return this.#save(undefined, hasNumbered ? [{ ...complete, to: doneState(time) }] : [])
+  finish(): Promise<void> {
+    return this.#save()
   }
 
-  async #save(to: string | undefined, complete: CheckpointChange[] = []): Promise<void> {
-    const { target, checkpointId: id } = this.#start
+  #stateAt(position: Position): string {
+    return JSON.stringify({ ...this.#start.checkpoint, position })
+  }
+
+  async #save(position?: Position): Promise<void> {
+    const { checkpointId: id } = this.#start
     const from = this.#saved
-    const changes = id === undefined || from === to ? complete : [{ id, from, to }, ...complete]
-    if (changes.length === 0) return
-    await target.own.transaction(async ({ saveCheckpoint }) => {
-      for (const change of changes) await saveCheckpoint(change)
-    })
+    const to = position && this.#stateAt(position)
+    if (id === undefined || from === to) return
+    await this.#replace({ id, from, to })
     this.#saved = to
+  }
+
+  async #replace(change: CheckpointChange): Promise<void> {
+    await this.#start.target.own.transaction(({ saveCheckpoint }) => saveCheckpoint(change))
+    change.from = change.to
   }
 }
 

@@ -16,6 +16,10 @@ export interface ImportPlan extends InputOptions {
   inputs: ImportInput[]
   /** The import ends after the chunk in which so many records were rejected. */
   maxErrors: number
+  dryRun?: true
+  atomic?: true
+  rejects?: string | undefined
+  restart?: true
 }
 
 export interface ImportInput {
@@ -40,11 +44,7 @@ export async function openInput(input: ImportInput, plan: ImportPlan, io: Io): P
   }
 }
 
-async function openContent(
-  { path, name }: ImportInput,
-  io: Io,
-  onRead?: (bytes: Uint8Array) => void,
-) {
+async function openContent({ path, name }: ImportInput, io: Io, onBlock?: (block: Buffer) => void) {
   const signal = io.handleSignals()
   const isStdin = path === '-'
   const size = isStdin ? 0 : statsOf({ path, name }).size
@@ -57,18 +57,18 @@ async function openContent(
     try {
       for await (const piece of isStdin ? io.stdin.chunks() : (stream as AsyncIterable<Buffer>)) {
         bytesRead += piece.length
-        onRead?.(piece)
         yield piece
       }
     } catch (error) {
       signal.throwIfAborted()
-      throw explainInput(name, error)
+      throw explainRead(name, error, useFiles)
     }
   }
   async function* blocks(): AsyncGenerator<Buffer> {
     // A block of a packed file can be a thousand unpacked ones.
     for await (const block of gunzipped(gathered(pieces()), name)) {
       await checkSignal(signal)
+      onBlock?.(block)
       yield block
     }
   }
@@ -84,11 +84,9 @@ async function openContent(
   }
 }
 
-function explainInput(name: string, error: unknown): unknown {
-  return explainRead(name, error, 'Use files that contain plants, or "-" for stdin')
-}
+const useFiles = 'Use files that contain plants, or "-" for stdin'
 
-/** Of text, a block gives a chunk. A pipe gives smaller pieces. */
+/** Of lines, a block gives a chunk. A pipe gives smaller pieces. */
 const blockBytes = 524_288
 
 async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
@@ -119,21 +117,24 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
 }
 
 export interface ExaminedInputs {
+  /** Of the contents, unpacked. */
   hashes: string[]
-  /** For `next`. */
   greatestId: bigint | undefined
 }
 
-/** Reads all before anything is stored, and checks its encoding. Undefined if an input can be read only once. */
+/**
+ * Reads all before anything is stored, and checks its encoding. A numbered import could not go on with an input that ended
+ * it and was corrected, so its syntax is checked, too. Undefined if an input can be read only once.
+ */
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []
   let greatestId: bigint | undefined
   const files = plan.inputs.filter((input) => input.path !== '-' && statsOf(input).isFile())
   for (const input of files) {
     const hash = createHash('sha256')
-    const content = await openContent(input, io, (bytes) => hash.update(bytes))
+    const content = await openContent(input, io, (block) => hash.update(block))
     try {
-      if (plan.idFrom !== 'next') await assertEncoding(content, plan)
+      if (plan.idFrom === undefined) await assertEncoding(content, plan)
       else greatestId = await greatestIdIn(await openFormat(content, plan), plan, greatestId)
     } finally {
       content.close()
@@ -165,6 +166,6 @@ function statsOf({ path, name }: ImportInput): Stats {
   try {
     return statSync(path)
   } catch (error) {
-    throw explainInput(name, error)
+    throw explainRead(name, error, useFiles)
   }
 }

@@ -8,9 +8,8 @@ import type { SqliteOptions } from '../../stores/sqlite/connection.js'
 
 /** Keeps the checkpoints of imports into services: a store of this machine, without plants. */
 export async function openJournal(options: SqliteOptions, io: Io): Promise<OwnStore> {
-  const folder = io.env['PLANTS_STATE_DIR']
-    ? io.resolvePath(io.env['PLANTS_STATE_DIR'])
-    : await io.stateFolder()
+  const chosen = io.env['PLANTS_STATE_DIR']
+  const folder = chosen ? io.resolvePath(chosen) : await io.stateFolder()
   const path = join(folder, 'imports.db')
   try {
     makeFolder(folder)

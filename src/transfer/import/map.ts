@@ -11,7 +11,7 @@ import {
   type RawRecord,
   recordTooLarge,
 } from '../formats/chunk.js'
-import { rejectNames } from '../formats/header.js'
+import { isRejectsName } from '../formats/header.js'
 
 /** The ids of plants by their exact names. */
 export type PlantNames = Map<string, bigint | bigint[]>
@@ -22,7 +22,7 @@ export type MappedChange = Exclude<Change, { type: 'delete' }> & {
 }
 
 export interface MapperState {
-  /** The first number: the ids of other records must be below. */
+  /** The first number: no other record has one, or one to come of `next`. */
   firstId?: bigint | undefined
   /** The number of the next valid record without an id. */
   nextId?: bigint | undefined
@@ -62,7 +62,7 @@ export class Mapper {
   }
 
   #change(record: unknown, cells: Cells = []): MappedChange | Problem {
-    const { ifExists } = this.#rules
+    const { ifExists, idFrom } = this.#rules
     const { firstId, nextId, names } = this.#state
     const lacksId = isObject(record) && !Object.hasOwn(record, 'id')
     const match = lacksId ? this.#match(record) : undefined
@@ -78,7 +78,8 @@ export class Mapper {
     const patch = parsePlant(record, form)
     if (!patch) return problem('invalid', invalidPlant(this.#reasonsOf(record, form, cells)))
     if (isNumbered) this.#state.nextId = id + 1n
-    if (!lacksId && firstId !== undefined && patch.id >= firstId)
+    const isBelow = idFrom === 'next' || (nextId !== undefined && patch.id < nextId)
+    if (isBelow && !lacksId && firstId !== undefined && patch.id >= firstId)
       return problem('conflict', `The id ${patch.id} must be below ${firstId}, the first number`)
     // A part of a larger text, such as a cell, would keep all of that in memory.
     if (!isMatched && patch.name != null && !names?.has(patch.name))
@@ -134,7 +135,7 @@ export class Mapper {
 
   #addOther(field: string): void {
     const { otherFields } = this.#state
-    if (!otherFields || otherFields.size >= 1000 || rejectNames.includes(field)) return
+    if (!otherFields || otherFields.size >= 1000 || isRejectsName(field)) return
     otherFields.add(shorten(field))
   }
 }

@@ -1,88 +1,86 @@
 import * as fs from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
-import { createFile, unwritable } from '../../platform/atomic-file.js'
-import { systemCode, usageError } from '../../platform/errors.js'
-import { identityOf } from '../../platform/files.js'
+import { unwritable } from '../../platform/atomic-file.js'
+import { PlantsError, usageError } from '../../platform/errors.js'
+import { syncFolder } from '../../platform/files.js'
 import type { Problem } from '../../stores/common/change.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
-import { rejectColumns, rejectNames } from '../formats/header.js'
-import type { RejectsPosition } from './checkpoint.js'
+import { isRejectsName, rejectColumns } from '../formats/header.js'
+import type { RejectsFile } from './checkpoint.js'
+
+/*
+ * The rows of a chunk are in its checkpoint, and after the commit they are appended to the rejects file: it never has a
+ * record that a resumed import may still create. What a run that was killed has not appended, the next one does. Whatever
+ * else is in the file is somebody's work, such as corrections, and stays.
+ */
 
 export interface RejectedRecord extends Problem {
   line: number
   raw: RawRecord
 }
 
-/**
- * The file of the rejected records. It is there, and its identity in the checkpoint, before the first of them: until the
- * checkpoint is saved, a new file is a draft, which has the name of the checkpoint. Rows are written at the position that the
- * checkpoint gives them: a run that was killed before its commit has written the same ones there. Whatever else is there
- * is somebody's work, such as corrections, and stays.
- */
-export class Rejects {
-  readonly #path: string
-  readonly #fd: number
-  #draft: string | undefined
-  /** Where an interrupted import has left it, or its position without rows. */
-  readonly start: RejectsPosition
-
-  /** Throws `usage` for a file that this import has not left: even if it is empty, another one may write to it. */
-  constructor(path: string, draftName: string, left: RejectsPosition | undefined) {
-    this.#path = path
-    const isThere = attempt(path, () => fs.lstatSync(path, { throwIfNoEntry: false })) !== undefined
-    if (isThere && !left) throw overwritten(path, 'already exists')
-    if (!isThere) this.#draft = join(dirname(path), `.plants-${draftName}.tmp`)
-    const { O_RDWR, O_CREAT, O_NOFOLLOW = 0 } = fs.constants // Windows has no O_NOFOLLOW
-    const flags = O_RDWR | O_NOFOLLOW | (isThere ? 0 : O_CREAT)
-    this.#fd = attempt(path, () => fs.openSync(this.#draft ?? path, flags, 0o600))
-    const { dev, ino, size } = fs.fstatSync(this.#fd, { bigint: true })
-    const file = `${dev}:${ino}`
-    const isLeft = left?.file === file && size >= left.length
-    this.start = isLeft ? left : { file, length: 0 }
-    if (isLeft || !isThere) return
-    fs.closeSync(this.#fd)
-    throw overwritten(path)
+/** Throws `usage` for a file that this import has not left: even if it is empty, another one may write to it. */
+export function openRejects(
+  path: string | undefined,
+  left: RejectsFile | undefined,
+  header: string,
+): RejectsFile | undefined {
+  if (path !== undefined && isThere(path)) {
+    if (left?.path !== path || left.length + left.rows.length === 0)
+      throw overwritten(path, 'already exists')
+    return appendRows(left, header)
   }
-
-  /** Gives a draft the name of the file. Throws `usage` if there is one by now. */
-  publish(): void {
-    const draft = this.#draft
-    if (draft === undefined) return
-    attempt(this.#path, () => {
-      try {
-        createFile(draft, this.#path)
-      } catch (error) {
-        // The same import, in another process, may have been faster.
-        if (identityOf(this.#path) !== this.start.file)
-          throw systemCode(error) === 'EEXIST' ? overwritten(this.#path, 'already exists') : error
-      }
-      fs.rmSync(draft, { force: true })
-    })
-    this.#draft = undefined
+  let rows = left?.rows ?? ''
+  if (left && rows !== '' && left.path !== path) {
+    try {
+      rows = appendRows(left, header).rows
+    } catch (error) {
+      // On a full disk, for instance, they go to the new file.
+      if (path === undefined || !(error instanceof PlantsError)) throw error
+    }
   }
+  return path === undefined ? undefined : appendRows({ path, length: 0, rows }, header)
+}
 
-  write(start: number, bytes: Buffer): void {
-    if (bytes.length === 0) return
-    const fd = this.#fd
-    attempt(this.#path, () => {
+function isThere(path: string): boolean {
+  return attempt(path, () => {
+    fs.accessSync(`${dirname(path)}/`, fs.constants.W_OK)
+    return fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined
+  })
+}
+
+/** A killed run may have made the file, and appended some of the rows. */
+export function appendRows(left: RejectsFile, header: string): RejectsFile {
+  const { path, length, rows } = left
+  const bytes = Buffer.from(length === 0 && rows !== '' ? header + rows : rows)
+  if (length + bytes.length === 0) return left
+  const { O_RDWR, O_CREAT, O_NOFOLLOW = 0 } = fs.constants // Windows has no O_NOFOLLOW
+  const creates = length === 0 ? O_CREAT : 0
+  return attempt(path, () => {
+    const fd = fs.openSync(path, O_RDWR | O_NOFOLLOW | creates, 0o600)
+    try {
+      const { dev, ino, size } = fs.fstatSync(fd, { bigint: true })
+      const file = `${dev}:${ino}`
       const there = Buffer.alloc(bytes.length)
-      const length = fs.readSync(fd, there, 0, bytes.length, start)
-      const isSame = there.subarray(0, length).equals(bytes.subarray(0, length))
-      if (!isSame || fs.fstatSync(fd).size < start) throw overwritten(this.#path)
-      for (let at = 0; at < bytes.length; )
-        at += fs.writeSync(fd, bytes, at, bytes.length - at, start + at)
-      fs.fdatasyncSync(fd)
-    })
-  }
-
-  /** Removes an empty file, unless another run may go on with it. */
-  close(isShared: boolean): void {
-    const isUnused = fs.fstatSync(this.#fd).size === 0
-    fs.closeSync(this.#fd)
-    const name = isShared ? this.#draft : (this.#draft ?? this.#path)
-    if (isUnused && name !== undefined) fs.rmSync(name, { force: true })
-  }
+      const count = fs.readSync(fd, there, 0, bytes.length, length)
+      const isSame = bytes.compare(there, 0, count, 0, count) === 0
+      const isLeft = size === BigInt(length + count) && (left.file ?? file) === file
+      if (!isSame || !isLeft) throw overwritten(path)
+      try {
+        for (let at = count; at < bytes.length; )
+          at += fs.writeSync(fd, bytes, at, bytes.length - at, length + at)
+        fs.fdatasyncSync(fd)
+      } catch (error) {
+        fs.ftruncateSync(fd, length) // a part of a row looks like a row
+        throw error
+      }
+      if (length === 0) syncFolder(dirname(path))
+      return { path, file, length: length + bytes.length, rows: '' }
+    } finally {
+      fs.closeSync(fd)
+    }
+  })
 }
 
 const anotherFile = 'Choose another file with --rejects'
@@ -99,26 +97,21 @@ function attempt<T>(path: string, action: () => T): T {
   }
 }
 
-export function rejectedRows(
-  rejections: readonly RejectedRecord[],
-  reader: FormatReader,
-  areFirst: boolean,
-): Buffer {
+export function rejectedRows(rejections: readonly RejectedRecord[], reader: FormatReader): string {
   const rows = rejections.map((record) => {
     const { line, raw, message } = record
     if (raw === null || typeof raw === 'string') return lineOf(record, raw ?? '')
     const names = reader.header?.names ?? []
-    const cells = raw.filter((_, column) => !rejectNames.includes(names[column] ?? ''))
+    const cells = raw.filter((_, column) => !isRejectsName(names[column] ?? ''))
     return joined([String(line), message, ...cells], reader.delimiter)
   })
-  const header = areFirst && rows.length > 0 ? headerOf(reader) : ''
-  return Buffer.from(header + rows.join(''))
+  return rows.join('')
 }
 
 /** With a byte order mark, for spreadsheets. */
 export function headerOf({ header, delimiter }: FormatReader): string {
   if (!header) return ''
-  const names = header.names.filter((name) => !rejectNames.includes(name))
+  const names = header.names.filter((name) => !isRejectsName(name))
   return `\ufeff${joined([...rejectColumns, ...names], delimiter)}`
 }
 

@@ -598,18 +598,6 @@ function describeTransactions(open: Open<OwnStore>): void {
     expect([await gathered(store.read()), await store.checkpoint('one')]).toStrictEqual([[], 'a'])
   })
 
-  test('keeps the newest checkpoints of what is done, and all others', async () => {
-    const { store } = await open()
-    const save = (id: string, to: string) =>
-      store.transaction(({ saveCheckpoint }) => saveCheckpoint({ id, from: undefined, to }))
-    await save('open', '{"version":2}')
-    for (let day = 100; day <= 201; day += 1) await save(`${day}`, `{"done":"${day}"}`)
-    const ids = ['open', '100', '101', '102', '201']
-    const found = await Promise.all(ids.map((id) => store.checkpoint(id)))
-    const [open_, last] = ['{"version":2}', '{"done":"201"}']
-    expect(found).toEqual([open_, undefined, undefined, '{"done":"102"}', last])
-  })
-
   test.each(['throws', 'is not to commit', 'is to commit'])(
     'stores a transaction or nothing of it: one that %s',
     async (what) => {

@@ -6,12 +6,13 @@ import { usageError } from '../../../platform/errors.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/common/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
+import type { ImportPlan } from '../../../transfer/import/input.js'
 import type { PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
-import type { ImportRun } from './report.js'
+import type { ContextOptions } from '../../settings-context.js'
 
-type ImportOptions = Partial<ImportRun> & Pick<ImportRun, 'ifExists'>
+type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'ifExists'>
 
 export function define(command: PlantsCommand): void {
   command
@@ -90,19 +91,15 @@ function parseDelimiter(flag: string, text: string): string {
   return character
 }
 
-function parseMap(flag: string, text: string): ImportRun['map'] {
-  const map: ImportRun['map'] = {}
+function parseMap(flag: string, text: string): ImportPlan['map'] {
+  const map: ImportPlan['map'] = {}
+  const wanted = 'pairs of id, name or tag and a column'
   for (const pair of text.split(',')) {
-    const [name, source] = pair.split('=').map((word) => word.trim())
-    const field = fieldNames.find((one) => one === name)
-    if (!field || source === undefined || map[field] !== undefined)
-      throw invalidValue(
-        flag,
-        'pairs of id, name or tag and a column',
-        text,
-        'name=Kind,tag=Family',
-      )
-    map[field] = source
+    const [name = '', ...words] = pair.split('=')
+    const field = fieldNames.find((one) => one === name.trim())
+    if (!field || words.length === 0 || map[field] !== undefined)
+      throw invalidValue(flag, wanted, text, 'name=Kind,tag=Family')
+    map[field] = words.join('=').trim()
   }
   return map
 }

@@ -8,34 +8,24 @@ import { Progress } from '../../../output/progress.js'
 import { equalFields, grouped, plantCount } from '../../../plant/plant.js'
 import { must, PlantsError } from '../../../platform/errors.js'
 import type { Outcome } from '../../../stores/common/change.js'
-import { type Counts, doneIn, rejectedIn } from '../../../transfer/import/checkpoint.js'
+import { doneIn, type Position, rejectedIn } from '../../../transfer/import/checkpoint.js'
 import type { Importer } from '../../../transfer/import/importer.js'
 import type { ImportPlan } from '../../../transfer/import/input.js'
 import type { RejectedRecord } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
-import type { ContextOptions } from '../../settings-context.js'
-
-export interface ImportRun extends ContextOptions, ImportPlan {
-  dryRun?: true
-  atomic?: true
-  rejects?: string | undefined
-  restart?: true
-}
 
 const maxShown = 20
 
 export class ImportReport {
-  readonly #run: ImportRun
-  readonly #isResumable: boolean
+  readonly #plan: ImportPlan
   readonly #context: CommandContext
   readonly #progress: Progress
   #rejectedShown = 0
   #changesShown = 0
 
-  constructor(run: ImportRun, isResumable: boolean, context: CommandContext) {
+  constructor(plan: ImportPlan, context: CommandContext) {
     const { io, reporter } = context
-    this.#run = run
-    this.#isResumable = isResumable
+    this.#plan = plan
     this.#context = context
     this.#progress = new Progress(io, reporter.showsProgress, 0)
   }
@@ -47,7 +37,7 @@ export class ImportReport {
   ): Promise<void> {
     this.#progress.show({ done: doneIn(counts), rejected: rejectedIn(counts), part: progress })
     const { reporter } = this.#context
-    const file = must(this.#run.inputs[input]).name
+    const file = must(this.#plan.inputs[input]).name
     const shown = rejected.slice(0, reporter.isJson ? Infinity : maxShown - this.#rejectedShown)
     this.#rejectedShown += shown.length
     if (shown.length > 0) {
@@ -56,7 +46,7 @@ export class ImportReport {
         shown.map(({ line, error, message }) => ({ error, message, file, line })),
       )
     }
-    if (this.#run.dryRun) await this.#writeChanges(outcomes)
+    if (this.#plan.dryRun) await this.#writeChanges(outcomes)
   }
 
   async #writeChanges(outcomes: readonly Outcome[]): Promise<void> {
@@ -65,7 +55,7 @@ export class ImportReport {
     const style = await this.#context.style()
     for (const outcome of outcomes) {
       if (this.#changesShown === maxShown) return
-      if (outcome.type !== 'created' && outcome.type !== 'updated') continue
+      if (!('plant' in outcome)) continue
       const { plant } = outcome
       const before = outcome.type === 'updated' ? outcome.before : undefined
       if (before && equalFields(before, plant)) continue
@@ -81,9 +71,9 @@ export class ImportReport {
   async writeSummary(importer: Importer): Promise<void> {
     await this.#progress.clear()
     const { reporter } = this.#context
-    const { dryRun, rejects: file } = this.#run
-    const { otherFields, emptyRows } = importer
-    const { counts } = importer.position
+    const { dryRun } = this.#plan
+    const { otherFields, emptyRows, position } = importer
+    const { counts } = position
     const { skipped, unknown, ...changed } = counts
     const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : changed
     const rejected = rejectedIn(counts)
@@ -99,33 +89,35 @@ export class ImportReport {
       .map(([name, count]) => `${grouped(count)} ${name}`)
     const read = `${dryRun ? 'Dry run of' : 'Read'} ${plantCount(done)}`
     const reasons = rejected > 0 ? counts.rejected : undefined
-    const rejects = rejected > 0 && !dryRun ? file : undefined
+    const rejects = rejectsIn(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
   }
 
   isRolledBack({ rejected, isComplete }: Importer): boolean {
-    return this.#run.atomic === true && (rejected > 0 || !isComplete)
+    return this.#plan.atomic === true && (rejected > 0 || !isComplete)
   }
 
-  assertComplete({ isComplete, position: { counts } }: Importer): void {
+  assertComplete(importer: Importer): void {
+    const { counts } = importer.position
     if (counts.unknown > 0) {
       const message = `The outcome of ${plantCount(counts.unknown)} is unknown`
-      const isNumbered = this.#run.idFrom !== undefined
+      const isNumbered = this.#plan.idFrom !== undefined
       const hint = isNumbered ? 'Look in the store for them' : `Import them ${again}`
       throw new PlantsError('unknownOutcome', message, { hint })
     }
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
-    const stopped = isComplete ? '' : ', and the import stopped there'
+    const stopped = importer.isComplete ? '' : ', and the import stopped there'
     const message = `Rejected ${plantCount(rejected)}${stopped}`
-    throw new PlantsError('incomplete', message, { hint: this.#hintOf(counts, isComplete) })
+    throw new PlantsError('incomplete', message, { hint: this.#hintOf(importer) })
   }
 
-  #hintOf(counts: Counts, isComplete: boolean): string {
-    const { rejects, idFrom, dryRun, atomic } = this.#run
-    const areIds = Object.keys(counts.rejected).join() === '409'
-    if (!isComplete && this.#isResumable) return goOn
+  #hintOf({ isComplete, isResumable, position }: Importer): string {
+    const { idFrom, dryRun, atomic } = this.#plan
+    const rejects = rejectsIn(position)
+    const areIds = Object.keys(position.counts.rejected).join() === '409'
+    if (!isComplete && isResumable) return goOn
     if (areIds && idFrom === undefined) return 'For ids that exist, use --if-exists skip or update'
     if (dryRun || atomic) return 'Correct the input: nothing was changed'
     if (rejects !== undefined)
@@ -137,7 +129,7 @@ export class ImportReport {
   async failed(error: unknown, importer: Importer): Promise<unknown> {
     await this.#progress.clear()
     if (!(error instanceof PlantsError) || error.kind === 'defect') return error
-    const { atomic, dryRun, idFrom } = this.#run
+    const { atomic, dryRun, idFrom } = this.#plan
     const done = doneIn(importer.position.counts)
     const mayStore = !atomic && !dryRun
     if (error.kind === 'input' || error.kind === 'usage') {
@@ -148,13 +140,17 @@ export class ImportReport {
     const isStored = mayStore && (done > 0 || this.#context.address.scheme === 'http')
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
     const repeated = idFrom === undefined ? `To go on, run it ${again}` : undefined
-    const next = this.#isResumable ? goOn : repeated
+    const next = importer.isResumable ? goOn : repeated
     return new PlantsError(error.kind, error.message + (error.isInterruption ? extent : ''), {
       ...error,
       hint: [error.hint, isStored && next].filter(Boolean).join('. ') || undefined,
       cause: error,
     })
   }
+}
+
+function rejectsIn({ rejects }: Position): string | undefined {
+  return rejects?.length ? rejects.path : undefined
 }
 
 const again = 'again: what is stored and equal is skipped'

@@ -1,135 +1,146 @@
 import { hostname } from 'node:os'
 import { plantCount } from '../../../plant/plant.js'
 import { must, usageError } from '../../../platform/errors.js'
-import { type Address, completeAddress } from '../../../stores/common/address.js'
+import { completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf, type Outcome } from '../../../stores/common/change.js'
 import { planOf } from '../../../stores/common/plan.js'
+import type { CheckpointChange, Transaction } from '../../../stores/common/store.js'
 import {
-  CheckpointMovedError,
-  type OwnStore,
-  type Store,
-  type Transaction,
-} from '../../../stores/common/store.js'
-import {
+  type Checkpoint,
   doneIn,
   idOfCheckpoint,
   newCheckpoint,
-  parseCheckpoint,
 } from '../../../transfer/import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
-import { type ExaminedInputs, examineInputs, openInput } from '../../../transfer/import/input.js'
+import {
+  type ExaminedInputs,
+  examineInputs,
+  type ImportPlan,
+  openInput,
+} from '../../../transfer/import/input.js'
 import { openJournal } from '../../../transfer/import/journal.js'
 import type { PlantNames } from '../../../transfer/import/map.js'
-import { Rejects } from '../../../transfer/import/rejects.js'
+import { headerOf, openRejects } from '../../../transfer/import/rejects.js'
 import type { CommandContext } from '../../command-context.js'
 import { nextId } from '../../next-id.js'
-import { ImportReport, type ImportRun } from './report.js'
+import { ImportReport } from './report.js'
 
-/** Reads what can be read twice before it opens the store. */
-export async function runImport(run: ImportRun, context: CommandContext): Promise<void> {
+export async function runImport(plan: ImportPlan, context: CommandContext): Promise<void> {
   const { io } = context
-  const first = await openInput(must(run.inputs[0]), run, io)
-  let target: OpenTarget | undefined
-  let start: ImportStart | undefined
-  let isShared = false // its rejects file, with a run that goes on
+  const first = await openInput(must(plan.inputs[0]), plan, io)
+  let target: ImportTarget | undefined
   try {
-    const examined = await examineInputs(run, io)
-    target = await openTarget(examined !== undefined, run, context)
-    start = await findStart(target, examined, run, context)
-    const isResumable = start.checkpointId !== undefined
-    isShared = isResumable
-    const report = new ImportReport(run, isResumable, context)
+    const examined = await examineInputs(plan, io)
+    target = await openTarget(examined !== undefined, plan, context)
+    const start = await findStart(target, examined, headerOf(first), plan, context)
+    const report = new ImportReport(plan, context)
     const importer = new Importer(start, report.writeChunk.bind(report), io)
     try {
-      if (run.atomic)
+      if (plan.atomic)
         await target.own.transaction((transaction) => importer.run(first, transaction), {
           commits: () => !report.isRolledBack(importer),
         })
       else await importer.run(first)
     } catch (error) {
-      const isElsewhere = error instanceof CheckpointMovedError
-      isShared &&= isElsewhere || doneIn(importer.position.counts) > 0
       throw await report.failed(error, importer)
     }
     await report.writeSummary(importer)
-    if (importer.isComplete && !report.isRolledBack(importer)) {
-      isShared = false
-      await importer.finish(new Date(io.time()))
-    }
+    if (importer.isComplete) await importer.finish()
     report.assertComplete(importer)
   } finally {
-    start?.rejects?.close(isShared)
-    await target?.own.close()
-    if (target?.send) await target.store?.close()
+    await target?.own.close?.()
+    if (target?.store !== target?.own) await target?.store?.close()
     first.close()
   }
 }
 
-/** The import that was interrupted, or a new one. What can be read only once is neither resumed nor remembered. */
+/**
+ * An interrupted import is found by the paths of its files, or by the contents of one whose plants it has numbered. What
+ * can be read only once is neither resumed nor remembered.
+ *
+ * - The same contents and options resume it. Others are refused, unless nothing of it is stored.
+ * - A file whose plants another import has numbered is not numbered again.
+ * - `--restart` resumes what was begun with it; otherwise, nothing is refused or resumed.
+ */
 async function findStart(
-  target: OpenTarget,
+  target: ImportTarget,
   examined: ExaminedInputs | undefined,
-  run: ImportRun,
+  header: string,
+  plan: ImportPlan,
   { io, address, reporter }: CommandContext,
 ): Promise<ImportStart> {
-  const { atomic, dryRun, restart, match, idFrom, rejects: path } = run
-  const words = [hostname(), completeAddress(address), ...run.inputs.map((input) => input.path)]
-  const id = examined && !dryRun ? idOfCheckpoint(...words) : undefined
-  const saved = id && (await target.own.checkpoint(id))
-  const source = sourceOf(run, examined?.hashes)
-  const interrupted = saved && !restart ? parseCheckpoint(saved) : undefined
-  const done = interrupted ? doneIn(interrupted.position.counts) : 0
-  const isSame = interrupted?.source === source && !atomic
-  if (interrupted && !isSame && (done > 0 || target.send)) {
-    const isNumbered = interrupted.firstId !== undefined || idFrom !== undefined
-    const anew = ', or begin anew with --restart: what is stored and equal is skipped'
-    throw usageError(
-      'An interrupted import was begun with other options, or a file has changed since',
-      `Use the same options and files${isNumbered ? '' : anew}`,
-    )
-  }
+  const { atomic, dryRun, restart, match, idFrom, rejects } = plan
+  const hashes = dryRun ? undefined : examined?.hashes
+  const store = completeAddress(address)
+  const remembered = (idFrom !== undefined && !match && hashes) || []
+  const numbered = await Promise.all(remembered.map(numberedFile(target, store)))
+  const ids = numbered.flatMap(({ from }) => from ?? [])
+  const ofPaths = idOfCheckpoint(hostname(), store, ...plan.inputs.map(({ path }) => path))
+  const candidates = hashes ? [ofPaths, ...ids] : []
+  const states = await Promise.all(candidates.map((each) => target.own.checkpoint?.(each)))
+  const place = Math.max(0, states.findIndex(Boolean))
+  const [id, saved] = [candidates[place], states[place]]
+  for (const file of numbered) file.to = id
 
-  const complete = await findComplete(target, examined, run, address)
-  if (!isSame && !restart && complete?.from !== undefined)
+  const found = saved === undefined ? undefined : (JSON.parse(saved) as Checkpoint)
+  const interrupted = restart && !found?.restart ? undefined : found
+  const source = sourceOf(plan, hashes)
+  const isSame = interrupted?.version === 1 && interrupted.source === source && !atomic
+  const resumed = isSame ? interrupted : undefined
+  if (interrupted && !resumed && !restart) assertNothingStored(interrupted, target, plan)
+  if (!restart && ids.some((each) => !resumed || each !== id))
     throw usageError(
       'The same input was imported before, and its plants were numbered',
       'For plants with new names alone, add --match name',
     )
-  if (done > 0) await reporter.warn(`Resuming an interrupted import after ${plantCount(done)}`)
-  const firstId = async () =>
-    idFrom === 'next' ? nextId(target.store, examined?.greatestId) : idFrom
-  const checkpoint = isSame ? interrupted : newCheckpoint(source, await firstId())
+
+  const done = resumed ? doneIn(resumed.position.counts) : 0
+  const left = resumed?.position.rejects
+  const isElsewhere = left && left.path !== rejects && left.length + left.rows.length > 0
+  const where = isElsewhere ? `, whose rejected records are in ${left.path}` : ''
+  if (done > 0)
+    await reporter.warn(`Resuming an interrupted import after ${plantCount(done)}${where}`)
+  const isNext = idFrom === 'next' && !resumed
+  const first = isNext ? await nextId(target.store, examined?.greatestId) : idFrom
+  const checkpoint = resumed ?? newCheckpoint({ source, firstId: first?.toString(), restart })
+  checkpoint.position.rejects = openRejects(dryRun ? undefined : rejects, left, header)
   const names = match && (await namesIn(target, io.handleSignals()))
-  const { importId, position } = checkpoint
-  const hasRejects = path !== undefined && !dryRun
-  const rejects = hasRejects ? new Rejects(path, id ?? importId, position.rejects) : undefined
-  position.rejects = rejects?.start
   const checkpointId = atomic ? undefined : id
-  return { plan: run, target, checkpointId, saved, checkpoint, names, rejects, complete }
+  return { plan, target, checkpointId, saved, checkpoint, names, numbered }
 }
 
-/** The complete import of the same contents, if this one would number its plants again. */
-async function findComplete(
-  target: OpenTarget,
-  examined: ExaminedInputs | undefined,
-  { idFrom, match, dryRun }: ImportRun,
-  address: Address,
-) {
-  if (!examined || dryRun || idFrom === undefined || match) return undefined
-  // A store of ours has the row itself, whatever its address is.
-  const store = address.scheme === 'http' ? completeAddress(address) : ''
-  const id = idOfCheckpoint('complete', store, ...examined.hashes)
-  return { id, from: await target.own.checkpoint(id) }
+function numberedFile({ send, own }: ImportTarget, store: string) {
+  return async (hash: string): Promise<CheckpointChange> => {
+    // A store of ours has the row itself, whatever its address is.
+    const id = idOfCheckpoint('numbered', send ? store : '', hash)
+    return { id, from: await own.checkpoint?.(id), to: undefined }
+  }
+}
+
+function assertNothingStored(
+  found: Checkpoint,
+  target: ImportTarget,
+  { idFrom }: ImportPlan,
+): void {
+  if (found.version !== 1)
+    throw usageError('Another version of plants began this import', 'Finish it with that version')
+  if (doneIn(found.position.counts) === 0 && !target.send) return
+  const isNumbered = (found.firstId ?? idFrom) !== undefined
+  const anew = ', or begin anew with --restart: what is stored and equal is skipped'
+  throw usageError(
+    'An interrupted import was begun with other options, or a file has changed since',
+    `Use the same options and files${isNumbered ? '' : anew}`,
+  )
 }
 
 /** What an import is: the contents of its files, and the options that say what a record is. A new one belongs here. */
-function sourceOf(run: ImportRun, hashes: readonly string[] | undefined): string {
-  const { format, sheet, encoding, delimiter, map, columns, match } = run
-  const idFrom = run.idFrom?.toString()
+function sourceOf(plan: ImportPlan, hashes: readonly string[] | undefined): string {
+  const { format, sheet, encoding, delimiter, map, columns, match } = plan
+  const idFrom = plan.idFrom?.toString()
   return JSON.stringify({ hashes, format, sheet, encoding, delimiter, map, columns, idFrom, match })
 }
 
-async function namesIn({ store }: OpenTarget, signal: AbortSignal): Promise<PlantNames> {
+async function namesIn({ store }: ImportTarget, signal: AbortSignal): Promise<PlantNames> {
   const names: PlantNames = new Map()
   for await (const plants of store?.read({ signal }) ?? [])
     for (const { id, name } of plants) {
@@ -140,22 +151,24 @@ async function namesIn({ store }: OpenTarget, signal: AbortSignal): Promise<Plan
   return names
 }
 
-interface OpenTarget extends ImportTarget {
-  own: ImportTarget['own'] & Pick<OwnStore, 'checkpoint' | 'close'>
-  /** Undefined if there is none yet, and for a dry run at a service. */
-  store?: Pick<Store, 'read' | 'close'>
-}
-
 async function openTarget(
   isResumable: boolean,
-  { dryRun }: ImportRun,
+  { dryRun }: ImportPlan,
   context: CommandContext,
-): Promise<OpenTarget> {
+): Promise<ImportTarget> {
   const { address, io } = context
   const isService = address.scheme === 'http'
   const opener = isService ? undefined : await context.ownOpener()
   const ownStore = await (dryRun ? opener?.openExisting() : opener?.open())
-  if (ownStore) return { store: ownStore, own: dryRun ? rolledBack(ownStore) : ownStore }
+  if (ownStore && !dryRun) return { store: ownStore, own: ownStore }
+  if (ownStore) {
+    // Each chunk is rolled back, so that no writer waits for long.
+    const own: ImportTarget['own'] = {
+      transaction: (work, options) =>
+        ownStore.transaction(work, { ...options, commits: () => false }),
+    }
+    return { store: ownStore, own }
+  }
   if (isService && dryRun)
     await context.warn(`Only the input is checked, not which ids exist at ${address.name}`)
   if (dryRun) return { own: withoutCheckpoints((changes) => planned(changes, isService)) }
@@ -163,15 +176,6 @@ async function openTarget(
   const send = store.write.bind(store)
   const own = isResumable ? openJournal(context.sqliteOptions, io) : withoutCheckpoints(send)
   return { store, send, own: await own }
-}
-
-/** Each chunk, so that no writer waits for long. */
-function rolledBack(store: OwnStore): OpenTarget['own'] {
-  return {
-    transaction: (work, options) => store.transaction(work, { ...options, commits: () => false }),
-    checkpoint: store.checkpoint.bind(store),
-    close: store.close.bind(store),
-  }
 }
 
 /** Of a dry run of a store that is not there yet, or of a service, which may have any plant. */
@@ -182,10 +186,6 @@ async function planned(changes: readonly Change[], isService: boolean): Promise<
   return planOf(stored, changes).outcomes
 }
 
-function withoutCheckpoints(write: Transaction['write']): OpenTarget['own'] {
-  return {
-    transaction: (work) => work({ write, saveCheckpoint: async () => undefined }),
-    checkpoint: async () => undefined,
-    close: async () => undefined,
-  }
+function withoutCheckpoints(write: Transaction['write']): ImportTarget['own'] {
+  return { transaction: (work) => work({ write, saveCheckpoint: async () => undefined }) }
 }

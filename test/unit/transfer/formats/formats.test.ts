@@ -65,6 +65,12 @@ test.each<[string, Buffer, string, string?]>([
     expect(shown(await readRecords(input, { encoding, cuts }))).toEqual([`2: ${record}`])
 })
 
+test('a block that begins within a character of GB18030 loses none', async () => {
+  const input = latin1('id,name\n1,\x95\x32\x82\x36\n2,b\n3,c')
+  const records = await readRecords(input, { encoding: 'gb18030', cuts: [13] })
+  expect(shown(records)).toEqual(['2: 1 𠀀', '3: 2 b', '4: 3 c'])
+})
+
 test.each<[string, Buffer, string?]>([
   ['UTF-8 in line 3', latin1('id,name\n1,x\n2,\xe4\n3,\xe4\n')],
   ['UTF-8 in line 2', latin1('[\n"\xe4"]')],

@@ -68,7 +68,7 @@ test.each<[string, string, string[]]>([
   ],
   [
     'errors of formulas, which are no values without quotes',
-    'id,name,tag\n#N/A,a,\n2,#REF!,\n3,c, #DIV/0! \n4,"#N/A",#1\n',
+    'id,name,tag\n#N/A,a,\n2,#SPILL!,\n3,c, #DIV/0! \n4,"#N/A",#1\n',
     ['2: 422 id', '3: 422 name', '4: 422 tag', '5: 4 #N/A/#1'],
   ],
 ])('%s', async (_, input, records) => {

@@ -1,9 +1,11 @@
 import { copyFileSync, renameSync, rmSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
+import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
+import { run } from '../../../../src/cli/program/run.js'
 import { Importer, nextChunk, plant } from '../../../helpers/import.js'
-import type { RunOptions } from '../../../helpers/run.js'
+import { Captured, ioOf, type RunOptions } from '../../../helpers/run.js'
 import { query } from '../../../helpers/sqlite-file.js'
 
 let user: Importer
@@ -51,6 +53,26 @@ test('numbers go on in the second input, whatever the store has by then', async 
   expect(await user.import(command)).toMatchObject({ created: 3, rejected, err: resuming })
   const stored = [plant(1, 'A'), plant(2, 'B'), plant(3, 'D'), plant(9, 'Z')]
   expect(await user.list()).toBe(stored.join(''))
+})
+
+test('an interrupted import that numbers is found by the contents of a file, too', async () => {
+  user.write('list', `name\nA\nx,y\n${nextChunk}B\n`)
+  const flags = '--format csv --id-from next --max-errors 1'
+  expect(await user.import(`list ${flags}`)).toMatchObject({ code: 6, created: 1 })
+  renameSync(pathOf('list'), pathOf('moved'))
+  for (const other of [`moved ${flags} --encoding latin1`, `moved moved ${flags}`])
+    expect(await user.import(other)).toMatchObject({ code: 2 })
+  expect(await user.import(`moved ${flags}`)).toMatchObject({ created: 2, err: resuming })
+  expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'B'))
+})
+
+test('an input that would end an import that numbers is read before anything is stored', async () => {
+  user.write('one', 'name\nA\n')
+  user.write('other', `name\nB\n${nextChunk}"C\n`)
+  const command = 'one other --format csv --id-from 7'
+  expect(await user.import(command)).toMatchObject({ code: 2 })
+  user.write('other', 'name\nB\n"C"\n')
+  expect(await user.import(command)).toMatchObject({ code: 0, created: 3 })
 })
 
 test('stdin is not resumed', async () => {
@@ -118,6 +140,12 @@ describe('an import that was stopped', () => {
     },
   )
 
+  test.each(['', ' --restart'])('that --restart began is resumed with: "%s"', async (flag) => {
+    const err = expect.not.stringContaining('Resuming')
+    expect(await user.import(`${command} --restart`)).toMatchObject({ skipped: 2, err })
+    expect(await user.import(command + flag)).toMatchObject({ ...restarted, err: resuming })
+  })
+
   test('is not to begin again where it would be numbered', async () => {
     const err = expect.stringMatching(/^plants: An interrupted [^-]*$/)
     expect(await user.import('plants --id-from 1')).toEqual({ code: 2, err })
@@ -156,16 +184,29 @@ describe('the rejects file of an import that was stopped', () => {
     renameSync(pathOf('new'), pathOf('rejects')) // another file
     await isRefused()
     const other = 'plants --rejects other --max-errors 1'
-    expect(await user.import(other)).toMatchObject({ created: 2 })
+    const err = expect.stringContaining(`, whose rejected records are in ${pathOf('rejects')}\n`)
+    expect(await user.import(other)).toMatchObject({ created: 2, rejects: pathOf('other'), err })
     expect(user.rejected('other')).toMatchObject([{ record: '{bad 2}' }])
   })
 
-  test('has each record once, also if its last ones were written before a kill', async () => {
-    const left = user.read('rejects')
-    const next = left.replaceAll('bad 1', 'bad 2').replace(':1,', ':4,')
-    user.write('rejects', left + next)
-    expect(await user.import(command)).toMatchObject({ created: 2, rejected: { 400: 2 } })
-    expect(user.rejected('rejects')).toMatchObject([{ record: '{bad 1}' }, { record: '{bad 2}' }])
+  test.each([
+    [0, 'rejects'],
+    [9, 'rejects'],
+    [Infinity, 'rejects'],
+    [9, 'other'],
+  ])('has each record once, if a kill left %d bytes; then %s', async (length, path) => {
+    const rows = user.read('rejects')
+    const rejects = JSON.stringify({ path: pathOf('rejects'), length: 0, rows })
+    const json = `json('${rejects.replaceAll("'", "''")}')`
+    query(user.store, `UPDATE imports SET state = json_set(state, '$.position.rejects', ${json})`)
+    if (length > 0) user.write('rejects', rows.slice(0, length))
+    else rmSync(pathOf('rejects'))
+    const result = { created: 2, rejected: { 400: 2 }, rejects: pathOf(path) }
+    expect(await user.import(`plants --rejects ${path}`)).toMatchObject(result)
+    const [first, second] = [{ record: '{bad 1}' }, { record: '{bad 2}' }]
+    const isOther = path === 'other'
+    expect(user.rejected('rejects')).toMatchObject(isOther ? [first] : [first, second])
+    expect(isOther ? user.rejected(path) : [second]).toMatchObject([second])
   })
 
   test('is not written over by --restart', async () => {
@@ -200,6 +241,27 @@ describe('a complete import that numbered its plants', () => {
     expect(await user.import(command)).toMatchObject({ code: 0, created: 1 })
     const stored = ['A', 'B', 'A', 'B', 'C'].map((name, index) => plant(index + 1, name))
     expect(await user.list()).toBe(stored.join(''))
+  })
+
+  test('is remembered by each of its files, packed or not', async () => {
+    user.write('one.csv', 'name\nA\n')
+    user.write('other.csv', 'name\nB\n')
+    user.write('one.csv.gz', gzipSync('name\nA\n'))
+    const flags = '--id-from next'
+    expect(await user.import(`one.csv other.csv ${flags}`)).toMatchObject({ created: 2 })
+    for (const files of ['other.csv one.csv', 'other.csv', 'one.csv.gz'])
+      expect(await user.import(`${files} ${flags}`)).toEqual(refused)
+  })
+
+  test('is remembered with its plants, whatever becomes of its summary', async () => {
+    const io = ioOf({ cwd: user.home, env: user.env })
+    const stdout = new Captured({}, 'stdout')
+    stdout.write = () => Promise.reject(Object.assign(new Error('EPIPE'), { code: 'EPIPE' }))
+    user.write('plants', '{"name":"A"}\n')
+    const command = 'plants --id-from next --atomic'
+    expect(await run(['import', ...command.split(' ')], { ...io, stdout })).toBe(0)
+    expect(await user.import(command)).toEqual(refused)
+    expect(await user.list()).toBe(plant(1, 'A'))
   })
 
   test('with --atomic is remembered with what it creates, and only then', async () => {

@@ -179,6 +179,8 @@ const shared = (value: string) => `<row><c><v>1</v></c><c t="s">${value}</c></ro
 
 test.each<[what: string, stdin: Buffer, message?: string]>([
   ['texts that unpack to gigabytes', book('', { sharedStrings: ' '.repeat(68_000_000) }), unpacks],
+  ['too many formats', book('', { styles: '<xf/>'.repeat(100_001) }), unpacks],
+  ['too many cells in a row', book(`<row>${'<c/>'.repeat(16_385)}</row>`), unpacks],
   ['a sheet that says so of itself', declared(268_435_457, sheetOf('')), unpacks],
   ['a sheet that unpacks to more than it says', declared(100, sheetOf(' '.repeat(100_000)))],
   ['a sheet that says it is empty', declared(0, book(fern))],
