@@ -1,8 +1,7 @@
 /*
  * A change of the settings file must never lose a token. So it reads, changes and writes the whole file under a lock, and
  * replaces it when the new one is on the disk. conf writes that into a directory of its own: by itself it replaces the
- * settings also by what fitted on a full disk, and in a snap it writes over them. The lock of
- * SQLite ends with its process.
+ * settings also by what fitted on a full disk. The lock of SQLite ends with its process.
  */
 import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
