@@ -96,7 +96,7 @@ function lost(
   { method }: HttpRequest,
   kind: ErrorKind,
   message: string,
-  details: Pick<PlantsError, 'status' | 'requestId' | 'cause'>,
+  details: Pick<PlantsError, 'status' | 'requestId' | 'hint' | 'cause'>,
 ): Failure {
   const isOpen = !(details.cause instanceof PlantsError)
   if (method !== 'GET') return { error: new PlantsError(kind, message, details), isOpen }
@@ -127,7 +127,7 @@ function contentOf(
 interface Reason {
   text?: string
   hint?: string
-  /** Whether the same request may reach the service a moment later. */
+  /** Whether the same request may arrive a moment later. */
   isTransient?: boolean
 }
 
@@ -172,10 +172,11 @@ function withoutResponse(
 ): Failure {
   const code = systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
   const { text = reasonOf(cause), hint, isTransient } = reasons[code] ?? other
-  if (cause instanceof PlantsError && (!isSent || request.method === 'GET')) return { error: cause }
+  const known = cause instanceof PlantsError ? cause : undefined
+  if (known && (!isSent || request.method === 'GET')) return { error: known }
   if (isSent) {
     const message = `${address.name} received the request, but did not answer: ${text}`
-    return lost(request, 'unanswered', message, { cause })
+    return lost(request, 'unanswered', message, { cause, hint: known?.hint })
   }
   const way = access.proxy ? ` through the proxy ${new URL(access.proxy).host}` : ''
   const message = `Could not reach ${address.name}${way}: ${text}`

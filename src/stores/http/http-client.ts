@@ -167,7 +167,6 @@ async function needsTls(at: Pick<URL, 'hostname' | 'port'>, signal: AbortSignal)
 }
 
 function whenConnected(socket: TLSSocket, call: () => void): void {
-  // A certificate is always verified before anything is sent.
   const isConnected = socket.encrypted ? socket.authorized : !socket.connecting
   if (isConnected) call()
   else socket.once(socket.encrypted ? 'secureConnect' : 'connect', call)
