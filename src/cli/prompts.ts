@@ -17,8 +17,7 @@ export async function askForPlant(
   mayBeNext: boolean,
   io: Io,
 ): Promise<InputPlant> {
-  const idOf = (text: string) =>
-    mayBeNext && text.trim() === 'next' ? 'next' : idFromText(text.trim())
+  const idOf = (text: string) => (mayBeNext && text === 'next' ? 'next' : idFromText(text))
   const checkId = (text: string) => (idOf(text) === undefined ? problemOf('id', text) : undefined)
   // An empty name is valid, but Enter at once is probably a mistake.
   const checkName = (text: string) =>
@@ -47,12 +46,14 @@ export async function askToConfirm(message: string, refusal: string, io: Io): Pr
 
 type Check = (text: string) => string | undefined
 
-function ask(
+async function ask(
   question: { message: string; default?: string },
   check: Check,
   io: Io,
 ): Promise<string> {
-  return prompt(io, (context) => input({ ...question, validate: validator(check) }, context))
+  const validate = validator((text) => check(text.trim()))
+  const text = await prompt(io, (context) => input({ ...question, validate }, context))
+  return text.trim()
 }
 
 function validator(check: Check): (text: string) => string | true {

@@ -30,7 +30,7 @@ export async function readRecords(
       start = end
     }
   }
-  const options = { map: {}, ifExists: 'error' as const, ...given }
+  const options = { map: {}, ifExists: 'skip' as const, ...given }
   const { signal } = new AbortController()
   const file = { name, head: bytes.subarray(0, 65_536), blocks: blocks(), signal }
   const { chunks, header } = await openFormat(file, options)

@@ -18,7 +18,7 @@ export interface Create {
   plant: NewPlant
   /** 1 to 255 visible ASCII characters. The same create with the same key succeeds again. */
   key?: string | undefined
-  /** By default `error`. */
+  /** By default an error. */
   ifExists?: Exclude<ExistsPolicy, 'update'> | undefined
   isMatched?: boolean | undefined
 }
@@ -34,7 +34,7 @@ interface Update {
 }
 
 /** Of a record whose id exists: `same` skips one that equals the plant, and rejects any other. */
-export const existsPolicies = ['error', 'skip', 'same', 'update'] as const
+export const existsPolicies = ['same', 'skip', 'update'] as const
 export type ExistsPolicy = (typeof existsPolicies)[number]
 
 /**
@@ -96,7 +96,7 @@ export const constraintHint =
   'Somebody added this constraint to the store. Change the plant, or remove the constraint'
 
 export function existingOutcome(change: Create, stored: StoredPlant | undefined): Outcome {
-  const { plant, ifExists = 'error', isMatched } = change
+  const { plant, ifExists, isMatched } = change
   const other = otherNameOutcome(change, stored)
   if (other) return other
   const isEqual = ifExists === 'same' && stored !== undefined && equalFields(stored, plant)

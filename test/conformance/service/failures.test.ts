@@ -28,7 +28,7 @@ describe('503 means that nothing was stored, and when to retry:', () => {
     'when the disk is full, until it is not (a tmpfs, needs unshare)',
     async () => {
       const { folder, enter: through, inside } = await smallDisk()
-      const service = await serve(['--store', join(folder, 'plants.db')], { folder, through })
+      const service = await serve([], { folder, through })
       const { bavail, bsize } = statfsSync(inside)
       writeFileSync(join(inside, 'filler'), Buffer.alloc(bavail * bsize))
       const request = { body: `{"id":1,"name":"${'Fern'.repeat(5000)}"}` }

@@ -47,7 +47,7 @@ test.each<[line: string, words: string[]]>([
   ['help ', [...commandNames, 'help']],
   ['--verbose stores ', ['add', 'init', 'list', 'use', 'remove']],
   // Values of options
-  ['import --if-exists s', ['skip', 'same']],
+  ['import --if-exists s', ['same', 'skip']],
   ['import --match ', ['name']],
   ['list --output=te', ['--output=text']],
   ['list --output ', [...outputFormats]],

@@ -8,7 +8,7 @@ interface Patch {
   tag?: string | null
 }
 
-test.each(['error', 'skip', 'same', 'update'])(
+test.each(['skip', 'same', 'update'])(
   'an import with --if-exists %s does what a model does',
   async (policy) => {
     const texts = fc.constantFrom('A', 'B', '', 'a "b", c')
@@ -52,7 +52,7 @@ function patchModel(model: Map<number, Patch>, patch: Patch, policy: string) {
   const { id, name, tag = null } = policy === 'update' ? { ...stored, ...patch } : patch
   if (name === undefined) return 422
   const isSame = stored?.name === name && stored.tag === tag
-  if (stored && (policy === 'error' || (policy === 'same' && !isSame))) return 409
+  if (stored && policy === 'same' && !isSame) return 409
   if (stored && (policy === 'skip' || isSame)) return 'skipped'
   model.set(id, { id, name, tag })
   return stored ? 'updated' : 'created'

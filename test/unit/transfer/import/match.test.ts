@@ -12,7 +12,7 @@ const rows = fc.array(fc.record({ name: names, tag: fc.constantFrom(undefined, '
   maxLength: 12,
 })
 
-test.each([undefined, 'error', 'skip', 'same', 'update'])(
+test.each([undefined, 'skip', 'same', 'update'])(
   'a list by name does what a model does, and changes nothing again; --if-exists %s',
   async (policy) => {
     const flags = `--match name --id-from next${policy ? ` --if-exists ${policy}` : ''}`
@@ -57,7 +57,7 @@ function matchAll(
     else if (!found) {
       model.push({ id: model.length + 1, name, tag })
       count(counts, 'created')
-    } else if (policy === 'error' || (policy === 'same' && found.tag !== tag)) count(rejected, 409)
+    } else if (policy === 'same' && found.tag !== tag) count(rejected, 409)
     else if (policy !== 'update' || !(hasTags || tag) || found.tag === tag) count(counts, 'skipped')
     else {
       found.tag = tag
