@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { expect, onTestFinished } from 'vitest'
+import { expect } from 'vitest'
 import { type Answer, Hostile, json } from './hostile.js'
 import { objectsOf, World } from './world.js'
 
@@ -45,13 +45,6 @@ export class Team extends World {
   takes(command: string, address = 'https://plants.example.com/v1', more: object = {}): this {
     this.save({ stores: { team: { address, 'token-command': command, ...more } } })
     return this
-  }
-
-  /** The process whose id a script has written into the file `pid`; it is killed after the test. */
-  background(): number {
-    const pid = parseInt(this.read('pid'), 10)
-    onTestFinished(() => void process.kill(pid, 'SIGKILL'))
-    return pid
   }
 }
 

@@ -17,7 +17,6 @@ import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
 import { fixedToken, isValid, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
-import { isDefaultStore } from '../../stores/common/address.js'
 import { type Right, rights, type TokenStore } from '../../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -110,11 +109,13 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   return {
     openStore: async (events) => {
       const opener = await context.ownOpener({ ...events, runtime })
-      const store = await opener.openExisting()
-      // With a token of its own it creates the default store, but none at a mistyped address.
-      if (!store && (given === undefined || !isDefaultStore(address)))
-        throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
-      await store?.close()
+      // With a token of its own, it creates the store, as in a new volume.
+      if (given === undefined) {
+        const store = await opener.openExisting()
+        if (!store)
+          throw context.noStore(`To create a store, and a token for clients: ${createToken}`)
+        await store.close()
+      }
       // A backup that is served becomes a store in use.
       return opener.open()
     },

@@ -106,14 +106,14 @@ test.each<[string, Answer]>([
   expect(err).toContain('token command of team')
 })
 
-test('a service shows no token, however it is encoded', async () => {
+test('the log of a service shows no token, however it is encoded', async () => {
   const token = 's3cret+of env=s3cret'
   const env = { PLANTS_TOKEN: token, PLANTS_SERVE_TOKEN: 's3cret-to-serve' }
   for (const form of [token, encodeURIComponent(token)])
     for (const terminals of [[], ['stderr' as const]]) {
       const line = ['serve', '--port', '0', '--store', `./${form}.db`]
       const { err } = await new World().run(line, { env, signal: AbortSignal.abort(), terminals })
-      expect(err).toMatch(/no store at .*\/\*\*\*\.db/)
+      expect(err).toMatch(/Created store .*\/\*\*\*\.db/)
     }
 })
 
