@@ -79,7 +79,7 @@ export class SqliteStore implements OwnStore {
   get(ids: readonly bigint[]) {
     this.#wanted.push(...ids)
     this.#found ??= Promise.resolve().then(() => {
-      const wanted = `[${this.#wanted.splice(0).join()}]`
+      const wanted = this.#wanted.splice(0)
       this.#found = undefined
       return this.#connection.retry(() => findPlants(this.#connection, wanted))
     })
@@ -120,9 +120,14 @@ export class SqliteStore implements OwnStore {
   }
 }
 
-function findPlants({ prepare }: Connection, ids: string) {
-  const select = 'SELECT id, name, tag FROM plants WHERE id IN (SELECT value FROM json_each(?))'
-  const plants = prepare(select).all(ids).map(toPlant)
+function findPlants({ prepare }: Connection, ids: readonly bigint[]) {
+  const select = 'SELECT id, name, tag FROM plants WHERE id'
+  const [id, ...others] = ids
+  const rows =
+    id !== undefined && others.length === 0
+      ? prepare(`${select} = ?`).all(id) // in half the time
+      : prepare(`${select} IN (SELECT value FROM json_each(?))`).all(`[${ids.join()}]`)
+  const plants = rows.map(toPlant)
   return new Map(plants.map((plant) => [plant.id, plant]))
 }
 
