@@ -2,7 +2,7 @@ import { PlantsError, usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
 import type { HttpAddress } from '../stores/common/address.js'
-import { parseToken } from './token.js'
+import { parseToken, tokenIn } from './token.js'
 
 interface CredentialContext {
   /** If it was named by it. */
@@ -32,7 +32,7 @@ export async function findToken(
   { storeName = name, tokenCommand: command, timeoutMs, file }: CredentialContext,
   io: Io,
 ): Promise<Credential | undefined> {
-  const variable = tokenVariable(io)
+  const variable = tokenIn('PLANTS_TOKEN', io)
   if (variable !== undefined) return { token: variable, source: 'variable', place: 'PLANTS_TOKEN' }
   if (command !== undefined) {
     const { runTokenCommand } = await import('./token-command.js')
@@ -44,18 +44,6 @@ export async function findToken(
   if (token === undefined) return undefined
   parseToken(token, 'The saved token')
   return { token, source: 'file', place: file.path, savedAt }
-}
-
-/** An empty one is an error: another token would take its place. */
-function tokenVariable({ env, secrets }: Io): string | undefined {
-  const given = env['PLANTS_TOKEN']?.trim()
-  if (given === undefined) return undefined
-  secrets.add(given)
-  return parseToken(given, 'PLANTS_TOKEN')
-}
-
-export function isTokenVariableSet({ env }: Io): boolean {
-  return env['PLANTS_TOKEN'] !== undefined
 }
 
 export function savedToken({ tokens = {} }: SavedTokens, address: string) {

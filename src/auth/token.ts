@@ -1,6 +1,13 @@
 import { usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 
+/** An empty one is an error: another token would take its place. */
+export function tokenIn(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', { env }: Io) {
+  const given = env[variable]?.trim()
+  if (given === '') throw usageError(`${variable} is empty`, 'Set it, or unset the variable')
+  return given && parseToken(given, variable)
+}
+
 /** Throws `usage`, without the token. */
 export function parseToken(token: string, source: string): string {
   const why = failureOf(token)

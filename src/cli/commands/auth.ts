@@ -1,4 +1,4 @@
-import { type Credential, isTokenVariableSet, noToken } from '../../auth/credentials.js'
+import { type Credential, noToken } from '../../auth/credentials.js'
 import { failureOf, parseToken } from '../../auth/token.js'
 import { changeSettings, without } from '../../config/change-settings.js'
 import type { EffectiveSettings } from '../../config/resolve.js'
@@ -65,7 +65,8 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const checked = check.state === 'accepted'
   if (!checked)
     await context.warn(`The token is saved, but could not be checked: ${check.error.message}`)
-  if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set, and takes precedence')
+  if (io.env['PLANTS_TOKEN'] !== undefined)
+    await context.warn('PLANTS_TOKEN is still set, and takes precedence')
   const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`
   await context.print({ ...namesOf(store, settings), source: 'file', savedAt, checked }, text)
 }
@@ -76,7 +77,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const { isChanged: removed } = await changeSettings(io, context.timeout, (saved) =>
     saved.tokens ? { ...saved, tokens: without(saved.tokens, store.name) } : saved,
   )
-  if (isTokenVariableSet(io)) await context.warn('PLANTS_TOKEN is still set')
+  if (io.env['PLANTS_TOKEN'] !== undefined) await context.warn('PLANTS_TOKEN is still set')
   const text = `${removed ? 'Removed the' : 'There was no saved'} token for ${store.name}`
   await context.print({ ...namesOf(store, context.settings), removed }, text)
 }

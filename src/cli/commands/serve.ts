@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
-import { parseToken } from '../../auth/token.js'
+import { tokenIn } from '../../auth/token.js'
 import {
   duration,
   invalidValue,
@@ -102,14 +102,12 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const never = new AbortController().signal
   const runtime = { handleSignals: () => never, now: io.now, random: io.random }
-  const { PLANTS_SERVE_TOKEN: variable } = io.env
-  const given = variable?.trim()
-  if (given !== undefined) parseToken(given, 'PLANTS_SERVE_TOKEN')
+  const given = tokenIn('PLANTS_SERVE_TOKEN', io)
   const createToken = `plants tokens create${storeFlag}`
   return {
     openStore: async (events) => {
       const opener = await context.ownOpener({ ...events, runtime })
-      // With a token of its own, it creates the store, as in a new volume.
+      // With PLANTS_SERVE_TOKEN, it creates a missing store: nobody else may be there to.
       if (given === undefined) {
         const store = await opener.openExisting()
         if (!store)
