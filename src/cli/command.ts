@@ -102,11 +102,13 @@ export class PlantsCommand extends Command {
     if (!required) return super.addOption(option)
     const parse = (text: string, before: unknown) => {
       const isGiven = this.getOptionValueSourceWithGlobals(name) === 'cli'
-      if (isGiven && !variadic) throw usageError(`${long} was given twice`, leaveOut)
+      const isNegated = this.getOptionValue(name) === false
+      if (isGiven && !variadic)
+        throw usageError(`${long} was given ${isNegated ? `with --no-${name}` : 'twice'}`, leaveOut)
       const [flag] = text.split('=', 1)
       const isFlag = flag === '--help' || this.options.some((each) => each.long === flag)
       const isAlone = this.#line.some(
-        (word, at) => word === text && [long, short].includes(this.#line[at - 1]),
+        (word, at) => at > 0 && word === text && [long, short].includes(this.#line[at - 1]),
       )
       if (isFlag && isAlone)
         throw usageError(

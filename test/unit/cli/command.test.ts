@@ -6,16 +6,17 @@ import { World } from '../../helpers/world.js'
 test('a switch may be given twice, and a value in one place', async () => {
   const user = new World()
   expect((await user.run('--verbose list --verbose')).code).toBe(0)
-  for (const line of [
-    'stores --timeout 5s list --timeout=5s',
-    'import --if-exists skip --if-exists skip',
-    'delete 1 --tag a -t a',
-    'list --tag a --no-tag',
-    'delete --no-tag --tag a --yes',
-  ])
+  for (const [line, message] of [
+    ['stores --timeout 5s list --timeout=5s', '--timeout was given twice'],
+    ['import --if-exists skip --if-exists skip', '--if-exists was given twice'],
+    ['delete 1 --tag a -t a', '--tag was given twice'],
+    ['list --tag a --no-tag', '--no-tag was given with --tag'],
+    ['update 1 --no-tag --tag a', '--tag was given with --no-tag'],
+  ] as const)
     expect(await user.run(line)).toEqual({
-      ...{ code: 2, out: '', err: expect.stringMatching(/was given (twice|with --tag)/) },
+      ...{ code: 2, out: '', err: `plants: ${message}\n  Leave out one of them\n` },
     })
+  expect((await user.run('--quiet list --search=--quiet')).code).toBe(0)
 })
 
 test.each(['tokens create --note --allow=read', 'create --id 1 --name --help'])(
