@@ -1,6 +1,6 @@
 import { commonFormats, isJson, type OutputFormat, parseOutput } from '../config/option-values.js'
 import { EffectiveSettings } from '../config/resolve.js'
-import type { SettingName } from '../config/setting-table.js'
+import { settingsIn } from '../config/setting-table.js'
 import { readSettings } from '../config/settings-file.js'
 import { mayColor, quoteIfNeeded, type Style, styleFor, writeAnswer } from '../output/output.js'
 import { type Layout, Printer } from '../output/printer.js'
@@ -43,15 +43,18 @@ export class SettingsContext {
     this.storeFlag = shellOption('store', options.store)
   }
 
-  /** Throws `usage` for an invalid setting, unless it will be changed, and `input` for the file. */
+  /**
+   * Throws `usage` for an invalid setting, and `input` for the file.
+   * @param isChange leaves out the settings for all stores: a wrong one would prevent its repair
+   */
   static async read(
     options: ContextOptions,
     io: Io,
     formats?: readonly OutputFormat[],
-    changed?: SettingName,
+    isChange = false,
   ): Promise<SettingsContext> {
     const file = await readSettings(io)
-    if (changed) Reflect.deleteProperty(file.saved, changed)
+    if (isChange) for (const name of settingsIn('user')) Reflect.deleteProperty(file.saved, name)
     const settings = new EffectiveSettings({ options, io, file })
     const context = new SettingsContext(settings, options, io, formats)
     const { warning } = file

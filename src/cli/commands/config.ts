@@ -58,7 +58,7 @@ export async function saveSetting(
   name: SettingName,
   text: string,
 ): Promise<void> {
-  const context = await SettingsContext.read(options, io, undefined, name)
+  const context = await SettingsContext.read(options, io, undefined, true)
   const { settings } = context
   const { changeSettings, savedValue } = await import('../../config/change-settings.js')
   const isStore = name === 'store'
@@ -84,7 +84,7 @@ async function savedStoreText(
 }
 
 async function unset(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {
-  const context = await SettingsContext.read(options, io, undefined, name)
+  const context = await SettingsContext.read(options, io, undefined, true)
   const { changeSettings, without } = await import('../../config/change-settings.js')
   const { isChanged: removed } = await changeSettings(io, context.timeout, (all) =>
     without(all, name),
