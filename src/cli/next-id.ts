@@ -30,11 +30,12 @@ export async function createNext(
   { name, tag }: Omit<InputPlant, 'id'>,
 ): Promise<StoredPlant> {
   let tried: bigint | undefined
-  for (let tries = 1; ; tries += 1) {
+  for (let tries = 0; tries < 100; tries += 1) {
     const id = await nextId(store)
     const [outcome] = await store.write([{ type: 'create', plant: plantFrom(id, name, tag) }])
     const exists = outcome?.type === 'rejected' && outcome.error.kind === 'conflict'
-    if (!exists || id === tried || tries === 100) return changedBy(must(outcome)).plant
+    if (!exists || id === tried) return changedBy(must(outcome)).plant
     tried = id
   }
+  throw new PlantsError('conflict', 'Others create plants faster', { hint: 'Try again' })
 }

@@ -1,4 +1,6 @@
 import { describe, expect, test } from 'vitest'
+import { createNext } from '../../../src/cli/next-id.js'
+import { problem } from '../../../src/stores/common/change.js'
 import { check, newPlant } from '../../helpers/fast-check.js'
 import { token } from '../../helpers/http-store.js'
 import { PlantService } from '../../helpers/plant-service.js'
@@ -37,6 +39,21 @@ test.each(['create --id next', 'create --id next --file -', 'create --id next -'
     expect((await user.run(line, { stdin: '{"id":7,"name":"Moss"}' })).code).toBe(2)
   },
 )
+
+test('says what to do when others take every next id first', async () => {
+  let last = 0n
+  const error = problem('conflict', 'A plant with this id already exists')
+  const store = {
+    async *read() {
+      last += 1n
+      yield [{ id: last, name: 'Ivy' }]
+    },
+    write: async () => [{ type: 'rejected' as const, error }],
+  }
+  const failure = { kind: 'conflict', message: 'Others create plants faster', hint: 'Try again' }
+  await expect(createNext(store, { name: 'Moss' })).rejects.toMatchObject(failure)
+  expect(last).toBe(100n)
+})
 
 test('rejects an argument that is not UTF-8, which JSON can hold', async () => {
   const user = new World()
