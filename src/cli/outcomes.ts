@@ -109,14 +109,14 @@ function resultOf(
   return { error: problem(kind, message, `Whether plant ${id} was changed is unknown. ${look}`) }
 }
 
-/** Throws the worst error at the end, which is reported. Returns how many plants were printed. */
+/** Throws the worst error at the end, which is reported. Returns how many plants had none. */
 export async function printResults(
   pages: AsyncIterable<PlantResult[]>,
   printer: Printer<PrintedPlant>,
   context: CommandContext,
   { ignoresMissing, isDryRun = true }: Partial<ChangeOptions> = {},
 ): Promise<number> {
-  let printed = 0
+  let succeeded = 0
   let worst: PlantsError | undefined
   // Changes go on when the reader has gone, as to `head`.
   const unlessClosed = (error: unknown) => {
@@ -125,7 +125,7 @@ export async function printResults(
   for await (const page of pages) {
     const plants = page.flatMap((result) => ('plant' in result ? [result.plant] : []))
     if (plants.length > 0) await printer.rows(plants).catch(unlessClosed)
-    printed += plants.length
+    succeeded += plants.length
     // One of a service that failed is the error of all that were not sent.
     const problems = new Set(page.flatMap((result) => ('error' in result ? [result.error] : [])))
     for (const each of problems) {
@@ -135,9 +135,9 @@ export async function printResults(
       if (!worst || error.exitCode > worst.exitCode) worst = error
     }
   }
-  if (printed > 0 || !worst) await printer.end().catch(unlessClosed) // no empty list for an error alone
+  if (succeeded > 0 || !worst) await printer.end().catch(unlessClosed) // no empty list for an error alone
   if (worst) throw new PlantsError(worst.kind, worst.message, { isReported: true })
-  return printed
+  return succeeded
 }
 
 /** An id that no plant has is an error of this store, which may be the wrong one. */

@@ -3,7 +3,7 @@ import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
 import type { AccessLogEntry, Log } from './log.js'
 
-/** Needs no token. Logs errors, but no requests. */
+/** Needs no token. */
 export function adminServer(
   metrics: Metrics,
   isReady: () => Promise<boolean>,
@@ -32,7 +32,7 @@ export class Metrics {
   readonly #registry = new Registry()
   readonly #seconds = new Histogram({
     name: 'plants_request_duration_seconds',
-    help: 'Time from the headers of a request to its response',
+    help: 'Time from the headers of a request to its response; 0 if none was handled',
     labelNames: ['outcome'],
     registers: [this.#registry],
   })

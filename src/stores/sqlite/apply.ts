@@ -1,6 +1,6 @@
 /**
- * Makes changes in a transaction that the caller has begun, in the order of ids. An INSERT of fifty new plants takes 0.6 of
- * the time of fifty; what is refused together is made one by one.
+ * Makes changes in a transaction that the caller has begun, in the order of ids, or as they came if one has a key. An
+ * INSERT of fifty new plants takes 0.6 of the time of fifty; what is refused together is made one by one.
  *
  * The owner of a store may add constraints, indexes and triggers. What they refuse is one change, which is undone as a
  * whole: RAISE(FAIL) of a trigger undoes nothing, and RAISE(IGNORE) stores nothing, without an error.
@@ -33,7 +33,7 @@ export function applyChanges(connection: Connection, changes: readonly Change[])
 
 const rowsAtOnce = 50
 
-/** All or none, such as where one is not a plain create, or is refused. */
+/** All or none, such as where one is not a create, or is refused. */
 function insertTogether(connection: Connection, entries: [number, Change][]): boolean {
   const values: (bigint | string | null)[] = []
   for (const [, change] of entries) {
