@@ -48,7 +48,6 @@ export async function exportFile(
     target = targetOf(path)
     if (!isWrittenInPlace(path, old)) file = new AtomicFile(target, { followsUmask: !old })
     const fd = descriptorOf(path, old)
-    // A stream closes what it has opened, also when a signal destroys it.
     const out = file
       ? createWriteStream(file.path, { flags: 'r+' })
       : createWriteStream(path, fd === undefined ? { flags: 'a' } : { fd, autoClose: false })

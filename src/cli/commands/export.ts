@@ -43,7 +43,6 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const { exportFile, fileFormat } = await import('../../transfer/export-file.js')
   const path = /^(?:-|\/dev\/stdout)$/.test(name) ? undefined : io.resolvePath(name)
   const old = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
-  // A device, a pipe, or a file that the shell has opened, is written to as it is.
   const isDevice = path !== undefined && isWrittenInPlace(path, old)
   const shownName = quoteIfNeeded(name)
   if (path !== undefined && old?.isFile() && !isDevice) {

@@ -33,6 +33,7 @@ export interface FormatInput {
 }
 
 export interface FormatReader {
+  format?: FormatName
   header?: Header
   delimiter?: string | undefined
   chunks: AsyncIterable<Chunk>
@@ -51,10 +52,15 @@ export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[]
   readonly lines: number[]
   emptyRows = 0
+  length = 0
 
   constructor(records: R[] = [], lines: number[] = []) {
     this.records = records
     this.lines = lines
+  }
+
+  get isFull(): boolean {
+    return this.records.length >= 2000 || this.length >= 524_288
   }
 
   add(record: R, line: number): void {

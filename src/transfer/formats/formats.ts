@@ -29,7 +29,7 @@ export async function openFormat(input: FormatInput, options: InputOptions): Pro
   const chunks = format === 'json' ? readDocument(texts, name, signal) : readNdjson(texts)
   const { first = new Chunk(), all } = await peek(chunks)
   assertKeys(first, options, name)
-  return { chunks: all }
+  return { format, chunks: all }
 }
 
 export async function assertEncoding(input: FormatInput, options: InputOptions): Promise<void> {
@@ -68,7 +68,6 @@ export function detectFormat(
   const isWritten = rejects && isUtf8(head.subarray(0, head.lastIndexOf('\n') + 1))
   const { encoding: named } = options
   const encoding = marked ?? (isWritten || !named ? 'utf-8' : encodingOf(named))
-  // Whatever the name of their file and the options say.
   const ofRejects = rejects && (rejects.groups?.['brace'] ? 'ndjson' : 'csv')
   const start = new TextDecoder(isUnicode(encoding) ? encoding : 'latin1').decode(head).trimStart()
   const format = ofRejects ?? options.format ?? formatOf(start, name, options)

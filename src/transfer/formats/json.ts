@@ -49,7 +49,10 @@ export async function* readDocument(
   }
   for (const { records, lines } of valuesIn(text, name)) {
     await checkSignal(signal)
-    for (const [index, record] of records.entries()) {
+    // Together, they are parsed in half the time.
+    const all = parseJson(`[${records.join()}]`)
+    const isValid = 'value' in all && (all.value as unknown[]).length === records.length
+    for (const [index, record] of isValid ? [] : records.entries()) {
       const parsed = parseJson(record)
       if ('reason' in parsed)
         throw brokenRecord(name, must(lines[index]), `Not JSON: ${parsed.reason}`)
@@ -79,7 +82,7 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
   }
 
   for (skipBlank(); at < text.length; skipBlank()) {
-    if (chunk.records.length === recordsAtOnce) {
+    if (chunk.isFull) {
       yield chunk
       chunk = new Chunk()
     }
@@ -92,6 +95,7 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
       const value = text.slice(at, endOfValue(text, at, isInArray))
       if (isTooLarge(value)) throw brokenRecord(name, line, recordTooLarge)
       chunk.add(value.trimEnd(), line)
+      chunk.length += value.length
       skip(value)
     }
     if (!isInArray || at === text.length) continue
@@ -105,24 +109,21 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
 
 /** The index after it, or, in an array, of the comma or bracket after it. */
 function endOfValue(text: string, start: number, isInArray: boolean): number {
-  const token = isInArray ? /\\.|["[\]{},]/gs : /\\.|["[\]{}\s]/gs
-  token.lastIndex = start
+  const last = Math.min(text.length, start + maxRecordBytes + 1)
   let depth = 0
   let isInString = false
-  const isEnd = (word: string) => (isInArray ? word === ',' || word === ']' : word.trim() === '')
-  for (let found = token.exec(text); found; found = token.exec(text)) {
-    const { 0: word, index } = found
-    if (index - start > maxRecordBytes) return index
-    if (word === '"') isInString = !isInString
-    if (isInString) continue
-    if (depth === 0 && isEnd(word)) return index
-    if (word === '[' || word === '{') depth += 1
-    else if (depth > 0 && (word === ']' || word === '}')) {
+  const isEnd = (one: string) => (isInArray ? one === ',' || one === ']' : one.trim() === '')
+  for (let at = start; at < last; at += 1) {
+    const one = text.charAt(at)
+    if (one === '\\') at += 1
+    else if (one === '"') isInString = !isInString
+    else if (isInString) continue
+    else if (depth === 0 && isEnd(one)) return at
+    else if (one === '[' || one === '{') depth += 1
+    else if (depth > 0 && (one === ']' || one === '}')) {
       depth -= 1
-      if (depth === 0 && !isInArray) return index + 1
+      if (depth === 0 && !isInArray) return at + 1
     }
   }
-  return text.length
+  return last
 }
-
-const recordsAtOnce = 2000

@@ -21,8 +21,7 @@ export interface Table {
 
 /**
  * Returns the rows that the text completes, without blank ones: RFC 4180 for a cell that begins with a quote. Any other is
- * trimmed, and may have quotes. A row without quotes, as almost all are, is split at once. Throws `input` for an open
- * quote, and above 1 MiB.
+ * trimmed, and may have quotes. Throws `input` for an open quote, and above 1 MiB.
  */
 export function parseRows(table: Table, text: string, isEnd: boolean): Chunk<Cells> {
   const { name, delimiter, lineEnd } = table

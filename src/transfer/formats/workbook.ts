@@ -36,19 +36,17 @@ export async function openWorkbook(
 
   async function* rowsOf(sheet: string) {
     let chunk = new Chunk<Cells>()
-    let length = 0
     try {
       for await (const { index, values } of streamXlsxRows(bytes, { sheet })) {
         const cells = values.map(cellOf)
         const text = cells.join('')
         if (isTooLarge(text)) throw brokenRecord(name, index + 1, recordTooLarge)
         if (text !== '') chunk.add(cells, index + 1)
-        length += text.length + cells.length
-        if (chunk.records.length < rowsAtOnce && length < maxChunkLength) continue
+        chunk.length += text.length + cells.length
+        if (!chunk.isFull) continue
         await checkSignal(signal)
         yield chunk
         chunk = new Chunk()
-        length = 0
       }
     } catch (error) {
       throw damaged(`Sheet ${listOf([sheet])} of ${name}`, error)
@@ -68,8 +66,7 @@ export async function openWorkbook(
     if (hasHeader || chosen.rows.records.length === 0) chosen = { sheet, rows }
     if (hasHeader) break
   }
-  const { sheet, rows } = chosen
-  return readerOf(rows, rowsOf(sheet), options, name)
+  return readerOf(chosen.rows, rowsOf(chosen.sheet), options, name)
 }
 
 function sheetNamed(wanted: string, sheets: readonly string[]): string {
@@ -79,7 +76,7 @@ function sheetNamed(wanted: string, sheets: readonly string[]): string {
   throw inputError(`There is no sheet ${listOf([wanted])}`, `The sheets are ${listOf(sheets)}`)
 }
 
-/** A text without white space around it, a number in plain digits, a date in ISO 8601 to the second. */
+/** A number has plain digits, and a date is in ISO 8601. */
 function cellOf(value: CellValue): Cell {
   if (value === null) return undefined
   if (value instanceof Date) {
@@ -103,6 +100,3 @@ function damaged(what: string, error: unknown): unknown {
     error,
   )
 }
-
-const rowsAtOnce = 2000
-const maxChunkLength = 524_288

@@ -17,9 +17,9 @@ import { appendRows, headerOf, type RejectedRecord, rejectedRows } from './rejec
  * 1. The changes are written, and have outcomes.
  * 2. The checkpoint is compared with what this process saved last, and replaced. If another process with the same import
  *    has gone on, the transaction fails.
- * 3. A file whose first plant is numbered is remembered by its contents: no other import numbers its plants again.
+ * 3. A file whose first plant is numbered is remembered by its contents.
  * 4. The commit.
- * 5. The rejected records, which the checkpoint has, are appended to their file.
+ * 5. The chunk is reported, and its rejected records, which the checkpoint has, are appended to their file.
  *
  * A service has no transactions. Its changes are sent before that of the journal, which has the checkpoints alone, and each
  * create has a key made of the import and the record: a chunk that is sent again creates nothing twice.
@@ -57,7 +57,6 @@ export class Importer {
   readonly #io: Io
   readonly #mapperState: MapperState
   #own: Pick<OwnStore, 'transaction'>
-  /** As this process has found or saved it last. */
   #saved: string | undefined
   #reader: OpenInput | undefined
   position: Position
@@ -139,8 +138,11 @@ export class Importer {
     const options = { signal: this.#io.handleSignals() }
     const mapped = chunk.records.map((raw, index) => {
       const one = mapper.map(raw)
-      if (target.send && !('error' in one) && (!one.isMatched || one.isNumbered))
+      if ('error' in one) return one
+      if (target.send && (!one.isMatched || one.isNumbered))
         one.key = `${checkpoint.importId}-${before.input}-${before.records + index}`
+      // An equal plant that has the number is another one.
+      else if (one.type === 'create' && one.isNumbered && !one.isMatched) one.ifExists = undefined
       return one
     })
     const changes = mapped.filter((one): one is MappedChange => !('error' in one))
@@ -180,12 +182,11 @@ export class Importer {
     this.#saved = done.saved
     this.position = done.position
     this.rejected += done.rejections.length
-    const { rejects } = done.position
-    if (rejects?.rows) {
-      this.position = { ...done.position, rejects: appendRows(rejects, headerOf(reader)) }
-      await this.#save(this.position)
-    }
     await this.#onChunk(done.outcomes, done.rejections, this)
+    const { rejects } = done.position
+    if (!rejects?.rows) return
+    this.position = { ...done.position, rejects: appendRows(rejects, headerOf(reader)) }
+    await this.#save(this.position)
   }
 
   /** Call it after the summary: until then, the same command prints it again. */

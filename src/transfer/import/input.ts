@@ -49,7 +49,7 @@ async function openContent({ path, name }: ImportInput, io: Io, onBlock?: (block
   const isStdin = path === '-'
   const size = isStdin ? 0 : statsOf({ path, name }).size
   const stream = isStdin
-    ? (io.stdin.stream() as Readable) // of Node
+    ? (io.stdin.stream() as Readable)
     : createReadStream(path, { highWaterMark: blockBytes })
   addAbortSignal(signal, stream)
   let bytesRead = 0
@@ -109,7 +109,7 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
   const stream = createGunzip({ chunkSize: blockBytes })
   pipeline(all, stream, () => undefined) // the stream emits the same errors
   try {
-    yield* stream as AsyncIterable<Buffer> // bytes, without an encoding
+    yield* stream as AsyncIterable<Buffer>
   } catch (error) {
     if (!systemCode(error)?.startsWith('Z')) throw error
     throw inputError(`${name} is damaged or incomplete`, 'Fetch or compress it again', error)
@@ -117,7 +117,6 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
 }
 
 export interface ExaminedInputs {
-  /** Of the contents, unpacked. */
   hashes: string[]
   greatestId: bigint | undefined
 }

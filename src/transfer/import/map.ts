@@ -17,7 +17,6 @@ import { isRejectsName } from '../formats/header.js'
 export type PlantNames = Map<string, bigint | bigint[]>
 
 export type MappedChange = Exclude<Change, { type: 'delete' }> & {
-  /** Whether it took the next number. */
   isNumbered: boolean
 }
 

@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
 import { tableCell } from '../../plant/records.js'
-import { unwritable } from '../../platform/atomic-file.js'
+import { assertOwnFile, unwritable } from '../../platform/atomic-file.js'
 import { PlantsError, usageError } from '../../platform/errors.js'
 import { syncFolder } from '../../platform/files.js'
 import type { Problem } from '../../stores/common/change.js'
@@ -11,8 +11,8 @@ import type { RejectsFile } from './checkpoint.js'
 
 /*
  * The rows of a chunk are in its checkpoint, and after the commit they are appended to the rejects file: it never has a
- * record that a resumed import may still create. What a run that was killed has not appended, the next one does. Whatever
- * else is in the file is somebody's work, such as corrections, and stays.
+ * record that a resumed import may still create. Whatever else is in the file is
+ * somebody's work, such as corrections, and stays.
  */
 
 export interface RejectedRecord extends Problem {
@@ -60,6 +60,7 @@ export function appendRows(left: RejectsFile, header: string): RejectsFile {
   return attempt(path, () => {
     const fd = fs.openSync(path, O_RDWR | O_NOFOLLOW | creates, 0o600)
     try {
+      assertOwnFile(path, fs.fstatSync(fd), anotherFile)
       const { dev, ino, size } = fs.fstatSync(fd, { bigint: true })
       const file = `${dev}:${ino}`
       const there = Buffer.alloc(bytes.length)

@@ -16,6 +16,7 @@ import {
   type ExaminedInputs,
   examineInputs,
   type ImportPlan,
+  type OpenInput,
   openInput,
 } from '../../../transfer/import/input.js'
 import { openJournal } from '../../../transfer/import/journal.js'
@@ -32,7 +33,7 @@ export async function runImport(plan: ImportPlan, context: CommandContext): Prom
   try {
     const examined = await examineInputs(plan, io)
     target = await openTarget(examined !== undefined, plan, context)
-    const start = await findStart(target, examined, headerOf(first), plan, context)
+    const start = await findStart(target, examined, first, plan, context)
     const report = new ImportReport(plan, context)
     const importer = new Importer(start, report.writeChunk.bind(report), io)
     try {
@@ -55,43 +56,30 @@ export async function runImport(plan: ImportPlan, context: CommandContext): Prom
 }
 
 /**
- * An interrupted import is found by the paths of its files, or by the contents of one whose plants it has numbered. What
- * can be read only once is neither resumed nor remembered.
- *
- * - The same contents and options resume it. Others are refused, unless nothing of it is stored.
- * - A file whose plants another import has numbered is not numbered again.
+ * - The same contents and options resume an interrupted import. Others are refused, unless nothing of it is stored.
+ * - A file whose plants another import has numbered is not numbered again, unless by name.
  * - `--restart` resumes what was begun with it; otherwise, nothing is refused or resumed.
  */
 async function findStart(
   target: ImportTarget,
   examined: ExaminedInputs | undefined,
-  header: string,
+  input: OpenInput,
   plan: ImportPlan,
-  { io, address, reporter }: CommandContext,
+  context: CommandContext,
 ): Promise<ImportStart> {
   const { atomic, dryRun, restart, match, idFrom, rejects } = plan
   const hashes = dryRun ? undefined : examined?.hashes
-  const store = completeAddress(address)
-  const remembered = (idFrom !== undefined && !match && hashes) || []
-  const numbered = await Promise.all(remembered.map(numberedFile(target, store)))
-  const ids = numbered.flatMap(({ from }) => from ?? [])
-  const ofPaths = idOfCheckpoint(hostname(), store, ...plan.inputs.map(({ path }) => path))
-  const candidates = hashes ? [ofPaths, ...ids] : []
-  const states = await Promise.all(candidates.map((each) => target.own.checkpoint?.(each)))
-  const place = Math.max(0, states.findIndex(Boolean))
-  const [id, saved] = [candidates[place], states[place]]
-  for (const file of numbered) file.to = id
-
-  const found = saved === undefined ? undefined : (JSON.parse(saved) as Checkpoint)
+  const source = sourceOf(plan, hashes, input)
+  const place = await findCheckpoint(target, hashes, source, plan, context)
+  const { id, saved, found, numbered } = place
   const interrupted = restart && !found?.restart ? undefined : found
-  const source = sourceOf(plan, hashes)
   const isSame = interrupted?.version === 1 && interrupted.source === source && !atomic
   const resumed = isSame ? interrupted : undefined
   if (interrupted && !resumed && !restart) assertNothingStored(interrupted, target, plan)
-  if (!restart && ids.some((each) => !resumed || each !== id))
+  if (!restart && !match && numbered.some(({ from }) => from && !(resumed && from === id)))
     throw usageError(
       'The same input was imported before, and its plants were numbered',
-      'For plants with new names alone, add --match name',
+      `For plants with new names alone, ${resumed ? 'import each other file with' : 'add'} --match name`,
     )
 
   const done = resumed ? doneIn(resumed.position.counts) : 0
@@ -99,22 +87,40 @@ async function findStart(
   const isElsewhere = left && left.path !== rejects && left.length + left.rows.length > 0
   const where = isElsewhere ? `, whose rejected records are in ${left.path}` : ''
   if (done > 0)
-    await reporter.warn(`Resuming an interrupted import after ${plantCount(done)}${where}`)
+    await context.warn(`Resuming an interrupted import after ${plantCount(done)}${where}`)
   const isNext = idFrom === 'next' && !resumed
   const first = isNext ? await nextId(target.store, examined?.greatestId) : idFrom
   const checkpoint = resumed ?? newCheckpoint({ source, firstId: first?.toString(), restart })
-  checkpoint.position.rejects = openRejects(dryRun ? undefined : rejects, left, header)
-  const names = match && (await namesIn(target, io.handleSignals()))
+  checkpoint.position.rejects = openRejects(dryRun ? undefined : rejects, left, headerOf(input))
+  const names = match && (await namesIn(target, context.io.handleSignals()))
   const checkpointId = atomic ? undefined : id
   return { plan, target, checkpointId, saved, checkpoint, names, numbered }
 }
 
-function numberedFile({ send, own }: ImportTarget, store: string) {
-  return async (hash: string): Promise<CheckpointChange> => {
+/** By the paths of the files, or, with the same options, by the contents of one that was numbered. Not of a pipe. */
+async function findCheckpoint(
+  { send, own }: ImportTarget,
+  hashes: readonly string[] | undefined,
+  source: string,
+  { inputs, idFrom }: ImportPlan,
+  { address }: CommandContext,
+) {
+  const store = completeAddress(address)
+  const ofPaths = hashes && idOfCheckpoint(hostname(), store, ...inputs.map(({ path }) => path))
+  const numbered: CheckpointChange[] = []
+  for (const hash of (idFrom !== undefined && hashes) || []) {
     // A store of ours has the row itself, whatever its address is.
     const id = idOfCheckpoint('numbered', send ? store : '', hash)
-    return { id, from: await own.checkpoint?.(id), to: undefined }
+    numbered.push({ id, from: await own.checkpoint?.(id), to: ofPaths })
   }
+  for (const id of [ofPaths, ...numbered.map(({ from }) => from)]) {
+    const saved = id && (await own.checkpoint?.(id))
+    const found = saved ? (JSON.parse(saved) as Checkpoint) : undefined
+    if (!found || (id !== ofPaths && found.source !== source)) continue
+    for (const file of numbered) file.to = id
+    return { id, saved, found, numbered }
+  }
+  return { id: ofPaths, numbered }
 }
 
 function assertNothingStored(
@@ -133,11 +139,12 @@ function assertNothingStored(
   )
 }
 
-/** What an import is: the contents of its files, and the options that say what a record is. A new one belongs here. */
-function sourceOf(plan: ImportPlan, hashes: readonly string[] | undefined): string {
+/** The contents of its files, the options that say what a record is, and what is found by others. */
+function sourceOf(plan: ImportPlan, hashes: readonly string[] | undefined, first: OpenInput) {
   const { format, sheet, encoding, delimiter, map, columns, match } = plan
   const idFrom = plan.idFrom?.toString()
-  return JSON.stringify({ hashes, format, sheet, encoding, delimiter, map, columns, idFrom, match })
+  const options = { format, sheet, encoding, delimiter, map, columns, idFrom, match }
+  return JSON.stringify({ hashes, ...options, found: [first.format, headerOf(first)] })
 }
 
 async function namesIn({ store }: ImportTarget, signal: AbortSignal): Promise<PlantNames> {
@@ -163,11 +170,9 @@ async function openTarget(
   if (ownStore && !dryRun) return { store: ownStore, own: ownStore }
   if (ownStore) {
     // Each chunk is rolled back, so that no writer waits for long.
-    const own: ImportTarget['own'] = {
-      transaction: (work, options) =>
-        ownStore.transaction(work, { ...options, commits: () => false }),
-    }
-    return { store: ownStore, own }
+    const transaction: ImportTarget['own']['transaction'] = (work, options) =>
+      ownStore.transaction(work, { ...options, commits: () => false })
+    return { store: ownStore, own: { transaction } }
   }
   if (isService && dryRun)
     await context.warn(`Only the input is checked, not which ids exist at ${address.name}`)
@@ -181,9 +186,9 @@ async function openTarget(
 /** Of a dry run of a store that is not there yet, or of a service, which may have any plant. */
 async function planned(changes: readonly Change[], isService: boolean): Promise<Outcome[]> {
   const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
-  const ids = isService ? changes.filter(isOfStored).map(idOf) : []
-  const stored = ids.map((id) => ({ plant: { id, name: '' } }))
-  return planOf(stored, changes).outcomes
+  const stored = isService ? changes.filter(isOfStored) : []
+  const plants = stored.map((change) => ({ plant: { id: idOf(change), name: '' } }))
+  return planOf(plants, changes).outcomes
 }
 
 function withoutCheckpoints(write: Transaction['write']): ImportTarget['own'] {

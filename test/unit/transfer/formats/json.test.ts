@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
+import { readDocument } from '../../../../src/transfer/formats/json.js'
 import { check, fc, newPlant } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from '../../../helpers/records.js'
 
@@ -113,6 +114,17 @@ test('the elements of an array are read as they were written', () => {
       expect(records.map(({ raw }) => raw)).toEqual(elements)
     },
   )
+})
+
+test('a chunk of an array has little more than 512 KiB', async () => {
+  const record = `"${'a'.repeat(300_000)}"`
+  const texts = (async function* () {
+    yield `[${[record, record, record].join()}]`
+  })()
+  const lengths: number[] = []
+  for await (const { records } of readDocument(texts, 'a', new AbortController().signal))
+    lengths.push(records.length)
+  expect(lengths).toEqual([2, 1])
 })
 
 function elementOf({ id, ...plant }: NewPlant, space: string): string {

@@ -169,6 +169,14 @@ describe('--id-from', () => {
       plant(6, 'A') + z7,
     ],
     [
+      'rejects a plant whose number an equal one has',
+      '1 plants',
+      '',
+      'id,name\n3,A\n,A\n,A\n,A\n',
+      { created: 3, ...one(409) },
+      plant(1, 'A') + plant(2, 'A') + plant(3, 'A'),
+    ],
+    [
       'is the greatest id of the store plus 1',
       'next --atomic',
       z7,

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process'
-import { statSync, symlinkSync } from 'node:fs'
+import { chownSync, statSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Importer, nextChunk, plant } from '../../../helpers/import.js'
+import { countOf, Importer, nextChunk, plant } from '../../../helpers/import.js'
 import { query } from '../../../helpers/sqlite-file.js'
 import { isWindows, objectsOf } from '../../../helpers/world.js'
 
@@ -75,6 +75,21 @@ describe('a rejects file', () => {
       expect(await user.import(`plants --rejects ${name}`)).toMatchObject({ code: 2 })
     expect([user.read('notes'), user.has('nothing')]).toEqual(['mine', false])
   })
+
+  test.skipIf(process.getuid?.() !== 0)(
+    'is no file of another user, and what it lacks is reported (needs root)',
+    async () => {
+      user.write('plants', `{"id":1,"name":1}\n${plant(2)}`)
+      // The clock is asked after each chunk, before its rows are appended.
+      const now = () => {
+        if (countOf(user.store) > 0) chownSync(join(user.home, user.write('bad', '')), 1234, 1234)
+        return performance.now()
+      }
+      const { code, err } = await user.run('import plants --rejects bad', { now })
+      expect([code, user.read('bad')]).toEqual([2, ''])
+      expect(err).toMatch(/plants:1: Invalid plant: .*bad belongs to another user \(uid 1234\)/s)
+    },
+  )
 
   test('is left alone once another process has taken over', async () => {
     user.write('plants', `{"id":1,"name":1}\n${nextChunk}{"id":2}\n`)

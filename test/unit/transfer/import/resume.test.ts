@@ -66,6 +66,28 @@ test('an interrupted import that numbers is found by the contents of a file, too
   expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'B'))
 })
 
+test('--restart of a file leaves the interrupted import of others with it', async () => {
+  user.write('one', '{"name":"A"}\n')
+  user.write('other', `{"name":1}\n${nextChunk}{"name":"B"}\n`)
+  const flags = '--id-from next --max-errors 1'
+  expect(await user.import(`one other ${flags}`)).toMatchObject({ code: 6, created: 1 })
+  const [before] = checkpoints().filter(({ state }) => String(state).startsWith('{'))
+  expect(await user.import('one --id-from next --restart')).toMatchObject({ created: 1 })
+  expect(checkpoints()).toContainEqual(before)
+  const hint = 'import each other file with --match name'
+  const err = expect.stringContaining(hint)
+  expect(await user.import(`one other ${flags}`)).toMatchObject({ code: 2, err })
+  expect(await user.import('other --id-from next --match name')).toMatchObject({ created: 1 })
+  expect(await user.list()).toBe(plant(1, 'A') + plant(2, 'A') + plant(3, 'B'))
+})
+
+test('with rules that find another header, it is another import', async () => {
+  user.write('plants.csv', `id,tag\nid,name\n1,A\nx,B\n${nextChunk}2,C\n`)
+  expect(await user.import('plants.csv --max-errors 1')).toMatchObject({ code: 6, created: 1 })
+  expect(await user.import('plants.csv --if-exists update')).toMatchObject({ code: 2 })
+  expect(await user.import('plants.csv')).toMatchObject({ created: 2, err: resuming })
+})
+
 test('an input that would end an import that numbers is read before anything is stored', async () => {
   user.write('one', 'name\nA\n')
   user.write('other', `name\nB\n${nextChunk}"C\n`)
@@ -275,13 +297,17 @@ describe('a complete import that numbered its plants', () => {
       expect(await user.import(again)).toEqual(refused)
   })
 
-  test('by name, or none, is not remembered', async () => {
+  test('by name is remembered, and may come again by name alone', async () => {
     user.write('plants', `${plant(1, 'A')}{"name":"B"}\n`)
     const byName = 'plants --id-from next --match name'
     expect(await user.import(byName)).toMatchObject({ code: 0, created: 2 })
     expect(await user.import(byName)).toMatchObject({ code: 0, skipped: 2 })
+    expect(await user.import('plants --id-from next')).toEqual(refused)
+  })
+
+  test('is not remembered if it has numbered none', async () => {
     user.write('plants', plant(1, 'A'))
-    expect(await user.import('plants --id-from next')).toMatchObject({ code: 0, skipped: 1 })
+    expect(await user.import('plants --id-from next')).toMatchObject({ code: 0, created: 1 })
     expect(checkpoints()).toEqual([])
   })
 })
