@@ -80,7 +80,7 @@ export function replaceFile(file: string, target: string): void {
 }
 
 /** Gives a file the name durably. Throws EEXIST if the target exists. */
-export function createFile(file: string, target: string): void {
+function createFile(file: string, target: string): void {
   let isLinked = true
   try {
     linkSync(file, target)

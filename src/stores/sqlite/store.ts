@@ -1,7 +1,6 @@
 /** The embedded store: one SQLite file, shared by any number of processes of this machine. */
 import type { StoredPlant } from '../../plant/plant.js'
 import { isWritableFile } from '../../platform/files.js'
-
 import type { SqliteAddress } from '../common/address.js'
 import type { Change } from '../common/change.js'
 import type { CountQuery, ReadQuery } from '../common/query.js'
