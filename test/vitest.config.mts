@@ -27,8 +27,9 @@ export default defineConfig({
     ...(reports && {
       reporters: ['default', ['json', { outputFile: join(reports, `${randomUUID()}.json`) }]],
     }),
-    // What a developer's own shell says about stores and colours must not reach a test.
+    // What a developer's own shell or CI says about stores, colours and prompts must not reach a test.
     env: {
+      CI: '',
       PLANTS_DATA_DIR: '/nonexistent',
       NO_COLOR: '',
       NODE_EXTRA_CA_CERTS: '',
