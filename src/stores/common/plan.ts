@@ -20,9 +20,15 @@ export interface KeyedPlant {
 /** What a store of ours does for changes, and what becomes of each of them. */
 export interface Plan {
   outcomes: Outcome[]
-  created: KeyedPlant[]
+  created: readonly KeyedPlant[]
   replaced: KeyedPlant[]
   deleted: StoredPlant[]
+}
+
+/** The plan for creates whose ids and keys are free, and differ. Most are, and the other plan takes three times as long. */
+export function allCreated(created: readonly Create[]): Plan {
+  const outcomes = created.map(({ plant }): Outcome => ({ type: 'created', plant }))
+  return { outcomes, created, replaced: [], deleted: [] }
 }
 
 /** What becomes of the changes, one after the other, where these plants have their ids and keys. */

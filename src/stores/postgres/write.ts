@@ -5,7 +5,7 @@
  */
 import { PlantsError } from '../../platform/errors.js'
 import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
-import { type KeyedPlant, type Plan, planOf } from '../common/plan.js'
+import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
 import { type CheckpointChange, CheckpointMovedError } from '../common/store.js'
 import type { Connection } from './database.js'
 import { isTaken, refusalIn } from './errors.js'
@@ -42,13 +42,14 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
   const select = `SELECT ${columns}, idempotency_key FROM ${plants}
     WHERE id = ANY ($1::bigint[]) OR idempotency_key = ANY ($2::text[])
     ORDER BY id ${areCreates ? '' : 'FOR UPDATE'}`
+  const storedFor = async () => {
+    const { rows } = await connection.query(select, [changes.map(idOf), keys])
+    return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
+  }
   // A try fails if another writer has created one of the plants since they were looked up.
   for (let tries = 1; tries <= 6; tries += 1) {
     const isBlind = areCreates && tries === 1
-    const values = [changes.map(idOf), keys]
-    const { rows } = isBlind ? { rows: [] } : await connection.query(select, values)
-    const stored = rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
-    const plan = planOf(stored, changes)
+    const plan = isBlind ? allCreated(creates) : planOf(await storedFor(), changes)
     if (await save(connection, plan)) return plan.outcomes
     await connection.query(undo)
   }
@@ -106,9 +107,10 @@ export function copiedRows(all: readonly KeyedPlant[]): string {
 
 function cell(text: string | undefined): string {
   if (text === undefined) return '\\N'
-  return text.replace(/[\\\t\n\r]/g, (each) => `\\${letters[each]}`)
+  return special.test(text) ? text.replace(/[\\\t\n\r]/g, (each) => `\\${letters[each]}`) : text
 }
 
+const special = /[\\\t\n\r]/
 const letters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
 
 export async function saveCheckpoint(
