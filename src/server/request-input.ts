@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { isJsonType, isObject, parseInt64, parseJson } from '../plant/exact-json.js'
+import { isJsonType, isObject, parseJson } from '../plant/exact-json.js'
 import {
+  idFromText,
   idRule,
   invalidPlant,
   isIdempotencyKey,
@@ -159,7 +160,7 @@ export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | unde
 
 /** @throws {HttpError} 400 */
 export function parseIdText(text: string, name = 'id'): bigint {
-  const id = /^-?\d{1,19}$/.test(text) ? parseInt64(text) : undefined
+  const id = idFromText(text)
   if (id === undefined) throw new HttpError(400, `${name} must be ${idRule}, in decimal digits`)
   return id
 }

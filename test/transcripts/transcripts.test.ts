@@ -84,7 +84,7 @@ async function shown(line: string, isTerminal: boolean, world: World): Promise<s
   return [...(stable === '' ? [] : stable.replace(/\n$/, '').split('\n')), ...shownCode]
 }
 
-/** `NAME=value plants … < FILE`, `<<< 'a line'` or `> FILE`, with words in quotes as in bash; `$'…'` for escapes. */
+/** `NAME=value plants … < FILE`, `<<< 'a line'` or `> FILE`, with words in quotes as in bash; `$'…'` for the escapes of JSON. */
 function parse(line: string, world: World) {
   const env: Record<string, string> = {}
   const words: string[] = []
