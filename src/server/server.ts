@@ -42,7 +42,7 @@ interface Pending {
 /** With more, a connection is closed, unless its request may be with the store. */
 const maxDropped = 100
 
-/** A drain goes on accepting: clients may come before they can know of it. */
+/** A drain goes on accepting: clients may come before they know of it. */
 const drainGraceMs = 500
 
 /** How long a body may go on whose request has its response. */
@@ -57,6 +57,7 @@ export class HttpServer {
   /** The requests of this turn of the event loop. */
   #arrived: Pending[] = []
   readonly #paused: Socket[] = []
+  #accepted = 0
   #isPausing = false
   /** While a drain closes the port, what arrives waits. */
   #isHeld = false
@@ -99,16 +100,17 @@ export class HttpServer {
     for (const pending of this.#connections.values())
       if (pending) pending.response.shouldKeepAlive = false
     await wait(graceMs)
-    // The system resets the connections that nobody has accepted when a port closes. So for a moment, nobody gets a
-    // response, and comes anew.
+    // When a port closes, the system resets connections that nobody has accepted. So for a moment, nobody gets a
+    // response and comes anew.
     this.#isHeld = true
     await wait(graceMs / 5)
     await this.#acceptAll()
     this.server.close()
     this.#isHeld = false
     this.#handleArrived()
-    await wait(graceMs / 5) // who connected just before may send a request
+    await wait(graceMs / 5) // who connected may send a request
     while (this.#connections.size > 0 && performance.now() < end) {
+      await nextTurn() // reads what came
       for (const [socket, pending] of this.#connections) if (!pending) socket.destroy()
       await wait(10)
     }
@@ -121,6 +123,7 @@ export class HttpServer {
   }
 
   #add(socket: Socket): void {
+    this.#accepted += 1
     this.#connections.set(socket, undefined)
     socket.once('close', () => this.#connections.delete(socket))
     // With a listener, node:http reads through the stream, whose pause also holds what is there already.
@@ -212,9 +215,9 @@ export class HttpServer {
   async #acceptAll(): Promise<void> {
     let known = 0
     do {
-      known = this.#connections.size
+      known = this.#accepted
       await nextTurn()
-    } while (this.#connections.size > known)
+    } while (this.#accepted > known)
   }
 
   /** What is no HTTP, or late, gets an Error, unless a request on its connection waits for a response. */
@@ -231,7 +234,7 @@ export class HttpServer {
       socket.pause()
     } else {
       const error = parserError(code)
-      // Else its handler does.
+      // or its handler does
       if (!response) this.#log.record({ outcome: String(error.status), code, from })
       socket.end(rawResponse(error), () => socket.destroy())
     }
