@@ -66,7 +66,7 @@ async function readOptions(options: PlantOptions, context: CommandContext): Prom
 
 async function readJson(path: string, { io }: CommandContext): Promise<unknown> {
   if (path === '') throw usageError('--file needs a path', 'To read stdin: --file -')
-  const text = await readText(path, io, { wanted: oneAsJson, tooLarge: oneAsJson })
+  const text = await readText(path, io, oneAsJson)
   const source = path === '-' ? 'Stdin' : path
   if (text.trim() === '') throw inputError(`${source} is empty`, oneAsJson)
   const parsed = parseJson(text)

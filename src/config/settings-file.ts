@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { existsSync, readFileSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { JSONVisitor } from 'jsonc-parser'
 import { isObject } from '../plant/exact-json.js'
 import { inputError, isWindows, systemCode, systemReason } from '../platform/errors.js'
 import { isTrusted, octal, whyOthersCanWrite } from '../platform/files.js'
@@ -89,14 +90,11 @@ async function parseSettings(bytes: Buffer, settings: string): Promise<SavedSett
 async function placeOfError(text: string): Promise<string> {
   const { visit } = await import('jsonc-parser')
   const places: string[] = []
-  const onError = (
-    _error: number,
-    _offset: number,
-    _length: number,
-    line: number,
-    column: number,
-  ) => places.push(`, in line ${line + 1}, column ${column + 1}`)
-  visit(text, { onError }, { disallowComments: true })
+  const visitor: JSONVisitor = {
+    onError: (_error, _offset, _length, line, column) =>
+      places.push(`, in line ${line + 1}, column ${column + 1}`),
+  }
+  visit(text, visitor, { disallowComments: true })
   return places[0] ?? ''
 }
 
@@ -104,8 +102,7 @@ async function placeOfError(text: string): Promise<string> {
 export function settingsProblems(value: unknown): string[] {
   if (!isObject(value)) return ['the document must be an object']
   const { version, stores = {}, tokens = {} } = value
-  if (version !== 1)
-    return [`version must be 1${typeof version === 'number' ? `, but was ${version}` : ''}`]
+  if (version !== 1) return ['version must be 1']
   return [
     ...wrongValues('', value, [], settingsIn('user')),
     ...wrongEntries('stores', stores, isStoreName, ['address'], settingsIn('store')),

@@ -27,7 +27,7 @@ export interface Io extends Runtime {
   time(): number
 }
 
-/** The same world with other streams, such as for what a pager shows, and with a signal of their own. */
+/** The same world with other streams, such as those of a pager, and with their signal. */
 export function withOutput(io: Io, own: Pick<Io, 'stdout' | 'stderr' | 'handleSignals'>): Io {
   return Object.assign(Object.create(io) as Io, own)
 }
@@ -75,6 +75,9 @@ export function environmentOf(env: Io['env'], system = { isWindows }): Io['env']
 }
 
 function resolvePath(path: string): string {
+  // Either may hold a secret.
+  if (/^(?:\w[\w+.-]+:\/\/|-----BEGIN )/.test(path))
+    throw usageError('A path is expected, not a URL or a PEM text', 'Give the path of a file')
   const home = () => unlessSystemError(homedir) || withoutHome()
   const place = path.replace(/^~(?=$|[\\/])/, home)
   return isAbsolute(place) ? place : resolve(place)

@@ -5,11 +5,7 @@ import type { Io } from './io.js'
 export const maxDocumentBytes = 1_048_576
 
 /** UTF-8, at most 1 MiB, of a file or `-` for stdin. Removes a byte order mark. */
-export async function readText(
-  path: string,
-  io: Io,
-  hints: { wanted: string; tooLarge: string },
-): Promise<string> {
+export async function readText(path: string, io: Io, hint: string): Promise<string> {
   const isStdin = path === '-'
   const source = isStdin ? 'Stdin' : path
   const parts: Uint8Array[] = []
@@ -23,10 +19,10 @@ export async function readText(
       length += chunk.length
       if (length <= maxDocumentBytes) continue
       const message = `${source} is larger than 1 MiB (${maxDocumentBytes} bytes)`
-      throw new PlantsError('tooLarge', message, { hint: hints.tooLarge })
+      throw new PlantsError('tooLarge', message, { hint })
     }
   } catch (error) {
-    throw explainRead(path, error, hints.wanted)
+    throw explainRead(path, error, hint)
   }
   return decoderOf(source)(Buffer.concat(parts))
 }

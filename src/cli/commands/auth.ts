@@ -118,8 +118,7 @@ async function readToken(
   { io, mayAsk, storeFlag }: CommandContext,
 ): Promise<string> {
   if (fromStdin && !io.stdin.isTerminal) {
-    const hint = 'Pipe nothing but the token to stdin'
-    const text = await readText('-', io, { wanted: hint, tooLarge: hint })
+    const text = await readText('-', io, 'Pipe nothing but the token to stdin')
     return parseToken(text.trim(), 'The token on stdin')
   }
   if (!mayAsk)

@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs'
-import { outputFormats, parseOutput, parseText } from '../../config/option-values.js'
+import { outputFormats, parseChoice, parseText } from '../../config/option-values.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { Progress, withProgress } from '../../output/progress.js'
@@ -37,7 +37,8 @@ export function define(command: PlantsCommand): void {
 }
 
 async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise<void> {
-  if (options.output !== undefined) parseOutput('--output', options.output, formatNames)
+  if (options.output !== undefined)
+    parseChoice('--output', options.output, formatNames, 'To a file: plants export FILE')
   const context = await CommandContext.from(options, io, outputFormats)
   const output = context.output === 'text' ? 'ndjson' : context.output
   const { exportFile, fileFormat } = await import('../../transfer/export-file.js')
@@ -54,7 +55,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const isChosen = options.output !== undefined || isDevice
   const format = path === undefined ? output : fileFormat(name, isChosen ? output : undefined)
   const store = await context.openStore()
-  // Where HOME is not set, as by cron, an empty default store would replace a good file.
+  // Without HOME, as in cron, an empty store would replace a good file.
   if (!store && path !== undefined) throw context.noStore()
   if (!store) await context.reporter.warn(context.noStoreYet())
   try {

@@ -124,7 +124,7 @@ export async function checkBackup({ name }: SqliteAddress, file: string, options
   if (changes !== undefined)
     throw failure(`is not a complete backup, because it has changes in ${changes}`)
   const plants = await examine(file, options)
-  if (plants === undefined) throw failure('contains no store')
+  if (plants === undefined) throw failure('does not exist, or contains no store')
   return plants
 }
 

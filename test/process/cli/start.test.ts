@@ -41,6 +41,17 @@ test('a defect ends with 70, and is printed with the functions in which it happe
   expect(err).toMatch(/\n {2}TypeError: boom\n(?: {6}at .*\n)* {6}at loadDriver \(/)
 })
 
+test.each([
+  ['backup', 'postgres://ann:secret@db.example/garden'],
+  ['serve', '--tls-cert', 'cert.pem', '--tls-key', '-----BEGIN PRIVATE KEY-----\nsecret'],
+])('a URL or a key in the place of a path is not repeated (%s)', async (...words) => {
+  const err = 'plants: A path is expected, not a URL or a PEM text\n  Give the path of a file\n'
+  const user = new World()
+  await user.spawn(fern)
+  await user.spawn('tokens create')
+  expect(await user.spawn(words)).toEqual({ code: 2, out: '', err })
+})
+
 test('what runtimes and tools look for in the current folder changes nothing', async () => {
   const user = new World()
   const settings = 'PLANTS_STORE=/nonexistent/plants.db\nPLANTS_OUTPUT=text\n'
