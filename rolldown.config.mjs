@@ -19,6 +19,8 @@ const withoutReplaced = {
   load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
 }
 
+const store = /[\\/]src[\\/]stores[\\/](?<kind>\w+)[\\/]/
+
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
   input: { main: 'src/main.ts' },
@@ -37,14 +39,15 @@ export default {
   output: {
     dir: 'dist',
     cleanDir: true,
-    chunkFileNames: ({ facadeModuleId }) => {
-      const kind = /stores.(?<kind>\w+).store\.ts$/.exec(facadeModuleId ?? '')?.groups?.kind
-      return kind === undefined ? '[name]-[hash].js' : `${kind}-store-[hash].js`
-    },
     format: 'cjs',
     minify: { mangle: { keepNames: true } }, // which the stack of a defect shows
-    // What many commands share is one file: a create loads 16 files, and 37 without it.
-    codeSplitting: { groups: [{ name: 'common', test: /[\\/]src[\\/]/, minShareCount: 8 }] },
+    // What many commands share is one file, as is a kind of store: a create loads 9, and 37 without.
+    codeSplitting: {
+      groups: [
+        { name: 'common', test: /[\\/]src[\\/]/, minShareCount: 5, priority: 1 },
+        { name: (id) => `${store.exec(id)?.groups?.kind}-store`, test: store, debugName: 'stores' },
+      ],
+    },
     dynamicImportInCjs: false, // in a vm.Script, `import()` fails
   },
 }

@@ -115,7 +115,7 @@ function creates(title, command, besides, goals) {
 function onNode(node) {
   const title = `Node ${execFileSync(node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' }).trim()}`
   const bare = `${title}: -e 0`
-  const goals = title.startsWith('Node 20.') ? [1.9, 2.3] : [1.6, 2.1]
+  const goals = title.startsWith('Node 20.') ? [1.55, 2.2] : [1.45, 2.2]
   const ours = checkouts.map((checkout) =>
     creates(
       `${title}${checkout.suffix}`,

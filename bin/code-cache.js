@@ -11,9 +11,11 @@ const maxAgeMs = 30 * 24 * 60 * 60 * 1000
 exports.startFrom = async (dist, folder) => {
   const cache = folder && attempt(() => openCache(folder))
   const modules = new Map()
-  const uncached = new Map()
+  const scripts = new Map()
   await load('./main.js').start()
-  if (uncached.size > 0) attempt(() => save(cache, uncached))
+  const isKnown = ({ cachedDataRejected }) => cachedDataRejected === false // It is undefined without data.
+  // Another command also calls other functions of the files that were cached.
+  if (![...scripts.values()].every(isKnown)) attempt(() => save(cache, scripts))
 
   /** `require`, for the files in dist, which do not import each other in a circle. */
   function load(id) {
@@ -26,8 +28,7 @@ exports.startFrom = async (dist, folder) => {
     const file = cache && id !== './main.js' ? `${cache}/${keyOf(id, filename)}` : undefined
     const cachedData = file && attempt(() => read(file))
     const script = new Script(source, { filename, cachedData })
-    const isCached = script.cachedDataRejected === false // It is undefined without data.
-    if (file && !isCached) uncached.set(file, script)
+    if (file) scripts.set(file, script)
     script.runInThisContext().call(module.exports, module.exports, load, module, filename, dist)
     modules.set(id, module.exports) // What throws fails again when it is imported again.
     return module.exports

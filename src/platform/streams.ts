@@ -40,7 +40,7 @@ export function processInput(signals: Signals): Input {
     },
     async *chunks() {
       yield* process.stdin
-      // Ctrl-C ends the writer of a pipe, too: our signal may come some milliseconds after the end of its data.
+      // Ctrl-C ends the writer of a pipe, too: our signal may come milliseconds after the end of its data.
       if (signals.areHandled && !statsOf(0)?.isFile())
         await new Promise((resolve) => setTimeout(resolve, 20))
     },
@@ -130,26 +130,27 @@ const isUnderNohup = /(?:^|\/)nohup$/.test(process.env['_'] ?? '')
 /** Handles signals from the first `listen` on. A second one, and any before `listen`, ends the process. */
 export class Signals {
   areHandled = false
-  readonly #controller = new AbortController()
+  #controller: AbortController | undefined
   #receivedAt = 0
 
   listen(): AbortSignal {
     if (!this.areHandled) for (const name of endingSignals) process.on(name, this.#receive)
     this.areHandled = true
+    this.#controller ??= new AbortController() // loads 29 modules
     return this.#controller.signal
   }
 
   readonly #receive = (name: NodeJS.Signals): void => {
     if (name === 'SIGHUP' && isUnderNohup) return
-    if (!this.#controller.signal.aborted) {
+    if (!this.#controller?.signal.aborted) {
       this.#receivedAt = process.uptime()
-      this.#controller.abort(
+      this.#controller?.abort(
         name === 'SIGINT'
           ? new PlantsError('interrupted', 'Interrupted')
           : new PlantsError('terminated', 'Terminated'),
       )
     } else if (process.uptime() - this.#receivedAt >= 0.1) {
-      // `timeout` and shells send one signal to the process and one to its group: both together count as one.
+      // `timeout` and shells send one signal to the process and one to its group: both count as one.
       for (const signal of endingSignals) process.off(signal, this.#receive)
       process.kill(process.pid, name === 'SIGINT' ? name : 'SIGTERM') // Windows can send no other
     }

@@ -24,7 +24,7 @@ export async function runCommand(argv: readonly string[], io: Io): Promise<strin
 }
 
 /**
- * The program with the commands that a line names. All of them would take a third of a start.
+ * The program with the commands that a line names. All would take a third of a start.
  *
  * @param write receives help
  */
@@ -37,7 +37,7 @@ export async function programOf(
   const width = () => [io.stdout, io.stderr].find(({ isTerminal }) => isTerminal)?.columns ?? 100
   const program = new PlantsCommand('plants', io, line ?? [])
     .usage('<command> [options]')
-    .enablePositionalOptions() // otherwise the value in `create --name -s` would be an option
+    .enablePositionalOptions() // else the value in `create --name -s` would be an option
     .exitOverride()
     .showSuggestionAfterError(false)
     .helpOption('-h, --help', 'show this help')
@@ -48,6 +48,7 @@ export async function programOf(
       writeErr: write,
       getOutHelpWidth: width,
       getErrHelpWidth: width,
+      getOutHasColors: () => false, // else it opens the stream
     })
     .configureHelp({ commandUsage, subcommandTerm })
     .addExamples('plants create --id 1 --name Fern --tag shade', 'plants list --search fern')

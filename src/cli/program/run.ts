@@ -44,7 +44,7 @@ async function runLine(argv: string[], io: Io): Promise<void> {
       'Use a UTF-8 terminal, or read the plant from JSON with --file',
     )
   const [first = '', ...others] = argv
-  // In other programs, -v is often the version. With a command it is --verbose.
+  // Elsewhere, -v is the version. With a command it is --verbose.
   if (first === '-v' && others.length === 0) return writeAnswer(io, `${version}\n`)
   if (first === '__complete') {
     const { printCompletions } = await import('../commands/completion.js')

@@ -8,7 +8,9 @@ const allLatinMarks = RegExp(latinMarks, 'g')
  * meaning yet may be a mark to another version of Unicode, as a database has it: but beyond the first two planes, where
  * there are only variation selectors.
  */
-const longRun = /(?:(?![\u{20000}-\u{e00ff}\u{e01f0}-\u{10ffff}])[\p{M}\p{Cn}]){31}/u
+function hasLongRun(text: string): boolean {
+  return /(?:(?![\u{20000}-\u{e00ff}\u{e01f0}-\u{10ffff}])[\p{M}\p{Cn}]){31}/u.test(text)
+}
 
 const surrogatesOfEmoji = '\ud83c\ud83d\udc00-\udfff'
 /** All but the characters, in lower case, that no normalization changes, whatever is beside them. */
@@ -46,12 +48,12 @@ function addFolding(code: number): string | undefined {
 }
 
 export function normalForms(text: string): string[] {
-  return longRun.test(text) ? [text] : [text, text.normalize(), text.normalize('NFD')]
+  return hasLongRun(text) ? [text] : [text, text.normalize(), text.normalize('NFD')]
 }
 
 function foldAny(text: string): string {
   // The lower case of JavaScript has another sigma at the end of a word.
   const lower = text.toUpperCase().toLowerCase().replaceAll('ß', 'ss').replaceAll('ς', 'σ')
-  if (longRun.test(lower)) return lower
+  if (hasLongRun(lower)) return lower
   return lower.normalize('NFD').replace(allLatinMarks, '').normalize('NFC')
 }

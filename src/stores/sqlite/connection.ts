@@ -102,7 +102,7 @@ export class Connection {
     return statement
   }
 
-  /** Calls again while the store is locked. Explains errors: see `explained`. */
+  /** Calls again while the store is locked, and explains errors. */
   async retry<T>(call: () => T, what?: string): Promise<T> {
     const { runtime, timeout } = this.#options
     try {

@@ -1,9 +1,9 @@
 /**
  * Group commit. Transactions take turns on the one connection of a store. All changes that wait when a turn begins
- * share its transaction, and so its fsync, which takes longest.
+ * share its transaction, and its fsync, which takes longest.
  *
- * SQLite does not notice that its files were deleted or replaced. Whether they have their names is asked before a
- * transaction, which then stores nothing, and after its commit, whose outcome is then unknown.
+ * SQLite does not notice that its files were deleted or replaced. So their names are checked before a transaction,
+ * which then stores nothing, and after its commit, whose outcome is then unknown.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
 import { PlantsError, unlessSystemError } from '../../platform/errors.js'
@@ -32,7 +32,7 @@ export class Writer {
 
   constructor(connection: Connection) {
     this.#connection = connection
-    const checks = ['', '-wal', '-shm'].map((end) => placeCheckOf(connection.path + end))
+    const checks = placeChecksOf(connection.path)
     this.#isInPlace = () => checks.every((isInPlace) => isInPlace())
   }
 
@@ -111,7 +111,7 @@ export class Writer {
     } catch (error) {
       throw explained(error, path)
     } finally {
-      // To close the connection rolls back, too.
+      // Closing rolls back, too.
       if (db.isTransaction) await connection.retry(() => db.exec('ROLLBACK')).catch(() => undefined)
     }
   }
@@ -130,21 +130,24 @@ export class Writer {
 }
 
 /**
- * Whether what SQLite has open still has this name. On Linux, the link of its descriptor tells, if there is one. To look
- * up the file asks for its times, which makes the next fsync write them, too: a sixth of a lone commit.
+ * Whether what SQLite has open still has its names. On Linux, the link of a descriptor tells, if there is one. To look
+ * up a file asks for its times, which the next fsync then writes, too: a sixth of a lone commit.
  */
-function placeCheckOf(path: string): () => boolean {
+function placeChecksOf(store: string): (() => boolean)[] {
   const targetOf = (link: string) => unlessSystemError(() => readlinkSync(link))
   const descriptors = unlessSystemError(() => readdirSync('/proc/self/fd')) ?? []
   const links = descriptors.map((name) => `/proc/self/fd/${name}`)
-  const [link, ...others] = links.filter((name) => targetOf(name) === path)
-  if (link !== undefined && others.length === 0) return () => targetOf(link) === path
-  let identity = identityOf(path)
-  return () => {
-    const present = identityOf(path)
-    identity ??= present
-    return present === identity
-  }
+  const opened = links.map((link) => ({ link, target: targetOf(link) }))
+  return [store, `${store}-wal`, `${store}-shm`].map((path) => {
+    const [file, ...others] = opened.filter(({ target }) => target === path)
+    if (file && others.length === 0) return () => targetOf(file.link) === path
+    let identity = identityOf(path)
+    return () => {
+      const present = identityOf(path)
+      identity ??= present
+      return present === identity
+    }
+  })
 }
 
 function whyGone(path: string): string {

@@ -73,6 +73,14 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
       expect(inodes()).toEqual(before)
     })
 
+    test('grows by what another command calls', async () => {
+      const { user, files } = await afterStart()
+      const largest = () => Math.max(...files.map((file) => statSync(file).size))
+      const before = largest()
+      await user.spawn('count', { env: { NODE_DISABLE_COMPILE_CACHE: undefined } })
+      expect(largest()).toBeGreaterThan(before)
+    })
+
     test('is not used for a file that was changed by hand', async () => {
       const [{ home }, folder] = [new World(), temporaryFolder()]
       for (const name of ['bin', 'dist'])
