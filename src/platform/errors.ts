@@ -25,7 +25,7 @@ export const errorKinds = {
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
   inaccessible: { error: 503, exitCode: 4 }, // nothing was stored, and somebody must change something first
   unknownOutcome: { error: 500, exitCode: 5, isOutcomeUnknown: true }, // of a commit
-  unusable: { error: 502, exitCode: 5, isOutcomeUnknown: true }, // a response that does not match the specification
+  unusable: { error: 502, exitCode: 5, isOutcomeUnknown: true }, // a response against the specification
   unanswered: { error: 504, exitCode: 5, isOutcomeUnknown: true }, // a service received the plant and did not respond
   incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
   defect: { error: 500, exitCode: 70 },

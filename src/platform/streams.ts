@@ -71,7 +71,7 @@ export function processOutput(fd: 1 | 2, signals: Signals): Output {
   }
   const isDirect = () => {
     if (waitingBytes > 0) return false
-    // `fs.write` would show UTF-8 in the code page of a console of Windows (https://nodejs.org/api/fs.html).
+    // `fs.write` would show UTF-8 in the code page of a console of Windows.
     if (isWindows && isTerminal(fd)) return false
     return !signals.areHandled || statsOf(fd)?.isFile() === true
   }

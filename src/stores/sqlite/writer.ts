@@ -75,7 +75,7 @@ export class Writer {
       await this.#transact(commitAll, true)
     } catch (error) {
       if (jobs.length === 0) jobs = this.#waiting.splice(0)
-      // Only RAISE(ROLLBACK) of a trigger throws one, and for all of them. Others are outcomes.
+      // Only RAISE(ROLLBACK) of a trigger throws one, and for all of them.
       const isOfOne = error instanceof PlantsError && error.kind === 'constraint'
       for (const job of jobs) {
         if (isOfOne) await this.#transact(() => this.#perform([job]), true).catch(job.reject)
