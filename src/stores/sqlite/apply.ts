@@ -38,7 +38,8 @@ function insertTogether(connection: Connection, entries: [number, Change][]): bo
   const values: (bigint | string | null)[] = []
   for (const [, change] of entries) {
     if (change.type !== 'create') return false
-    values.push(...valuesOf(change.plant), change.key ?? null)
+    values.push(...valuesOf(change.plant))
+    values.push(change.key ?? null)
   }
   const rows = Array(entries.length).fill('(?, ?, ?, ?)').join()
   const insert = connection.prepare(`${insertInto} ${rows}`)

@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer'
 import type { FormatName } from '../../plant/records.js'
 import { inputError, must } from '../../platform/errors.js'
 import {
-  type Cells,
   Chunk,
   type FormatInput,
   type FormatReader,
@@ -122,14 +121,12 @@ async function openTable(
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   async function* chunks() {
     const table = tableOf(delimiter)
-    let rows = new Chunk<Cells>()
+    let held = ''
     for await (const part of prepend([text], texts)) {
-      yield rows
-      rows = parseRows(table, part, false)
+      if (held !== '') yield parseRows(table, held, false)
+      held = part
     }
-    const last = parseRows(table, '', true) // if rows end with CR, or a quote is open
-    yield rows
-    yield last
+    yield parseRows(table, held, true)
   }
   return readerOf(rows, chunks(), options, name, delimiter)
 }

@@ -31,14 +31,14 @@ export function parseRows(table: Table, text: string, isEnd: boolean): Chunk<Cel
   for (let end = all.indexOf(lineEnd); end !== -1; end = all.indexOf(lineEnd, at)) {
     const first = all.slice(at, end)
     const row = first.includes('"')
-      ? quotedRow(all, at, end, table)
-      : { cells: first.split(delimiter).map(plainCell), end }
+      ? quotedRow(all, at, first, table)
+      : { cells: first.split(delimiter).map(plainCell), whole: first }
     if (!row) break
-    const whole = row.end === end ? first : all.slice(at, row.end)
+    const { cells, whole } = row
     if (isTooLarge(whole)) throw brokenRecord(name, table.line, recordTooLarge)
-    if (row.cells.some((cell) => cell !== undefined)) rows.add(row.cells, table.line)
-    table.line += row.end === end ? 1 : whole.split(lineEnd).length
-    at = row.end + 1
+    if (cells.some((cell) => cell !== undefined)) rows.add(cells, table.line)
+    table.line += whole === first ? 1 : whole.split(lineEnd).length
+    at += whole.length + 1
   }
   const rest = all.slice(at)
   table.rest = rest
@@ -49,24 +49,27 @@ export function parseRows(table: Table, text: string, isEnd: boolean): Chunk<Cel
   return rows
 }
 
-/** Undefined if it goes on after the text. @param firstEnd of the first line */
-function quotedRow(text: string, start: number, firstEnd: number, { delimiter, lineEnd }: Table) {
+/** Undefined if it goes on after the text. */
+function quotedRow(text: string, start: number, firstLine: string, table: Table) {
+  const { delimiter, lineEnd } = table
   const cells: Cell[] = []
-  let lineFeed = firstEnd
-  for (let at = start; ; at += 1) {
-    const close = text[at] === '"' ? closingQuote(text, at + 1) : at
-    if (close === -1) return undefined
-    if (lineFeed < close) lineFeed = text.indexOf(lineEnd, close)
-    if (lineFeed === -1) return undefined
-    // A row without another delimiter would be searched to the end of the text.
-    const next = text.slice(close, lineFeed).indexOf(delimiter)
-    const end = next === -1 ? lineFeed : close + next
-    const isQuoted = close > at && text.slice(close + 1, end).trim() === ''
+  let whole = firstLine
+  for (let at = 0; ; at += 1) {
+    const close = whole[at] === '"' ? closingQuote(text, start + at + 1) - start : at
+    if (close < at) return undefined
+    if (close > whole.length) {
+      const lineFeed = text.indexOf(lineEnd, start + close)
+      if (lineFeed === -1) return undefined
+      whole = text.slice(start, lineFeed)
+    }
+    const next = whole.indexOf(delimiter, close)
+    const end = next === -1 ? whole.length : next
+    const isQuoted = close > at && whole.slice(close + 1, end).trim() === ''
     // Text after a quote that is closed in another line: rather, that one begins a cell, and this one is open.
-    if (!isQuoted && text.slice(at, close).includes(lineEnd)) return undefined
-    const quoted = isQuoted ? text.slice(at + 1, close).replaceAll('""', '"') : ''
-    cells.push(isQuoted ? quoted || undefined : plainCell(text.slice(at, end)))
-    if (end === lineFeed) return { cells, end }
+    if (!isQuoted && whole.slice(at, close).includes(lineEnd)) return undefined
+    const quoted = isQuoted ? whole.slice(at + 1, close).replaceAll('""', '"') : ''
+    cells.push(isQuoted ? quoted || undefined : plainCell(whole.slice(at, end)))
+    if (end === whole.length) return { cells: cells.slice(), whole } // without room for more cells
     at = end
   }
 }

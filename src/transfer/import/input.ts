@@ -86,8 +86,8 @@ async function openContent({ path, name }: ImportInput, io: Io, onBlock?: (block
 
 const useFiles = 'Use files that contain plants, or "-" for stdin'
 
-/** Of lines, a block gives a chunk. A pipe gives smaller pieces. */
-const blockBytes = 524_288
+/** Of lines, a block gives a chunk, whose double takes 30 MB more. A pipe gives smaller pieces. */
+const blockBytes = 262_144
 
 async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let parts: Uint8Array[] = []

@@ -47,7 +47,7 @@ export class Mapper {
     if (raw === null) return problem('tooLarge', recordTooLarge)
     if (typeof raw !== 'string') {
       const width = must(this.#header).names.length
-      if (raw.slice(width).every((cell) => cell === undefined))
+      if (raw.every((cell, column) => column < width || cell === undefined))
         return this.#change(this.#recordOf(raw), raw)
       return problem('input', `The row has ${raw.length} cells, but the header has ${width}`)
     }
