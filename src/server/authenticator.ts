@@ -1,5 +1,5 @@
-import { hash, randomBytes, timingSafeEqual } from 'node:crypto'
-import type { Right, Token, TokenStore } from '../stores/common/token-store.js'
+import { hash, timingSafeEqual } from 'node:crypto'
+import { isValid, type Right, type Token, type TokenStore } from '../stores/common/token-store.js'
 import { HttpError } from './answer.js'
 
 export interface Caller {
@@ -33,27 +33,12 @@ export function challenge(status: 401 | 403, message: string, parameters = ''): 
   return new HttpError(status, message, ['WWW-Authenticate', `Bearer realm="plants"${parameters}`])
 }
 
-/** 256 random bits, with a prefix that lets secret scanners recognize it. */
-export function newToken(): string {
-  return `plants_${randomBytes(32).toString('base64url')}`
-}
-
 /** All that a store keeps of a token. */
 export function digestOf(token: string): Buffer {
   return hash('sha256', token, 'buffer')
 }
 
-/** @param time milliseconds since 1970 */
-export function isValid({ revokedAt, expiresAt }: Token, time: number): boolean {
-  return !revokedAt && !(expiresAt && expiresAt.getTime() <= time)
-}
-
-/**
- * By their SHA-256: the timing reveals nothing about a token.
- *
- * @param now milliseconds, monotonic
- * @param time milliseconds since 1970
- */
+/** By their SHA-256: the timing reveals nothing about a token. `now` and `time` are of `Io`. */
 export function tokensOfStore(
   store: TokenStore,
   now: () => number,
@@ -74,12 +59,12 @@ export function tokensOfStore(
     const key = hash('sha256', text, 'base64')
     let lookup = lookups.get(key)
     if (!lookup || lookup.until <= now()) {
-      const digest = Buffer.from(key, 'base64')
-      const isFirst = !lookup
+      const digest = digestOf(text)
       // A token that was found before does not wait for those that nobody knows.
-      const found = isFirst ? findInLane(digest) : store.find(digest)
-      lookup = { found, until: now() + freshnessMs }
-      if (!isFirst) lookups.set(key, lookup)
+      const found = lookup ? store.find(digest) : findInLane(digest)
+      const fresh = { found, until: now() + freshnessMs }
+      if (lookup) lookups.set(key, fresh)
+      lookup = fresh
     }
     const token = await lookup.found.catch((error: unknown) => {
       lookups.delete(key)

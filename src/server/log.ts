@@ -28,7 +28,7 @@ const levels = ['info', 'warn', 'error', 'silent']
 export class Log {
   readonly #options: LogOptions
   readonly #isText: boolean
-  #lines: string[] = []
+  #lines = ''
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: LogOptions) {
@@ -65,30 +65,31 @@ export class Log {
     this.#timer = undefined
     const { output, redact } = this.#options
     const lines = this.#lines
-    this.#lines = []
+    this.#lines = ''
     try {
-      if (lines.length > 0) await output.log(redact(lines.join('')))
+      if (lines !== '') await output.log(redact(lines))
     } catch {
       // A request must not fail because of its log line.
     }
   }
 
   #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
-    const { level: least } = this.#options
-    if (levels.indexOf(level) < levels.indexOf(least)) return
-    const line = { level, time: new Date().toISOString(), ...fields }
-    this.#lines.push(this.#isText ? textOf(line) : `${JSON.stringify(line)}\n`)
+    if (levels.indexOf(level) < levels.indexOf(this.#options.level)) return
+    const time = new Date().toISOString()
+    // To copy the fields takes half as long again.
+    const json = () => `{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1)}\n`
+    this.#lines += this.#isText ? textOf(level, time, fields) : json()
     if (delayMs === 0) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }
 }
 
 /** Such as `12:30:00 warning: MESSAGE name=value`. */
-function textOf({ level, time, msg, stack, ...others }: Fields): string {
-  const label = { warn: 'warning:', error: 'error:' }[String(level)]
+function textOf(level: string, time: string, { msg, stack, ...others }: Fields): string {
+  const label = { warn: 'warning:', error: 'error:' }[level]
   const pairs = Object.entries(others).filter(([, value]) => value !== undefined)
-  const words = [String(time).slice(11, 19), label, msg, ...pairs.map((pair) => pair.join('='))]
-  const line = words.filter((word) => word !== undefined).join(' ')
+  const words = [label, msg, ...pairs.map((pair) => pair.join('='))].filter((word) => word)
+  const line = [time.slice(11, 19), ...words].join(' ')
   const lines = stack === undefined ? '' : `\n${stack}`.replaceAll('\n', '\n  ')
   return `${escapeControlChars(line)}${escapeControlCharsInLines(lines)}\n`
 }

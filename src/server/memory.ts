@@ -3,7 +3,8 @@ import { busy } from './answer.js'
 
 interface Holder {
   usedBytes: number
-  readonly waiting: Set<{ bytes: number; enter(): void }>
+  /** What lets each in, and its bytes. */
+  readonly waiting: Map<() => void, number>
 }
 
 /**
@@ -25,14 +26,13 @@ export class Memory {
    *
    * @throws {HttpError} 503 if there is no room in time, or the client leaves
    */
-  take(token: string, bytes: number, response: ServerResponse): Promise<void> | undefined {
+  async take(token: string, bytes: number, response: ServerResponse): Promise<void> {
     if (response.closed) throw busy()
-    const holder = this.#holders.get(token) ?? { usedBytes: 0, waiting: new Set() }
+    const holder = this.#holders.get(token) ?? { usedBytes: 0, waiting: new Map() }
     this.#holders.set(token, holder)
     if (holder.waiting.size > 0 || !this.#hasRoom(holder, bytes))
-      return this.#wait(holder, bytes, response)
-    this.#grant(holder, bytes, response)
-    return undefined
+      await this.#wait(holder, bytes, response)
+    else this.#grant(holder, bytes, response)
   }
 
   #hasRoom({ usedBytes }: Holder, bytes: number): boolean {
@@ -44,7 +44,7 @@ export class Memory {
       const end = () => {
         clearTimeout(timer)
         response.off('close', leave)
-        holder.waiting.delete(waiter)
+        holder.waiting.delete(enter)
       }
       const leave = () => {
         end()
@@ -56,10 +56,9 @@ export class Memory {
         this.#grant(holder, bytes, response)
         resolve()
       }
-      const waiter = { bytes, enter }
       const timer = setTimeout(leave, this.#timeoutMs)
       response.once('close', leave)
-      holder.waiting.add(waiter)
+      holder.waiting.set(enter, bytes)
     })
   }
 
@@ -71,10 +70,14 @@ export class Memory {
     })
   }
 
+  /** In another turn: of many who leave at once, each would let in one that leaves. */
   #grantNext(holder: Holder): void {
-    for (const next of holder.waiting) {
-      if (!this.#hasRoom(holder, next.bytes)) return
-      next.enter()
-    }
+    if (holder.waiting.size === 0) return
+    setImmediate(() => {
+      for (const [enter, bytes] of holder.waiting) {
+        if (!this.#hasRoom(holder, bytes)) return
+        enter()
+      }
+    })
   }
 }

@@ -91,7 +91,7 @@ export class HttpServer {
     })
   }
 
-  /** Answers the requests that arrive. Destroys the connections that are left after `timeoutMs`. */
+  /** Answers the requests that arrive, within `timeoutMs`. */
   async drain(timeoutMs: number): Promise<void> {
     const end = performance.now() + timeoutMs
     const graceMs = Math.min(drainGraceMs, timeoutMs / 2)
@@ -114,12 +114,6 @@ export class HttpServer {
       for (const [socket, pending] of this.#connections) if (!pending) socket.destroy()
       await wait(10)
     }
-    this.abort()
-  }
-
-  abort(): void {
-    this.server.close()
-    this.server.closeAllConnections()
   }
 
   #add(socket: Socket): void {
@@ -135,7 +129,7 @@ export class HttpServer {
     const body = new Body(response, () => void this.#pauseForTurn())
     const current = this.#connections.get(socket)
     // Over TLS, a response is finished a turn after its client has read it, and may have sent the next request.
-    if (!socket.writable || (current && !current.response.writableEnded)) {
+    if (!socket.writable || (current && !current.response.headersSent)) {
       this.#drop(socket, current)
       return
     }

@@ -96,7 +96,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     }
     const admin = metrics && adminServer(metrics, isReady, log)
     stop = async () => {
-      server.abort()
+      server.server.close().closeAllConnections()
       admin?.close().closeAllConnections()
       await store.close()
     }

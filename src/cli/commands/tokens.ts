@@ -5,6 +5,7 @@ import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import {
   defaultRights,
+  newToken,
   type Right,
   type Token,
   type TokenStore,
@@ -61,7 +62,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const createdAt = new Date(io.time())
   const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
-  const { digestOf, newToken } = await import('../../server/authenticator.js')
+  const { digestOf } = await import('../../server/authenticator.js')
   const token = newToken()
   const store = await (await context.ownOpener()).open()
   try {

@@ -47,3 +47,13 @@ export interface Token {
   expiresAt: Date | undefined
   revokedAt: Date | undefined
 }
+
+/** @param time milliseconds since 1970 */
+export function isValid({ revokedAt, expiresAt }: Token, time: number): boolean {
+  return !revokedAt && !(expiresAt && expiresAt.getTime() <= time)
+}
+
+/** 256 random bits, with a prefix that lets secret scanners recognize it. */
+export function newToken(): string {
+  return `plants_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')}`
+}

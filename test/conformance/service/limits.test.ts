@@ -127,7 +127,7 @@ test.each(['nothing', 'a byte now and then'])(
       tls: undefined,
       log: { record: () => undefined, error: () => undefined },
     })
-    onTestFinished(() => http.abort())
+    onTestFinished(() => http.server.closeAllConnections())
     const { server } = http
     await once(server.listen(0, '127.0.0.1'), 'listening')
     const { port } = server.address() as AddressInfo // as it listens at one

@@ -1,7 +1,8 @@
+import { once } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import type { HttpError } from '../../../src/server/answer.js'
+import { type HttpError, respond } from '../../../src/server/answer.js'
 import { Memory } from '../../../src/server/memory.js'
 import { settableTime } from '../../helpers/time.js'
 
@@ -12,7 +13,7 @@ function shared() {
   const take = (token: string, bytes: number) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))
     const asked = { state: 'waits', release: () => void response.emit('close') }
-    Promise.resolve(memory.take(token, bytes, response)).then(
+    memory.take(token, bytes, response).then(
       () => Object.assign(asked, { state: 'has it' }),
       ({ status }: HttpError) => Object.assign(asked, { state: `${status}` }),
     )
@@ -58,4 +59,25 @@ test('a client that leaves lets in those who waited behind it', async () => {
   await states(held)
   left.release()
   expect(await states(held, left, next)).toEqual(['has it', '503', 'has it'])
+})
+
+test('when all leave at once, none of those who waited is let in', async () => {
+  const { take, states } = shared()
+  const all = [take('a', 60), take('a', 60), take('a', 60)]
+  await states()
+  for (const { release } of all) release()
+  expect(await states(...all)).toEqual(['has it', '503', '503'])
+})
+
+test('a large response is written in pieces: Node keeps a buffer for the largest', async () => {
+  const sizes: number[] = []
+  const socket = new Socket()
+  socket._write = (chunk: Buffer, _, done) => done(void sizes.push(chunk.length))
+  Object.assign(socket, { _writev: null })
+  const response = new ServerResponse(new IncomingMessage(socket))
+  response.assignSocket(socket)
+  socket.on('drain', () => response.emit('drain')) // as a server does
+  respond(response, { status: 200, body: 'ä'.repeat(100_000) })
+  await once(response, 'finish')
+  expect(Math.max(...sizes)).toBe(65_536)
 })
