@@ -1,9 +1,8 @@
-import { describe, expect, test, vi } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { forwardProxy, Hostile } from '../../helpers/hostile.js'
-import { listener, says } from '../../helpers/postgres/line.js'
 import { created, fern, Sender, token, tokensIn } from '../../helpers/users.js'
-import { printed, World } from '../../helpers/world.js'
+import { printed } from '../../helpers/world.js'
 
 describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
   const env = { PLANTS_TOKEN: token }
@@ -38,19 +37,4 @@ describe.runIf(hasOpenssl)('over TLS (needs openssl)', () => {
     const credentials = Buffer.from('me:of-the-proxy').toString('base64')
     expect(proxy.requests[0]?.headers['proxy-authorization']).toBe(`Basic ${credentials}`)
   })
-})
-
-test.each([
-  ['doctor', true],
-  ['auth status', false],
-])('plants %s gives PGPASSWORD to no database but that of this run', async (line, connects) => {
-  const other = await listener([says.clear])
-  const elsewhere = { address: `postgres://someone@127.0.0.1:${other.port}/elsewhere` }
-  const own = await listener([says.clear, says.refused])
-  const env = { PGPASSWORD: token, PLANTS_STORE: `postgres://ann@127.0.0.1:${own.port}/garden` }
-  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value) // where a driver reads
-  await new World({ stores: { elsewhere } }).run(line, { env })
-  vi.unstubAllEnvs()
-  expect(other.logins).toBe(0)
-  expect(new Set(own.passwords)).toEqual(new Set(connects ? [`${token}\0`] : []))
 })
