@@ -22,13 +22,6 @@ const isRoot = process.getuid?.() === 0
 export const canBecome =
   isLinux && isRoot && succeeds('setpriv', ...becomeStranger, 'test', '-x', bin)
 
-/** Under what a program has not the rights of root, who may write anywhere. */
-export const withoutRights = isRoot
-  ? ['setpriv', '--bounding-set', '-all', '--inh-caps', '-all']
-  : []
-export const canDropRights =
-  process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
-
 function succeeds(program: string, ...args: string[]): boolean {
   return spawnSync(program, args).status === 0
 }

@@ -1,10 +1,8 @@
 import { once } from 'node:events'
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import type { NetConnectOpts } from 'node:net'
-import { constants, tmpdir } from 'node:os'
+import { constants } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, onTestFinished } from 'vitest'
-import { must } from '../../src/platform/errors.js'
+import { onTestFinished } from 'vitest'
 import type { Caller } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import type { Change, Outcome } from '../../src/stores/common/change.js'
@@ -42,19 +40,6 @@ export async function serve(args: string[] = [], options: Options = {}) {
     await child
   })
   return ready
-}
-
-export function serveForAll(args: string[] = []): () => RunningService {
-  let service: RunningService | undefined
-  beforeAll(async () => {
-    const folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
-    service = await launch(args, folder).ready
-  })
-  afterAll(async () => {
-    await service?.stop('SIGKILL')
-    rmSync(service?.folder ?? '', { recursive: true, force: true })
-  })
-  return () => must(service)
 }
 
 export const storeOf = ({ folder }: { folder: string }) => join(folder, 'data/plants.db')

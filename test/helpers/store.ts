@@ -4,7 +4,7 @@ import { onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
 import { acquireLock } from '../../src/platform/file-lock.js'
 import type { AddressContext, SqliteAddress } from '../../src/stores/common/address.js'
-import { writeOne } from '../../src/stores/common/change.js'
+import { type Change, writeOne } from '../../src/stores/common/change.js'
 import type { Store } from '../../src/stores/common/store.js'
 import type { SqliteOptions } from '../../src/stores/sqlite/connection.js'
 import { hang } from './hang.mjs'
@@ -58,6 +58,10 @@ export function collectGarbage(): void {
   runInNewContext('gc')()
 }
 
+export function creations(plants: NewPlant[]): Change[] {
+  return plants.map((plant) => ({ type: 'create', plant }))
+}
+
 export async function createPlant(
   store: Writable,
   plant: NewPlant,
@@ -68,10 +72,6 @@ export async function createPlant(
 
 export async function deletePlant(store: Writable, id: bigint): Promise<NewPlant> {
   return (await writeOne(store, { type: 'delete', id })).plant
-}
-
-export async function replacePlant(store: Writable, plant: NewPlant): Promise<NewPlant> {
-  return (await writeOne(store, { type: 'update', patch: { tag: null, ...plant } })).plant
 }
 
 export async function gathered<Item>(pages: AsyncIterable<Item[]>): Promise<Item[]> {

@@ -10,7 +10,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
   'on a simulated Windows (needs Node as its runtime)',
   () => {
     const fern = '{"id":1,"name":"Färn"}\n'
-    const preload = join(import.meta.dirname, '../../helpers/windows.cjs')
+    const preload = join(import.meta.dirname, 'windows.cjs')
 
     function plants(user: World, line: string, { env, ...options }: Options = {}) {
       const windows = {

@@ -5,7 +5,6 @@ import { Importer, plant } from '../../../helpers/import.js'
 import {
   configure,
   createAll,
-  creations,
   type Database,
   freshDatabase,
   openShared,
@@ -14,7 +13,13 @@ import {
   reusedDatabase,
   settled,
 } from '../../../helpers/postgres.js'
-import { createPlant, deletePlant, gathered, openOptions } from '../../../helpers/store.js'
+import {
+  createPlant,
+  creations,
+  deletePlant,
+  gathered,
+  openOptions,
+} from '../../../helpers/store.js'
 
 const database = reusedDatabase()
 const moments: Moment[] = ['before', 'sent', 'answered']

@@ -206,6 +206,6 @@ test.each<[string, (socket: Socket) => void, RegExp, string]>([
       time?.timeOut()
     })
   const { port } = await Hostile.listen({ onConnect })
-  const now = time?.now ?? countingClock(100)
+  const now = time?.now ?? countingClock(1000)
   expect(await toldBy(`127.0.0.1:${port}`, `sslmode=${sslmode}`, {}, now)).toMatch(told)
 })

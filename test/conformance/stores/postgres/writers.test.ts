@@ -6,7 +6,6 @@ import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import {
   asRole,
   createAll,
-  creations,
   freshDatabase,
   nameOf,
   openShared,
@@ -14,7 +13,7 @@ import {
   reusedDatabase,
   settled,
 } from '../../../helpers/postgres.js'
-import { createPlant, gathered } from '../../../helpers/store.js'
+import { createPlant, creations, gathered } from '../../../helpers/store.js'
 
 const database = reusedDatabase()
 const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>
