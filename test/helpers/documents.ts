@@ -19,7 +19,7 @@ export const pages: ReadonlyMap<string, string> = new Map(
 export const documentation = [...pages.values()].join('\n')
 
 export interface Block {
-  /** `sh` is run; `console` is run, and shows what its commands print; anything else is text */
+  /** `sh` is run, `console` too, with what its commands print; anything else is text */
   language: string
   text: string
 }

@@ -103,10 +103,11 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     const end = bytes.indexOf('\r\n\r\n')
     if (end < 0) return bytes
     const [line = '', ...fields] = bytes.toString('latin1', 0, end).split('\r\n')
-    const pairs = fields.map((field) => field.split(/: *(.*)/, 2))
-    const headers = Object.fromEntries(
-      pairs.map(([name = '', value = '']) => [name.toLowerCase(), value.trim()]),
-    )
+    const headers: Record<string, string> = {}
+    for (const field of fields) {
+      const [name = '', value = ''] = field.split(/: *(.*)/, 2)
+      headers[name.toLowerCase()] = value.trim()
+    }
     const next = end + 4 + Number(headers['content-length'] ?? 0)
     if (bytes.length < next) return bytes
     const body = bytes.toString('utf8', end + 4, next)

@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 import { bin } from './process.js'
 import { temporaryFolder } from './temporary.js'
 
-// What only some machines let a test do: tests that need it say so in their names.
+// What only some machines let a test do, which says so in its name.
 
 export const isLinux = process.platform === 'linux'
 export const canTrace = isLinux && succeeds('strace', '-o', '/dev/null', 'true')

@@ -7,10 +7,7 @@ export interface Post {
   index: number
 }
 
-/**
- * What is done with a create instead of the usual: an answer; a connection that is reset when the
- * plant is stored ("lose"); or no answer and no plant ("hang").
- */
+/** Instead of the usual: an answer, the plant and a reset ("lose"), or neither ("hang"). */
 export type Deed = Buffer | 'lose' | 'hang' | undefined
 
 interface Manner {

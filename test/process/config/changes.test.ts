@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { acquireLock } from '../../../src/platform/file-lock.js'
 import { canTrace } from '../../helpers/linux.js'
 import { resultOf } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
-import { heldLock } from '../../helpers/store.js'
+import { openOptions } from '../../helpers/store.js'
 import { answer, World } from '../../helpers/world.js'
 
 const set = 'config set timeout 8s'
@@ -32,7 +33,7 @@ test('processes that change settings at once lose nothing, and they are read who
 
 test('a change that waits for the lock ends at once on a signal', async () => {
   const user = new World(before)
-  const { release } = await heldLock(`${user.file}.lock`)
+  const release = await acquireLock(`${user.file}.lock`, 0, openOptions().runtime)
   const waiting = user.start(set)
   const folder = `/proc/${waiting.pid}/fd`
   const isWaiting = () =>

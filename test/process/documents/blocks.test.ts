@@ -2,15 +2,15 @@ import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
 import { execa } from 'execa'
+import { writeXlsx } from 'hucre/xlsx'
 import { expect, onTestFinished, test } from 'vitest'
 import { allHelps, type Block, blocksOf, pages } from '../../helpers/documents.js'
-import { ownService, token } from '../../helpers/http-store.js'
 import { byPassword } from '../../helpers/postgres/server.js'
 import { ownServer } from '../../helpers/postgres.js'
 import { bin } from '../../helpers/process.js'
 import { checkSecrets } from '../../helpers/secrets.js'
+import { ownService, token } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { rows, workbook } from '../../helpers/workbook.js'
 
 const helps = await allHelps()
 
@@ -120,8 +120,14 @@ test.skipIf(!('rawJSON' in JSON))(
 
 test('the examples in the help work', async () => {
   const prepared = temporaryFolder()
-  const stock = workbook({ sheets: { Stock: rows(['CommonName', 'Family'], ['Fern', 'shade']) } })
-  writeFileSync(join(prepared, 'stock.xlsx'), stock)
+  const stock = {
+    name: 'Stock',
+    rows: [
+      ['CommonName', 'Family'],
+      ['Fern', 'shade'],
+    ],
+  }
+  writeFileSync(join(prepared, 'stock.xlsx'), await writeXlsx({ sheets: [stock] }))
   writeFileSync(join(prepared, 'list.csv'), 'name\nOak\n')
   const lines = [
     `echo '{"id":9,"name":"Fern"}' | tee fern.json > plants.ndjson; echo ${token} > token.txt`,

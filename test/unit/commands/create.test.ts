@@ -3,7 +3,7 @@ import { createNext } from '../../../src/cli/next-id.js'
 import { problem } from '../../../src/stores/common/change.js'
 import { check, newPlant } from '../../helpers/fast-check.js'
 import { Hostile } from '../../helpers/hostile.js'
-import { token } from '../../helpers/http-store.js'
+import { token } from '../../helpers/service.js'
 import { answer, World } from '../../helpers/world.js'
 
 // What is said is in transcripts/create.txt and usage.txt, what is no plant in unit/plant, and for

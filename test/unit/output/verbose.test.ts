@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { forwardProxy, Hostile, json } from '../../helpers/hostile.js'
-import { token } from '../../helpers/http-store.js'
+import { token } from '../../helpers/service.js'
 import { created, recorder } from '../../helpers/users.js'
 import { isWindows, printed, World } from '../../helpers/world.js'
 

@@ -5,11 +5,11 @@ import type { WriteOptions } from '../../../../src/stores/common/store.js'
 import type { Access, HttpOptions } from '../../../../src/stores/http/http-options.js'
 import type { HttpStore } from '../../../../src/stores/http/http-store.js'
 import { Hostile, http, json } from '../../../helpers/hostile.js'
-import { openHttp } from '../../../helpers/http-store.js'
 import { type Deed, type Post, plantService } from '../../../helpers/plant-service.js'
 import { gate } from '../../../helpers/service.js'
 import { openOptions } from '../../../helpers/store.js'
 import { settableTime, type Time } from '../../../helpers/time.js'
+import { openHttp } from './steps.js'
 
 const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': '0' })
 const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : undefined)

@@ -5,11 +5,12 @@ import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, forwardProxy, Hostile, json } from '../../../helpers/hostile.js'
-import { createAt, created, createIn, token } from '../../../helpers/http-store.js'
 import { runPlants } from '../../../helpers/run.js'
+import { token } from '../../../helpers/service.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
 import { objectsOf } from '../../../helpers/world.js'
+import { createAt, created, createIn } from './steps.js'
 
 const posts = [json(200, { name: 'Fern' })]
 

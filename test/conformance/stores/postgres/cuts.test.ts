@@ -3,15 +3,11 @@ import { expect, test } from 'vitest'
 import { Hostile } from '../../../helpers/hostile.js'
 import { Importer, plant } from '../../../helpers/import.js'
 import {
-  configure,
-  createAll,
   type Database,
   freshDatabase,
   openShared,
-  othersWait,
   ownServer,
   reusedDatabase,
-  settled,
 } from '../../../helpers/postgres.js'
 import {
   createPlant,
@@ -20,6 +16,7 @@ import {
   gathered,
   openOptions,
 } from '../../../helpers/store.js'
+import { configure, createAll, othersWait, settled } from './steps.js'
 
 const database = reusedDatabase()
 const moments: Moment[] = ['before', 'sent', 'answered']

@@ -3,16 +3,14 @@ import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { closedPort, Hostile } from '../../../helpers/hostile.js'
 import {
   addressOf,
-  configure,
   type Database,
   databaseOptions,
-  nameOf,
   openShared,
   reusedDatabase,
   reusedServer,
-  settled,
 } from '../../../helpers/postgres.js'
 import { createPlant } from '../../../helpers/store.js'
+import { configure, nameOf, settled } from './steps.js'
 
 const server = reusedServer()
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))

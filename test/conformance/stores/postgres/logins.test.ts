@@ -11,11 +11,11 @@ import {
   freshDatabase,
   openShared,
   ownServer,
-  settled,
 } from '../../../helpers/postgres.js'
 import { closedAfterTest, openOptions } from '../../../helpers/store.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
 import { World } from '../../../helpers/world.js'
+import { settled } from './steps.js'
 
 /** A message of the protocol, each character of whose body is a byte. */
 function message(letter: string, body: string): string {

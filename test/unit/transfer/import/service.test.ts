@@ -3,10 +3,9 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { json } from '../../../helpers/hostile.js'
-import { ownService, token } from '../../../helpers/http-store.js'
 import { Importer, nextChunk, plantLines, writeLines } from '../../../helpers/import.js'
 import { type Deed, type Post, plantService } from '../../../helpers/plant-service.js'
-import { gate } from '../../../helpers/service.js'
+import { gate, ownService, token } from '../../../helpers/service.js'
 
 const lines = plantLines(80)
 const half = 40
