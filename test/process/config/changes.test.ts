@@ -91,7 +91,7 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
         if (out !== '') expect(saved).toEqual(after)
         expect(code).toBeOneOf(isHit ? [undefined, 0, 2, 74] : [0])
         if (code === 0) expect(saved).toEqual(after)
-        const next = await user.spawn('config set output json')
+        const next = await user.run('config set output json')
         expect(next).toEqual(answer({ name: 'output', value: 'json' }))
         expect(user.saved).toEqual({ version: 1, ...(saved as object | undefined), output: 'json' })
         expect(readdirSync(user.config)).toEqual(both)

@@ -156,7 +156,7 @@ describe.runIf(canTrace)('killed before a system call, each in its turn (needs s
     const files = [...store, 'rejects.ndjson']
     const faults = { fault, calls: [...writes, 'openat', 'write'], files, before, args }
     const counts = await faultAtEach(faults, async (world, result, isHit) => {
-      const { code, out, err } = isHit && result.out === '' ? await world.spawn(args) : result
+      const { code, out, err } = isHit && result.out === '' ? await world.run(args) : result
       if (result.out === '' || !isHit) expect(code, err).toBe(6)
       expect(countsOf(out)).toEqual({ created: good.length, rejected: { 400: bad.length } })
       expect(
@@ -249,7 +249,7 @@ describe.runIf(canTrace)('a sync that fails (needs strace)', () => {
     writeLines(before.home, [...plantLines(3), 'bad'])
     const args = 'import plants.ndjson --rejects rejects.ndjson'
     const codes = await codesOf(before, args, async (world, result) => {
-      const { code, out } = result.code === 6 ? result : await world.spawn(args)
+      const { code, out } = result.code === 6 ? result : await world.run(args)
       expect([code, countsOf(out)]).toEqual([6, { created: 3, rejected: { 400: 1 } }])
       expect(world.rejected('rejects.ndjson')).toHaveLength(1)
     })
