@@ -34,11 +34,8 @@ function teamAt(address: string, fields: object = {}, ofTeam = token) {
   return { stores, ...(ofTeam && { tokens: { [address]: entry } }) }
 }
 
-/** The address of a service that accepts the token. */
-const accepting = () => ownService(join(temporaryFolder(), 'plants.db'))
-
 test('all that is well is printed, check by check', async () => {
-  const address = await accepting()
+  const address = await ownService(join(temporaryFolder(), 'plants.db'))
   const disk = await Disk.build(teamAt(address))
   const ok = (check: string, message: unknown) => ({ check, state: 'ok', message })
   const runtime = RegExp(

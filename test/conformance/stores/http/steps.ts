@@ -36,8 +36,10 @@ export function createIn(
 ) {
   const plant = { '--id': '1', '--name': 'Fern' }
   const usual = { ...plant, '--output': 'json', '--timeout': '1h', '--store': store }
-  const world = { env: { PLANTS_TOKEN: token, ...env }, now }
-  return runPlants(withUsual(usual, ['create', ...flags]), world)
+  return runPlants(withUsual(usual, ['create', ...flags]), {
+    env: { PLANTS_TOKEN: token, ...env },
+    now,
+  })
 }
 
 export function linesOf(err: string, service: Hostile): unknown[] {

@@ -139,7 +139,7 @@ test('an export that is cut in the middle fails, and the next one is complete', 
   const cut = async () => {
     for await (const page of store.read()) {
       read.push(...page.map(({ id }) => id))
-      if (read.length === 2) line.cutAll()
+      if (read.length === 2) line.mend()
     }
   }
   await expect(cut()).rejects.toMatchObject({ kind: 'unavailable' })
@@ -245,12 +245,11 @@ async function openByLine(database: Database, options?: Parameters<typeof openSh
     silence: () => {
       isSilent = true
     },
-    /** Is a line again, for those who connect anew. */
+    /** Cuts all, and is a line again for those who connect anew. */
     mend: () => {
       isSilent = false
       hostile.cut()
     },
-    cutAll: () => hostile.cut(),
   }
   return { line, store: await openShared({ url: line.url, env: database.env }, options) }
 }

@@ -240,7 +240,6 @@ interface Parts {
   styles?: string
 }
 
-/** A workbook of these parts, such as a spreadsheet program may write, or an attacker. */
 function workbook({ sheets = {}, sharedStrings, styles }: Parts): Buffer {
   const contents = Object.entries(sheets)
   const list = contents.map(
