@@ -4,8 +4,8 @@
 //       "arm64-executable" the executable for it, and "musl" the executable for musl
 //   PATTERN                      the tests of a name alone
 // Without --only, these are all for which the tools are installed. Each Node is fetched from the registry when it is
-// asked for; the executable is what npm run build:binary has made, or what PLANTS_BIN names. The exit code is 1 when a
-// test failed, or did not get to run.
+// asked for; the executable is of npm run build:binary, or PLANTS_BIN. The exit code is 1 when a test failed or did
+// not run.
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,4 +1,4 @@
-// Runs the suite, or the part of it that has a name, with all that repeats so many times as long: npm run soak -- 20 kill
+// Runs the suite, or the part with a name, with all that repeats so many times as long: npm run soak -- 20 kill
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
 

@@ -1,6 +1,6 @@
-// Adds up the JSON reports of several runs of vitest, and lists what they skipped and why: node test/verdict.mjs FOLDER
-// COUNT The exit code is 1 when a test failed, when there are not COUNT reports or one of them is empty, and when a
-// test was skipped for a reason that is not below.
+// Adds up JSON reports of vitest, and lists what was skipped and why: node test/verdict.mjs FOLDER COUNT
+// The exit code is 1 when a test failed, there are not COUNT reports or one is empty, or a test was skipped for a
+// reason that is not below.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { print } from '../bench/common.mjs'

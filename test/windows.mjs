@@ -1,7 +1,7 @@
 // Tries the packed package on Windows: npm run test:windows [-- --only NODE,…] [WORDS]
-//   --only 24,20   on Linux, which needs Debian's wine, the versions of Windows' own Node; on Windows it is the own one
-//   WORDS             only the checks with these words in their names
-// The checks are in windows/checks.mjs, and here those of a console. The exit code is 1 when one failed, and 2 when
+//   --only 24,20   on Linux, which needs Debian's wine, the versions of Windows' Node; on Windows it is the own one
+//   WORDS          only the checks with these words in their names
+// Those of a console are here, all others in windows/checks.mjs. The exit code is 1 when one failed, and 2 when
 // something is missing.
 import { spawn as spawnProcess, spawnSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -19,7 +19,7 @@ export const pages: ReadonlyMap<string, string> = new Map(
 export const documentation = [...pages.values()].join('\n')
 
 export interface Block {
-  /** `sh` is run; `console` is run, and shows what its commands print; anything else is text */
+  /** `sh` is run, `console` too, with what its commands print; anything else is text */
   language: string
   text: string
 }
@@ -36,16 +36,6 @@ export const commandNames = program.commands
   .map((command) => command.name())
   .filter((name) => name !== 'help')
 
-/** The command with this name, or with those of its parent and itself; undefined if there is none. */
-export function commandAt(words: string[]): Command | undefined {
-  const isNamed = (command: Command, word: string) =>
-    command.name() === word || command.aliases().includes(word)
-  return words.reduce<Command | undefined>(
-    (command, word) => command?.commands.find((each) => isNamed(each, word)),
-    program,
-  )
-}
-
 export function treeOf(command: Command): Command[] {
   return [command, ...command.commands.flatMap(treeOf)]
 }
@@ -54,10 +44,10 @@ export function pathOf(command: Command): string[] {
   return command.parent ? [...pathOf(command.parent), command.name()] : []
 }
 
-/** The help of a command and of its subcommands, by the words that lead to it. */
-export async function helpsOf(words: string[]): Promise<Map<string, string>> {
+/** The help of every command, by the words that lead to it. */
+export async function allHelps(): Promise<Map<string, string>> {
   const helps = new Map<string, string>()
-  for (const command of treeOf(commandAt(words) ?? program)) {
+  for (const command of treeOf(program)) {
     const path = pathOf(command)
     helps.set(path.join(' '), (await runPlants([...path, '--help'])).out)
   }

@@ -1,5 +1,5 @@
 import { EventEmitter, once } from 'node:events'
-import { connect, createServer, type ListenOptions, type Server, type Socket } from 'node:net'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 import { createServer as createSecureServer, type TlsOptions } from 'node:tls'
 import { onTestFinished } from 'vitest'
 
@@ -13,7 +13,7 @@ interface Received {
   body: string
 }
 
-export type Answer = string | Buffer | ((socket: Socket) => void)
+export type Answer = string | Buffer | ((socket: Socket, request: Received) => void)
 
 interface Script {
   /** what each POST gets in its turn; the last one is for all that follow */
@@ -23,11 +23,12 @@ interface Script {
   openapi?: Answer
   onConnect?(socket: Socket): void
   tls?: TlsOptions
-  place?: ListenOptions
+  host?: string
 }
 
 /** A server that does what its script says, right or wrong, and keeps what it was sent. */
 export class Hostile extends EventEmitter<{ connection: []; request: [Received] }> {
+  port = 0
   connections = 0
   bytes = Buffer.alloc(0)
   readonly requests: Received[] = []
@@ -44,15 +45,16 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
 
   static async listen(script: Script): Promise<Hostile> {
     const hostile = new Hostile(script)
-    hostile.#server.listen(script.place ?? { host: '127.0.0.1', port: 0 })
-    await once(hostile.#server, 'listening')
+    await hostile.comeBack()
     onTestFinished(() => hostile.close())
     return hostile
   }
 
-  get port(): number {
-    const address = this.#server.address()
-    return typeof address === 'object' && address !== null ? address.port : 0
+  /** Listens again where it was. */
+  async comeBack(): Promise<void> {
+    const { host = '127.0.0.1' } = this.#script
+    await once(this.#server.listen(this.port, host), 'listening')
+    this.port = (this.#server.address() as AddressInfo).port // of a server on a port
   }
 
   get url(): string {
@@ -101,10 +103,11 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     const end = bytes.indexOf('\r\n\r\n')
     if (end < 0) return bytes
     const [line = '', ...fields] = bytes.toString('latin1', 0, end).split('\r\n')
-    const pairs = fields.map((field) => field.split(/: *(.*)/, 2))
-    const headers = Object.fromEntries(
-      pairs.map(([name = '', value = '']) => [name.toLowerCase(), value.trim()]),
-    )
+    const headers: Record<string, string> = {}
+    for (const field of fields) {
+      const [name = '', value = ''] = field.split(/: *(.*)/, 2)
+      headers[name.toLowerCase()] = value.trim()
+    }
     const next = end + 4 + Number(headers['content-length'] ?? 0)
     if (bytes.length < next) return bytes
     const body = bytes.toString('utf8', end + 4, next)
@@ -115,13 +118,14 @@ export class Hostile extends EventEmitter<{ connection: []; request: [Received] 
     return this.#take(bytes.subarray(next), socket)
   }
 
-  #answer({ line }: Received, socket: Socket): void {
+  #answer(request: Received, socket: Socket): void {
+    const { line } = request
     const { posts = [], openapi = http(404), others = {} } = this.#script
     const listed = others[line.replace(/\?.*/s, '')] ?? []
     const answer = line.startsWith('POST')
       ? (posts[this.posts.length - 1] ?? posts.at(-1))
       : ((listed.length > 1 ? listed.shift() : listed[0]) ?? openapi)
-    if (typeof answer === 'function') answer(socket)
+    if (typeof answer === 'function') answer(socket, request)
     else if (answer !== undefined) socket.write(answer)
   }
 }

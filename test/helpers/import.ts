@@ -46,13 +46,13 @@ export class Importer extends World {
     return out
   }
 
-  /** The ids of imports into services that are not finished. */
-  get journals(): string[] {
+  /** The imports into services that are not finished. */
+  get journals(): unknown[] {
     const open = "SELECT id FROM imports WHERE state LIKE '{%'"
-    return rowsOf(join(this.state, 'imports.db'), open).map(({ id }) => String(id))
+    return rowsOf(join(this.state, 'imports.db'), open)
   }
 
-  /** The records of a rejects file: the members of an object, or the text of a line that is no JSON. */
+  /** The records of a rejects file: members of an object, or the text of a line that is no JSON. */
   rejected(rejects: string): { line: number; reason: string; record: unknown }[] {
     return objectsOf(this.read(rejects)).map(
       ({ rejected_line, rejected_reason, rejected_text, ...record }) => ({

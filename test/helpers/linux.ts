@@ -8,7 +8,7 @@ import { onTestFinished } from 'vitest'
 import { bin } from './process.js'
 import { temporaryFolder } from './temporary.js'
 
-// What only some machines let a test do: tests that need it say so in their names.
+// What only some machines let a test do, which says so in its name.
 
 export const isLinux = process.platform === 'linux'
 export const canTrace = isLinux && succeeds('strace', '-o', '/dev/null', 'true')
@@ -21,13 +21,6 @@ export const becomeStranger = ['--reuid', `${stranger}`, '--regid', `${stranger}
 const isRoot = process.getuid?.() === 0
 export const canBecome =
   isLinux && isRoot && succeeds('setpriv', ...becomeStranger, 'test', '-x', bin)
-
-/** Under what a program has not the rights of root, who may write anywhere. */
-export const withoutRights = isRoot
-  ? ['setpriv', '--bounding-set', '-all', '--inh-caps', '-all']
-  : []
-export const canDropRights =
-  process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
 
 function succeeds(program: string, ...args: string[]): boolean {
   return spawnSync(program, args).status === 0

@@ -1,11 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { afterAll, expect, inject, onTestFinished } from 'vitest'
-import type { NewPlant } from '../../src/plant/plant.js'
+import { afterAll, inject, onTestFinished } from 'vitest'
 import { PlantsError } from '../../src/platform/errors.js'
 import type { PostgresAddress } from '../../src/stores/common/address.js'
-import type { Change } from '../../src/stores/common/change.js'
-import type { CheckpointChange } from '../../src/stores/common/store.js'
 import { type PostgresOptions, parsePostgres } from '../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../src/stores/postgres/store.js'
 import {
@@ -22,12 +19,12 @@ export type Row = Record<string, unknown>
 
 type Server = Awaited<ReturnType<typeof startServer>>
 type Place = Pick<Server, 'socketFolder' | 'port'>
+type AtEnd = (drop: () => Promise<void>) => void
 
 /** A database with a store, or an empty one, whose owner is the role plants, which is no superuser. */
 export interface Database {
   url: string
-  /** the password, where the server asks for it */
-  env: { PGPASSWORD?: string }
+  env: { PGPASSWORD: string }
   /** Runs statements as the role of the url, and gives the rows of the last. Each int8 is a bigint. */
   sql(text: string): Promise<Row[]>
   admin(text: string): Promise<Row[]>
@@ -38,69 +35,65 @@ export interface Database {
 type Held = Pick<Database, 'url' | 'env'>
 
 /** Makes a database on the server that a run shares, which asks for the password, until the test is over. */
-export async function freshDatabase(options: { isEmpty?: boolean } = {}): Promise<Database> {
-  const { database, drop } = await makeDatabase(undefined, options.isEmpty)
-  onTestFinished(drop)
-  return database
+export function freshDatabase({ isEmpty = false } = {}): Promise<Database> {
+  return makeDatabase(onTestFinished, { isEmpty })
 }
 
 /** The same for all tests of a file or a group: to make one takes longer than most of them. */
 export function reusedDatabase(installation?: Installation): () => Promise<Database> {
-  return reused(() => makeDatabase(installation))
+  return reused((atEnd) => makeDatabase(atEnd, { installation }))
 }
 
-export async function ownServer(options?: ServerOptions): Promise<Server & Database> {
-  const { database, drop } = await makeServer(options)
-  onTestFinished(drop)
-  return database
+export function ownServer(options?: ServerOptions): Promise<Server & Database> {
+  return makeServer(onTestFinished, options)
 }
 
 export function reusedServer(): () => Promise<Server & Database> {
   return reused(makeServer)
 }
 
-interface Made<Kind> {
-  database: Kind
-  drop(): Promise<void>
-}
-
 /** Gives what is made once to each test without what a store holds. */
-function reused<Kind extends Database>(make: () => Promise<Made<Kind>>): () => Promise<Kind> {
-  let made: Promise<Made<Kind>> | undefined
-  afterAll(async () => (await made)?.drop())
+function reused<Kind extends Database>(make: (atEnd: AtEnd) => Promise<Kind>): () => Promise<Kind> {
+  let made: Promise<Kind> | undefined
+  let drop = async () => {}
+  afterAll(() => drop())
   const tables = ['plants', 'tokens', 'imports']
   const emptied = tables.map((table) => `DELETE FROM plant_store.${table};`).join(' ')
   return async () => {
-    const isNew = made === undefined
-    made ??= make()
-    const { database } = await made
-    if (!isNew) await database.sql(emptied)
-    return database
+    await (await made)?.sql(emptied)
+    made ??= make((end) => {
+      drop = end
+    })
+    return made
   }
 }
 
-async function makeDatabase(installation?: Installation, isEmpty = false): Promise<Made<Database>> {
+async function makeDatabase(
+  atEnd: AtEnd,
+  { installation, isEmpty = false }: { installation?: Installation | undefined; isEmpty?: boolean },
+): Promise<Database> {
   const place = await shared(installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
   await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0`)
-  const drop = async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`))
-  const database = { ...databaseOf(place, name), env: { PGPASSWORD: password } }
+  atEnd(async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`)))
+  const database = databaseOf(place, name)
   if (!isEmpty) await PostgresStore.init(addressOf(database), databaseOptions(database))
-  return { database, drop }
+  return database
 }
 
-async function makeServer(options: ServerOptions = {}): Promise<Made<Server & Database>> {
+async function makeServer(atEnd: AtEnd, options?: ServerOptions): Promise<Server & Database> {
   const server = await startServer(await shared(), options)
-  const env = options.asksPassword ? { PGPASSWORD: password } : {}
-  const database = { ...server, ...databaseOf(server, 'plants'), env }
+  atEnd(server.remove)
+  const database = { ...server, ...databaseOf(server, 'plants') }
   await PostgresStore.init(addressOf(database), databaseOptions(database))
-  return { database, drop: server.remove }
+  return database
 }
 
-function databaseOf(place: Place, name: string): Omit<Database, 'env'> {
+function databaseOf(place: Place, name: string): Database {
   return {
     url: `postgres://plants@127.0.0.1:${place.port}/${name}`,
+    env: { PGPASSWORD: password },
     sql: (text) => query(place, 'plants', name, text),
     admin: (text) => query(place, 'postgres', name, text),
     hold: async (text) => {
@@ -149,7 +142,7 @@ export function addressOf({ url }: Pick<Held, 'url'>, parameters = ''): Postgres
 }
 
 export function databaseOptions(
-  { env }: Pick<Held, 'env'>,
+  { env }: { env: { PGPASSWORD?: string } },
   options: Partial<PostgresOptions> = {},
 ): PostgresOptions {
   const files = { ca: undefined, cert: undefined, key: undefined }
@@ -174,55 +167,4 @@ export async function openShared(
         throw error
     }
   }
-}
-
-export async function othersWait({ admin }: Database, count: number): Promise<void> {
-  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
-  await expect.poll(async () => (await admin(waiting)).length, { interval: 5 }).toBe(count)
-}
-
-export async function configure({ admin }: Database, setting: string): Promise<void> {
-  await admin(`ALTER SYSTEM SET ${setting}`)
-  await admin('SELECT pg_reload_conf()')
-}
-
-export async function asRole(place: Database, prefix: string) {
-  const role = `${prefix}_${nameOf(place)}`
-  await place.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
-  const drop = `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`
-  onTestFinished(async () => void (await place.admin(drop)))
-  const url = Object.assign(new URL(place.url), { username: role }).href
-  return { ...place, role, url }
-}
-
-export function nameOf({ url }: Pick<Held, 'url'>): string {
-  return new URL(url).pathname.slice(1)
-}
-
-export function creations(plants: NewPlant[]): Change[] {
-  return plants.map((plant) => ({ type: 'create', plant }))
-}
-
-/** Creates plants in one transaction, and gives the type of each outcome. */
-export async function createAll(
-  store: PostgresStore,
-  plants: NewPlant[],
-  checkpoint?: CheckpointChange,
-): Promise<string[]> {
-  const outcomes = await store.transaction(
-    async ({ write, saveCheckpoint }) => {
-      const outcomes = await write(creations(plants))
-      if (checkpoint) await saveCheckpoint(checkpoint)
-      return outcomes
-    },
-    { isRepeatable: true },
-  )
-  return outcomes.map(({ type }) => type)
-}
-
-/** What became of each call: its value, or the kind and the message of its error. */
-export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {
-  const told = (error: unknown) =>
-    error instanceof PlantsError ? `${error.kind}: ${error.message}` : error
-  return Promise.all(calls.map((call) => call.catch(told)))
 }

@@ -1,5 +1,3 @@
-import { execFileSync } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { execa, type Options } from 'execa'
 import { checkSecretsOf } from './secrets.js'
@@ -48,10 +46,4 @@ export function bash(user: World, script: string, env: Record<string, string> = 
   return resultOf(
     launch(user, ['bash', '-c', `set -o pipefail; plants=$0; ${script}`, bin], { env }),
   )
-}
-
-export function pipeIn(folder: string): string {
-  const path = join(folder, `pipe-${randomUUID()}`)
-  execFileSync('mkfifo', [path])
-  return path
 }

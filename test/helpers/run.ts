@@ -40,8 +40,6 @@ export function withUsual(usual: Record<string, string>, argv: string[]): string
   return [...argv, ...missing.flat()]
 }
 
-const pieceLength = 65_536
-
 export function ioOf(
   { stdin, env = {}, cwd = '/', terminals = [], ...world }: RunOptions,
   stdout: Output = new Captured({}, 'stdout'),
@@ -54,8 +52,7 @@ export function ioOf(
       isPiped: stdin !== undefined,
       async *chunks() {
         const bytes = Buffer.from(stdin ?? '')
-        for (let at = 0; at < bytes.length; at += pieceLength)
-          yield bytes.subarray(at, at + pieceLength)
+        for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536)
       },
       stream: () => new PassThrough(),
     },

@@ -1,22 +1,21 @@
 import { once } from 'node:events'
-import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import type { NetConnectOpts } from 'node:net'
-import { constants, tmpdir } from 'node:os'
+import { constants } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, onTestFinished } from 'vitest'
-import { must } from '../../src/platform/errors.js'
-import type { Caller } from '../../src/server/authenticator.js'
+import { onTestFinished } from 'vitest'
+import { type Caller, fixedToken } from '../../src/server/authenticator.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import type { Change, Outcome } from '../../src/stores/common/change.js'
 import type { OwnStore, Store } from '../../src/stores/common/store.js'
 import { rights } from '../../src/stores/common/token-store.js'
+import { SqliteStore } from '../../src/stores/sqlite/store.js'
 import { bin, execute } from './process.js'
 import { runPlants } from './run.js'
 import { checkSecrets } from './secrets.js'
-import { open } from './sqlite-file.js'
+import { fileAddress, openOptions } from './store.js'
 import { temporaryFolder } from './temporary.js'
 
-/** What a service under test accepts, unless it is told otherwise. No output may hold it. */
+/** What a service accepts, unless it is told otherwise. */
 export const testToken = 'plants_s3cret-TOKEN-that-no-output-may-hold'
 
 export type RunningService = Awaited<ReturnType<typeof serve>>
@@ -44,27 +43,7 @@ export async function serve(args: string[] = [], options: Options = {}) {
   return ready
 }
 
-export function serveForAll(args: string[] = []): () => RunningService {
-  let service: RunningService | undefined
-  beforeAll(async () => {
-    const folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
-    service = await launch(args, folder).ready
-  })
-  afterAll(async () => {
-    await service?.stop('SIGKILL')
-    rmSync(service?.folder ?? '', { recursive: true, force: true })
-  })
-  return () => must(service)
-}
-
 export const storeOf = ({ folder }: { folder: string }) => join(folder, 'data/plants.db')
-
-/** Takes the write lock of the store of a service, and returns what lets it go. */
-export function lockStore(service: RunningService): () => void {
-  const db = open(storeOf(service))
-  db.exec('BEGIN IMMEDIATE')
-  return () => db.exec('ROLLBACK')
-}
 
 /** A process that serves, and the service once its address is there. */
 export function launch(args: string[], folder: string, options: Options = {}) {
@@ -125,7 +104,6 @@ export function created(change: Change): Outcome {
   return change.type === 'create' ? { type: 'created', plant: change.plant } : unused()
 }
 
-/** Who has the token of a store that is put behind HTTP here. */
 export const testCaller: Caller = { name: 'test', rights }
 
 /** Starts a service in this process, which ends with the test, and writes no log. */
@@ -145,7 +123,19 @@ export async function serveHere(
   return service
 }
 
-/** The log of a service, whose lines are written at once. */
+/** The token of services in this process that keep plants. */
+export const token = 's3cret-token'
+
+/** Starts the program's own service on an empty store in a file; its only token is `token`. */
+export async function ownService(path: string, basePath = ''): Promise<string> {
+  const service = await serveHere({
+    openStore: (events) => SqliteStore.open(fileAddress(path), openOptions(events)),
+    openTokenSource: async () => fixedToken(token, testCaller),
+    basePath,
+  })
+  return service.address
+}
+
 export function logInto(write: (lines: string) => Promise<void>): ServiceOptions['log'] {
   const output = { isTerminal: false, columns: 80, write, log: write, stream: unused }
   return { output, level: 'info', delayMs: 0, redact: String }
@@ -173,7 +163,7 @@ const emptyStore = {
 
 export const limits = {
   requestTimeoutMs: 3_600_000,
-  connectionLimit: 100,
+  connectionLimit: 1000,
   bodyLimitBytes: 1_048_576,
 }
 

@@ -8,12 +8,10 @@ import { describeDriver } from '../../src/platform/sqlite.js'
  * Connects with the SQLite that the program has. Another one in the same process would see none of
  * its locks, and would end them (https://sqlite.org/howtocorrupt.html, 2.2).
  */
-export const DatabaseSync =
-  describeDriver().driver === 'node:sqlite' ? builtIn() : packaged.DatabaseSync
-
-function builtIn(): typeof packaged.DatabaseSync {
-  return (process.getBuiltinModule('node:sqlite') as typeof packaged).DatabaseSync
-}
+export const { DatabaseSync } =
+  describeDriver().driver === 'node:sqlite'
+    ? (process.getBuiltinModule('node:sqlite') as typeof packaged)
+    : packaged
 
 export function open(path: string): packaged.DatabaseSyncInstance {
   const db = new DatabaseSync(path)
@@ -53,10 +51,7 @@ export async function holderOf(path: string, sql: string) {
 export function query(path: string, sql: string, options = {}): Record<string, unknown>[] {
   const db = new DatabaseSync(path, options)
   try {
-    return db
-      .prepare(sql)
-      .all()
-      .map((row) => ({ ...row }))
+    return Array.from(db.prepare(sql).all(), (row) => ({ ...row }))
   } finally {
     db.close()
   }
@@ -65,7 +60,6 @@ export function query(path: string, sql: string, options = {}): Record<string, u
 /** The ids in a store. Fails if the file is damaged. */
 export function idsIn(path: string): number[] {
   expect(query(path, 'PRAGMA integrity_check')).toEqual([{ integrity_check: 'ok' }])
-  return query(path, 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id').map(({ id }) =>
-    Number(id),
-  )
+  const sql = 'SELECT CAST(id AS TEXT) AS id FROM plants ORDER BY plants.id'
+  return query(path, sql).map(({ id }) => Number(id))
 }

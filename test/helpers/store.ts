@@ -2,12 +2,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
-import { acquireLock } from '../../src/platform/file-lock.js'
 import type { AddressContext, SqliteAddress } from '../../src/stores/common/address.js'
-import { writeOne } from '../../src/stores/common/change.js'
+import { type Change, writeOne } from '../../src/stores/common/change.js'
 import type { Store } from '../../src/stores/common/store.js'
 import type { SqliteOptions } from '../../src/stores/sqlite/connection.js'
-import { hang } from './hang.mjs'
 
 type Writable = Pick<Store, 'write'>
 
@@ -42,11 +40,6 @@ export function closedAfterTest<Store extends { close(): Promise<void> }>(store:
   return store
 }
 
-/** Holds a lock in this process, until `release` is called. */
-export async function heldLock(path: string): Promise<{ release(): void }> {
-  return { release: await acquireLock(path, hang.wait, openOptions().runtime) }
-}
-
 /** Collects the statements of connections that were closed: until then these keep their locks. */
 export async function endConnections(): Promise<void> {
   collectGarbage()
@@ -58,20 +51,16 @@ export function collectGarbage(): void {
   runInNewContext('gc')()
 }
 
-export async function createPlant(
-  store: Writable,
-  plant: NewPlant,
-  key?: string,
-): Promise<NewPlant> {
+export function creations(plants: NewPlant[]): Change[] {
+  return plants.map((plant) => ({ type: 'create', plant }))
+}
+
+export async function createPlant(store: Writable, plant: NewPlant, key?: string) {
   return (await writeOne(store, { type: 'create', plant, key })).plant
 }
 
 export async function deletePlant(store: Writable, id: bigint): Promise<NewPlant> {
   return (await writeOne(store, { type: 'delete', id })).plant
-}
-
-export async function replacePlant(store: Writable, plant: NewPlant): Promise<NewPlant> {
-  return (await writeOne(store, { type: 'update', patch: { tag: null, ...plant } })).plant
 }
 
 export async function gathered<Item>(pages: AsyncIterable<Item[]>): Promise<Item[]> {

@@ -7,8 +7,8 @@ import { fetchNode } from '../../bench/nodes.mjs'
 import { man } from '../../package.json'
 import { PlantsCommand } from '../../src/cli/command.js'
 import { blocksOf, commandNames, pages, program } from '../helpers/documents.js'
-import { ownService, token } from '../helpers/http-store.js'
 import { isHere } from '../helpers/linux.js'
+import { ownService, token } from '../helpers/service.js'
 import { temporaryFolder } from '../helpers/temporary.js'
 
 const root = join(import.meta.dirname, '../..')

@@ -6,8 +6,8 @@ import { problem, rejected } from '../../../src/stores/common/change.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import { exchange } from '../../helpers/raw-http.js'
-import { lockStore, logInto, quick, serve, serveStore, storeOf } from '../../helpers/service.js'
-import { idsIn } from '../../helpers/sqlite-file.js'
+import { logInto, quick, serve, serveStore, storeOf } from '../../helpers/service.js'
+import { idsIn, open } from '../../helpers/sqlite-file.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -16,10 +16,11 @@ describe('503 means that nothing was stored, and when to retry:', () => {
 
   test('when the store is locked for longer than --timeout', async () => {
     const service = await serve(['--timeout', '400ms'])
-    const unlock = lockStore(service)
+    const db = open(storeOf(service))
+    db.exec('BEGIN IMMEDIATE')
     const creates = [1, 2, 3].map((id) => exchange(service, { body: `{"id":${id},"name":"F"}` }))
     expect(await Promise.all(creates)).toMatchObject([away, away, away])
-    unlock()
+    db.exec('ROLLBACK')
     expect(idsIn(storeOf(service))).toEqual([])
     expect((await exchange(service, { body: fern })).status).toBe(200)
   })

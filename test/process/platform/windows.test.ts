@@ -10,7 +10,7 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
   'on a simulated Windows (needs Node as its runtime)',
   () => {
     const fern = '{"id":1,"name":"Färn"}\n'
-    const preload = join(import.meta.dirname, '../../helpers/windows.cjs')
+    const preload = join(import.meta.dirname, 'windows.cjs')
 
     function plants(user: World, line: string, { env, ...options }: Options = {}) {
       const windows = {
@@ -53,12 +53,10 @@ describe.runIf(isLinux && !process.env['PLANTS_BIN'])(
       expect((await plants(user, 'list')).out).toBe(fern)
     })
 
-    test.each([
-      ['list --store C:\\a@b\\plants.db', 4, 'C:\\a@b\\plants.db'],
-      ['serve --socket plants.sock', 2, '--socket'],
-    ])('%s: exit code %i', async (line, code, word) => {
-      const err = expect.stringContaining(word)
-      expect(await plants(new World(), line)).toEqual({ code, out: '', err })
+    test('a store whose path has a drive and an @ is a file', async () => {
+      const store = 'C:\\a@b\\plants.db'
+      const err = expect.stringContaining(store)
+      expect(await plants(new World(), `list --store ${store}`)).toEqual({ code: 4, out: '', err })
     })
   },
 )

@@ -4,15 +4,8 @@ import { describe, expect, test } from 'vitest'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, RawConnection, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
-import {
-  lockStore,
-  placeOf,
-  type RunningService,
-  serve,
-  storeOf,
-  testToken,
-} from '../../helpers/service.js'
-import { idsIn } from '../../helpers/sqlite-file.js'
+import { placeOf, type RunningService, serve, storeOf, testToken } from '../../helpers/service.js'
+import { idsIn, open } from '../../helpers/sqlite-file.js'
 
 const long = ['--drain-timeout', '24d']
 const moss = '{"id":4,"name":"Moss"}'
@@ -102,12 +95,13 @@ describe('while it drains, a service', () => {
     const idle = await sentTo(service, requestBytes(testToken, { target: '/nope' }))
     await connectTo(service.place) // which never brings a byte
     expect((await idle.answer())?.status).toBe(404)
-    const unlock = lockStore(service)
+    const db = open(storeOf(service))
+    db.exec('BEGIN IMMEDIATE')
     const waiting = await Promise.all(upTo(3).map((id) => sentTo(service, createOf(id))))
     const start = performance.now()
     const slow = await draining(service)
     await expect.poll(() => isRefused(service)).toBe(true)
-    unlock()
+    db.exec('ROLLBACK')
     const answers = await Promise.all(waiting.map((connection) => connection.answer()))
     expect(answers.map((answer) => answer?.body)).toEqual(upTo(3).map(() => '{"name":"Fern"}'))
     const answer = await slow.send(' '.repeat(99 - moss.length)).answer()

@@ -20,7 +20,7 @@ const requestWith = (headerLines: number) =>
 const headers = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
 const inChunks = `${requestBytes('wrong', { headers })}${'1\r\n \r\n'.repeat(200)}0\r\n\r\n`
 const longHeads: Flood = { request: requestWith(2000), count: 31, connections: 200 }
-const smallest: Flood = { request: 'GET / HTTP/1.1\r\n\r\n', count: 3600, connections: 100 }
+const smallest: Flood = { request: 'GET / HTTP/1.1\r\n\r\n', count: 3600, connections: 40 }
 
 describe.runIf(isLinux)(
   'clients without a token cannot end a service that has a heap of 512 MB (needs /proc):',

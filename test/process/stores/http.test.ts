@@ -2,9 +2,9 @@ import { once } from 'node:events'
 import { expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Hostile, http, json } from '../../helpers/hostile.js'
-import { linesOf, token } from '../../helpers/http-store.js'
 import { resultOf } from '../../helpers/process.js'
-import { answer, World } from '../../helpers/world.js'
+import { token } from '../../helpers/service.js'
+import { answer, objectsOf, World } from '../../helpers/world.js'
 
 const create = 'create --id 1 --name Fern --output json --store'
 const env = { PLANTS_TOKEN: token }
@@ -59,9 +59,11 @@ test.each<[string, Case]>([
   const { code, out, err } = await resultOf(program)
   expect([code, out]).toEqual([signal === 'SIGTERM' ? 143 : 130, ''])
   expect(service.posts).toHaveLength(posts)
-  const { error, hint } = linesOf(err, service).at(-1) as { error: number; hint?: string }
+  const { error, hint } = objectsOf(err).at(-1) ?? {}
   expect(error).toBe(500)
-  expect(hint).toEqual(isOpen ? expect.stringContaining('--idempotency-key KEY') : undefined)
+  expect(hint).toEqual(
+    isOpen ? expect.stringContaining(`--idempotency-key ${service.keys[0]}`) : undefined,
+  )
 })
 
 test.runIf(hasOpenssl)(

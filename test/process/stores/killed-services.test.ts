@@ -64,7 +64,7 @@ class ServiceNode {
 
 const kills = rounds(2)
 /** A million in a soak of 15 rounds, which has 30 kills: a life as long as that takes a while. */
-const many = isSoak ? rounds(66_667) : 2000
+const many = isSoak ? rounds(66_667) : 1500
 
 test(`of ${many} creates none is lost, changed or made twice when the service is killed ${kills} times`, async () => {
   const node = await new ServiceNode([]).start()
@@ -86,7 +86,7 @@ test(`of ${many} creates none is lost, changed or made twice when the service is
   expect(crowd.wrong, withSeed).toEqual([])
 })
 
-const creates = rounds(1000)
+const creates = rounds(700)
 const nodeCount = isSoak ? 4 : 2
 const crashes = Math.min(100, rounds(2))
 

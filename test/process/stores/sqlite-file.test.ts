@@ -1,15 +1,20 @@
-import { chmodSync, copyFileSync, readdirSync, symlinkSync } from 'node:fs'
+import { chmodSync, copyFileSync, existsSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { canDropRights, withoutRights } from '../../helpers/linux.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, World } from '../../helpers/world.js'
+import { answer, objectsOf, World } from '../../helpers/world.js'
 
 const fern = { id: 1, name: 'Fern' }
 const moss = { id: 2, name: 'Moss' }
 const createMoss = 'create --id 2 --name Moss'
 const insertMoss = "INSERT INTO plants (id, name) VALUES (2, 'Moss')"
+
+const isRoot = process.getuid?.() === 0
+
+/** Under what a program has not the rights of root, who may write anywhere. */
+const withoutRights = isRoot ? ['setpriv', '--bounding-set', '-all', '--inh-caps', '-all'] : []
+const canDropRights = process.platform !== 'win32' && (!isRoot || existsSync('/usr/bin/setpriv'))
 
 /** A user without the rights of root. */
 class Unprivileged extends World {
@@ -80,10 +85,18 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     await user.cannotUse(user.store, 'list')
   })
 
-  test.each([0o400, 0o000])('may be the file itself, with mode %o', async (mode) => {
+  test.each([
+    [0o400, 'warning', 'cannot be written by this user'],
+    [0o000, 'failed', 'could not be used'],
+  ])('may be the file itself, with mode %o, which doctor calls a %s', async (mode, state, why) => {
     const user = await Unprivileged.withStore()
     chmodSync(user.store, mode)
     await user.cannotUse(user.store, createMoss)
+    const { code, out } = await user.do('doctor --output ndjson')
+    const [message, hint] = [expect.stringContaining(why), expect.any(String)]
+    const found = { check: 'store local', state, message, hint }
+    expect(objectsOf(out).filter((each) => each['state'] !== 'ok')).toEqual([found])
+    expect(code).toBe(state === 'failed' ? 1 : 0)
   })
 
   test.each(['list', createMoss])('may be a folder or the log, closed to %s', async (line) => {

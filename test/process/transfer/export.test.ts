@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +7,7 @@ import { execa } from 'execa'
 import { describe, expect, test } from 'vitest'
 import { peakOf } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
-import { bash, pipeIn } from '../../helpers/process.js'
+import { bash } from '../../helpers/process.js'
 import { fill, query } from '../../helpers/sqlite-file.js'
 import { answer, World } from '../../helpers/world.js'
 
@@ -73,7 +74,8 @@ describe.skipIf(process.platform === 'win32')('an export', () => {
 
   test('gives a pipe with a name all plants', async () => {
     const world = await storeOf(30_000)
-    const file = pipeIn(world.home)
+    const file = join(world.home, 'pipe')
+    execFileSync('mkfifo', [file])
     const reading = execa('cat', [file], { stripFinalNewline: false })
     const result = await world.spawn(['export', file])
     const all = (await world.run('export')).out

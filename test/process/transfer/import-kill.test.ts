@@ -71,7 +71,7 @@ interface Input {
 
 /** Lines in no order, and after some of them one that is rejected. */
 function withRejected(): Input {
-  const exported = plantLines(isSoak ? 1_000_000 : 60_000)
+  const exported = plantLines(isSoak ? 1_000_000 : 40_000)
   const good = shuffled(exported)
   const lines: string[] = []
   const rejected: NonNullable<Input['rejected']> = []
@@ -93,7 +93,7 @@ function withRejected(): Input {
 
 /** A table without ids, with line breaks in its cells. */
 function numbered(): Input {
-  const names = Array.from({ length: isSoak ? 200_000 : 5000 }, (_, index) => `Fern\nNo ${index}`)
+  const names = Array.from({ length: isSoak ? 200_000 : 3000 }, (_, index) => `Fern\nNo ${index}`)
   const exported = names.map((name, index) => plant(index + 1, name).trimEnd())
   const lines = ['name', ...names.map((name) => `"${name}"`)]
   return { lines, flags: '--format csv --id-from next', exported }
@@ -115,7 +115,7 @@ function named(flags: string, count: number, length: number): Input {
 }
 
 describe('an import that is killed, or its service, resumes, and stores all once:', () => {
-  const [few, many] = isSoak ? [100_000, 500_000] : [5000, 20_000]
+  const [few, many] = isSoak ? [100_000, 500_000] : [3000, 15_000]
 
   test.each<[string, () => Promise<Target>, () => Input]>([
     ['ids in no order, into a file', file, withRejected],
@@ -150,7 +150,7 @@ describe('an import that is killed, or its service, resumes, and stores all once
 async function importWithKills(world: World, target: Target, input: Input) {
   const args = `import plants.ndjson ${input.flags} --store ${target.store} --timeout 1h --retry 1h`
   writeLines(world.home, input.lines)
-  const kills = rounds(6)
+  const kills = rounds(4)
   let child = world.start(args, { env: target.env })
   for (let kill = 1; ; kill += 1) {
     const due = kill < kills ? (kill / kills) * input.exported.length : Infinity

@@ -120,7 +120,7 @@ describe.runIf(isLinux)('needs the same memory', () => {
   test('for an input without an end, until Ctrl-C', async () => {
     const world = new World()
     const block = Buffer.from(`${plantLines(2000).join('\n')}\n`)
-    const enough = Math.ceil(((isSoak ? 2048 : 8) * mebibyte) / block.length)
+    const enough = Math.ceil(((isSoak ? 2048 : 4) * mebibyte) / block.length)
     const { code } = await measured(world, 'import -', function* (run) {
       for (let blocks = 0; ; blocks += 1) {
         if (blocks === enough) run.kill('SIGINT')
@@ -133,7 +133,7 @@ describe.runIf(isLinux)('needs the same memory', () => {
   test('for many rejected lines, of which twenty are shown', async () => {
     const world = new World()
     const block = Buffer.from('x\n{"id":1,"name":1}\n'.repeat(5000))
-    const blocks = isSoak ? 760 : 10
+    const blocks = isSoak ? 760 : 5
     const { code, err } = await measured(
       world,
       'import --format ndjson --rejects bad',

@@ -3,7 +3,7 @@ import { CommandContext } from '../../../src/cli/command-context.js'
 import { accessTo } from '../../../src/cli/store-access.js'
 import { HttpStore } from '../../../src/stores/http/http-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
-import { PlantService } from '../../helpers/plant-service.js'
+import { plantService } from '../../helpers/plant-service.js'
 import { ioOf } from '../../helpers/run.js'
 import { closedAfterTest, createPlant } from '../../helpers/store.js'
 import { Team } from '../../helpers/users.js'
@@ -51,13 +51,11 @@ describe.skipIf(isWindows)('with a token command (needs sh)', () => {
     'a token that expires during an import is renewed at most once a minute: error %i',
     async (error) => {
       let valid = 's3cret-1'
-      const service = await PlantService.listen({
+      const service = await plantService({
         deed: ({ authorization }) =>
-          authorization === `Bearer ${valid}`
-            ? undefined
-            : { status: 401, body: { error, message } },
+          authorization === `Bearer ${valid}` ? undefined : json(401, { error, message }),
       })
-      const { store, secrets, letPass } = await openTeam(service.url)
+      const { store, secrets, letPass } = await openTeam(service.address)
       await create(store, 0)
       valid = 's3cret-2'
       expect(await create(store, 50)).toEqual(new Set(['created']))

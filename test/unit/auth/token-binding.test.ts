@@ -1,17 +1,23 @@
 import { describe, expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { forwardProxy, Hostile } from '../../helpers/hostile.js'
-import {
-  accepts,
-  created,
-  fern,
-  recorder,
-  Sender,
-  saved,
-  token,
-  tokensIn,
-} from '../../helpers/users.js'
-import { isWindows } from '../../helpers/world.js'
+import { accepts, created, fern, recorder, saved, token } from '../../helpers/users.js'
+import { isWindows, World } from '../../helpers/world.js'
+
+/** A user who sends tokens; both functions return the exit code. */
+class Sender extends World {
+  async login(store: string): Promise<number> {
+    return (await this.run(`auth login --from-stdin --store ${store}`, { stdin: token })).code
+  }
+
+  async createAt(store: string, env: Record<string, string> = {}): Promise<number> {
+    return (await this.run(`${fern} ${store}`, { env })).code
+  }
+}
+
+function tokensIn(...servers: Hostile[]): string[][] {
+  return servers.map(({ bytes }) => bytes.toString('latin1').match(/s3cret[\w-]*/g) ?? [])
+}
 
 describe('a saved token', () => {
   test('goes to no other address, and no other is even asked', async () => {

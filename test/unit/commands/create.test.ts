@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { createNext } from '../../../src/cli/next-id.js'
 import { problem } from '../../../src/stores/common/change.js'
 import { check, newPlant } from '../../helpers/fast-check.js'
-import { token } from '../../helpers/http-store.js'
-import { PlantService } from '../../helpers/plant-service.js'
+import { Hostile } from '../../helpers/hostile.js'
+import { token } from '../../helpers/service.js'
 import { answer, World } from '../../helpers/world.js'
 
 // What is said is in transcripts/create.txt and usage.txt, what is no plant in unit/plant, and for
@@ -117,12 +117,12 @@ describe('a dry run', () => {
   })
 
   test('names the service, and sends nothing', async () => {
-    const [server, user] = [await PlantService.listen(), new World()]
+    const [server, user] = [await Hostile.listen({}), new World()]
     const line = `${fern} --dry-run --store ${server.url}/v1`
     const env = { PLANTS_TOKEN: token }
     const { code, out } = await user.run(`${line} --output text`, { env })
     expect([code, out]).toEqual([0, expect.stringContaining(` in ${server.url}/v1\n`)])
-    expect(server.mostConnections).toBe(0)
+    expect(server.connections).toBe(0)
   })
 
   test('stores nothing', async () => {

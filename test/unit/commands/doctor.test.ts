@@ -3,10 +3,29 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { json } from '../../helpers/hostile.js'
-import { ownService, token } from '../../helpers/http-store.js'
+import { ownService, token } from '../../helpers/service.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { accepts, Disk, recorder, saved } from '../../helpers/users.js'
-import { isWindows, objectsOf } from '../../helpers/world.js'
+import { accepts, recorder, saved } from '../../helpers/users.js'
+import { isWindows, objectsOf, World } from '../../helpers/world.js'
+
+/** A user with a plant in the store `local`. */
+class Disk extends World {
+  static async build(settings: Record<string, unknown> = {}): Promise<Disk> {
+    const disk = new Disk(settings)
+    await disk.run('create --id 1 --name Fern --store local')
+    return disk
+  }
+
+  /** What the doctor finds, and what of that is not well, each of which has a hint. */
+  async examine(flags = '', env: Record<string, string> = {}) {
+    const { code, out } = await this.run(`doctor --output ndjson${flags && ` ${flags}`}`, { env })
+    const findings = objectsOf(out)
+    const ill = findings.filter(({ state }) => state !== 'ok')
+    expect(ill.filter(({ hint }) => hint === undefined)).toEqual([])
+    expect(code).toBe(ill.some(({ state }) => state === 'failed') ? 1 : 0)
+    return { findings, ill }
+  }
+}
 
 /** Settings with a store `team`, and a token for it unless it is to be none. */
 function teamAt(address: string, fields: object = {}, ofTeam = token) {
@@ -15,11 +34,8 @@ function teamAt(address: string, fields: object = {}, ofTeam = token) {
   return { stores, ...(ofTeam && { tokens: { [address]: entry } }) }
 }
 
-/** The address of a service that accepts the token. */
-const accepting = () => ownService(join(temporaryFolder(), 'plants.db'))
-
 test('all that is well is printed, check by check', async () => {
-  const address = await accepting()
+  const address = await ownService(join(temporaryFolder(), 'plants.db'))
   const disk = await Disk.build(teamAt(address))
   const ok = (check: string, message: unknown) => ({ check, state: 'ok', message })
   const runtime = RegExp(

@@ -1,13 +1,14 @@
 import { lstatSync, mkdirSync, readdirSync, readlinkSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { heldLock } from '../../helpers/store.js'
+import { acquireLock } from '../../../src/platform/file-lock.js'
+import { openOptions } from '../../helpers/store.js'
 import { accepts, recorder, token } from '../../helpers/users.js'
 import { isWindows, modeOf, printed, World } from '../../helpers/world.js'
 
 test('while another process holds the lock, settings are read, and a change times out', async () => {
   const user = new World({ timeout: '7s' })
-  const { release } = await heldLock(`${user.file}.lock`)
+  const release = await acquireLock(`${user.file}.lock`, 0, openOptions().runtime)
   expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
   const { code, err } = await user.run('config set output json --timeout 50ms --output json')
   expect([code, JSON.parse(err)]).toMatchObject([4, { error: 503, retryable: true }])

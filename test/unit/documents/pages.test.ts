@@ -4,14 +4,14 @@ import { expect, test } from 'vitest'
 import packageJson from '../../../package.json'
 import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
 import { errorKinds } from '../../../src/platform/errors.js'
-import { commandAt, documentation, helpsOf, pages } from '../../helpers/documents.js'
+import { allHelps, documentation, pages, program } from '../../helpers/documents.js'
 import { runPlants } from '../../helpers/run.js'
 
 // The blocks of the pages are run by process/documents/blocks.test.ts.
 
 const root = join(import.meta.dirname, '../../..')
 const readme = pages.get('README.md') ?? ''
-const helps = await helpsOf([])
+const helps = await allHelps()
 
 /** In ascending order, each with the `error` values that cause it. */
 const kinds = Object.values(errorKinds)
@@ -34,7 +34,8 @@ test('every command and subcommand is documented, and no other', () => {
   expect([...new Set(rows)].toSorted()).toEqual(paths.filter((path) => !isBelow(path)).toSorted())
   expect(paths.filter((path) => isBelow(path) && !documentation.includes(path))).toEqual([])
   const names = found(/(?<=[`$]|^)plants ([a-z][\w-]*)/gm)
-  expect(names.filter((name) => name !== 'help' && !commandAt([name]))).toEqual([])
+  const known = program.commands.flatMap((each) => [each.name(), ...each.aliases()])
+  expect(names.filter((name) => name !== 'help' && !known.includes(name))).toEqual([])
 })
 
 test('no link leads nowhere, and every file and npm script that is named exists', () => {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { forwardProxy, Hostile, json } from '../../helpers/hostile.js'
-import { token } from '../../helpers/http-store.js'
+import { token } from '../../helpers/service.js'
 import { created, recorder } from '../../helpers/users.js'
 import { isWindows, printed, World } from '../../helpers/world.js'
 
@@ -23,7 +23,7 @@ test('--verbose shows a request and its answer after the source of the token', a
 test('--verbose names a proxy without its password', async () => {
   const proxy = await forwardProxy()
   const posts = [json(400, { error: 400, message: 'No proxy-s3cret' })]
-  const service = await Hostile.listen({ posts, place: { host: '0.0.0.0', port: 0 } })
+  const service = await Hostile.listen({ posts, host: '0.0.0.0' })
   const env = { HTTP_PROXY: proxy.url.replace('//', '//user:proxy-s3cret@') }
   const { err } = await create(`http://0.0.0.0:${service.port}`, ' --allow-http', env)
   expect(proxy.lines).toHaveLength(1)

@@ -5,17 +5,13 @@ import type { WriteOptions } from '../../../../src/stores/common/store.js'
 import type { Access, HttpOptions } from '../../../../src/stores/http/http-options.js'
 import type { HttpStore } from '../../../../src/stores/http/http-store.js'
 import { Hostile, http, json } from '../../../helpers/hostile.js'
-import { openHttp } from '../../../helpers/http-store.js'
-import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
+import { type Deed, type Post, plantService } from '../../../helpers/plant-service.js'
 import { gate } from '../../../helpers/service.js'
 import { openOptions } from '../../../helpers/store.js'
 import { settableTime, type Time } from '../../../helpers/time.js'
+import { openHttp } from './steps.js'
 
-const busy: Deed = {
-  status: 503,
-  body: { error: 503, message: 'Not now' },
-  headers: { 'Retry-After': '0' },
-}
+const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': '0' })
 const tenth = (deed: Deed) => (post: Post) => (post.index % 10 === 9 ? deed : undefined)
 const from = (first: number, deed: Deed) => (post: Post) => (post.index < first ? undefined : deed)
 const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
@@ -23,7 +19,7 @@ const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? d
 interface Import extends WriteOptions {
   access?: Partial<Access>
   opening?: Partial<HttpOptions>
-  service?: PlantService
+  service?: Awaited<ReturnType<typeof plantService>>
   isKeyed?: boolean
   deed?(post: Post): Deed | Promise<Deed>
   count?: number
@@ -32,9 +28,9 @@ interface Import extends WriteOptions {
 /** Creates plants in a service with one write. */
 async function imported({ isKeyed = true, deed, count = 100, ...options }: Import) {
   const { access = {}, opening = {}, service: given, ...rest } = options
-  const service = given ?? (await PlantService.listen({ isKeyed, ...(deed && { deed }) }))
-  const store = await openHttp(service.url, opening, access)
-  const { posts, made } = service
+  const service = given ?? (await plantService({ isKeyed, deed }))
+  const store = await openHttp(service.address, opening, access)
+  const { created: posts, made } = service
   return { service, posts, made, ...(await sent(store, creations(count), rest)) }
 }
 
@@ -65,7 +61,7 @@ const runtimeOf = ({ now }: Time) => ({ ...openOptions().runtime, now })
 /** All are created, and the service has made each once. */
 const complete = (count = 100) => ({
   ...{ error: undefined, tally: { created: count } },
-  made: new Map(Array.from({ length: count }, (_, id) => [`${id}`, 1])),
+  made: new Set(Array.from({ length: count }, (_, id) => `${id}`)),
 })
 
 describe('a service in trouble', () => {
@@ -88,7 +84,7 @@ describe('a service in trouble', () => {
       if (id !== '5') return undefined
       tries += 1
       if (tries === 3) time.pass()
-      return { status: 500 }
+      return json(500, {})
     }
     const opening = { runtime: runtimeOf(time), concurrency: 2 }
     const expected = { tally: { created: 19, unknown: 1 }, rejections: [[5, 502]] }
@@ -115,7 +111,7 @@ describe('a service in trouble', () => {
   })
 
   test('gets every plant once when it goes away and comes back', async () => {
-    const service = await PlantService.listen({
+    const service = await plantService({
       deed: async ({ index }) => {
         if (index !== 50) return undefined
         await service.close()
@@ -136,7 +132,7 @@ test('as many connections as the limit are open at once', async () => {
   }
   const { service, ...result } = await imported({ deed, opening: { concurrency: 3 } })
   expect(result).toMatchObject(complete())
-  expect(service.mostConnections).toBe(3)
+  expect(service.connections).toBe(3)
 })
 
 describe('a plant of an import that updates', () => {
@@ -165,15 +161,15 @@ describe('a plant of an import that updates', () => {
 })
 
 test.each<[string, Deed, number]>([
-  ['400', { status: 400, body: { error: 17, message: 'No ferns' } }, 17],
-  ['422 without an Error', { status: 422 }, 422],
+  ['400', json(400, { error: 17, message: 'No ferns' }), 17],
+  ['422 without an Error', json(422, {}), 422],
 ])('an answer about one plant is recorded, and the others go on: %s', async (_, deed, error) => {
   const expected = { tally: { created: 99, rejected: 1 }, rejections: [[5, error]] }
   expect(await imported({ deed: forPlant('5', deed) })).toMatchObject(expected)
 })
 
 test.each([404, 409])('the status %i without an Error ends all', async (status) => {
-  const deed = from(3, { status })
+  const deed = from(3, json(status, {}))
   const { tally, error } = await imported({ deed, count: 10, opening: { concurrency: 1 } })
   expect(tally).toEqual({ created: 3, unsent: 7 })
   expect(error).toMatchObject({ kind: 'rejected', status })

@@ -5,11 +5,12 @@ import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { closedPort, forwardProxy, Hostile, json } from '../../../helpers/hostile.js'
-import { createAt, created, createIn, token } from '../../../helpers/http-store.js'
 import { runPlants } from '../../../helpers/run.js'
+import { token } from '../../../helpers/service.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
 import { objectsOf } from '../../../helpers/world.js'
+import { createAt, created, createIn } from './steps.js'
 
 const posts = [json(200, { name: 'Fern' })]
 
@@ -35,7 +36,7 @@ describe('an error tells why a service could not be reached:', () => {
     let reads = 0
     const now = () => {
       reads += 1
-      return reads < 10 ? 0 : 2000
+      return reads < 6 ? 0 : 2000
     }
     const { code, err } = await createIn(
       `http://127.0.0.1:${closedPort}`,
@@ -114,7 +115,7 @@ const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [
 const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address
 
 const busy = json(503, { error: 503, message: 'Not now' }, { 'Retry-After': 0 })
-const place = { host: `${ipv4}`, port: 0 }
+const host = `${ipv4}`
 const allNames = ['DNS:localhost', 'IP:127.0.0.1', `IP:${ipv4}`]
 
 async function createdThrough(
@@ -136,7 +137,7 @@ describe.runIf(hasOpenssl && ipv4)(
       const tls = certificate({ names: allNames })
       const proxy = await forwardProxy()
       const https_proxy = proxy.url.replace('//', '//me:hunter%32@')
-      const service = await Hostile.listen({ posts: [busy, ...posts], tls, place })
+      const service = await Hostile.listen({ posts: [busy, ...posts], tls, host })
       const flags = ['--ca-cert', tls.path]
       const { target, code, requests } = await createdThrough(service, { https_proxy }, flags)
       expect({ code, requests }).toEqual({ code: 0, requests: ['POST /plants', 'POST /plants'] })
@@ -149,7 +150,7 @@ describe.runIf(hasOpenssl && ipv4)(
     test('carries nothing to a service whose certificate is of another IP address', async () => {
       const tls = certificate({ names: allNames.slice(0, 2) })
       const proxy = await forwardProxy()
-      const service = await Hostile.listen({ posts, tls, place })
+      const service = await Hostile.listen({ posts, tls, host })
       const variables = { HTTPS_PROXY: proxy.url }
       const outcome = await createdThrough(service, variables, ['--ca-cert', tls.path])
       const { code, error, requests, target } = outcome
@@ -161,7 +162,7 @@ describe.runIf(hasOpenssl && ipv4)(
       const proxy = await forwardProxy({ refusal: 407 })
       const variables = { HTTPS_PROXY: proxy.url, HTTP_PROXY: proxy.url }
       for (const tls of [{ tls: certificate({ names: allNames }) }, {}]) {
-        const service = await Hostile.listen({ posts, place, ...tls })
+        const service = await Hostile.listen({ posts, host, ...tls })
         const { code, error } = await createdThrough(service, variables, ['--retry', '0'])
         expect([code, service.connections]).toEqual([4, 0])
         const message = expect.stringMatching(/proxy.*407/i)
@@ -177,7 +178,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
     ['http_proxy', { no_proxy: `${ipv4}` }, false],
   ])('is reached through the proxy of %s with %j: %s', async (name, others, isProxied) => {
     const proxy = await forwardProxy()
-    const service = await Hostile.listen({ posts, place })
+    const service = await Hostile.listen({ posts, host })
     const url = name === 'HTTP_PROXY' ? proxy.url.replace('http://', '') : proxy.url
     const { target, ...outcome } = await createdThrough(service, { [name]: url, ...others })
     expect(outcome).toMatchObject({ code: 0, out: created.out })
@@ -186,7 +187,7 @@ describe.runIf(ipv4)('an address that is not loopback (needs one)', () => {
   })
 
   test('is not reached when its proxy is not there', async () => {
-    const service = await Hostile.listen({ posts, place })
+    const service = await Hostile.listen({ posts, host })
     const HTTP_PROXY = `http://127.0.0.1:${closedPort}`
     const { code, error } = await createdThrough(service, { HTTP_PROXY }, [], countingClock(300))
     expect([code, service.connections]).toEqual([4, 0])

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { createAt, created, token } from '../../../helpers/http-store.js'
 import { runPlants } from '../../../helpers/run.js'
+import { token } from '../../../helpers/service.js'
 import { settableTime } from '../../../helpers/time.js'
+import { createAt, created } from './steps.js'
 
 const fern = '{"name":"Fern"}'
 const plant = json(200, fern)

@@ -1,8 +1,9 @@
 import { describe, expect, test } from 'vitest'
 import { type Answer, Hostile, http, json } from '../../../helpers/hostile.js'
-import { linesOf, token } from '../../../helpers/http-store.js'
 import { type RunOptions, runPlants, withUsual } from '../../../helpers/run.js'
+import { token } from '../../../helpers/service.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
+import { linesOf } from './steps.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 const moss = '{"id":2,"name":"Moss"}'

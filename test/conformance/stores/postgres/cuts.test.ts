@@ -1,18 +1,22 @@
+import { connect, type Socket } from 'node:net'
 import { expect, test } from 'vitest'
+import { Hostile } from '../../../helpers/hostile.js'
 import { Importer, plant } from '../../../helpers/import.js'
-import { type Moment, openByLine } from '../../../helpers/postgres/line.js'
 import {
-  configure,
-  createAll,
-  creations,
+  type Database,
   freshDatabase,
   openShared,
-  othersWait,
   ownServer,
   reusedDatabase,
-  settled,
 } from '../../../helpers/postgres.js'
-import { createPlant, deletePlant, gathered, openOptions } from '../../../helpers/store.js'
+import {
+  createPlant,
+  creations,
+  deletePlant,
+  gathered,
+  openOptions,
+} from '../../../helpers/store.js'
+import { configure, createAll, othersWait, settled } from './steps.js'
 
 const database = reusedDatabase()
 const moments: Moment[] = ['before', 'sent', 'answered']
@@ -71,7 +75,7 @@ test.each([
   ['40001', taken], // It says that nothing was stored, and the create is repeated.
 ])('a COMMIT that was made, and is answered with the error %s', async (code, told) => {
   const { line, store } = await openByLine(await database())
-  line.answer('COMMIT', code)
+  line.cut('COMMIT', { code })
   expect(await settled([createPlant(store, fern)])).toEqual([told])
   expect((await store.get([1n])).get(1n)).toEqual(fern)
 })
@@ -135,7 +139,7 @@ test('an export that is cut in the middle fails, and the next one is complete', 
   const cut = async () => {
     for await (const page of store.read()) {
       read.push(...page.map(({ id }) => id))
-      if (read.length === 2) line.cutAll()
+      if (read.length === 2) line.mend()
     }
   }
   await expect(cut()).rejects.toMatchObject({ kind: 'unavailable' })
@@ -176,3 +180,76 @@ test('an export that hears nothing more ends in time, and with a signal', async 
   ])
   await release()
 })
+
+/**
+ * When a connection is cut: "before" the server gets what was said; when it was "sent", so that the
+ * server goes on alone; or when the server has "answered", and nobody has heard it.
+ */
+type Moment = 'before' | 'sent' | 'answered'
+
+interface Cut {
+  text: string
+  /** or the SQLSTATE of the error that is said in place of the answer */
+  moment: Moment | { code: string }
+}
+
+const readyForQuery = Buffer.from('Z\0\0\0\x05')
+
+/** Opens a store over a line to its server, which can be cut. */
+async function openByLine(database: Database, options?: Parameters<typeof openShared>[1]) {
+  const address = new URL(database.url)
+  const target = Number(address.port)
+  const cuts: Cut[] = []
+  let isSilent = false
+
+  const join = (near: Socket) => {
+    const far = connect({ port: target, host: '127.0.0.1', allowHalfOpen: true })
+    far.on('error', () => near.destroy()).on('end', () => near.end())
+    near.on('close', () => far.end()) // after what is on its way
+    let isAwaited = false
+    let code: string | undefined
+    near.removeAllListeners('data').on('data', (data) => {
+      const [cut] = cuts
+      const moment = cut && data.includes(cut.text) ? cuts.shift()?.moment : undefined
+      if (moment !== undefined) line.cuts += 1
+      if (moment === 'before') {
+        near.destroy()
+        far.destroy()
+        return
+      }
+      far.write(data)
+      isAwaited ||= moment === 'answered'
+      if (typeof moment === 'object') code = moment.code
+      if (moment === 'sent') near.destroy()
+    })
+    far.on('data', (data) => {
+      const isOver = data.subarray(-6, -1).equals(readyForQuery)
+      if (isAwaited && isOver) near.destroy()
+      if (code === undefined) {
+        if (!isAwaited && !isSilent) near.write(data)
+      } else if (isOver) {
+        const error = `SERROR\0C${code}\0Mlost\0\0`
+        near.write(`E\0\0\0${String.fromCharCode(error.length + 4)}${error}${readyForQuery}I`)
+        code = undefined
+      }
+    })
+  }
+
+  const hostile = await Hostile.listen({ onConnect: join })
+  address.port = `${hostile.port}`
+  const line = {
+    url: address.href,
+    cuts: 0,
+    /** Cuts the next connection over which a text goes to the server; then what is told next. */
+    cut: (text: string, moment: Cut['moment']) => void cuts.push({ text, moment }),
+    silence: () => {
+      isSilent = true
+    },
+    /** Cuts all, and is a line again for those who connect anew. */
+    mend: () => {
+      isSilent = false
+      hostile.cut()
+    },
+  }
+  return { line, store: await openShared({ url: line.url, env: database.env }, options) }
+}

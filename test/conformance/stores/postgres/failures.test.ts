@@ -1,18 +1,16 @@
 import { describe, expect, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import { lineTo } from '../../../helpers/postgres/line.js'
+import { closedPort, Hostile } from '../../../helpers/hostile.js'
 import {
   addressOf,
-  configure,
   type Database,
   databaseOptions,
-  nameOf,
   openShared,
   reusedDatabase,
   reusedServer,
-  settled,
 } from '../../../helpers/postgres.js'
 import { createPlant } from '../../../helpers/store.js'
+import { configure, nameOf, settled } from './steps.js'
 
 const server = reusedServer()
 const ids = (count: number) => Array.from({ length: count }, (_, index) => BigInt(index))
@@ -106,9 +104,9 @@ test('a full pool is not a server that is away', async () => {
 
 test('fails in time at a server that is silent, also where the time is 0', async () => {
   const place = await server()
-  const line = await lineTo(place)
-  line.silence()
-  const opening = PostgresStore.open(addressOf(line), databaseOptions(place, { timeout: 0 }))
+  const { port } = await Hostile.listen({})
+  const address = addressOf({ url: at(port, place) })
+  const opening = PostgresStore.open(address, databaseOptions(place, { timeout: 0 }))
   expect(await settled([opening])).toEqual([unavailable('connection timeout$')])
 })
 
@@ -132,10 +130,9 @@ describe('of several hosts', () => {
 
   test.each(['is down', 'says nothing'])('takes the next when the first %s', async (how) => {
     const place = await database()
-    const line = await lineTo(place)
-    if (how === 'is down') await line.end()
-    else line.silence()
-    const store = await openShared({ ...place, url: bothOf(line, place) }, { timeout: 2000 })
+    const port = how === 'is down' ? closedPort : (await Hostile.listen({})).port
+    const url = bothOf({ url: at(port, place) }, place)
+    const store = await openShared({ ...place, url }, { timeout: 2000 })
     expect(await createPlant(store, fern)).toStrictEqual(fern)
   })
 
@@ -162,4 +159,8 @@ async function endSessions({ admin }: Database): Promise<void> {
 /** The address of two servers that have the same database. */
 function bothOf(first: { url: string }, second: { url: string }): string {
   return second.url.replace('@', `@${new URL(first.url).host},`)
+}
+
+function at(port: number, { url }: Database): string {
+  return Object.assign(new URL(url), { port }).href
 }

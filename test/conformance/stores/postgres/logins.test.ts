@@ -1,20 +1,69 @@
 import type { Socket } from 'node:net'
-import { describe, expect, test } from 'vitest'
+import { createSecureContext, TLSSocket } from 'node:tls'
+import { describe, expect, test, vi } from 'vitest'
 import type { Login } from '../../../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { Hostile } from '../../../helpers/hostile.js'
-import { listener, says } from '../../../helpers/postgres/line.js'
 import {
   addressOf,
   databaseOptions,
   freshDatabase,
   openShared,
   ownServer,
-  settled,
 } from '../../../helpers/postgres.js'
 import { closedAfterTest, openOptions } from '../../../helpers/store.js'
 import { countingClock, settableTime } from '../../../helpers/time.js'
+import { World } from '../../../helpers/world.js'
+import { settled } from './steps.js'
+
+/** A message of the protocol, each character of whose body is a byte. */
+function message(letter: string, body: string): string {
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(body.length + 4)
+  return `${letter}${length.toString('latin1')}${body}`
+}
+
+/** What a server says at a login (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
+const says = {
+  clear: message('R', '\0\0\0\x03'),
+  md5: message('R', '\0\0\0\x05salt'),
+  refused: message('E', 'SFATAL\0C28P01\0Mwrong password\0\0'),
+}
+
+const sslRequest = '\0\0\0\x08\x04\xd2\x16\x2f'
+
+/**
+ * Listens where a PostgreSQL server could, and records the logins that begin and the passwords.
+ *
+ * @param answers to the startup message, and to each message after it, on every connection
+ */
+async function listener(answers: string[], tls?: { cert: string; key: string }) {
+  const heard = { port: 0, logins: 0, passwords: [] as string[] }
+  const join = (socket: Socket): void => {
+    let answered = 0
+    socket.on('error', () => undefined)
+    socket.removeAllListeners('data').on('data', (data) => {
+      const text = data.toString('latin1')
+      if (text === sslRequest) {
+        socket.write(tls ? 'S' : 'N')
+        if (!tls) return
+        const secureContext = createSecureContext(tls)
+        const near = socket.removeAllListeners('data')
+        return join(new TLSSocket(near, { isServer: true, secureContext }))
+      }
+      if (text.startsWith('X')) return // a client that leaves
+      if (answered === 0) heard.logins += 1
+      else heard.passwords.push(text.slice(5)) // without the letter and the length
+      const answer = answers[answered]
+      answered += 1
+      if (answer === undefined) socket.end()
+      else socket.write(answer, 'latin1')
+    })
+  }
+  const { port } = await Hostile.listen({ onConnect: join })
+  return Object.assign(heard, { port })
+}
 
 const env = { PGPASSWORD: 's3cret' }
 
@@ -127,6 +176,21 @@ test.runIf(hasOpenssl)('each sslmode verifies what libpq verifies (needs openssl
   expect(await inTurn('secure', checked, authority, '127.0.0.1')).toEqual(others)
 })
 
+test.each([
+  ['doctor', true],
+  ['auth status', false],
+])('plants %s gives PGPASSWORD to no database but that of this run', async (line, connects) => {
+  const other = await listener([says.clear])
+  const elsewhere = { address: `postgres://someone@127.0.0.1:${other.port}/elsewhere` }
+  const own = await listener([says.clear, says.refused])
+  const run = { ...env, PLANTS_STORE: `postgres://ann@127.0.0.1:${own.port}/garden` }
+  for (const [name, value] of Object.entries(run)) vi.stubEnv(name, value) // where a driver reads
+  await new World({ stores: { elsewhere } }).run(line, { env: run })
+  vi.unstubAllEnvs()
+  expect(other.logins).toBe(0)
+  expect(new Set(own.passwords)).toEqual(new Set(connects ? ['s3cret\0'] : []))
+})
+
 const late = /^unavailable: .* connection timeout$/
 const writes = (text: string) => (socket: Socket) => void socket.write(text, 'latin1')
 
@@ -142,6 +206,6 @@ test.each<[string, (socket: Socket) => void, RegExp, string]>([
       time?.timeOut()
     })
   const { port } = await Hostile.listen({ onConnect })
-  const now = time?.now ?? countingClock(100)
+  const now = time?.now ?? countingClock(1000)
   expect(await toldBy(`127.0.0.1:${port}`, `sslmode=${sslmode}`, {}, now)).toMatch(told)
 })

@@ -2,18 +2,15 @@ import { expect, onTestFinished, test } from 'vitest'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import {
   addressOf,
-  asRole,
-  configure,
   databaseOptions,
   freshDatabase,
-  nameOf,
   openShared,
   ownServer,
   reusedDatabase,
-  settled,
 } from '../../../helpers/postgres.js'
 import { createPlant, deletePlant } from '../../../helpers/store.js'
 import { answer, World } from '../../../helpers/world.js'
+import { asRole, configure, nameOf, settled } from './steps.js'
 
 const database = reusedDatabase()
 const fern = { id: 1n, name: 'Fern' }

@@ -3,18 +3,9 @@ import type { NewPlant } from '../../../../src/plant/plant.js'
 import { type Outcome, writeOne } from '../../../../src/stores/common/change.js'
 import type { Transaction } from '../../../../src/stores/common/store.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
-import {
-  asRole,
-  createAll,
-  creations,
-  freshDatabase,
-  nameOf,
-  openShared,
-  othersWait,
-  reusedDatabase,
-  settled,
-} from '../../../helpers/postgres.js'
-import { createPlant, gathered } from '../../../helpers/store.js'
+import { freshDatabase, openShared, reusedDatabase } from '../../../helpers/postgres.js'
+import { createPlant, creations, gathered } from '../../../helpers/store.js'
+import { asRole, createAll, nameOf, othersWait, settled } from './steps.js'
 
 const database = reusedDatabase()
 const plants = (count: number, first = 0, name = 'Fern'): NewPlant[] =>

@@ -2,8 +2,7 @@ import { readFileSync, truncateSync, writeFileSync } from 'node:fs'
 import { beforeEach, expect, test } from 'vitest'
 import { fill, query } from '../../../helpers/sqlite-file.js'
 import { endConnections } from '../../../helpers/store.js'
-import { findingsOf } from '../../../helpers/users.js'
-import { World } from '../../../helpers/world.js'
+import { objectsOf, World } from '../../../helpers/world.js'
 
 let user: World
 
@@ -57,9 +56,9 @@ test.each<[what: string, damage: (bytes: Buffer) => unknown, why: RegExp]>([
   overwrite(damage)
   await endConnections()
   const { code, out } = await user.run('doctor')
-  const found = findingsOf(out).find(({ check }) => check === 'contents')
+  const found = objectsOf(out).find(({ check }) => check === 'contents')
   expect([code, found]).toMatchObject([1, { state: 'failed', hint: expect.any(String) }])
-  expect(found?.message).toMatch(why)
+  expect(found?.['message']).toMatch(why)
   expect((await user.run('doctor --quick')).code).toBe(0)
 })
 

@@ -22,11 +22,9 @@ import {
   fileAddress,
   gathered,
   openOptions,
-  replacePlant,
 } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
-import { findingsOf } from '../../../helpers/users.js'
-import { isWindows, modeOf, printed, World } from '../../../helpers/world.js'
+import { isWindows, modeOf, objectsOf, printed, World } from '../../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
@@ -143,7 +141,7 @@ test('a backup is looked at without a log, and written to with one, also once an
     id: 3n,
     name: 'Fern',
   })
-  await replacePlant(writer, { ...moss, name: 'Oak' })
+  await writer.write([{ type: 'update', patch: { ...moss, name: 'Oak' } }])
   expect(await gathered(writer.read())).toEqual([
     { ...moss, name: 'Oak' },
     { id: 3n, name: 'Fern' },
@@ -154,7 +152,7 @@ test.skipIf(isWindows).each(['-wal', '-shm'])(
   'a backup that was written to takes no plant without its %s (needs to remove what is open)',
   async (end) => {
     const { backup, writer } = await openedBackup()
-    await replacePlant(writer, { ...moss, name: 'Oak' })
+    await writer.write([{ type: 'update', patch: { ...moss, name: 'Oak' } }])
     unlinkSync(backup + end)
     const message = `${backup} or its log was deleted or replaced`
     const create = () => createPlant(writer, { id: 3n, name: 'Fern' })
@@ -257,9 +255,9 @@ describe.runIf(isRoot)('where other users can create files beside a store (needs
       for (const line of ['create --id 2 --name Moss', 'list', 'delete 2 --yes'])
         expect([line, await warned(line)]).toEqual([line, false])
       const { code, out } = await user.run(`doctor --store ${path}`)
-      const found = findingsOf(out).find(({ check }) => check === `store ${path}`)
-      expect([code, found?.state]).toEqual([0, why === undefined ? 'ok' : 'warning'])
-      if (why !== undefined) expect(found?.message).toContain(exposed)
+      const found = objectsOf(out).find(({ check }) => check === `store ${path}`)
+      expect([code, found?.['state']]).toEqual([0, why === undefined ? 'ok' : 'warning'])
+      if (why !== undefined) expect(found?.['message']).toContain(exposed)
     },
   )
 })

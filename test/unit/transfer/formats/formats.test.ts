@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../../src/platform/errors.js'
-import { readRecords, shown } from '../../../helpers/records.js'
+import { readRecords, shown } from './records.js'
 
 const plant = '{"id":1,"name":"a"}'
 const latin1 = (text: string) => Buffer.from(text, 'latin1')

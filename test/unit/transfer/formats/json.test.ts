@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import type { NewPlant } from '../../../../src/plant/plant.js'
 import { readDocument } from '../../../../src/transfer/formats/json.js'
 import { check, fc, newPlant } from '../../../helpers/fast-check.js'
-import { readRecords, shown } from '../../../helpers/records.js'
+import { readRecords, shown } from './records.js'
 
 const json = { format: 'json' } as const
 const ndjson = { format: 'ndjson' } as const

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { PlantsError } from '../../../../src/platform/errors.js'
 import { check, fc, newPlant } from '../../../helpers/fast-check.js'
-import { readRecords, shown } from '../../../helpers/records.js'
+import { readRecords, shown } from './records.js'
 
 const csv = { format: 'csv' } as const
 

@@ -2,14 +2,14 @@ import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
-import { ownService, token } from '../../../helpers/http-store.js'
+import { json } from '../../../helpers/hostile.js'
 import { Importer, nextChunk, plantLines, writeLines } from '../../../helpers/import.js'
-import { type Deed, PlantService, type Post } from '../../../helpers/plant-service.js'
-import { gate } from '../../../helpers/service.js'
+import { type Deed, type Post, plantService } from '../../../helpers/plant-service.js'
+import { gate, ownService, token } from '../../../helpers/service.js'
 
 const lines = plantLines(80)
 const half = 40
-const once = new Map(lines.map((line) => [/-?\d+/.exec(line)?.[0] ?? '', 1]))
+const once = new Set(lines.map((line) => /-?\d+/.exec(line)?.[0]))
 const all = 'plants.ndjson'
 const complete = { code: 0, created: lines.length }
 
@@ -27,11 +27,11 @@ async function illService(
   { start = half, isKeyed = true } = {},
 ) {
   let isIll = true
-  const service = await PlantService.listen({
+  const service = await plantService({
     isKeyed,
     deed: (post) => (isIll && post.index >= start ? deed(post) : undefined),
   })
-  const user = importerAt(service.url)
+  const user = importerAt(service.address)
   const mended = async () => {
     expect(user.journals).toHaveLength(1)
     isIll = false
@@ -44,18 +44,18 @@ async function illService(
 
 describe('an import into a service', () => {
   test('sends nothing with --dry-run', async () => {
-    const service = await PlantService.listen()
-    const user = importerAt(service.url, [...lines, lines.at(-1) ?? '', 'bad'])
+    const service = await plantService()
+    const user = importerAt(service.address, [...lines, lines.at(-1) ?? '', 'bad'])
     const counts = { code: 6, dryRun: true, created: lines.length, rejected: { 400: 1 } }
     expect(await user.import(`${all} --dry-run`)).toMatchObject(counts)
-    expect([service.posts, user.journals]).toEqual([[], []])
+    expect([service.created, user.journals]).toEqual([[], []])
   })
 
   test('needs to read only where an id exists, or for --id-from next', async () => {
-    const service = await PlantService.listen()
-    const user = importerAt(service.url)
+    const service = await plantService()
+    const user = importerAt(service.address)
     expect(await user.import(`${all} --id-from next`)).toMatchObject({ code: 1 })
-    expect(service.posts).toEqual([])
+    expect(service.created).toEqual([])
     expect(await user.import(all)).toMatchObject(complete)
     expect(await user.import(all)).toMatchObject({ code: 6, rejected: { 409: lines.length } })
     expect(user.journals).toEqual([])
@@ -64,10 +64,10 @@ describe('an import into a service', () => {
 
 describe('an import into an ill service ends, and is resumed when that is mended:', () => {
   test.each<[number, string, Deed]>([
-    [1, 'answered 404', { status: 404 }],
-    [3, 'Who?', { status: 401, body: { error: 401, message: 'Who?' } }],
-    [5, '{"ok":true}', { status: 200, body: { ok: true } }],
-    [5, 'answered 500: Oh', { status: 500, body: { error: 500, message: 'Oh' } }],
+    [1, 'answered 404', json(404, {})],
+    [3, 'Who?', json(401, { error: 401, message: 'Who?' })],
+    [5, '{"ok":true}', json(200, { ok: true })],
+    [5, 'answered 500: Oh', json(500, { error: 500, message: 'Oh' })],
   ])('exit code %i, %s', async (code, words, deed) => {
     for (const start of [0, 60]) {
       // With keys, what has got a 500 would be sent again until the timeout is over.
@@ -81,9 +81,9 @@ describe('an import into an ill service ends, and is resumed when that is mended
   })
 
   test('it is not reached', async () => {
-    const service = await PlantService.listen()
+    const service = await plantService()
     await service.close()
-    const user = importerAt(service.url)
+    const user = importerAt(service.address)
     expect(await user.import(`${all} --retry 0s`)).toMatchObject({ code: 4 })
     await service.comeBack()
     expect(await user.import(all)).toMatchObject(complete)
@@ -111,7 +111,7 @@ describe('an import that is interrupted', () => {
     const stop = new AbortController()
     const ill = await illService(deed, { isKeyed })
     const result = ill.user.import(`${all} ${flags}`, undefined, { signal: stop.signal })
-    await expect.poll(() => ill.service.posts.length, { interval: 5 }).toBeGreaterThan(half)
+    await expect.poll(() => ill.service.created.length, { interval: 5 }).toBeGreaterThan(half)
     stop.abort(new PlantsError('interrupted', 'Interrupted'))
     return { ...ill, result }
   }
@@ -125,17 +125,17 @@ describe('an import that is interrupted', () => {
     )
     answers.open()
     expect(await result).toEqual(interrupted)
-    const unfinished = service.posts.length - half
-    expect(service.made.size).toBe(service.posts.length)
+    const unfinished = service.created.length - half
+    expect(service.made.size).toBe(service.created.length)
     expect(service.made.size).toBeLessThan(lines.length)
     // They come again, with their keys if there are any.
     const rejected = { created: lines.length - unfinished, rejected: { 409: unfinished } }
     expect(await mended()).toMatchObject(isKeyed ? complete : rejected)
-    expect(service.posts).toHaveLength(lines.length + unfinished)
+    expect(service.created).toHaveLength(lines.length + unfinished)
   })
 
   test('ends at once while its service wants to be left alone', async () => {
-    const busy = { status: 503, headers: { 'Retry-After': '3600' } }
+    const busy = json(503, {}, { 'Retry-After': '3600' })
     const flags = '--timeout 2h --concurrency 1'
     const { result, mended } = await interrupt(() => busy, true, flags)
     expect(await result).toEqual(interrupted)
@@ -144,8 +144,8 @@ describe('an import that is interrupted', () => {
 })
 
 test('a journal that cannot be used is named', async () => {
-  const service = await PlantService.listen()
-  const user = importerAt(service.url)
+  const service = await plantService()
+  const user = importerAt(service.address)
   const path = join(user.state, 'imports.db')
   mkdirSync(path, { recursive: true })
   const err = expect.stringContaining(`The journal ${path} could not be used: `)

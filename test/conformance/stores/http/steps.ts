@@ -1,15 +1,10 @@
-import { fixedToken } from '../../src/server/authenticator.js'
-import { rights } from '../../src/stores/common/token-store.js'
-import type { Access, HttpOptions } from '../../src/stores/http/http-options.js'
-import { HttpStore } from '../../src/stores/http/http-store.js'
-import { parseAddress } from '../../src/stores/registry.js'
-import { SqliteStore } from '../../src/stores/sqlite/store.js'
-import type { Hostile } from './hostile.js'
-import { runPlants, withUsual } from './run.js'
-import { limits, serveHere } from './service.js'
-import { closedAfterTest, fileAddress, openOptions, place } from './store.js'
-
-export const token = 's3cret-token'
+import type { Access, HttpOptions } from '../../../../src/stores/http/http-options.js'
+import { HttpStore } from '../../../../src/stores/http/http-store.js'
+import { parseAddress } from '../../../../src/stores/registry.js'
+import type { Hostile } from '../../../helpers/hostile.js'
+import { runPlants, withUsual } from '../../../helpers/run.js'
+import { token } from '../../../helpers/service.js'
+import { closedAfterTest, openOptions, place } from '../../../helpers/store.js'
 
 export const created = {
   code: 0,
@@ -41,8 +36,10 @@ export function createIn(
 ) {
   const plant = { '--id': '1', '--name': 'Fern' }
   const usual = { ...plant, '--output': 'json', '--timeout': '1h', '--store': store }
-  const world = { env: { PLANTS_TOKEN: token, ...env }, now }
-  return runPlants(withUsual(usual, ['create', ...flags]), world)
+  return runPlants(withUsual(usual, ['create', ...flags]), {
+    env: { PLANTS_TOKEN: token, ...env },
+    now,
+  })
 }
 
 export function linesOf(err: string, service: Hostile): unknown[] {
@@ -61,15 +58,4 @@ export async function openHttp(
   const none = { ca: undefined, proxy: undefined, tokenHint: '', notify: async () => {} }
   const access = { token, userAgent: 'test', ...none, ...given }
   return closedAfterTest(new HttpStore(address, { ...openOptions(), access, ...options }))
-}
-
-/** Starts the program's own service on an empty store in a file; its only token is `token`. */
-export async function ownService(path: string, basePath = ''): Promise<string> {
-  const service = await serveHere({
-    openStore: (events) => SqliteStore.open(fileAddress(path), openOptions(events)),
-    openTokenSource: async () => fixedToken(token, { name: 'test', rights }),
-    limits: { ...limits, connectionLimit: 1000 },
-    basePath,
-  })
-  return service.address
 }

@@ -1,0 +1,57 @@
+import { expect, onTestFinished } from 'vitest'
+import type { NewPlant } from '../../../../src/plant/plant.js'
+import { PlantsError } from '../../../../src/platform/errors.js'
+import type { CheckpointChange } from '../../../../src/stores/common/store.js'
+import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { password } from '../../../helpers/postgres/server.js'
+import type { Database } from '../../../helpers/postgres.js'
+import { creations } from '../../../helpers/store.js'
+
+// What the tests of a store in a database do with the database and the store.
+
+export async function othersWait({ admin }: Database, count: number): Promise<void> {
+  const waiting = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+  await expect.poll(async () => (await admin(waiting)).length, { interval: 5 }).toBe(count)
+}
+
+export async function configure({ admin }: Database, setting: string): Promise<void> {
+  await admin(`ALTER SYSTEM SET ${setting}`)
+  await admin('SELECT pg_reload_conf()')
+}
+
+export async function asRole(place: Database, prefix: string) {
+  const role = `${prefix}_${nameOf(place)}`
+  await place.admin(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`)
+  const drop = `DROP OWNED BY ${role} CASCADE; DROP ROLE ${role}`
+  onTestFinished(async () => void (await place.admin(drop)))
+  const url = Object.assign(new URL(place.url), { username: role }).href
+  return { ...place, role, url }
+}
+
+export function nameOf({ url }: Pick<Database, 'url'>): string {
+  return new URL(url).pathname.slice(1)
+}
+
+/** Creates plants in one transaction, and gives the type of each outcome. */
+export async function createAll(
+  store: PostgresStore,
+  plants: NewPlant[],
+  checkpoint?: CheckpointChange,
+): Promise<string[]> {
+  const outcomes = await store.transaction(
+    async ({ write, saveCheckpoint }) => {
+      const outcomes = await write(creations(plants))
+      if (checkpoint) await saveCheckpoint(checkpoint)
+      return outcomes
+    },
+    { isRepeatable: true },
+  )
+  return outcomes.map(({ type }) => type)
+}
+
+/** What became of each call: its value, or the kind and the message of its error. */
+export async function settled(calls: Promise<unknown>[]): Promise<unknown[]> {
+  const told = (error: unknown) =>
+    error instanceof PlantsError ? `${error.kind}: ${error.message}` : error
+  return Promise.all(calls.map((call) => call.catch(told)))
+}
