@@ -66,7 +66,7 @@ export function respond(
   const length = Buffer.byteLength(body)
   const ofBody = ['Content-Type', contentType, 'Content-Length', `${length}`]
   response.writeHead(status, [...(status === 204 ? [] : ofBody), ...headers])
-  if (length > pieceBytes) {
+  if (length > pieceBytes && 'encrypted' in response.req.socket) {
     const bytes = Buffer.from(body)
     const pieces = []
     for (let start = 0; start < length; start += pieceBytes)

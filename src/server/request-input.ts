@@ -21,8 +21,8 @@ const chunksOfTurn = 1000
 const maxPage = 1000
 
 /**
- * Otherwise whoever stands in front may have understood the request differently: RFC 9112, 3.2 (no host, or two, which
- * node:http joins) and 6.1 (a body with another coding, or one in HTTP/1.0).
+ * Otherwise a proxy may have understood the request differently: RFC 9112, 3.2 (no host, or two, which node:http joins)
+ * and 6.1 (a body with another coding, or one in HTTP/1.0).
  */
 export function isUnambiguous({ headers, httpVersion }: IncomingMessage): boolean {
   const { host, 'transfer-encoding': coding } = headers

@@ -8,10 +8,10 @@ import type { Log } from './log.js'
 import { Body } from './request-input.js'
 
 // One request of a connection is handled at a time: a client that sends another before its response gets that response,
-// and no other (RFC 9112, 9.3.2). node:http parses the up to 64 KiB that were read from a connection at once: thousands
-// of requests, or of chunks of a body, which take 30 ms and much memory. Who sends that pauses all connections until
-// the next turn of the event loop. Then one resumes in each turn, and first those that were served before, and the
-// newest: what several sent would be parsed at once.
+// and no other (RFC 9112, 9.3.2). node:http parses up to 64 KiB of a connection at once: thousands of requests, or of
+// chunks of a body, which take 30 ms. Who sends that pauses all connections until the next turn of the event loop. Then
+// one resumes in each turn, and first those that were served before, and the newest: what several sent would be parsed
+// at once.
 
 export interface Limits {
   requestTimeoutMs: number

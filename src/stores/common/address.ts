@@ -17,7 +17,7 @@ export interface AddressContext {
 
 export type Address = SqliteAddress | PostgresAddress | HttpAddress
 
-/** Of a store that is accessed directly, and not through a service. */
+/** Of an `OwnStore`. */
 export type OwnAddress = SqliteAddress | PostgresAddress
 
 export interface SqliteAddress {

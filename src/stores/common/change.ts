@@ -66,7 +66,7 @@ export function idOf(change: Change): bigint {
   return change.type === 'create' ? change.plant.id : change.patch.id
 }
 
-/** Throws the error of a change that failed. */
+/** Throws the error of what failed. */
 export async function writeOne(
   store: { write(changes: readonly Change[]): Promise<Outcome[]> },
   change: Change,

@@ -15,11 +15,11 @@ export interface ReadQuery extends ListQuery {
   /** By default `id`. By the folded text (`foldText`), then by its code points, then by id; plants without one last. */
   sort?: FieldName | undefined
   desc?: boolean | undefined
-  /** In the order of ids, each page at a moment of its own: the first one comes sooner, and a service needs no more. */
+  /** In the order of ids, each page at a moment of its own: the first one comes sooner. */
   inPages?: boolean | undefined
 }
 
-/** In characters, at a service: the time to search a text that repeats one of them grows with it. */
+/** In characters, at a service: the time of a search grows with them. */
 export const maxSearch = 200
 
 export type CountQuery = Pick<ListQuery, 'tag' | 'search'>

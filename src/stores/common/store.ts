@@ -55,14 +55,12 @@ export interface Transaction {
   saveCheckpoint(change: CheckpointChange): Promise<void>
 }
 
-/** Its states: undefined is none. */
 export interface CheckpointChange {
   id: string
   from: string | undefined
   to: string | undefined
 }
 
-/** Not retryable: the import goes on in the other process. */
 export class CheckpointMovedError extends PlantsError {
   constructor() {
     const message = 'Another plants process is importing the same inputs into this store'

@@ -4,7 +4,7 @@ export interface TokenStore {
   /** @param digest the SHA-256 of the token */
   find(digest: Uint8Array): Promise<Token | undefined>
   add(digest: Uint8Array, token: NewToken): Promise<Token>
-  /** Includes revoked tokens. In the order of their creation. */
+  /** Includes revoked ones, in the order of creation. */
   list(): AsyncIterable<Token[]>
   revoke(id: bigint, at: Date): Promise<Token | undefined>
 }
@@ -53,7 +53,7 @@ export function isValid({ revokedAt, expiresAt }: Token, time: number): boolean 
   return !revokedAt && !(expiresAt && expiresAt.getTime() <= time)
 }
 
-/** 256 random bits, with a prefix that lets secret scanners recognize it. */
+/** 256 random bits. Secret scanners recognize the prefix. */
 export function newToken(): string {
   return `plants_${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')}`
 }

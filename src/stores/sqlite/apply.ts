@@ -16,7 +16,7 @@ import { toPlant } from './read.js'
 export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
   const entries = [...changes.entries()]
   const hasKeys = changes.some((change) => 'key' in change && change.key !== undefined)
-  // Changes of one id stay in their order, and so do those whose keys may be the same.
+  // Changes of one id, or whose keys may be the same, stay in their order.
   if (!hasKeys) entries.sort(([, one], [, other]) => Number(idOf(one) - idOf(other)))
   const outcomes = new Array<Outcome>(changes.length)
   for (let from = 0; from < entries.length; from += rowsAtOnce) {
@@ -33,13 +33,13 @@ export function applyChanges(connection: Connection, changes: readonly Change[])
 
 const rowsAtOnce = 50
 
-/** All or none, such as where one is not a create, or is refused. */
+/** All, or none if one is no create or is refused. */
 function insertTogether(connection: Connection, entries: [number, Change][]): boolean {
   const values: (bigint | string | null)[] = []
   for (const [, change] of entries) {
     if (change.type !== 'create') return false
-    values.push(...valuesOf(change.plant))
-    values.push(change.key ?? null)
+    const { plant, key = null } = change
+    values.push(plant.id, plant.name, plant.tag ?? null, key)
   }
   const rows = Array(entries.length).fill('(?, ?, ?, ?)').join()
   const insert = connection.prepare(`${insertInto} ${rows}`)

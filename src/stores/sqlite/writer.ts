@@ -84,7 +84,7 @@ export class Writer {
     }
   }
 
-  /** In one turn of the event loop, so that nothing reads what is not committed. */
+  /** In one turn of the event loop: nothing reads what is not committed. */
   #perform(jobs: Job[]): void {
     const outcomes = applyChanges(
       this.#connection,
