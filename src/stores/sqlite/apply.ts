@@ -99,5 +99,5 @@ const insertPlant = `${insertInto} (?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING
   ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`
 
-/** Removes the idempotency key, so that a late retry of the create conflicts. */
+/** Removes the key, so that a late retry of the create conflicts. */
 const updatePlant = 'UPDATE plants SET name = ?2, tag = ?3, idempotency_key = NULL WHERE id = ?1'
