@@ -109,7 +109,8 @@ export class ImportReport {
     const rejected = rejectedIn(counts)
     if (rejected === 0) return
     const stopped = importer.isComplete ? '' : ', and the import stopped there'
-    const message = `Rejected ${plantCount(rejected)}${stopped}`
+    const end = this.#plan.atomic ? ', so nothing was changed' : stopped
+    const message = `Rejected ${plantCount(rejected)}${end}`
     throw new PlantsError('incomplete', message, { hint: this.#hintOf(importer) })
   }
 
@@ -119,11 +120,11 @@ export class ImportReport {
     const areIds = Object.keys(position.counts.rejected).join() === '409'
     if (!isComplete && isResumable) return goOn
     if (areIds && idFrom === undefined) return 'For ids that exist, use --if-exists skip or update'
-    if (dryRun || atomic) return 'Correct the input: nothing was changed'
+    if (dryRun || atomic) return 'Correct the input'
     if (rejects !== undefined)
       return `Correct them in ${rejects}, and import that with the same options, but another --rejects`
     if (idFrom !== undefined) return 'Correct them, and import them alone'
-    return 'To keep the rejected records in a file, run it again with --rejects FILE: what is stored is skipped'
+    return 'To keep them in a file, run it again with --rejects FILE: what is stored is skipped'
   }
 
   async failed(error: unknown, importer: Importer): Promise<unknown> {
