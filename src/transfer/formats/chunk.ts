@@ -47,12 +47,12 @@ export type Cells = readonly Cell[]
 /** Undefined if it is empty. With a reason, which follows the name of its field, it has no value. */
 export type Cell = string | undefined | { text: string; reason: string }
 
-/** Some thousand records, as arrays: an object for each record takes half the speed of an import. */
+/** Records as arrays: an object for each takes half the speed of an import. */
 export class Chunk<R extends RawRecord = RawRecord> {
   readonly records: R[]
   readonly lines: number[]
   emptyRows = 0
-  length = 0
+  characters = 0
 
   constructor(records: R[] = [], lines: number[] = []) {
     this.records = records
@@ -60,7 +60,7 @@ export class Chunk<R extends RawRecord = RawRecord> {
   }
 
   get isFull(): boolean {
-    return this.records.length >= 2000 || this.length >= 524_288
+    return this.records.length >= 2000 || this.characters >= 524_288
   }
 
   add(record: R, line: number): void {

@@ -95,7 +95,7 @@ function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
       const value = text.slice(at, endOfValue(text, at, isInArray))
       if (isTooLarge(value)) throw brokenRecord(name, line, recordTooLarge)
       chunk.add(value.trimEnd(), line)
-      chunk.length += value.length
+      chunk.characters += value.length
       skip(value)
     }
     if (!isInArray || at === text.length) continue

@@ -42,7 +42,7 @@ export async function openWorkbook(
         const text = cells.join('')
         if (isTooLarge(text)) throw brokenRecord(name, index + 1, recordTooLarge)
         if (text !== '') chunk.add(cells, index + 1)
-        chunk.length += text.length + cells.length
+        chunk.characters += text.length + cells.length
         if (!chunk.isFull) continue
         await checkSignal(signal)
         yield chunk

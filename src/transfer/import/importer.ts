@@ -18,7 +18,7 @@ import { appendRows, headerOf, type RejectedRecord, rejectedRows } from './rejec
  * 2. The checkpoint is compared with what this process saved last, and replaced. If another process with the same import
  *    has gone on, the transaction fails.
  * 3. A file whose first plant is numbered is remembered by its contents.
- * 4. The commit.
+ * 4. The commit: with `--atomic`, one at the end of all.
  * 5. The chunk is reported, and its rejected records, which the checkpoint has, are appended to their file.
  *
  * A service has no transactions. Its changes are sent before that of the journal, which has the checkpoints alone, and each
@@ -87,6 +87,10 @@ export class Importer {
     const part = this.#reader?.progress()
     const { length } = this.#start.plan.inputs
     return part === undefined ? undefined : (this.position.input + part) / length
+  }
+
+  get isRolledBack(): boolean {
+    return this.#start.plan.atomic === true && (this.rejected > 0 || !this.isComplete)
   }
 
   /** @param transaction for all; by default, each chunk has its own */

@@ -75,7 +75,7 @@ export class ImportReport {
     const { otherFields, emptyRows, position } = importer
     const { counts } = position
     const { skipped, unknown, ...changed } = counts
-    const { created, updated } = this.isRolledBack(importer) ? { created: 0, updated: 0 } : changed
+    const { created, updated } = importer.isRolledBack ? { created: 0, updated: 0 } : changed
     const rejected = rejectedIn(counts)
     const done = doneIn(counts)
 
@@ -92,10 +92,6 @@ export class ImportReport {
     const rejects = rejectsIn(position)
     const fields = { dryRun, created, updated, skipped, rejected, reasons, unknown, rejects }
     await this.#context.print(fields, `${read}: ${parts.join(', ')}`)
-  }
-
-  isRolledBack({ rejected, isComplete }: Importer): boolean {
-    return this.#plan.atomic === true && (rejected > 0 || !isComplete)
   }
 
   assertComplete(importer: Importer): void {

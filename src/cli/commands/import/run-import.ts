@@ -39,7 +39,7 @@ export async function runImport(plan: ImportPlan, context: CommandContext): Prom
     try {
       if (plan.atomic)
         await target.own.transaction((transaction) => importer.run(first, transaction), {
-          commits: () => !report.isRolledBack(importer),
+          commits: () => !importer.isRolledBack,
         })
       else await importer.run(first)
     } catch (error) {
