@@ -93,6 +93,7 @@ export class PlantsCommand extends Command {
   override addOption(option: Option): this {
     const { long = '', short, required, variadic, negate, parseArg } = option
     const name = option.attributeName()
+    const own = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`) // such as -qn
     // Both have one name, so that commander's `conflicts` cannot tell them apart.
     if (negate)
       this.on(`option:${option.name()}`, () => {
@@ -108,7 +109,7 @@ export class PlantsCommand extends Command {
       const [flag] = text.split('=', 1)
       const isFlag = flag === '--help' || this.options.some((each) => each.long === flag)
       const isAlone = this.#line.some(
-        (word, at) => at > 0 && word === text && [long, short].includes(this.#line[at - 1]),
+        (word, at) => word === text && own.test(this.#line[at - 1] ?? ''),
       )
       if (isFlag && isAlone)
         throw usageError(

@@ -7,7 +7,7 @@ export type Style = Record<'strong' | 'bad' | 'faint', (text: string) => string>
 
 /** Throws `unwritable`, the reason of a signal, or EPIPE if the reader has closed the pipe. */
 export async function writeAnswer(io: Io, text: string): Promise<void> {
-  const hint = 'The command was carried out; only its output is incomplete'
+  const hint = 'What it has done so far stays; its output is incomplete'
   try {
     await io.stdout.write(text)
   } catch (error) {

@@ -42,6 +42,7 @@ async function* resultsOf(
   for (const page of inPages(ids)) {
     const all = store?.transaction && store.get(page)
     const answers = await Promise.allSettled(page.map((id) => all ?? store?.get([id])))
+    io.handleSignals().throwIfAborted()
     const reasons = new Set(answers.map((answer) => 'reason' in answer && reasonOf(answer.reason)))
     yield page.map((id, index): PlantResult => {
       const answer = must(answers[index])
@@ -49,7 +50,6 @@ async function* resultsOf(
         const plant = answer.value?.get(id)
         return plant ? { plant } : { error: notFound(id) }
       }
-      io.handleSignals().throwIfAborted()
       const { reason } = answer
       // What fails alike for all is said once.
       if (reasons.size === 1 || !(reason instanceof PlantsError)) throw reason

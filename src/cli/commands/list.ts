@@ -15,7 +15,7 @@ export function define(command: PlantsCommand): void {
     .handler((options: QueryOptions, io) => paged(options, io, (shown) => list(options, shown)))
 }
 
-export async function list(options: QueryOptions, io: Io): Promise<void> {
+async function list(options: QueryOptions, io: Io): Promise<void> {
   const context = await CommandContext.forPlants(options, io)
   const { tag, search, after, sort, desc, limit = Infinity } = options
   const isTable = context.output === 'text'

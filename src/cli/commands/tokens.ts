@@ -133,8 +133,7 @@ async function idOfToken(name: string, tokens: TokenStore): Promise<bigint | und
     named.push(...page.filter(({ note }) => note === name))
   }
   const open = named.filter(({ revokedAt }) => !revokedAt)
-  if (open.length > 1)
-    throw usageError('Several tokens have this note', 'Name one by its id: plants tokens list')
+  if (open.length > 1) throw usageError('Several tokens have this note', 'Give the id of one')
   return (open[0] ?? named.at(-1))?.id
 }
 
