@@ -116,11 +116,6 @@ const many = (count) =>
   `id,name\r\n${Array.from({ length: count }, (_, at) => `${at + 1},plant ${at}\r\n`).join('')}`
 
 const checks = {
-  'umlauts and emoji are kept': () => {
-    const plant = { id: 2, name: 'Ärger 植物 \u{1f33f}', tag: 'größe' }
-    ok(['create', '--store', '.\\text.db', '--id', '2', '--name', plant.name, '--tag', plant.tag])
-    assert.equal(ok('get 2 --store .\\text.db'), `${JSON.stringify(plant)}\n`)
-  },
   'a drive letter is no scheme of a URL': () => {
     const paths = [
       join(folder, 'd1.db'),
@@ -156,10 +151,6 @@ const checks = {
     assert(existsSync(join(data, 'plants.db')))
     assert.equal(JSON.parse(readFileSync(join(config, 'settings.json'), 'utf8')).timeout, '1m')
     ok('config unset timeout')
-  },
-  'a variable has any case': () => {
-    assert.equal(ok('count', { env: { plants_store: storeWith(1, 2) } }), '2\n')
-    assert.equal(ok('count', { env: { Plants_Data_Dir: folder } }), '0\n')
   },
   'NUL is the null device': () => {
     const store = storeWith(1)
@@ -279,18 +270,20 @@ const checks = {
     const { code, err } = await ended
     assert.deepEqual([code, err], [0, ''])
   },
-  'a service stores plants that outlive its process': async () => {
+  'a service keeps umlauts and emoji in plants that outlive its process': async () => {
+    const plant = { id: 5, name: 'Ärger 植物 \u{1f33f}', tag: 'größe' }
+    const line = `${JSON.stringify(plant)}\n`
     const service = await serve('.\\served.db')
     const env = { PLANTS_TOKEN: token, PLANTS_STORE: service.address }
     try {
-      ok('create --id 5 --name Grün', { env })
-      ok('update 5 --tag x', { env })
+      ok(['create', '--id', '5', '--name', plant.name], { env })
+      ok(['update', '5', '--tag', plant.tag], { env })
       fails('create --id 5 --name Moos', 1, 'already exists', { env })
-      assert.equal(ok('list', { env }), '{"id":5,"name":"Grün","tag":"x"}\n')
+      assert.equal(ok('list', { env }), line)
     } finally {
       await end(service)
     }
-    assert.equal(ok('get 5 --store .\\served.db'), '{"id":5,"name":"Grün","tag":"x"}\n')
+    assert.equal(ok('get 5 --store .\\served.db'), line)
     fails('serve --store .\\served.db --socket x.sock', 2, '--socket does not work on Windows')
   },
   'a token command is run': async () => {

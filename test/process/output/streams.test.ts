@@ -187,20 +187,18 @@ test.runIf(isLinux)(
   },
 )
 
-describe.runIf(isLinux)('what is no file of a user is written to as it is:', () => {
-  const input = `echo '${plant.trim()}' | "$plants" import -q > /dev/null`
+const input = `echo '${plant.trim()}' | "$plants" import -q > /dev/null`
 
-  test.each([
-    ['export /dev/stdout', plant],
-    ['export >(cat)', plant],
-    ['export /dev/null; echo none', 'none'],
-    ['export /dev/fd/3 3>> out; cat out', `before\n${plant}`],
-  ])('%s', async (line, text) => {
-    const user = new World()
-    user.write('out', 'before\n')
-    const script = `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`
-    expect((await bash(user, script)).out).toContain(text)
-  })
+test.runIf(isLinux).each([
+  ['export /dev/stdout', plant],
+  ['export >(cat)', plant],
+  ['export /dev/null; echo none', 'none'],
+  ['export /dev/fd/3 3>> out; cat out', `before\n${plant}`],
+])('what is no file of a user is written to as it is: %s', async (line, text) => {
+  const user = new World()
+  user.write('out', 'before\n')
+  const script = `${input}; exec 4> result; "$plants" ${line} | cat >&4; cat result`
+  expect((await bash(user, script)).out).toContain(text)
 })
 
 test.each([

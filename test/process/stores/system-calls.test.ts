@@ -243,39 +243,37 @@ describe.runIf(canTrace)('a sync that fails (needs strace)', () => {
   })
 })
 
-describe.runIf(canTrace)(
-  'a create that a system call fails tells whether it is stored (needs strace):',
-  () => {
-    const passing = ['pwrite64', syncs, 'openat', 'ftruncate', mkdirs].flatMap((call) =>
-      errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
-    )
-    const lasting = passing
-      .filter(({ calls, fault }) => isSoak || (calls[0] === syncs && fault === 'error=EIO'))
-      .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
+const passing = ['pwrite64', syncs, 'openat', 'ftruncate', mkdirs].flatMap((call) =>
+  errorsOf(call).map((error) => ({ calls: [call], fault: `error=${error}` })),
+)
+const lasting = passing
+  .filter(({ calls, fault }) => isSoak || (calls[0] === syncs && fault === 'error=EIO'))
+  .map(({ calls, fault }) => ({ calls, fault: `${fault}+` }))
 
-    test.each<[string, number[], Faults['meanwhile']]>([
-      ['one that makes the store', [], undefined],
-      ['one that finds a store', [1, 2], undefined],
-      ['one that shares the store, even when both crash next', [1, 2], shareUntilCrash],
-    ])('%s', async (_, ids, meanwhile) => {
-      const before = await withStore(...ids)
-      const args = 'create --id 42 --name Oak --output json'
-      const judge: Judge = async (world, { code, out, err }) => {
-        const isStored = (await world.run('get 42')).code === 0
-        const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
-        expect([
-          { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
-          { code: 4, out: '', error: '503', isStored: false },
-          { code: 5, out: '', error: '500', isStored },
-        ]).toContainEqual({ code, out, error, isStored })
-        expect(await world.run('create --id 43 --name Yew')).toEqual(printed('{"name":"Yew"}\n'))
-        expect(idsIn(world.store)).toEqual([...ids, ...(isStored ? [42] : []), 43])
-      }
-      const faults = [...passing, ...lasting].map((each) =>
-        faultAtEach({ ...each, meanwhile, before, files: store, args }, judge),
-      )
-      expect(Math.max(...(await allOf(faults)).flat())).toBeGreaterThan(1)
-    })
+test.runIf(canTrace).each<[string, number[], Faults['meanwhile']]>([
+  ['one that makes the store', [], undefined],
+  ['one that finds a store', [1, 2], undefined],
+  ['one that shares the store, even when both crash next', [1, 2], shareUntilCrash],
+])(
+  'a create that a system call fails tells whether it is stored: %s (needs strace)',
+  async (_, ids, meanwhile) => {
+    const before = await withStore(...ids)
+    const args = 'create --id 42 --name Oak --output json'
+    const judge: Judge = async (world, { code, out, err }) => {
+      const isStored = (await world.run('get 42')).code === 0
+      const [, error = err] = /^\{"error":(\d+),.*\}\n$/.exec(err) ?? []
+      expect([
+        { code: 0, out: '{"name":"Oak"}\n', error: '', isStored: true },
+        { code: 4, out: '', error: '503', isStored: false },
+        { code: 5, out: '', error: '500', isStored },
+      ]).toContainEqual({ code, out, error, isStored })
+      expect(await world.run('create --id 43 --name Yew')).toEqual(printed('{"name":"Yew"}\n'))
+      expect(idsIn(world.store)).toEqual([...ids, ...(isStored ? [42] : []), 43])
+    }
+    const faults = [...passing, ...lasting].map((each) =>
+      faultAtEach({ ...each, meanwhile, before, files: store, args }, judge),
+    )
+    expect(Math.max(...(await allOf(faults)).flat())).toBeGreaterThan(1)
   },
 )
 

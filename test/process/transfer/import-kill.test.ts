@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import {
   countOf,
   countsOf,
@@ -114,16 +114,17 @@ function named(flags: string, count: number, length: number): Input {
   }
 }
 
-describe('an import that is killed, or its service, resumes, and stores all once:', () => {
-  const [few, many] = isSoak ? [100_000, 500_000] : [3000, 15_000]
+const [few, many] = isSoak ? [100_000, 500_000] : [3000, 15_000]
 
-  test.each<[string, () => Promise<Target>, () => Input]>([
-    ['ids in no order, into a file', file, withRejected],
-    ['ids in no order, into a database', database, withRejected],
-    ['CSV without ids, into a service', service, numbered],
-    ['CSV by name, into a file', file, () => named('--if-exists same', many, 107)],
-    ['CSV by name, into a service', service, () => named('--if-exists update', few, 0)],
-  ])('%s', async (_, makeTarget, makeInput) => {
+test.each<[string, () => Promise<Target>, () => Input]>([
+  ['ids in no order, into a file', file, withRejected],
+  ['ids in no order, into a database', database, withRejected],
+  ['CSV without ids, into a service', service, numbered],
+  ['CSV by name, into a file', file, () => named('--if-exists same', many, 107)],
+  ['CSV by name, into a service', service, () => named('--if-exists update', few, 0)],
+])(
+  'an import that is killed, or its service, resumes, and stores all once: %s',
+  async (_, makeTarget, makeInput) => {
     const input = makeInput()
     const { exported, skipped = 0, rejected = [] } = input
     const target = await makeTarget()
@@ -143,8 +144,8 @@ describe('an import that is killed, or its service, resumes, and stores all once
     if (rejected.length === 0) return
     const found = user.rejected('rejects').map(({ line, record }) => ({ line, record }))
     expect(found).toEqual(rejected.map(({ line, record }) => ({ line, record })))
-  })
-})
+  },
+)
 
 /** Later kills may find an import that was faster. */
 async function importWithKills(world: World, target: Target, input: Input) {

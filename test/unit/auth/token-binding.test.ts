@@ -111,7 +111,6 @@ test.each([
   '--token T list',
   'config set tokens.https://h.example T',
   'stores add new https://h.example/?token=T',
-  'stores init postgres://u:T@h/db',
   'tokens create T',
 ])('a secret in an argument is rejected, and not repeated: %s', async (line) => {
   const settings = { version: 1, stores: { team: { address: 'https://h.example' } } }

@@ -13,19 +13,17 @@ const failure = (why: string) => ({
   err: expect.stringContaining(`gave no token: ${why}`),
 })
 
-describe.skipIf(isWindows)('a token command that fails gives no token (needs sh)', () => {
-  test.each([
-    ['echo s3cret; exit 7', 'it ended with exit code 7', '1h'],
-    [
-      "mkfifo fifo; trap '' TERM; echo s3cret; while :; do read x < fifo; done",
-      'it did not finish within 0.3 s',
-      '300ms',
-    ],
-  ])('%j', async (lines, why, timeout) => {
-    const team = new Team()
-    const command = `exec ${team.script(lines)}`
-    expect(await team.takes(command).run(`${auth} --timeout ${timeout}`)).toEqual(failure(why))
-  })
+test.skipIf(isWindows).each([
+  ['echo s3cret; exit 7', 'it ended with exit code 7', '1h'],
+  [
+    "mkfifo fifo; trap '' TERM; echo s3cret; while :; do read x < fifo; done",
+    'it did not finish within 0.3 s',
+    '300ms',
+  ],
+])('a token command that fails gives no token: %j (needs sh)', async (lines, why, timeout) => {
+  const team = new Team()
+  const command = `exec ${team.script(lines)}`
+  expect(await team.takes(command).run(`${auth} --timeout ${timeout}`)).toEqual(failure(why))
 })
 
 test('a token command that fails stops everything: nothing is sent, not even a saved token', async () => {

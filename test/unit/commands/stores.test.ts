@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { answer, objectsOf, World } from '../../helpers/world.js'
@@ -76,19 +76,17 @@ test('stores add replaces a store and all that is saved with it, but only with -
   expect(user.saved).toEqual({ version: 1, output: 'json', stores: saved })
 })
 
-describe('stores list', () => {
-  test('is a table on a terminal, which nothing in it drives', async () => {
-    const more = { address: team, 'allow-http': true, 'token-command': 'pass \u001b[31m' }
-    const user = new World({ store: 'team', stores: { ...stores, 10: more } })
-    const cell = (text: string) => text.padEnd(Math.max(user.store.length, team.length))
-    expect((await user.run('stores list --no-color', onTerminal)).out).toBe(`\
+test('stores list is a table on a terminal, which nothing in it drives', async () => {
+  const more = { address: team, 'allow-http': true, 'token-command': 'pass \u001b[31m' }
+  const user = new World({ store: 'team', stores: { ...stores, 10: more } })
+  const cell = (text: string) => text.padEnd(Math.max(user.store.length, team.length))
+  expect((await user.run('stores list --no-color', onTerminal)).out).toBe(`\
    NAME    ${cell('ADDRESS')}  SETTINGS
    local   ${user.store}
    10      ${cell(team)}  allow-http=true, token-command=pass \\u{1b}[31m
    garden  ${garden}
 *  team    ${cell(team)}  timeout=2m
 `)
-  })
 })
 
 test.runIf(hasOpenssl)('ca-cert is saved as an absolute path (needs openssl)', async () => {

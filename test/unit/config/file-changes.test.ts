@@ -17,8 +17,9 @@ test('while another process holds the lock, settings are read, and a change time
   expect((await user.run('config set output json')).code).toBe(0)
 })
 
-describe.skipIf(isWindows)('a settings file that is a link (needs links)', () => {
-  test('stays one, also by another link, and its target is changed', async () => {
+test.skipIf(isWindows)(
+  'a settings file that is a link stays one, and its target is changed (needs links)',
+  async () => {
     const user = new World()
     const target = join(user.home, user.write('dotfiles/plants.json', '{"version":1}'))
     mkdirSync(user.config, { mode: 0o700 })
@@ -33,8 +34,8 @@ describe.skipIf(isWindows)('a settings file that is a link (needs links)', () =>
     expect(readlinkSync(user.file)).toBe('step')
     const files = [user.config, join(user.home, 'dotfiles')].flatMap((path) => readdirSync(path))
     expect(files).toEqual(['settings.json', 'step', 'plants.json', 'plants.json.lock'])
-  })
-})
+  },
+)
 
 describe('unknown keys stay', () => {
   const own = {

@@ -44,16 +44,7 @@ test('a request waits as long as the timeout', async () => {
   expect(await states(waiting)).toEqual(['503'])
 })
 
-test('a client that leaves does not wait', async () => {
-  const { take, states } = shared()
-  const [held, left, next] = [take('a', 60), take('a', 100), take('a', 40)]
-  await states(held)
-  left.release()
-  held.release()
-  expect(await states(left, next)).toEqual(['503', 'has it'])
-})
-
-test('a client that leaves lets in those who waited behind it', async () => {
+test('a client that leaves does not wait, and lets in those who waited behind it', async () => {
   const { take, states } = shared()
   const [held, left, next] = [take('a', 60), take('a', 100), take('a', 40)]
   await states(held)

@@ -135,29 +135,27 @@ test('as many connections as the limit are open at once', async () => {
   expect(service.connections).toBe(3)
 })
 
-describe('a plant of an import that updates', () => {
-  const taken = json(400, { error: 409, message: 'Had that' })
-  const missing = json(404, { error: 404, message: 'No plant has id 1' })
-  const changed = json(200, { id: 1, name: 'Bracken', tag: 'theirs' })
-  const bracken = { id: 1n, name: 'Bracken' }
-  const untagged = { id: 1n, tag: null }
-  const post = 'POST /plants {"id":1,"name":"Bracken"}'
-  const patch = 'PATCH /plants/1 {"name":"Bracken"}'
-  const patchTag = 'PATCH /plants/1 {"tag":null}'
-  const updated = { tally: { updated: 1 }, rejections: [] }
-  const rejected = (error: number) => ({ tally: { rejected: 1 }, rejections: [[0, error]] })
+const taken = json(400, { error: 409, message: 'Had that' })
+const missing = json(404, { error: 404, message: 'No plant has id 1' })
+const changed = json(200, { id: 1, name: 'Bracken', tag: 'theirs' })
+const bracken = { id: 1n, name: 'Bracken' }
+const untagged = { id: 1n, tag: null }
+const post = 'POST /plants {"id":1,"name":"Bracken"}'
+const patch = 'PATCH /plants/1 {"name":"Bracken"}'
+const patchTag = 'PATCH /plants/1 {"tag":null}'
+const updated = { tally: { updated: 1 }, rejections: [] }
+const rejected = (error: number) => ({ tally: { rejected: 1 }, rejections: [[0, error]] })
 
-  test.each<[string, PlantPatch, posts: Buffer[], patches: Buffer[], object, unknown[]]>([
-    ['is changed after 409', bracken, [taken], [changed], updated, [post, patch]],
-    ['may be gone by then', bracken, [taken], [missing], rejected(404), [post, patch]],
-    ['is only changed without a name', untagged, [], [changed], updated, [patchTag]],
-    ['needs a name to be created', untagged, [], [missing], rejected(422), [patchTag]],
-  ])('%s', async (_, given, posts, patches, expected, requests) => {
-    const service = await Hostile.listen({ posts, others: { 'PATCH /plants/1': patches } })
-    const change: Change = { type: 'update', patch: given, ifMissing: 'create' }
-    expect(await sent(await openHttp(service.url), [change])).toMatchObject(expected)
-    expect(service.requests.map(({ line, body }) => `${line} ${body}`)).toEqual(requests)
-  })
+test.each<[string, PlantPatch, posts: Buffer[], patches: Buffer[], object, unknown[]]>([
+  ['is changed after 409', bracken, [taken], [changed], updated, [post, patch]],
+  ['may be gone by then', bracken, [taken], [missing], rejected(404), [post, patch]],
+  ['is only changed without a name', untagged, [], [changed], updated, [patchTag]],
+  ['needs a name to be created', untagged, [], [missing], rejected(422), [patchTag]],
+])('a plant of an import that updates %s', async (_, given, posts, patches, expected, requests) => {
+  const service = await Hostile.listen({ posts, others: { 'PATCH /plants/1': patches } })
+  const change: Change = { type: 'update', patch: given, ifMissing: 'create' }
+  expect(await sent(await openHttp(service.url), [change])).toMatchObject(expected)
+  expect(service.requests.map(({ line, body }) => `${line} ${body}`)).toEqual(requests)
 })
 
 test.each<[string, Deed, number]>([

@@ -24,7 +24,7 @@ import {
   openOptions,
 } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
-import { isWindows, modeOf, objectsOf, printed, World } from '../../../helpers/world.js'
+import { isWindows, objectsOf, printed, World } from '../../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
@@ -43,25 +43,15 @@ function linkFromElsewhere(path: string): void {
 }
 
 describe('the file of a store', () => {
-  test.skipIf(isWindows)(
-    'is made for its owner alone, with all that is missing above, WAL, marked as ours, and strict (needs modes)',
-    async () => {
-      const user = new World()
-      const env = { PLANTS_DATA_DIR: join(user.home, 'a/b') }
-      const path = join(user.home, 'a/b/plants.db')
-      await user.run(createFern, { env })
-      expect([modeOf(path), modeOf(env.PLANTS_DATA_DIR)]).toEqual(['600', '700'])
-      const pragma = (name: string) => Object.values(query(path, `PRAGMA ${name}`)[0] ?? {})[0]
-      expect(['journal_mode', 'application_id', 'user_version'].map(pragma)).toEqual([
-        'wal',
-        0x706c6e74,
-        1,
-      ])
-      expect(query(path, "SELECT strict FROM pragma_table_list WHERE name = 'plants'")).toEqual([
-        { strict: 1 },
-      ])
-    },
-  )
+  test('is WAL, marked as ours, and strict', async () => {
+    const user = new World()
+    await user.run(createFern)
+    const pragma = (name: string) => Object.values(query(user.store, `PRAGMA ${name}`)[0] ?? {})[0]
+    const pragmas = ['journal_mode', 'application_id', 'user_version'].map(pragma)
+    expect(pragmas).toEqual(['wal', 0x706c6e74, 1])
+    const isStrict = "SELECT strict FROM pragma_table_list WHERE name = 'plants'"
+    expect(query(user.store, isStrict)).toEqual([{ strict: 1 }])
+  })
 
   test.skipIf(isWindows).each(['?mode=ro#x.db', '100%25.db'])(
     'may be named %s (needs paths with ?)',
@@ -194,27 +184,25 @@ function contents(path: string): string {
   return statSync(path).isDirectory() ? readdirSync(path).join() : readFileSync(path, 'base64')
 }
 
-describe('a file that cannot be a store is rejected, and left as it is:', () => {
-  const text =
-    'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'
-  const mark = `PRAGMA application_id=${0x706c6e74}`
-  const sql = (statements: string) => (path: string) => void open(path).exec(statements)
+const text =
+  'not a database, but longer than a header of one hundred bytes, so that SQLite reads it and wonders'
+const mark = `PRAGMA application_id=${0x706c6e74}`
+const sql = (statements: string) => (path: string) => void open(path).exec(statements)
 
-  test.each<[string, (path: string) => void, why: string]>([
-    ['a text', (path) => writeFileSync(path, text), 'file is not a database'],
-    ['the database of another program', sql('CREATE TABLE notes (x)'), 'of another program'],
-    ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), 'version 99'],
-    ['a directory', (path) => mkdirSync(path), 'is not a file'],
-  ])('%s', async (_, make, why) => {
-    const user = new World()
-    mkdirSync(user.data)
-    make(user.store)
-    const before = contents(user.store)
-    const err = expect.stringMatching(`${user.store} .*${why}`)
-    for (const line of [createFern, 'list', 'delete 1 --yes'])
-      expect(await user.run(line), line).toEqual({ code: 4, out: '', err })
-    expect(contents(user.store)).toEqual(before)
-  })
+test.each<[string, (path: string) => void, why: string]>([
+  ['a text', (path) => writeFileSync(path, text), 'file is not a database'],
+  ['the database of another program', sql('CREATE TABLE notes (x)'), 'of another program'],
+  ['a newer store', sql(`${mark}; PRAGMA user_version=99; CREATE TABLE t (x)`), 'version 99'],
+  ['a directory', (path) => mkdirSync(path), 'is not a file'],
+])('a file that cannot be a store is rejected, and left as it is: %s', async (_, make, why) => {
+  const user = new World()
+  mkdirSync(user.data)
+  make(user.store)
+  const before = contents(user.store)
+  const err = expect.stringMatching(`${user.store} .*${why}`)
+  for (const line of [createFern, 'list', 'delete 1 --yes'])
+    expect(await user.run(line), line).toEqual({ code: 4, out: '', err })
+  expect(contents(user.store)).toEqual(before)
 })
 
 test.skipIf(isWindows).each([
@@ -229,35 +217,33 @@ test.skipIf(isWindows).each([
   expect(await user.run(`${createFern} --store ./${path}`)).toEqual({ code: 4, out: '', err })
 })
 
-const isRoot = process.getuid?.() === 0
-
-describe.runIf(isRoot)('where other users can create files beside a store (needs root)', () => {
-  test.each<[string, number, uid: number, gid: number, why?: string]>([
+test
+  .runIf(process.getuid?.() === 0)
+  .each<[string, number, uid: number, gid: number, why?: string]>([
     ['a sticky directory', 0o1777, 0, 0, 'can be changed by others (mode 1777)'],
     ['a directory of a group', 0o775, 0, 7777, 'can be changed by others (mode 775)'],
     ['a directory of the group of its owner alone', 0o775, 0, 0],
     ['a directory of another user', 0o755, 1234, 1234, 'belongs to another user (uid 1234)'],
   ])(
-    'doctor and the create of the store warn, and no other command: %s',
-    async (_, mode, uid, gid, why) => {
-      const user = new World()
-      const folder = join(user.home, 'in')
-      const path = join(folder, 'plants.db')
-      mkdirSync(folder)
-      chownSync(folder, uid, gid)
-      chmodSync(folder, mode)
-      const exposed = `The store ${path} is exposed to other users: ${folder} ${why}`
-      const warned = async (line: string) => {
-        const { err } = await user.run(`${line} --store ${path}`)
-        return err.includes('exposed to other users') && err.includes(exposed)
-      }
-      expect(await warned(createFern)).toBe(why !== undefined)
-      for (const line of ['create --id 2 --name Moss', 'list', 'delete 2 --yes'])
-        expect([line, await warned(line)]).toEqual([line, false])
-      const { code, out } = await user.run(`doctor --store ${path}`)
-      const found = objectsOf(out).find(({ check }) => check === `store ${path}`)
-      expect([code, found?.['state']]).toEqual([0, why === undefined ? 'ok' : 'warning'])
-      if (why !== undefined) expect(found?.['message']).toContain(exposed)
-    },
-  )
-})
+  'doctor and the create of a store that others can change warn, and no other command: %s (needs root)',
+  async (_, mode, uid, gid, why) => {
+    const user = new World()
+    const folder = join(user.home, 'in')
+    const path = join(folder, 'plants.db')
+    mkdirSync(folder)
+    chownSync(folder, uid, gid)
+    chmodSync(folder, mode)
+    const exposed = `The store ${path} is exposed to other users: ${folder} ${why}`
+    const warned = async (line: string) => {
+      const { err } = await user.run(`${line} --store ${path}`)
+      return err.includes('exposed to other users') && err.includes(exposed)
+    }
+    expect(await warned(createFern)).toBe(why !== undefined)
+    for (const line of ['create --id 2 --name Moss', 'list', 'delete 2 --yes'])
+      expect([line, await warned(line)]).toEqual([line, false])
+    const { code, out } = await user.run(`doctor --store ${path}`)
+    const found = objectsOf(out).find(({ check }) => check === `store ${path}`)
+    expect([code, found?.['state']]).toEqual([0, why === undefined ? 'ok' : 'warning'])
+    if (why !== undefined) expect(found?.['message']).toContain(exposed)
+  },
+)
