@@ -24,7 +24,7 @@ export function fileFormat(name: string, chosen: FormatName | undefined): FileFo
   )
 }
 
-/** Writes a file as a whole or not at all, and follows symbolic links. Writes to devices and pipes as they are. */
+/** Writes a file as a whole or not at all. */
 export async function exportFile(
   path: string,
   format: FileFormat,

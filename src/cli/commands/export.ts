@@ -19,7 +19,7 @@ interface ExportOptions extends QueryOptions {
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Write a consistent snapshot of the plants, in ascending order of id: to a file, in the format of its name, or to stdout, as NDJSON. Others can write to the store in the meantime.',
+      'Write a consistent snapshot of the plants, in ascending order of id: to a file, in the format of its name, or to stdout, as NDJSON.',
     )
     .argument(
       '[file]',
@@ -55,7 +55,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const isChosen = options.output !== undefined || isDevice
   const format = path === undefined ? output : fileFormat(name, isChosen ? output : undefined)
   const store = await context.openStore()
-  // Without HOME, as in cron, an empty store would replace a good file.
+  // Without HOME, an empty store would replace a good file.
   if (!store && path !== undefined) throw context.noStore()
   if (!store) await context.reporter.warn(context.noStoreYet())
   try {

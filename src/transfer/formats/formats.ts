@@ -43,7 +43,7 @@ function isArchive({ head }: FormatInput): boolean {
   return head.toString('latin1', 0, 4) === 'PK\x03\x04'
 }
 
-/** What people take for a list most often, and is none, by its first bytes as Latin-1. */
+/** What is no list, by its first bytes as Latin-1. */
 const others: readonly [start: RegExp, what: string][] = [
   [/^\xd0\xcf\x11\xe0/, 'an old workbook (.xls)'],
   [/^SQLite format 3/, 'an SQLite database'],

@@ -6,7 +6,7 @@ export function markedEncoding(head: Buffer): string | undefined {
   return mark === '\xff\xfe' ? 'utf-16le' : mark === '\xfe\xff' ? 'utf-16be' : undefined
 }
 
-/** Its name in the Encoding Standard; otherwise, iconv-lite may know it, as Python does. */
+/** Its name in the Encoding Standard; otherwise, iconv-lite may know it. */
 export function encodingOf(label: string): string {
   try {
     return new TextDecoder(label.replace(/^ansi$/i, 'windows-1252')).encoding

@@ -86,7 +86,7 @@ async function openContent({ path, name }: ImportInput, io: Io, onBlock?: (block
 
 const useFiles = 'Use files that contain plants, or "-" for stdin'
 
-/** Of lines, a block gives a chunk, whose double takes 30 MB more. A pipe gives smaller pieces. */
+/** Of lines, a block gives a chunk, whose double takes 30 MB more. */
 const blockBytes = 262_144
 
 async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
@@ -122,8 +122,8 @@ export interface ExaminedInputs {
 }
 
 /**
- * Reads all before anything is stored, and checks its encoding. A numbered import could not go on with an input that ended
- * it and was corrected, so its syntax is checked, too. Undefined if an input can be read only once.
+ * Reads all before anything is stored, and checks its encoding. A numbered import could not go on with a corrected input,
+ * so its syntax is, too. Undefined if an input can be read only once.
  */
 export async function examineInputs(plan: ImportPlan, io: Io): Promise<ExaminedInputs | undefined> {
   const hashes: string[] = []

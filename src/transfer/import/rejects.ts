@@ -11,8 +11,7 @@ import type { RejectsFile } from './checkpoint.js'
 
 /*
  * The rows of a chunk are in its checkpoint, and after the commit they are appended to the rejects file: it never has a
- * record that a resumed import may still create. Whatever else is in the file is somebody's work, such as corrections,
- * and stays.
+ * record that a resumed import may still create. Whatever else is in the file, such as corrections, stays.
  */
 
 export interface RejectedRecord extends Problem {

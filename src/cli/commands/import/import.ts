@@ -17,7 +17,7 @@ type ImportOptions = ContextOptions & Partial<ImportPlan> & Pick<ImportPlan, 'if
 export function define(command: PlantsCommand): void {
   command
     .description(
-      'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. If an import is interrupted, the same command resumes it.',
+      'Create plants from files or stdin: NDJSON, JSON, CSV, TSV or an Excel workbook. The same command resumes an interrupted import.',
     )
     .argument('[files...]', 'files to read, also .gz; "-" for stdin')
     .choice('--if-exists <what>', 'when the id exists', existsPolicies, 'same')
@@ -64,7 +64,7 @@ async function importPlants(given: ImportOptions, io: Io, files: string[]): Prom
   if (given.atomic && scheme === 'http')
     throw usageError(
       `--atomic is not supported at ${name}: a service cannot roll back`,
-      'Leave it out: an interrupted import can be resumed',
+      'Leave it out',
     )
   if (files.length === 0 && !io.stdin.isPiped)
     throw usageError(

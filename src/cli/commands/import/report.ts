@@ -120,7 +120,7 @@ export class ImportReport {
     if (rejects !== undefined)
       return `Correct them in ${rejects}, and import that with the same options, but another --rejects`
     if (idFrom !== undefined) return 'Correct them, and import them alone'
-    return 'To keep them in a file, run it again with --rejects FILE: what is stored is skipped'
+    return 'To keep them in a file, run it again with --rejects FILE'
   }
 
   async failed(error: unknown, importer: Importer): Promise<unknown> {

@@ -170,6 +170,21 @@ function declared(size: number, bytes: Buffer): Buffer {
   return bytes
 }
 
+/** A workbook whose directory says that the size of its sheet is elsewhere. */
+function streamed(bytes: Buffer): Buffer {
+  const name = bytes.lastIndexOf('xl/worksheets/sheet1.xml')
+  bytes.writeUInt16LE(8, name - 38)
+  bytes.writeUInt32LE(0, name - 26)
+  return declared(0, bytes)
+}
+
+/** A workbook with the place of another directory (ZIP64). */
+function redirected(bytes: Buffer): Buffer {
+  const place = Buffer.from('PK\x06\x07'.padEnd(20, '\0'))
+  return Buffer.concat([bytes.subarray(0, -22), place, bytes.subarray(-22)])
+}
+
+const binary = relationships([['sharedStrings', 'sharedStrings.dat']])
 const fern = rows(['1', 'Fern'])
 const unpacks = 'stdin unpacks to too much data'
 
@@ -182,6 +197,9 @@ test.each<[what: string, stdin: Buffer, message?: string]>([
   ['a sheet that says so of itself', declared(268_435_457, sheetOf('')), unpacks],
   ['a sheet that unpacks to more than it says', declared(100, sheetOf(' '.repeat(100_000)))],
   ['a sheet that says it is empty', declared(0, book(fern))],
+  ['a sheet that says its size elsewhere', streamed(book(fern))],
+  ['another directory', redirected(book(fern)), unpacks],
+  ['texts that are not checked', zip({ 'xl/_rels/workbook.xml.rels': binary }), unpacks],
   ['no sheet', workbook({}), 'stdin is damaged: it has no sheet'],
   ['an archive of a table', zip({ 'plants.csv': 'id,name\n1,a\n' })],
   ['the start of a workbook', book('').subarray(0, 500)],
