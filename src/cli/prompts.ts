@@ -19,7 +19,7 @@ export async function askForPlant(
 ): Promise<InputPlant> {
   const idOf = (text: string) => (mayBeNext && text === 'next' ? 'next' : idFromText(text))
   const checkId = (text: string) => (idOf(text) === undefined ? problemOf('id', text) : undefined)
-  // An empty name is valid, but it is often a mistake.
+  // An empty name is valid, but often a mistake.
   const checkName = (text: string) =>
     text === '' ? 'Enter a name. For an empty one, use --name=' : problemOf('name', text)
   const checkTag = (text: string) => problemOf('tag', text)

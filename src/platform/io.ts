@@ -76,7 +76,7 @@ export function environmentOf(env: Io['env'], system = { isWindows }): Io['env']
 
 function resolvePath(path: string): string {
   // Either may hold a secret.
-  if (/^(?:\w[\w+.-]+:\/\/|-----BEGIN )/.test(path))
+  if (/^\s*\w[\w+.-]+:\/\/|-----BEGIN /.test(path))
     throw usageError('A path is expected, not a URL or a PEM text', 'Give the path of a file')
   const home = () => unlessSystemError(homedir) || withoutHome()
   const place = path.replace(/^~(?=$|[\\/])/, home)

@@ -1,5 +1,4 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
-import { Readable } from 'node:stream'
 import { toWireJson } from '../plant/exact-json.js'
 import { PlantsError } from '../platform/errors.js'
 
@@ -59,6 +58,14 @@ export function toHttpError(failure: unknown, requestId: string): HttpError {
 /** Node keeps the buffer of the largest write to a TLS connection. */
 const pieceBytes = 65_536
 
+function writePieces(response: ServerResponse, bytes: Buffer): void {
+  if (bytes.length <= pieceBytes) response.end(bytes)
+  else
+    response.write(bytes.subarray(0, pieceBytes), (error) => {
+      if (!error) writePieces(response, bytes.subarray(pieceBytes))
+    })
+}
+
 export function respond(
   response: ServerResponse,
   { status, contentType = 'application/json', body, headers = [] }: HttpAnswer,
@@ -67,11 +74,7 @@ export function respond(
   const ofBody = ['Content-Type', contentType, 'Content-Length', `${length}`]
   response.writeHead(status, [...(status === 204 ? [] : ofBody), ...headers])
   if (length > pieceBytes && 'encrypted' in response.req.socket) {
-    const bytes = Buffer.from(body)
-    const pieces = []
-    for (let start = 0; start < length; start += pieceBytes)
-      pieces.push(bytes.subarray(start, start + pieceBytes))
-    Readable.from(pieces).pipe(response)
+    writePieces(response, Buffer.from(body))
     return
   }
   response.cork() // `end` with a body would make a second write

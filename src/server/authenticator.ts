@@ -13,7 +13,7 @@ export type TokenSource = (token: string) => Caller | undefined | Promise<Caller
 /** A revoked token may still be accepted for so long. */
 const freshnessMs = 500
 
-/** Lookups of unknown tokens at a time, each of which may take a database connection. */
+/** Lookups of unknown tokens at a time. */
 const maxLookups = 32
 
 /** @throws {HttpError} 401 */

@@ -152,7 +152,7 @@ function parseBody(bytes: Buffer): unknown {
 /** @throws {HttpError} 400 */
 export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key']
-  // Node joins repeated headers with a comma and a space, and a key cannot contain a space.
+  // Node joins repeated headers with a space, which no key contains.
   if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
   const rule = 'must be 1 to 255 visible ASCII characters, and must not be repeated'
   throw new HttpError(400, `Idempotency-Key ${rule}`)
@@ -165,7 +165,7 @@ export function parseIdText(text: string, name = 'id'): bigint {
   return id
 }
 
-/** @throws {HttpError} 400, also for an unknown parameter, which may be one with a typing error */
+/** @throws {HttpError} 400, also for an unknown parameter */
 export function parseListQuery(url: string): ReadQuery & { limit: number } {
   const parameters = new URLSearchParams(url.replace(/^[^?]*/s, ''))
   const names = ['limit', 'order', 'after', 'tag', 'noTag', 'search']

@@ -14,7 +14,7 @@ export interface Operation {
 
 type Methods = Readonly<Record<string, Operation | 'describe'>>
 
-/** More than most have. Of the largest, a token has 128 MiB at a time. */
+/** Of plants of 1 MiB, a token has 128 at a time. */
 const plantBytes = 131_072
 
 const plants: Methods = {

@@ -42,6 +42,9 @@ interface Pending {
 /** With more, a connection is closed, unless its request may be with the store. */
 const maxDropped = 100
 
+/** Connections that may wait to be accepted. */
+const backlog = 511
+
 /** A drain goes on accepting: clients may come before they know of it. */
 const drainGraceMs = 500
 
@@ -54,7 +57,7 @@ export class HttpServer {
   readonly #handler: Handler
   readonly #log: HttpServerOptions['log']
   readonly #connections = new Map<Socket, Pending | undefined>()
-  /** The requests of this turn of the event loop. */
+  /** Of this turn of the event loop. */
   #arrived: Pending[] = []
   readonly #paused: Socket[] = []
   #accepted = 0
@@ -129,7 +132,7 @@ export class HttpServer {
     const body = new Body(response, () => void this.#pauseForTurn())
     const current = this.#connections.get(socket)
     // Over TLS, a response is finished a turn after its client has read it, and may have sent the next request.
-    if (!socket.writable || (current && !current.response.headersSent)) {
+    if (!socket.writable || (current && !current.response.writableEnded)) {
       this.#drop(socket, current)
       return
     }
@@ -189,7 +192,7 @@ export class HttpServer {
   async #pauseForTurn(): Promise<void> {
     if (this.#isPausing) return
     this.#isPausing = true
-    // A socket resumes in a tick of its own, even if it was paused since: this waits for it.
+    // A socket resumes in a tick, even if it was paused since: this waits for it.
     await undefined
     for (const socket of this.#connections.keys())
       if (!socket.isPaused()) this.#paused.push(socket.pause())
@@ -207,11 +210,11 @@ export class HttpServer {
 
   /** A turn of the event loop accepts one connection. */
   async #acceptAll(): Promise<void> {
-    let known = 0
-    do {
+    let known = -1
+    for (let turns = 0; turns < backlog && this.#accepted > known; turns += 1) {
       known = this.#accepted
       await nextTurn()
-    } while (this.#accepted > known)
+    }
   }
 
   /** What is no HTTP, or late, gets an Error, unless a request on its connection waits for a response. */

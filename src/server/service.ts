@@ -25,7 +25,7 @@ export interface ServiceOptions {
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
-  /** The operations of these rights are offered, as far as the store's own credentials permit them. */
+  /** The rights that are offered, as far as the store's own credentials have them. */
   allow: readonly Right[]
   /** Pages of these origins may use the service, or of all (`*`). */
   cors: readonly string[]

@@ -25,7 +25,7 @@ export interface Plan {
   deleted: StoredPlant[]
 }
 
-/** For creates whose ids and keys are free and differ, in a third of the time. */
+/** As if their ids and keys were free and differed, in a third of the time. */
 export function allCreated(created: readonly Create[]): Plan {
   const outcomes = created.map(({ plant }): Outcome => ({ type: 'created', plant }))
   return { outcomes, created, replaced: [], deleted: [] }

@@ -43,7 +43,13 @@ test('a defect ends with 70, and is printed with the functions in which it happe
 
 test.each([
   ['backup', 'postgres://ann:secret@db.example/garden'],
-  ['serve', '--tls-cert', 'cert.pem', '--tls-key', '-----BEGIN PRIVATE KEY-----\nsecret'],
+  [
+    'serve',
+    '--tls-cert',
+    'cert.pem',
+    '--tls-key',
+    'Bag Attributes\n-----BEGIN PRIVATE KEY-----\nsecret',
+  ],
 ])('a URL or a key in the place of a path is not repeated (%s)', async (...words) => {
   const err = 'plants: A path is expected, not a URL or a PEM text\n  Give the path of a file\n'
   const user = new World()
