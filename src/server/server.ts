@@ -132,7 +132,7 @@ export class HttpServer {
     const body = new Body(response, () => void this.#pauseForTurn())
     const current = this.#connections.get(socket)
     // Over TLS, a response is finished a turn after its client has read it, and may have sent the next request.
-    if (!socket.writable || (current && !current.response.writableEnded)) {
+    if (!socket.writable || (current && !current.response.headersSent)) {
       this.#drop(socket, current)
       return
     }
@@ -224,7 +224,7 @@ export class HttpServer {
     const isOpen = this.#connections.has(socket) // after its TLS handshake
     const hasLeft = code === 'ECONNRESET' || code === 'EPIPE'
     if (!isOpen && !hasLeft) this.#log.record({ outcome: 'handshake', code, from })
-    if (!isOpen || hasLeft || !socket.writable || response?.closed) socket.destroy()
+    if (!isOpen || hasLeft || !socket.writable || response?.socket === null) socket.destroy()
     else if (response?.headersSent || response?.req.complete) {
       if (response.shouldKeepAlive) response.once('close', () => socket.destroySoon())
       response.shouldKeepAlive = false // for which node:http does that
