@@ -83,7 +83,9 @@ async function makeDatabase(installation?: Installation, isEmpty = false): Promi
   const place = await shared(installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
-  await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0`)
+  // A locale with an order of its own, as most have.
+  const locale = "LOCALE_PROVIDER icu ICU_LOCALE 'und'"
+  await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ${locale}`)
   const drop = async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`))
   const database = { ...databaseOf(place, name), env: { PGPASSWORD: password } }
   if (!isEmpty) await PostgresStore.init(addressOf(database), databaseOptions(database))
