@@ -7,8 +7,10 @@ import { rounds } from '../../helpers/rounds.js'
 import {
   lockStore,
   placeOf,
+  quick,
   type RunningService,
   serve,
+  serveStore,
   storeOf,
   testToken,
 } from '../../helpers/service.js'
@@ -116,6 +118,20 @@ describe('while it drains, a service', () => {
     expect((await service.ended).code).toBe(0)
     expect(performance.now() - start).toBeLessThan(60_000) // soon after, idle connections end by themselves
     expect(idsIn(storeOf(service))).toEqual([1, 2, 3, 4])
+  })
+
+  test('says Connection: close to whoever sends a request', async () => {
+    const service = await serveStore(quick)
+    const connection = await connectTo(service.place)
+    const kept = await connection.send(createOf(1)).answer()
+    connection.send(createOf(2))
+    const drained = service.drain(60_000)
+    const last = await connection.answer()
+    expect([kept, last].map((answer) => answer?.headers['connection'])).toEqual([
+      'keep-alive',
+      'close',
+    ])
+    await drained
   })
 
   test.runIf(isLinux)(
