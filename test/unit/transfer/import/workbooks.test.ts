@@ -96,7 +96,7 @@ test('an error, or a number above 2^53, in the cell of a field is a rejected rec
     `<c><v>4</v></c>${inline('d')}${inline('t')}${error('#N/A')}`,
     `<c><v>5</v></c>${inline('e')}${inline('#N/A')}`,
     '<c><v>6</v></c><c><v>9007199254740993</v></c><c/>',
-    `<c><v>9007199254740993</v></c>${inline('g')}<c/>`,
+    `<c><v>-9007199254740993</v></c>${inline('g')}<c/>`,
   ]
   const stdin = sheetOf(
     `${rows(['id', 'name', 'tag', 'note'])}<row>${sheet.join('</row><row>')}</row>`,
@@ -109,7 +109,7 @@ test('an error, or a number above 2^53, in the cell of a field is a rejected rec
     expect.stringMatching(/^4,[^,]*: tag .*#DIV\/0!,3,c,#DIV\/0!$/),
     expect.stringMatching(/^6,[^,]*: tag .*#N\/A,5,e,#N\/A$/),
     expect.stringMatching(/^7,".*: name .*",6,900719925474099\d,$/),
-    expect.stringMatching(/^8,".*: id .*",900719925474099\d,g,$/),
+    expect.stringMatching(/^8,".*: id .*",-900719925474099\d,g,$/),
   ])
   expect(await user.list()).toBe(plant(4, 'd', 't'))
 })
