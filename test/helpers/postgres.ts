@@ -28,18 +28,18 @@ export interface Database {
   /** Runs statements as the role of the url, and gives the rows of the last. Each int8 is a bigint. */
   sql(text: string): Promise<Row[]>
   admin(text: string): Promise<Row[]>
-  /** Does it in a transaction that stays open, and gives what ends it. */
+  /** In a transaction that stays open; gives what ends it. */
   hold(text: string): Promise<(how?: 'COMMIT') => Promise<void>>
 }
 
 type Held = Pick<Database, 'url' | 'env'>
 
-/** Makes a database on the server that a run shares, which asks for the password, until the test is over. */
+/** On the server that a run shares, which asks for the password, until the test is over. */
 export function freshDatabase({ isEmpty = false } = {}): Promise<Database> {
   return makeDatabase(onTestFinished, { isEmpty })
 }
 
-/** The same for all tests of a file or a group: to make one takes longer than most of them. */
+/** The same for all tests of a file or a group: to make one takes long. */
 export function reusedDatabase(installation?: Installation): () => Promise<Database> {
   return reused((atEnd) => makeDatabase(atEnd, { installation }))
 }
@@ -75,7 +75,8 @@ async function makeDatabase(
   const place = await shared(installation)
   const name = `db${randomBytes(6).toString('hex')}`
   const admin = (text: string) => query(place, 'postgres', 'postgres', text)
-  await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0`)
+  const locale = "LOCALE_PROVIDER icu ICU_LOCALE 'und'"
+  await admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0 ${locale}`)
   atEnd(async () => void (await admin(`DROP DATABASE ${name} WITH (FORCE)`)))
   const database = databaseOf(place, name)
   if (!isEmpty) await PostgresStore.init(addressOf(database), databaseOptions(database))
@@ -136,7 +137,7 @@ async function connected(place: Place, user: string, database: string): Promise<
   return client
 }
 
-/** The address of a database for tests, with parameters such as "max=1". */
+/** The address of a database, with parameters such as "max=1". */
 export function addressOf({ url }: Pick<Held, 'url'>, parameters = ''): PostgresAddress {
   return parsePostgres(`${url}${parameters && `?${parameters}`}`, 'The test', place())
 }

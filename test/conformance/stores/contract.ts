@@ -350,7 +350,9 @@ function describeMany(open: Open<Store>): void {
   test.each(ways)('makes those of a few ids %s, and removes keys', async (_, write) => {
     const { store } = await open()
     const kept = { ...ivy, id: 7n }
-    for (const plant of [moss, kept]) await createPlant(store, plant, `${key}-${plant.id}`)
+    const ash = plantOf(8n)
+    const elm = { ...ash, name: 'Elm' }
+    for (const plant of [moss, kept, ash]) await createPlant(store, plant, `${key}-${plant.id}`)
     const creates = { ifMissing: 'create' } as const
     const tall = { id: 5n, name: 'Tall' }
     const [two, three, oak] = [
@@ -363,6 +365,7 @@ function describeMany(open: Open<Store>): void {
       [patching({ id: 5n, tag: 'tall' }, creates), 422],
       [patching({ ...tall, tag: null }, creates), { type: 'created', plant: tall }],
       [patching({ id: 7n }, creates), updated(store, kept, kept)],
+      [patching(elm), updated(store, elm, ash)],
       [patching({ ...moss, name: 'one' }), updated(store, { ...moss, name: 'one' }, moss)],
       [patching({ id: 1n, name: 'two' }), updated(store, two, fern)],
       [patching(moss), updated(store, moss, { ...moss, name: 'one' })],
@@ -377,10 +380,10 @@ function describeMany(open: Open<Store>): void {
       [creation(three), { type: 'created', plant: three }],
     ]
     expect((await write(store, firsts(changes))).map(whole)).toStrictEqual(seconds(changes))
-    const left = [{ id: 1n, name: 'two' }, three, oak, tall, kept]
+    const left = [{ id: 1n, name: 'two' }, three, oak, tall, kept, elm]
     expect(await gathered(store.read())).toStrictEqual(left)
-    const again = [three, kept].map((plant) => creation(plant, { key: `${key}-${plant.id}` }))
-    expect(await tell(store, ...again)).toEqual([409, 'created']) // the last has its key
+    const again = [three, elm, kept].map((plant) => creation(plant, { key: `${key}-${plant.id}` }))
+    expect(await tell(store, ...again)).toEqual([409, 409, 'created']) // the last has its key
   })
 
   test.each(ways)('keeps what has an id, but not the matched name, %s', async (_, write) => {
@@ -416,6 +419,7 @@ function describeMany(open: Open<Store>): void {
       [creation(fern), 409],
       [creation(otherFern, { key: 'b' }), 409],
       [creation(moss, { key: 'a' }), 409],
+      [creation({ ...ivy, id: 5n }, { key: 'a' }), 409],
       [creation(moss, { key: 'c' }), 'created'],
       [creation(moss, { key: 'c' }), 'created'],
       [creation(moss, { key: 'd' }), 409],
@@ -527,7 +531,8 @@ function anySortedText(): fc.Arbitrary<string> {
 function describeTransactions(open: Open<OwnStore>): void {
   test('shows each reader the plants of one moment, while others read and write', async () => {
     const { store } = await open()
-    const plants = plantsOf(1500, (index) => ({ name: `${index} `.repeat(100) })) // several pages
+    const named = (index: number) => `${texts[index % texts.length]} `.repeat(100)
+    const plants = plantsOf(1500, (index) => ({ name: named(index) })) // several pages
     await store.write(creations(plants))
     const read = async () => {
       const reader = store.read()[Symbol.asyncIterator]()

@@ -4,7 +4,15 @@ import { describe, expect, test } from 'vitest'
 import { isLinux } from '../../helpers/linux.js'
 import { connectTo, exchange, RawConnection, requestBytes } from '../../helpers/raw-http.js'
 import { rounds } from '../../helpers/rounds.js'
-import { placeOf, type RunningService, serve, storeOf, testToken } from '../../helpers/service.js'
+import {
+  placeOf,
+  quick,
+  type RunningService,
+  serve,
+  serveStore,
+  storeOf,
+  testToken,
+} from '../../helpers/service.js'
 import { idsIn, open } from '../../helpers/sqlite-file.js'
 
 const long = ['--drain-timeout', '24d']
@@ -110,6 +118,20 @@ describe('while it drains, a service', () => {
     expect((await service.ended).code).toBe(0)
     expect(performance.now() - start).toBeLessThan(60_000) // soon after, idle connections end by themselves
     expect(idsIn(storeOf(service))).toEqual([1, 2, 3, 4])
+  })
+
+  test('says Connection: close to whoever sends a request', async () => {
+    const service = await serveStore(quick)
+    const connection = await connectTo(service.place)
+    const kept = await connection.send(createOf(1)).answer()
+    connection.send(createOf(2))
+    const drained = service.drain(60_000)
+    const last = await connection.answer()
+    expect([kept, last].map((answer) => answer?.headers['connection'])).toEqual([
+      'keep-alive',
+      'close',
+    ])
+    await drained
   })
 
   test.runIf(isLinux)(

@@ -100,10 +100,12 @@ describe.skipIf(isWindows)('a settings file (needs modes)', () => {
     const user = new World({ timeout: '7s' })
     chmodSync(user.config, 0o777)
     expect(await user.run('config get timeout')).toEqual(printed('7s\n'))
-    chmodSync(user.file, 0o644)
-    const warning = `plants: The settings in ${user.file} are open to others (mode 644)`
-    for (const command of ['create --id 1 --name Fern', 'config set timeout 8s']) {
-      expect(modeOf(user.file)).toBe('644')
+    for (const [command, mode] of [
+      ['create --id 1 --name Fern', 0o640],
+      ['config set timeout 8s', 0o604],
+    ] as const) {
+      chmodSync(user.file, mode)
+      const warning = `The settings in ${user.file} are open to others (mode ${mode.toString(8)})`
       expect((await user.run(command)).err).toContain(warning)
     }
     expect(modeOf(user.file)).toBe('600')

@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { Progress } from '../../../src/output/progress.js'
+import { World } from '../../helpers/world.js'
 
 /** A terminal, and what was drawn on it at which time. */
 function screen(columns = 80) {
@@ -28,4 +29,14 @@ test('it is drawn after the delay, ten times a second, no wider than the termina
   for (; terminal.time < 720; terminal.time += 30) progress.show({ done: terminal.time })
   await progress.clear()
   expect(terminal.drawn).toEqual(['\r510 done\u001b[K', '\r630 done, 1\u001b[K', '\r\u001b[K'])
+})
+
+test('an import draws it on a terminal, but not with --quiet', async () => {
+  const user = new World()
+  const drawn = async (flags: string) => {
+    const how = { stdin: '{"id":1,"name":"Fern"}', terminals: ['stderr' as const] }
+    return (await user.run(`import --output text${flags}`, how)).err
+  }
+  expect(await drawn('')).toBe('\r1 done\u001b[K\r\u001b[K')
+  expect(await drawn(' --quiet')).toBe('')
 })

@@ -33,3 +33,7 @@ test.each([1, 2, 7, 64, bytes.length])(
     )
   },
 )
+
+test('a carriage return is escaped, as COPY requires', () => {
+  expect(bytes.includes('\r')).toBe(false)
+})

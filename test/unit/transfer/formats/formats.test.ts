@@ -78,6 +78,7 @@ test.each<[string, Buffer, string?]>([
   ['shift_jis in line 3', latin1('id,name\n1,\x83\x56\n2,\x83\n3,\x83\x56\n'), 'shift_jis'],
   ['cp949 in line 3', latin1('id,name\n1,\x8c\x8d\n2,\xff\n3,\xff\n'), 'cp949'],
   ['windows-1252 in line 2', latin1('id,name\n1,\x81\n'), 'latin1'],
+  ['iso-8859-2 in line 2', latin1('id,name\n1,\x8cliwa\n'), 'latin2'], // as windows-1250 has it
   ['utf-16le in line 2', utf16('\ufeffid,name\n1,\ud800x\n\u0a0d')],
   ['utf-16le in line 3', utf16('\ufeffid,name\n1,\u0a0d\u0d0a\n2,x\n').subarray(0, -1)],
   ['utf-16be in line 3', utf16('\ufeffid,name\n1,\u0a0d\n2,\udc00\n').swap16()],

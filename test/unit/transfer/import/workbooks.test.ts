@@ -91,7 +91,7 @@ test('an error, a number above 2^53, and an exponent in a text are rejected in t
     `<c><v>4</v></c>${inline('d')}${inline('t')}${error('#N/A')}`,
     `<c><v>5</v></c>${inline('e')}${inline('#N/A')}`,
     '<c><v>6</v></c><c><v>9007199254740993</v></c><c/>',
-    `<c><v>9007199254740993</v></c>${inline('g')}<c/>`,
+    `<c><v>-9007199254740993</v></c>${inline('g')}<c/>`,
     `${inline('1E3')}${inline('h')}<c/>`,
     `<c><v>1.0E7</v></c>${inline('i')}<c/>`,
   ]
@@ -106,7 +106,7 @@ test('an error, a number above 2^53, and an exponent in a text are rejected in t
     expect.stringMatching(/^4,[^,]*: tag .*#DIV\/0!,3,c,#DIV\/0!$/),
     expect.stringMatching(/^6,[^,]*: tag .*#N\/A,5,e,#N\/A$/),
     expect.stringMatching(/^7,".*: name .*",6,900719925474099\d,$/),
-    expect.stringMatching(/^8,".*: id .*",900719925474099\d,g,$/),
+    expect.stringMatching(/^8,".*: id .*",-900719925474099\d,g,$/),
     expect.stringMatching(/^9,".*: id .*",1E3,h,$/),
   ])
   expect(await user.list()).toBe(plant(4, 'd', 't') + plant(10_000_000, 'i'))
