@@ -93,7 +93,6 @@ export class PlantsCommand extends Command {
   override addOption(option: Option): this {
     const { long = '', short, required, variadic, negate, parseArg } = option
     const name = option.attributeName()
-    const own = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`) // such as -qn
     // Both have one name, so that commander's `conflicts` cannot tell them apart.
     if (negate)
       this.on(`option:${option.name()}`, () => {
@@ -108,8 +107,9 @@ export class PlantsCommand extends Command {
         throw usageError(`${long} was given ${isNegated ? `with --no-${name}` : 'twice'}`, leaveOut)
       const [flag] = text.split('=', 1)
       const isFlag = flag === '--help' || this.options.some((each) => each.long === flag)
+      const flags = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`) // such as -qn
       const isAlone = this.#line.some(
-        (word, at) => word === text && own.test(this.#line[at - 1] ?? ''),
+        (word, at) => word === text && flags.test(this.#line[at - 1] ?? ''),
       )
       if (isFlag && isAlone)
         throw usageError(

@@ -131,7 +131,7 @@ export class HttpServer {
     const { socket, headers } = response.req
     const body = new Body(response, () => void this.#pauseForTurn())
     const current = this.#connections.get(socket)
-    // Over TLS, a response is finished a turn after its client has read it, and may have sent the next request.
+    // Over TLS, a response may still be written, or end a turn later, when its client sends the next request.
     if (!socket.writable || (current && !current.response.headersSent)) {
       this.#drop(socket, current)
       return

@@ -107,10 +107,11 @@ export function copiedRows(all: readonly KeyedPlant[]): string {
 
 function cell(text: string | undefined): string {
   if (text === undefined) return '\\N'
-  return special.test(text) ? text.replace(/[\\\t\n\r]/g, (each) => `\\${letters[each]}`) : text
+  if (text.search(special) === -1) return text // as most: to replace nothing takes longer
+  return text.replace(special, (each) => `\\${letters[each]}`)
 }
 
-const special = /[\\\t\n\r]/
+const special = /[\\\t\n\r]/g
 const letters: Record<string, string> = { '\\': '\\', '\t': 't', '\n': 'n', '\r': 'r' }
 
 export async function saveCheckpoint(
