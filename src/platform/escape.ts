@@ -41,7 +41,7 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = f
   return redacted
 }
 
-/** For texts that are in JSON, which stays JSON: a secret with a quote, as it is, would match the syntax. */
+/** For JSON, which stays JSON: a secret with a quote, as it is, would match the syntax. */
 export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
   return redact(lines, io, (secret) => formsOf(secret).map(inJson))
 }
@@ -50,7 +50,7 @@ export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
 const startLength = 10
 
 function formsOf(secret: string): string[] {
-  return [secret, inJson(secret), encodeURIComponent(secret.toWellFormed())]
+  return [...new Set([secret, inJson(secret), encodeURIComponent(secret.toWellFormed())])]
 }
 
 function inJson(text: string): string {

@@ -35,7 +35,7 @@ export function busy(message = 'The service is busy, and nothing was stored'): H
   return new HttpError(503, message, ['Retry-After', '1'])
 }
 
-/** For an internal error, the response contains only the request id; the details are in the log. */
+/** The details of an internal error are in the log alone. */
 export function toHttpError(failure: unknown, requestId: string): HttpError {
   if (failure instanceof HttpError) return failure
   const ask = `Ask the operator of the service about request ${requestId}`
@@ -86,7 +86,7 @@ export function respond(
   })
 }
 
-/** The bytes of a response to what has no response object. */
+/** For what has no response object. */
 export function rawResponse({ status, body }: HttpError): string {
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -29,6 +29,8 @@ export class Log {
   readonly #options: LogOptions
   readonly #isText: boolean
   #lines = ''
+  #now = 0
+  #time = ''
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: LogOptions) {
@@ -75,10 +77,12 @@ export class Log {
 
   #write(level: 'info' | 'warn' | 'error', fields: Fields, delayMs = 0): void {
     if (levels.indexOf(level) < levels.indexOf(this.#options.level)) return
-    const time = new Date().toISOString()
-    // To copy the fields takes half as long again.
-    const json = () => `{"level":"${level}","time":"${time}",${JSON.stringify(fields).slice(1)}\n`
-    this.#lines += this.#isText ? textOf(level, time, fields) : json()
+    const now = Date.now()
+    if (now !== this.#now) this.#time = new Date(now).toISOString() // a quarter of a line's cost
+    this.#now = now
+    this.#lines += this.#isText
+      ? textOf(level, this.#time, fields)
+      : `{"level":"${level}","time":"${this.#time}",${JSON.stringify(fields).slice(1)}\n`
     if (delayMs === 0) void this.flush()
     else this.#timer ??= setTimeout(() => this.flush(), delayMs).unref()
   }

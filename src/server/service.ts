@@ -142,7 +142,7 @@ function renewFrom(files: TlsFiles, { server }: HttpServer, log: Log): void {
   }
 }
 
-/** Returns the address: a URL, or `unix:` and the path of a socket. */
+/** Returns a URL, or `unix:` and the path of a socket. */
 async function listen(server: Server, address: ListenAddress, scheme: string): Promise<string> {
   try {
     server.listen(address)
