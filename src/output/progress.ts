@@ -71,7 +71,7 @@ export function clockOf(seconds: number): string {
 }
 
 export async function* withProgress<Plant>(
-  pages: AsyncIterable<Plant[]>,
+  pages: Iterable<Plant[]> | AsyncIterable<Plant[]>,
   progress: Progress,
 ): AsyncGenerator<Plant[]> {
   let done = 0

@@ -25,16 +25,16 @@ export function printable(text: string, io: Io): string {
   return escapeControlChars(redact(text, io))
 }
 
-/** Replaces the secrets that the program has read: as they are, in JSON, percent-encoded, and cut short. */
+/** Replaces the secrets that the program has read, also in JSON, percent-encoded, or cut short. */
 export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = formsOf): string {
   let redacted = text
   // The longest one first: another may be its beginning.
   for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
-    if (secret.length < 4) continue // it would match in every text
+    if (secret.length < 4) continue // it would match everywhere
     for (const form of forms(secret)) redacted = redacted.replaceAll(form, '***')
     if (secret.length <= startLength) continue
     for (const start of forms(secret.slice(0, startLength))) {
-      const cut = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g') // with the token characters that follow
+      const cut = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g') // and what follows of it
       redacted = redacted.replace(cut, '***')
     }
   }

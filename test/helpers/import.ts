@@ -69,7 +69,7 @@ export function plant(id: number | bigint | string, name = `Plant ${id}`, tag?: 
 }
 
 /** A blank line, after which an import begins another chunk. */
-export const nextChunk = `${' '.repeat(524_288)}\n`
+export const nextChunk = `${' '.repeat(786_432)}\n`
 
 const names = ['Fern', 'Подорожник', '银杏', 'زيتون', 'A "quoted" \\ one', '🌵 Saguaro']
 

@@ -59,7 +59,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   if (!store && path !== undefined) throw context.noStore()
   if (!store) await context.reporter.warn(context.noStoreYet())
   try {
-    const read = store?.read(options) ?? noPages()
+    const read = store?.read(options) ?? []
     const isShown = context.reporter.showsProgress && (path !== undefined || !io.stdout.isTerminal)
     const pages = withProgress(read, new Progress(io, isShown))
     if (path === undefined) {
@@ -79,5 +79,3 @@ async function confirmReplacement(name: string, context: CommandContext): Promis
   if (!context.mayAsk) throw usageError(`${name} already exists`, 'To replace it, add --yes')
   await context.confirm(`${name} already exists. Replace it?`, 'Nothing was exported')
 }
-
-async function* noPages(): AsyncGenerator<StoredPlant[]> {}

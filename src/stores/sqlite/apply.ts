@@ -16,12 +16,12 @@ import { toPlant } from './read.js'
 export function applyChanges(connection: Connection, changes: readonly Change[]): Outcome[] {
   const entries = [...changes.entries()]
   const hasKeys = changes.some((change) => 'key' in change && change.key !== undefined)
-  // Changes of one id, or whose keys may be the same, stay in their order.
+  // Changes of one id or key stay in their order.
   if (!hasKeys) entries.sort(([, one], [, other]) => Number(idOf(one) - idOf(other)))
   const outcomes = new Array<Outcome>(changes.length)
   for (let from = 0; from < entries.length; from += rowsAtOnce) {
     const some = entries.slice(from, from + rowsAtOnce)
-    const areCreated = some.length > 1 && insertTogether(connection, some)
+    const areCreated = some.length > 1 && insertTogether(connection, some, hasKeys)
     for (const [index, change] of some)
       outcomes[index] =
         areCreated && change.type === 'create'
@@ -34,14 +34,20 @@ export function applyChanges(connection: Connection, changes: readonly Change[])
 const rowsAtOnce = 50
 
 /** All, or none if one is no create or is refused. */
-function insertTogether(connection: Connection, entries: [number, Change][]): boolean {
+function insertTogether(
+  connection: Connection,
+  entries: [number, Change][],
+  hasKeys: boolean,
+): boolean {
   const values: (bigint | string | null)[] = []
   for (const [, change] of entries) {
     if (change.type !== 'create') return false
     const { plant, key = null } = change
-    values.push(plant.id, plant.name, plant.tag ?? null, key)
+    values.push(plant.id, plant.name, plant.tag ?? null)
+    if (hasKeys) values.push(key)
   }
-  const rows = Array(entries.length).fill('(?, ?, ?, ?)').join()
+  const row = `(?, ?, ?, ${hasKeys ? '?' : 'NULL'})`
+  const rows = Array(entries.length).fill(row).join()
   const insert = connection.prepare(`${insertInto} ${rows}`)
   const work = () => Number(insert.run(...values).changes) === entries.length || undefined
   return undoneIfRefused(connection, work, () => false)
@@ -94,7 +100,7 @@ const selectStored = `SELECT id, name, tag, idempotency_key FROM plants
 
 const insertInto = 'INSERT INTO plants (id, name, tag, idempotency_key) VALUES'
 
-/** A constraint that the owner added is an error: it is not taken for an id or a key that exists. */
+/** A constraint of the owner is an error, not taken for an id or a key that exists. */
 const insertPlant = `${insertInto} (?, ?, ?, ?)
   ON CONFLICT (id) DO NOTHING
   ON CONFLICT (idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING`

@@ -1,6 +1,6 @@
 /**
- * A backup is a snapshot in one file, which is checked before it gets its name. A restore replaces rows, not the file: who
- * has the store open goes on with those of the backup.
+ * A backup is a snapshot in one file, which is checked before it gets its name. A restore replaces rows, not the file: an
+ * open store goes on with those of the backup.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { plantCount } from '../../plant/plant.js'

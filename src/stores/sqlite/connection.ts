@@ -97,7 +97,7 @@ export class Connection {
     const known = this.#statements.get(sql)
     if (known) return known
     const statement = this.db.prepare(sql)
-    statement.setReturnArrays(true) // in two thirds of the time of objects
+    statement.setReturnArrays(true) // two thirds of the time of objects
     this.#statements.set(sql, statement)
     return statement
   }
@@ -114,7 +114,7 @@ export class Connection {
 
   close(): void {
     this.#statements.clear()
-    // A read transaction would otherwise last until its statements are garbage-collected.
+    // Else a read transaction would last until its statements are garbage-collected.
     if (this.db.isTransaction) this.db.exec('ROLLBACK')
     this.db.close()
   }

@@ -56,7 +56,7 @@ function stepsById({ prepare }: Connection, query: ReadQuery) {
   let rows = stepRows
 
   const endOfStep = (left: number): bigint | undefined => {
-    // A little more than fitted.
+    // a few more than fitted
     rows = Math.min(left, stepRows, Math.ceil(rows * 1.25))
     while (first <= last) {
       const [end, size]: (bigint | null)[] = prepare(sum).get(first, last, rows)

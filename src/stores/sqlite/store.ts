@@ -1,4 +1,4 @@
-/** The embedded store: one SQLite file, shared by processes of this machine. */
+/** One SQLite file, shared by processes of this machine. */
 import type { StoredPlant } from '../../plant/plant.js'
 import { isWritableFile } from '../../platform/files.js'
 import type { SqliteAddress } from '../common/address.js'

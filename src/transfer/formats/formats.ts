@@ -121,12 +121,8 @@ async function openTable(
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   async function* chunks() {
     const table = tableOf(delimiter)
-    let held = ''
-    for await (const part of prepend([text], texts)) {
-      if (held !== '') yield parseRows(table, held, false)
-      held = part
-    }
-    yield parseRows(table, held, true)
+    for await (const part of prepend([text], texts)) yield parseRows(table, part, false)
+    yield parseRows(table, '', true)
   }
   return readerOf(rows, chunks(), options, name, delimiter)
 }

@@ -16,8 +16,8 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
   let line = 1
   let rest = ''
   let isRestTooLarge = false
+  let chunk = new Chunk()
   for await (const text of texts) {
-    const chunk = new Chunk()
     const lines = (rest + text).split('\n')
     rest = must(lines.pop())
     for (const record of lines) {
@@ -28,8 +28,13 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
     }
     isRestTooLarge ||= isTooLarge(rest)
     if (isRestTooLarge) rest = ''
+    chunk.characters += text.length
+    // With half as many, an import of ids in no order takes 1.2 times as long.
+    if (chunk.characters < 524_288) continue
     yield chunk
+    chunk = new Chunk()
   }
+  yield chunk
 }
 
 /** The elements of an array, or several values. Throws `input`, before the first, with the line of what is broken. */

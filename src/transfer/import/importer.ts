@@ -21,8 +21,8 @@ import { appendRows, headerOf, type RejectedRecord, rejectedRows } from './rejec
  * 4. The commit: with `--atomic`, one at the end of all.
  * 5. The chunk is reported, and its rejected records, which the checkpoint has, are appended to their file.
  *
- * A service has no transactions. Its changes are sent before that of the journal, which has the checkpoints alone, and each
- * create has a key made of the import and the record: a chunk that is sent again creates nothing twice.
+ * A service has no transactions. Its changes are sent before that of the journal, and each create has a key made of the
+ * import and the record: a chunk that is sent again creates nothing twice.
  */
 
 export interface ImportTarget {
@@ -60,7 +60,7 @@ export class Importer {
   #saved: string | undefined
   #reader: OpenInput | undefined
   position: Position
-  rejected = 0
+  rejections = 0
   emptyRows = 0
   isComplete = false
   readonly isResumable: boolean
@@ -90,7 +90,7 @@ export class Importer {
   }
 
   get isRolledBack(): boolean {
-    return this.#start.plan.atomic === true && (this.rejected > 0 || !this.isComplete)
+    return this.#start.plan.atomic === true && (this.rejections > 0 || !this.isComplete)
   }
 
   /** @param transaction for all; by default, each chunk has its own */
@@ -128,7 +128,7 @@ export class Importer {
     for await (const chunk of skipRecords(reader.chunks, this.position.records)) {
       this.emptyRows += chunk.emptyRows
       for (let from = 0; from < chunk.records.length; from += maxRecords) {
-        if (this.rejected >= plan.maxErrors) return false
+        if (this.rejections >= plan.maxErrors) return false
         await this.#importChunk(chunk.slice(from, from + maxRecords), mapper, reader)
         await checkSignal(this.#io.handleSignals())
       }
@@ -185,7 +185,7 @@ export class Importer {
     if (remembered) remembered.from = remembered.to
     this.#saved = done.saved
     this.position = done.position
-    this.rejected += done.rejections.length
+    this.rejections += done.rejections.length
     await this.#onChunk(done.outcomes, done.rejections, this)
     const { rejects } = done.position
     if (!rejects?.rows) return

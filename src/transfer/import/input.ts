@@ -86,7 +86,7 @@ async function openContent({ path, name }: ImportInput, io: Io, onBlock?: (block
 
 const useFiles = 'Use files that contain plants, or "-" for stdin'
 
-/** Of lines, a block gives a chunk, whose double takes 30 MB more. */
+/** Of a table, a block is a chunk, whose double takes 30 MB more. */
 const blockBytes = 262_144
 
 async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {

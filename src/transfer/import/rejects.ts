@@ -10,8 +10,8 @@ import { isRejectsName, rejectColumns } from '../formats/header.js'
 import type { RejectsFile } from './checkpoint.js'
 
 /*
- * The rows of a chunk are in its checkpoint, and after the commit they are appended to the rejects file: it never has a
- * record that a resumed import may still create. Whatever else is in the file, such as corrections, stays.
+ * The rows of a chunk are in its checkpoint, and after its commit (with `--atomic`, before it) they are appended to the
+ * rejects file: it never has a record that a resumed import may still create. What else is in it stays.
  */
 
 export interface RejectedRecord extends Problem {

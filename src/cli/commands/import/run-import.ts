@@ -109,7 +109,7 @@ async function findCheckpoint(
   const ofPaths = hashes && idOfCheckpoint(hostname(), store, ...inputs.map(({ path }) => path))
   const numbered: CheckpointChange[] = []
   for (const hash of (idFrom !== undefined && hashes) || []) {
-    // A store of ours has the row itself, whatever its address is.
+    // A store has the row itself, whatever its address is.
     const id = idOfCheckpoint('numbered', send ? store : '', hash)
     numbered.push({ id, from: await own.checkpoint?.(id), to: ofPaths })
   }
@@ -183,7 +183,7 @@ async function openTarget(
   return { store, send, own: await own }
 }
 
-/** Of a dry run of a store that is not there yet, or of a service, which may have any plant. */
+/** Of a dry run without a store or at a service, which may have any plant. */
 async function planned(changes: readonly Change[], isService: boolean): Promise<Outcome[]> {
   const isOfStored = (change: Change) => change.type === 'update' && change.patch.name == null
   const stored = isService ? changes.filter(isOfStored) : []
