@@ -121,8 +121,12 @@ async function openTable(
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   async function* chunks() {
     const table = tableOf(delimiter)
-    for await (const part of prepend([text], texts)) yield parseRows(table, part, false)
-    yield parseRows(table, '', true)
+    let held = ''
+    for await (const part of prepend([text], texts)) {
+      if (held !== '') yield parseRows(table, held, false)
+      held = part
+    }
+    yield parseRows(table, held, true)
   }
   return readerOf(rows, chunks(), options, name, delimiter)
 }

@@ -29,7 +29,7 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
     isRestTooLarge ||= isTooLarge(rest)
     if (isRestTooLarge) rest = ''
     chunk.characters += text.length
-    // With half as many, an import of ids in no order takes 1.2 times as long.
+    // With half, ids in no order take 1.2 times as long.
     if (chunk.characters < 524_288) continue
     yield chunk
     chunk = new Chunk()

@@ -120,7 +120,7 @@ export class Importer {
     this.isComplete = true
   }
 
-  /** Returns false if it stopped because too many were rejected. */
+  /** Returns false if too many were rejected. */
   async #importInput(reader: OpenInput): Promise<boolean> {
     const { plan, target } = this.#start
     const maxRecords = target.send ? maxRequests : maxRecordsAtOnce

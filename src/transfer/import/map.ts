@@ -80,7 +80,7 @@ export class Mapper {
     const isBelow = idFrom === 'next' || (nextId !== undefined && patch.id < nextId)
     if (isBelow && !lacksId && firstId !== undefined && patch.id >= firstId)
       return problem('conflict', `The id ${patch.id} must be below ${firstId}, the first number`)
-    // A part of a larger text, such as a cell, would keep all of that in memory.
+    // A part of a larger text would keep all of that in memory.
     if (!isMatched && patch.name != null && !names?.has(patch.name))
       names?.set(Buffer.from(patch.name).toString(), patch.id)
     if (isPartial) return { type: 'update', patch, ifMissing: 'create', isMatched, isNumbered }

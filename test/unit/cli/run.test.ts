@@ -17,7 +17,7 @@ test.each([['--help'], ['-h'], ['help'], []])(
       ...{ code: 0, err: '' },
       usage: 'Usage: plants <command> [options]',
     })
-    expect(lines.length).toBeLessThanOrEqual(50)
+    expect(lines.length, 'lines of a screen').toBeLessThanOrEqual(50)
     expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(80)
     for (const name of commandNames) expect(out).toMatch(new RegExp(`^  ${name} `, 'm'))
     for (const { long } of globalOptions()) expect(out).toContain(` ${long} `)
