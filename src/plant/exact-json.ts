@@ -40,12 +40,17 @@ function exact(number: number, digits: string | undefined): bigint | NumberText 
 
 /** Of a member that the object has. */
 function digitsOf(json: string, key: string): string {
-  const [, afterKey = '', another] = json.split(`"${key}"`, 3)
-  const digits = /^\s*:\s*([\d.eE+-]+)/.exec(afterKey)?.[1]
+  const name = `"${key}"`
+  const at = json.indexOf(name)
+  member.lastIndex = at + name.length
+  const digits = member.exec(json)?.[1]
   // Without escapes, a name in quotes that occurs once is the key.
-  if (digits !== undefined && another === undefined && !json.includes('\\')) return digits
-  return JSON.parse(withQuotedNumbers(json))[key]
+  const isOnly = json.indexOf(name, at + 1) === -1 && !json.includes('\\')
+  return (isOnly && digits) || JSON.parse(withQuotedNumbers(json))[key]
 }
+
+/** What follows the key, in half the time of `split`. */
+const member = /\s*:\s*([\d.eE+-]+)/y
 
 /** @param json valid, so that what begins with a digit outside of strings is a number */
 function withQuotedNumbers(json: string): string {
@@ -74,6 +79,13 @@ export class NumberText {
  * not expanded, so `1e999999999` costs nothing.
  */
 export function parseInt64(text: string): bigint | undefined {
+  const value = isPlain.test(text) ? BigInt(text) : integerIn(text)
+  return isInt64(value) ? value : undefined
+}
+
+const isPlain = /^-?[1-9]\d{0,18}$/
+
+function integerIn(text: string): bigint | undefined {
   const match = /^(-?)(0|[1-9]\d*)(?:\.(\d+))?(?:[eE]([+-]?\d+))?$/.exec(text)
   if (!match) return undefined
   const [, sign = '', whole = '', fraction = '', exponent = '0'] = match
@@ -83,8 +95,7 @@ export function parseInt64(text: string): bigint | undefined {
   while (digits[length - 1] === '0') length -= 1
   const zeros = parseFloat(exponent) - fraction.length + digits.length - length
   if (zeros < 0 || length + zeros > 19) return undefined
-  const value = BigInt(sign + digits.slice(0, length) + '0'.repeat(zeros))
-  return isInt64(value) ? value : undefined
+  return BigInt(sign + digits.slice(0, length) + '0'.repeat(zeros))
 }
 
 export function isInt64(value: unknown): value is bigint {
@@ -118,7 +129,7 @@ function plantJson(fields: object, quote: (text: string) => string): string | un
   return length === 3 && typeof tag === 'string' ? `${start},"tag":${quote(tag)}}` : undefined
 }
 
-/** Few texts need an escape. To search for one first takes half the time of `JSON.stringify` and a search of its text. */
+/** Few texts need an escape. To search for one first takes half the time. */
 function quoted(text: string): string {
   return special.test(text) ? escapeUnsafe(JSON.stringify(text)) : `"${text}"`
 }

@@ -9,7 +9,7 @@ interface LineOptions {
   endOf?(block: Buffer): number
 }
 
-/** Yields blocks of complete lines, and last what follows them. The time is proportional to the bytes. */
+/** Yields blocks of complete lines, and last what follows them. */
 export async function* wholeLines(
   blocks: AsyncIterable<Uint8Array>,
   { max, tooLong, endOf = (block) => block.lastIndexOf('\n') + 1 }: LineOptions,

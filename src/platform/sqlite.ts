@@ -20,7 +20,7 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
     // Bytes, also of the SQL in the schema of a file, and of what the expression of an index in it makes of a row.
     limits: { sqlLength: 100_000, length: 67_108_864 },
   })
-  db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1') // neither statement reads the file
+  db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1')
   return db
 }
 
@@ -55,7 +55,7 @@ function isBuiltIn(): boolean {
   )
 }
 
-/** Its native file alone where that can be loaded: its JavaScript takes 4 ms. `require.resolve` is slower than this. */
+/** Its native file alone where that can be loaded: its JavaScript takes 4 ms. */
 function loadPackage(): Driver {
   const machine = `${process.platform}-${process.arch}`
   const native = `node_modules/@photostructure/sqlite/prebuilds/${machine}/@photostructure+sqlite.glibc.node`

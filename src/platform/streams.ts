@@ -4,7 +4,6 @@
  * Node's stream for a file ignores that a full disk has taken only a part. So output is written with `writeSync` until a
  * pipe has no room (EAGAIN), and only the rest by the stream. But `writeSync` waits for the reader of a blocking pipe,
  * and a signal that is handled would wait with it: once signals are, and for the log, pipes are left to the stream.
- * To give up a stalled reader a moment after a signal was tried: a second signal, which ends the process, is enough.
  */
 import { closeSync, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
