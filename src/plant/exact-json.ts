@@ -44,8 +44,8 @@ function digitsOf(json: string, key: string): string {
   const at = json.indexOf(name)
   member.lastIndex = at + name.length
   const digits = member.exec(json)?.[1]
-  // Without escapes, a name in quotes that occurs once is the key.
-  const isOnly = json.indexOf(name, at + 1) === -1 && !json.includes('\\')
+  // Without escapes other than `\"`, a name in quotes that occurs once is the key.
+  const isOnly = json.indexOf(name, at + 1) === -1 && !/\\[^"]/.test(json)
   return (isOnly && digits) || JSON.parse(withQuotedNumbers(json))[key]
 }
 

@@ -59,8 +59,9 @@ export class Chunk<R extends RawRecord = RawRecord> {
     this.lines = lines
   }
 
+  /** With half as many, ids in no order take 1.3 times as long. */
   get isFull(): boolean {
-    return this.records.length >= 2000 || this.characters >= 524_288
+    return this.records.length >= 6000 || this.characters >= 524_288
   }
 
   add(record: R, line: number): void {

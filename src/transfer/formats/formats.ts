@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import type { FormatName } from '../../plant/records.js'
 import { inputError, must } from '../../platform/errors.js'
 import {
+  type Cells,
   Chunk,
   type FormatInput,
   type FormatReader,
@@ -121,12 +122,17 @@ async function openTable(
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   async function* chunks() {
     const table = tableOf(delimiter)
+    let rows = new Chunk<Cells>()
     let held = ''
     for await (const part of prepend([text], texts)) {
-      if (held !== '') yield parseRows(table, held, false)
+      if (held !== '') parseRows(table, held, false, rows)
       held = part
+      rows.characters += part.length
+      if (!rows.isFull) continue
+      yield rows
+      rows = new Chunk()
     }
-    yield parseRows(table, held, true)
+    yield parseRows(table, held, true, rows)
   }
   return readerOf(rows, chunks(), options, name, delimiter)
 }

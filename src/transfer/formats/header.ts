@@ -36,7 +36,7 @@ export function readerOf(
   async function* records(): AsyncGenerator<Chunk> {
     for await (const part of skipRecords(rows, must(index) + 1)) {
       const chunk = new Chunk<Cells>()
-      const hasEmpty = part.records.some(isEmpty) // seldom, and a copy takes 10 MB
+      const hasEmpty = part.records.some(isEmpty)
       for (const [at, row] of hasEmpty ? part.records.entries() : [])
         if (isEmpty(row)) chunk.emptyRows += 1
         else chunk.add(row, must(part.lines[at]))

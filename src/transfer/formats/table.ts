@@ -23,10 +23,14 @@ export interface Table {
  * Returns the rows that the text completes, without blank ones: RFC 4180 for a cell that begins with a quote. Any other is
  * trimmed, and may have quotes. Throws `input` for an open quote, and above 1 MiB.
  */
-export function parseRows(table: Table, text: string, isEnd: boolean): Chunk<Cells> {
+export function parseRows(
+  table: Table,
+  text: string,
+  isEnd: boolean,
+  rows = new Chunk<Cells>(),
+): Chunk<Cells> {
   const { name, delimiter, lineEnd } = table
   const all = table.rest + text + (isEnd ? lineEnd : '')
-  const rows = new Chunk<Cells>()
   let at = 0
   for (let end = all.indexOf(lineEnd); end !== -1; end = all.indexOf(lineEnd, at)) {
     const first = all.slice(at, end)

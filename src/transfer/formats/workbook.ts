@@ -55,7 +55,7 @@ export async function openWorkbook(
   }
 
   const candidates = options.sheet === undefined ? sheets : [sheetNamed(options.sheet, sheets)]
-  let chosen = { sheet: '', rows: new Chunk<Cells>() } // its header may say what is missing
+  let chosen = { sheet: '', rows: new Chunk<Cells>() }
   for (const sheet of candidates) {
     let rows = new Chunk<Cells>()
     for await (const part of rowsOf(sheet)) {

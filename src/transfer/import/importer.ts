@@ -98,7 +98,7 @@ export class Importer {
     const { plan, target } = this.#start
     const { rejects } = this.position
     if (transaction) this.#own = { transaction: (work) => work(transaction) }
-    // It has the keys of what is sent to a service, and the rows that were just appended.
+    // It has the keys that are sent to a service, and the rows that were just appended.
     if (target.send || this.#saved !== undefined) await this.#save(this.position)
     for (const [index, input] of plan.inputs.entries()) {
       if (index < this.position.input) continue
@@ -219,7 +219,7 @@ export class Importer {
 
 /** Less than a second of requests. */
 const maxRequests = 500
-/** Limits the memory of a chunk: an invalid record of one byte takes hundreds. */
+/** An invalid record of one byte takes hundreds. */
 const maxRecordsAtOnce = 24_000
 
 /** Throws why a service was not asked, or if what answered is no Plant Store. */

@@ -86,7 +86,6 @@ async function openContent({ path, name }: ImportInput, io: Io, onBlock?: (block
 
 const useFiles = 'Use files that contain plants, or "-" for stdin'
 
-/** Of a table, a block is a chunk, whose double takes 30 MB more. */
 const blockBytes = 262_144
 
 async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {

@@ -133,7 +133,7 @@ export class ImportReport {
       if (mayStore && done > 0) await this.writeSummary(importer)
       return error
     }
-    // A service may have stored what is not done.
+    // A service may store what is not done.
     const isStored = mayStore && (done > 0 || this.#context.address.scheme === 'http')
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
     const repeated = idFrom === undefined ? `To go on, run it ${again}` : undefined

@@ -97,7 +97,7 @@ async function findStart(
   return { plan, target, checkpointId, saved, checkpoint, names, numbered }
 }
 
-/** By the paths of the files, or, with the same options, by the contents of one that was numbered. Not of a pipe. */
+/** By the paths of the files, or, with the same options, by the contents of one that was numbered. */
 async function findCheckpoint(
   { send, own }: ImportTarget,
   hashes: readonly string[] | undefined,
