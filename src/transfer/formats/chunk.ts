@@ -61,7 +61,7 @@ export class Chunk<R extends RawRecord = RawRecord> {
 
   /** With half as many, ids in no order take 1.3 times as long. */
   get isFull(): boolean {
-    return this.records.length >= 6000 || this.characters >= 524_288
+    return this.records.length >= 6000 || this.characters >= 393_216
   }
 
   add(record: R, line: number): void {

@@ -86,7 +86,7 @@ async function openContent({ path, name }: ImportInput, io: Io, onBlock?: (block
 
 const useFiles = 'Use files that contain plants, or "-" for stdin'
 
-const blockBytes = 262_144
+const blockBytes = 196_608
 
 async function* gathered(pieces: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
   let parts: Uint8Array[] = []
