@@ -2,8 +2,10 @@
 
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { join } from 'node:path'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
 
 const children = new Set()
 
@@ -14,23 +16,85 @@ export function track(child) {
   return child
 }
 
-/** Runs a program to its end, and returns the seconds that took. Throws when its exit code is not 0. */
-export async function run([command, ...args], env) {
+/**
+ * Runs a program to its end. Throws when its exit code is not 0.
+ *
+ * @param {string[]} command
+ * @returns the seconds that took, and on Linux the largest memory of the process in MB
+ */
+export async function run([program = '', ...args], env) {
   const start = performance.now()
-  const child = track(spawn(command, args, { env, stdio: ['ignore', 'ignore', 'pipe'] }))
+  const child = track(spawn(program, args, { env, stdio: ['ignore', 'ignore', 'pipe'] }))
   const complaint = child.stderr.toArray()
+  let peak = NaN
+  const watch = setInterval(() => {
+    peak = peakOf(child.pid) ?? peak
+  }, 10)
   const [code, signal] = await once(child, 'exit')
   const seconds = (performance.now() - start) / 1000
+  clearInterval(watch)
   if (code !== 0)
     throw new Error(
-      `${command} ${args.join(' ')}: ${code ?? signal}\n${Buffer.concat(await complaint)}`,
+      `${program} ${args.join(' ')}: ${code ?? signal}\n${Buffer.concat(await complaint)}`,
     )
-  return seconds
+  return { seconds, peak }
+}
+
+/** In MB, by proc(5); undefined elsewhere, and once the process has ended. */
+export function peakOf(pid) {
+  try {
+    const status = readFileSync(`/proc/${pid}/status`, 'latin1')
+    const [, size] = /VmHWM:\s+(\d+) kB/.exec(status) ?? []
+    return size === undefined ? undefined : (Number(size) * 1024) / 1e6
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * The flags of this process. Each has the type of its default: a whole number, a list, a text, or a switch.
+ *
+ * @template {Record<string, unknown>} T
+ * @param {T} defaults
+ * @returns {T}
+ */
+export function flagsOf(defaults) {
+  const options = {}
+  for (const [name, value] of Object.entries(defaults))
+    options[name] = { type: typeof value === 'boolean' ? 'boolean' : 'string' }
+  const { values } = parseArgs({ options })
+  const given = Object.entries(values).map(([name, text]) => [
+    name,
+    typed(name, text, defaults[name]),
+  ])
+  return { ...defaults, ...Object.fromEntries(given) }
+}
+
+function typed(name, text, like) {
+  const isList = Array.isArray(like)
+  if (typeof (isList ? like[0] : like) !== 'number') return isList ? text.split(',') : text
+  const numbers = text.split(',').map(Number)
+  const areWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= 0)
+  if (!areWhole || (!isList && numbers.length > 1)) end(2, `--${name} must be a whole number`)
+  return isList ? numbers : numbers[0]
+}
+
+/** This checkout, and the one to compare it with, which is built. */
+export function checkoutsOf(against) {
+  const own = { root: join(import.meta.dirname, '..'), suffix: '' }
+  const others = against ? [{ root: resolve(against), suffix: ', before' }] : []
+  return [own, ...others].map((each) => ({ ...each, plants: join(each.root, 'bin/plants.js') }))
+}
+
+/** The path of a database, once its files are gone. */
+export function withoutFiles(file) {
+  for (const suffix of ['', '-wal', '-shm']) rmSync(`${file}${suffix}`, { force: true })
+  return file
 }
 
 /** Makes a folder that is removed when this process exits, after all tracked processes were killed. */
-export function temporaryFolder(parent) {
-  const folder = mkdtempSync(join(parent, 'plants-bench-'))
+export function temporaryFolder() {
+  const folder = mkdtempSync(join(tmpdir(), 'plants-bench-'))
   process.once('exit', () => {
     for (const child of children) child.kill('SIGKILL')
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })

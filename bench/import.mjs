@@ -1,69 +1,74 @@
 // Imports and exports beside the loaders of SQLite and PostgreSQL, and what texts of several scripts take:
 // npm run bench:import [-- FLAG...]
-//   --rows 500000  --rounds 3  --only sqlite,postgres,texts
-//   --peers         DuckDB, which is fetched, and sqlite-utils besides
+//   --rows 500000  --rounds 3  --only sqlite,postgres,texts,postgres-texts
 //   --against DIR   another checkout, which is built, in turn with this one
-//   --folder PATH   where the temporary folder is made, and so which disk is written to
 //   --record        writes bench/README.md
 // Each is a whole process with its start. They take turns, so that a machine that slows down slows all of them. After
 // each import it is checked that the plants are there.
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
-import { end, environmentIn, run, temporaryFolder } from './common.mjs'
-import { duckdbLoader } from './peers.mjs'
-import { hasPsql, psqlArgs, startPostgres } from './postgres-server.mjs'
-import { goalText, machineOf, momentNow, ratioText, report, spread } from './report.mjs'
+import { join } from 'node:path'
+import { barChart } from './charts.mjs'
+import {
+  checkoutsOf,
+  end,
+  environmentIn,
+  flagsOf,
+  run,
+  temporaryFolder,
+  withoutFiles,
+} from './common.mjs'
+import { psqlArgs, startPostgres } from './postgres-server.mjs'
+import { goalText, median, numberText, ratioText, reporterOf, spread } from './report.mjs'
 import { scripts, writeNames, writeRows } from './rows.mjs'
 
-const parts = { sqlite: measureSqlite, postgres: measurePostgres, texts: measureTexts }
-const { values: flags } = parseArgs({
-  options: {
-    rows: { type: 'string', default: '500000' },
-    rounds: { type: 'string', default: '3' },
-    only: { type: 'string', default: Object.keys(parts).join() },
-    peers: { type: 'boolean', default: false },
-    against: { type: 'string' },
-    folder: { type: 'string', default: tmpdir() },
-    record: { type: 'boolean', default: false },
-  },
+const parts = {
+  sqlite: measureSqlite,
+  postgres: measurePostgres,
+  texts: measureTexts,
+  'postgres-texts': measurePostgresTexts,
+}
+const { rows, rounds, only, against, record } = flagsOf({
+  rows: 500_000,
+  rounds: 3,
+  only: Object.keys(parts),
+  against: '',
+  record: false,
 })
-const [rows, rounds, names] = [Number(flags.rows), Number(flags.rounds), flags.only.split(',')]
-const areWhole = [rows, rounds].every((count) => Number.isSafeInteger(count) && count > 0)
-if (!areWhole || !names.every((name) => Object.hasOwn(parts, name)))
-  end(
-    2,
-    `--rows and --rounds must be whole numbers from 1 up, --only some of ${Object.keys(parts).join()}`,
-  )
-if (names.includes('sqlite') && spawnSync('sqlite3', ['--version']).error)
-  end(2, 'sqlite is compared with sqlite3: install it')
-if (flags.peers && spawnSync('sqlite-utils', ['--version']).error)
-  end(2, '--peers needs sqlite-utils: install it')
-if (names.includes('postgres') && !hasPsql()) end(2, 'postgres is compared with psql: install it')
+if (!only.every((name) => Object.hasOwn(parts, name)))
+  end(2, `--only must be some of ${Object.keys(parts).join()}`)
 
-const folder = temporaryFolder(flags.folder)
+const folder = temporaryFolder()
 const env = environmentIn(folder)
-const plants = join(import.meta.dirname, '../bin/plants.js')
-const checkouts = [{ suffix: '', plants }]
-if (flags.against)
-  checkouts.push({ suffix: ', before', plants: join(resolve(flags.against), 'bin/plants.js') })
-const input = Object.fromEntries(
-  ['ndjson', 'csv'].map((format) => [format, join(folder, `plants.${format}`)]),
-)
-for (const [format, path] of Object.entries(input)) await writeRows(path, rows, format)
+const checkouts = checkoutsOf(against)
+const [{ plants }] = checkouts
+const input = {
+  ndjson: join(folder, 'plants.ndjson'),
+  csv: join(folder, 'plants.csv'),
+  shuffledNdjson: join(folder, 'shuffled.ndjson'),
+  shuffledCsv: join(folder, 'shuffled.csv'),
+}
+for (const format of ['ndjson', 'csv']) {
+  await writeRows(input[format], rows, format)
+  await writeRows(join(folder, `shuffled.${format}`), rows, format, { isShuffled: true })
+}
 
 /** At most so many times the time of English texts. */
 const mostOfTexts = {
   'list, a table': { umlauts: 1.3, Cyrillic: 1.3, Chinese: 2, emoji: 4 },
-  'list --sort name': { umlauts: 1.5, Cyrillic: 1.5, Chinese: 1.5, emoji: 1.5 },
+  'list --sort name': { umlauts: 1.6, Cyrillic: 1.6, Chinese: 1.6, emoji: 1.6 },
   'list --search': { umlauts: 1.5, Cyrillic: 1.5, Chinese: 1.5, emoji: 1.5 },
 }
 
-const machine = machineOf(folder)
-const how = `${momentNow()}; ${rows.toLocaleString('en-US')} plants, ids in order; medians of ${rounds} rounds in turn, with their ranges`
-for (const name of names) await parts[name]()
+const searches = {
+  'list --sort name': ['list', '--sort', 'name'],
+  'list --search': ['list', '--search', 'xyz'],
+}
+const columns = ['--columns', 'id,name,tag']
+const count = rows.toLocaleString('en-US')
+const how = `${count} plants; medians of ${rounds} rounds in turn`
+const report = reporterOf(folder, how, record)
+for (const name of only) await parts[name]()
 
 async function measureSqlite() {
   const [store, other] = ['store.db', 'other.db'].map((name) => join(folder, name))
@@ -75,8 +80,14 @@ async function measureSqlite() {
   const ask = (file, ...statements) =>
     execFileSync('sqlite3', [file, ...statements], { encoding: 'utf8' })
   const count = (file) => ask(file, 'SELECT count(*) FROM plants')
-  const load = [...schema, '.mode csv', `.import "${input.csv}" plants`]
-  const loader = { title: 'sqlite3 .import, CSV', argv: () => ['sqlite3', store, ...load] }
+  const load = (title, file) => ({
+    title,
+    argv: () => ['sqlite3', store, ...schema, '.mode csv', `.import "${file}" plants`],
+  })
+  const loaders = [
+    load('sqlite3 .import, CSV', input.csv),
+    load('sqlite3 .import, shuffled CSV', input.shuffledCsv),
+  ]
   const query = 'SELECT id, name, tag FROM plants ORDER BY id'
   const dumper = {
     title: 'sqlite3 .output, CSV',
@@ -90,21 +101,34 @@ async function measureSqlite() {
       return other
     },
   }
-  const duckdb = () => ({
-    title: 'DuckDB, CSV',
-    ...duckdbLoader(input.csv, env),
-    makeStore: () => withoutFiles(other),
-  })
-  const peers = flags.peers ? [sqliteUtils, duckdb()] : []
-  const goals = { import: { least: 0.4 } }
-  await measure('sqlite', 'into a new file', { makeStore, count, loader, peers, dumper, goals })
+  const importers = [
+    ...loaders,
+    sqliteUtils,
+    ...imports('NDJSON', [input.ndjson], { least: 0.45 }),
+    ...imports('CSV', [input.csv, ...columns], { least: 0.45 }),
+    ...imports('shuffled NDJSON', [input.shuffledNdjson], { least: 0.6 }, loaders[1].title),
+    ...imports('shuffled CSV', [input.shuffledCsv, ...columns], { least: 0.6 }, loaders[1].title),
+    ...imports('workbook', [await workbook(store)]),
+  ]
+  const exporters = [dumper, ...exports({ least: 0.35 })]
+  await measure('sqlite', 'into a new file', { makeStore, count, importers, exporters })
+}
+
+/** A workbook of all plants, which our export has made. */
+async function workbook(store) {
+  const path = join(folder, 'plants.xlsx')
+  for (const args of [
+    ['import', input.ndjson],
+    ['export', path],
+  ])
+    await run([process.execPath, plants, ...args, '--store', store], env)
+  return path
 }
 
 async function measurePostgres() {
-  const server = await startPostgres(env)
-  const columns = 'id, name, tag'
-  const query = `SELECT ${columns} FROM plant_store.plants ORDER BY id`
-  const copyFrom = `\\copy plant_store.plants (${columns}) from '${input.csv}' csv`
+  const server = await startPostgres(folder, env)
+  const query = 'SELECT id, name, tag FROM plant_store.plants ORDER BY id'
+  const copyFrom = `\\copy plant_store.plants (id, name, tag) from '${input.csv}' csv`
   const copyTo = (out) => `\\copy (${query}) to '${out}' csv`
   const loader = { title: 'psql \\copy from, CSV', argv: (store) => psqlArgs(store, copyFrom) }
   const dumper = {
@@ -114,48 +138,53 @@ async function measurePostgres() {
   const count = (store) => server.ask(store, 'SELECT count(*) FROM plant_store.plants')
   try {
     const title = `into an empty database of PostgreSQL ${server.version}`
-    const goals = { import: { least: 0.33 }, export: { least: 0.4 } }
     const { makeStore } = server
-    await measure('postgres', title, { makeStore, count, loader, dumper, goals, peers: [] })
+    const importers = [
+      loader,
+      ...imports('NDJSON', [input.ndjson], { least: 0.4 }),
+      ...imports('CSV', [input.csv, ...columns], { least: 0.4 }),
+    ]
+    const exporters = [dumper, ...exports({ least: 0.333 })]
+    await measure('postgres', title, { makeStore, count, importers, exporters })
   } finally {
     await server.remove()
   }
 }
 
-/** The path of a database, once its files are gone. */
-function withoutFiles(file) {
-  for (const suffix of ['', '-wal', '-shm', '.wal']) rmSync(`${file}${suffix}`, { force: true })
-  return file
+async function measureTexts() {
+  const commands = { 'list, a table': ['list', '--output', 'text'], ...searches }
+  await compareScripts('texts', commands, (script) => join(folder, `${script}.db`))
 }
 
-/** Each command on as many plants with English names and with names of other scripts, which are as long. */
-async function measureTexts() {
-  const store = (script) => join(folder, `${script}.db`)
-  const input = (script) => join(folder, `${script}.ndjson`)
-  const commands = {
-    'import, NDJSON': (script) => ['import', input(script)],
-    'list, a table': () => ['list', '--output', 'text'],
-    'list --sort name': () => ['list', '--sort', 'name'],
-    'list --search': () => ['list', '--search', 'xyz'],
-    'export, CSV': () => ['export', join(folder, 'names.csv'), '--yes'],
-    'export, workbook': () => ['export', join(folder, 'names.xlsx'), '--yes'],
+async function measurePostgresTexts() {
+  const server = await startPostgres(folder, env)
+  try {
+    const makeStore = (script) => server.makeStore(script.toLowerCase())
+    await compareScripts('postgres-texts', searches, makeStore)
+  } finally {
+    await server.remove()
   }
+}
+
+/** Runs each command on as many plants with English names and with ones of other scripts, which are as long. */
+async function compareScripts(section, commands, makeStore) {
   const names = Object.keys(scripts)
-  for (const script of names) await writeNames(input(script), rows, script)
-  const times = checkouts.flatMap(({ plants: program, suffix }) =>
-    Object.entries(commands).map(([title, argsOf]) => ({
-      title: `${title}${suffix}`,
-      program,
-      argsOf,
-      taken: {},
-    })),
-  )
+  const stores = {}
+  for (const script of names) {
+    const file = join(folder, `${script}.ndjson`)
+    await writeNames(file, rows, script)
+    stores[script] = makeStore(script)
+    await run([process.execPath, plants, 'import', file, '--store', stores[script]], env)
+  }
+  const times = Object.entries(commands).map(([title, command]) => ({
+    title,
+    argv: [process.execPath, plants, ...command, '--store'],
+    taken: {},
+  }))
   for (let round = 0; round < rounds; round += 1)
-    for (const { program, argsOf, taken } of times)
+    for (const { argv, taken } of times)
       for (const script of names) {
-        if (argsOf === commands['import, NDJSON']) withoutFiles(store(script))
-        const args = [...argsOf(script), '--store', store(script)]
-        const seconds = await run([process.execPath, program, ...args], env)
+        const { seconds } = await run([...argv, stores[script]], env)
         taken[script] = [...(taken[script] ?? []), seconds]
       }
   const [first, ...others] = names
@@ -169,69 +198,74 @@ async function measureTexts() {
       return most === undefined ? ratio : `${ratio} (${goalText(ratio, { most })})`
     }),
   ])
-  report('texts', { machine, how, tables: [[heading, ...lines]], isRecorded: flags.record })
+  report(section, [[heading, ...lines]])
 }
 
-/**
- * Imports into new stores, and exports from the last one.
- *
- * @param loader what plants import is compared with, as plants export is with `dumper`
- * @param peers other loaders, which may have a `makeStore` and `count` of their own
- * @param goals what our ratios are to reach, for an import and for an export
- */
-async function measure(section, title, { makeStore, count, loader, dumper, goals, peers }) {
+/** Imports into new stores, and exports from the last one. */
+async function measure(section, title, { makeStore, count, importers, exporters }) {
   const out = join(folder, 'export')
-  const measured = (programs) => programs.map((each) => ({ makeStore, count, ...each, rates: [] }))
-  const importers = measured([loader, ...peers, ...ours('import', importArgs)])
-  const exporters = measured([dumper, ...ours('export', exportArgs)])
+  const measured = (programs) =>
+    programs.map((each) => ({ makeStore, count, ...each, rates: [], peaks: [] }))
+  const [loading, dumping] = [measured(importers), measured(exporters)]
   for (let round = 0; round < rounds; round += 1) {
     let store
-    for (const { title: program, argv, rates, ...its } of importers) {
+    for (const { title: program, argv, rates, peaks, ...its } of loading) {
       store = its.makeStore()
-      rates.push(rows / (await run(argv(store), env)))
+      const { seconds, peak } = await run(argv(store), env)
+      rates.push(rows / seconds)
+      peaks.push(peak)
       const stored = Number(its.count(store))
       if (stored !== rows)
         throw new Error(`${program}: there are ${stored} plants instead of ${rows}`)
     }
-    for (const { argv, rates } of exporters) {
-      rates.push(rows / (await run(argv(store, out), env)))
+    for (const { argv, rates, peaks } of dumping) {
+      const { seconds, peak } = await run(argv(store, out), env)
+      rates.push(rows / seconds)
+      peaks.push(peak)
       rmSync(out)
     }
   }
-  const tables = [
-    tableOf(title, importers, goals.import),
-    tableOf('out again', exporters, goals.export),
-  ]
-  report(section, { machine, how, tables, isRecorded: flags.record })
+  const tables = [tableOf(title, loading), tableOf('out again', dumping)]
+  const bars = loading.map(({ title: label, rates }) => {
+    const isOurs = label.startsWith('plants ')
+    return { label, value: median(rates), isOurs }
+  })
+  const chart = barChart(`Plants a second ${title}`, bars)
+  report(section, tables, chart)
 }
 
-/** A command of plants, for both formats and each checkout. */
-function ours(verb, argsOf) {
-  return Object.keys(input).flatMap((format) =>
+/** An import of each checkout. */
+function imports(what, args, goal, beside) {
+  return checkouts.map(({ plants: program, suffix }) => ({
+    title: `plants import, ${what}${suffix}`,
+    argv: (store) => [process.execPath, program, 'import', ...args, '--store', store],
+    ...{ goal, beside, mostPeak: 150 },
+  }))
+}
+
+/** Exports of each checkout. */
+function exports(goal) {
+  return ['ndjson', 'csv'].flatMap((format) =>
     checkouts.map(({ plants: program, suffix }) => ({
-      title: `plants ${verb}, ${format.toUpperCase()}${suffix}`,
+      title: `plants export, ${format.toUpperCase()}${suffix}`,
       argv: (store, out) => {
-        const args = [...argsOf(format, out), '--store', store]
-        return [process.execPath, program, verb, ...args]
+        const args = ['export', out, '--output', format, '--store', store]
+        return [process.execPath, program, ...args]
       },
+      goal,
     })),
   )
 }
 
-function importArgs(format) {
-  return format === 'csv' ? [input.csv, '--columns', 'id,name,tag'] : [input.ndjson]
-}
-
-function exportArgs(format, out) {
-  return [out, '--output', format]
-}
-
-function tableOf(title, programs, goal) {
+function tableOf(title, programs) {
   const [first] = programs
-  const lines = programs.map(({ title: program, rates }) => {
-    const ratio = ratioText(rates, first.rates)
-    const reached = goalText(ratio, program.startsWith('plants ') ? goal : undefined)
-    return [program, spread(rates), ratio, reached]
+  const lines = programs.map(({ title: program, rates, peaks, goal, mostPeak, beside }) => {
+    const other = programs.find((each) => each.title === beside) ?? first
+    const ratio = ratioText(rates, other.rates)
+    const peak = numberText(median(peaks))
+    const reached = goalText(peak, mostPeak && { most: mostPeak })
+    return [program, spread(rates), ratio, goalText(ratio, goal), peak, reached]
   })
-  return [[title, 'plants/s', `× ${first.title}`, 'goal'], ...lines]
+  const [tool] = first.title.split(' ')
+  return [[title, 'plants/s', `× ${tool}`, 'goal', 'peak, MB', 'goal'], ...lines]
 }

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { runnerImport } from 'vite'
@@ -12,10 +12,6 @@ const psql = existsSync(debian) ? debian : 'psql'
 export function psqlArgs(url, text) {
   const flags = '--no-psqlrc --quiet --tuples-only --no-align --set ON_ERROR_STOP=1 -c'
   return [psql, ...flags.split(' '), text, url]
-}
-
-export function hasPsql() {
-  return spawnSync(psql, ['--version']).error === undefined
 }
 
 /** Starts the PostgreSQL of the tests in the folder, without settings and so with the durability of the default. */
@@ -34,10 +30,10 @@ export async function startPostgres(folder, env) {
   }
   const admin = (text) => ask(url('postgres', 'postgres'), text)
   /** An empty database with the tables of a store, after a checkpoint, so that no turn pays for the one before. */
-  const makeStore = () => {
-    const address = url('plants', 'bench')
-    admin('DROP DATABASE IF EXISTS bench WITH (FORCE)')
-    admin('CREATE DATABASE bench OWNER plants TEMPLATE template0')
+  const makeStore = (name = 'bench') => {
+    const address = url('plants', name)
+    admin(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+    admin(`CREATE DATABASE ${name} OWNER plants TEMPLATE template0`)
     execFileSync(process.execPath, [join(root, 'bin/plants.js'), 'stores', 'init', address], {
       env,
       stdio: 'ignore',

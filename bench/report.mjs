@@ -1,5 +1,4 @@
 // Prints what a benchmark measured, and writes it into its section of bench/README.md.
-import { execFileSync } from 'node:child_process'
 import {
   closeSync,
   fsyncSync,
@@ -16,23 +15,29 @@ import { print, printColumns } from './common.mjs'
 const page = join(import.meta.dirname, 'README.md')
 
 /**
- * Prints tables of text.
+ * What prints tables of text, rows of cells of which the first is the heading, and records them in a section of the
+ * page, with a chart.
  *
- * @param section the name of the section of the page
- * @param machine what is above all figures
- * @param how what is above those of the section
- * @param tables rows of cells, of which the first is the heading
- * @param isRecorded whether the page is written
+ * @param {string} folder on the disk that is measured
+ * @param {string} how what is above the figures
+ * @param {boolean} isRecorded whether the page is written
  */
-export function report(section, { machine, how, tables, isRecorded }) {
-  print(`${machine}\n${how}\n`)
-  for (const rows of tables) {
-    printColumns(rows)
-    print('')
+export function reporterOf(folder, how, isRecorded) {
+  const machine = machineOf(folder)
+  const moment = `${new Date().toISOString().slice(0, 10)} at a load of ${loadavg()[0].toFixed(1)}`
+  const heading = `${moment}; ${how}, with their ranges`
+  /** @type {(section: string, tables: string[][][], chart?: string) => void} */
+  return (section, tables, chart) => {
+    print(`${machine}\n${heading}\n`)
+    for (const rows of tables) {
+      printColumns(rows)
+      print('')
+    }
+    if (!isRecorded) return
+    replace('machine', machine)
+    replace(section, [heading, ...tables.map(markdownOf)].join('\n\n'))
+    if (chart) writeFileSync(join(import.meta.dirname, 'charts', `${section}.svg`), chart)
   }
-  if (!isRecorded) return
-  replace('machine', machine)
-  replace(section, [how, ...tables.map(markdownOf)].join('\n\n'))
 }
 
 /** Replaces what is between two markers of the page. */
@@ -44,16 +49,17 @@ function replace(section, text) {
   writeFileSync(page, replaced)
 }
 
-function markdownOf([heading, ...rows]) {
+/** @param {string[][]} rows */
+function markdownOf([heading = [], ...rows]) {
   const rule = heading.map((_, index) => (index === 0 ? '---' : '--:'))
   return [heading, rule, ...rows].map((cells) => `|${cells.join('|')}|`).join('\n')
 }
 
 /** Where this runs; the disk is that of the folder, and its syncs are what a commit costs. */
-export function machineOf(folder) {
+function machineOf(folder) {
   const processors = `${availableParallelism()} × ${cpus()[0]?.model.trim()}`
   const memory = `${numberText(totalmem() / 1e9)} GB of memory`
-  const disk = `${fileSystemOf(folder)} where a sync of 4 KiB takes ${spread(syncTimes(folder))} ms`
+  const disk = `a disk where a sync of 4 KiB takes ${spread(syncTimes(folder))} ms`
   return [
     `${process.platform} ${process.arch}`,
     processors,
@@ -61,16 +67,6 @@ export function machineOf(folder) {
     `Node ${process.versions.node}`,
     disk,
   ].join(', ')
-}
-
-/** When this runs, and what else does. */
-export function momentNow() {
-  return `${new Date().toISOString().slice(0, 10)} at a load of ${loadavg()[0].toFixed(1)}`
-}
-
-function fileSystemOf(folder) {
-  if (process.platform !== 'linux') return 'a disk'
-  return execFileSync('df', ['--output=fstype', folder], { encoding: 'utf8' }).trim().split('\n')[1]
 }
 
 function syncTimes(folder) {

@@ -27,16 +27,18 @@ const formats = {
  * and lengths; a third without a tag. They are the same every time, and in each format.
  *
  * @param format of CSV, no heading is written, which neither sqlite3 nor COPY expects
+ * @param {{ isShuffled?: boolean, shift?: bigint }} [how] `shift` is added to each id
  */
-export async function writeRows(path, count, format) {
-  await pipeline(Readable.from(chunksOf(count, formats[format])), createWriteStream(path))
+export async function writeRows(path, count, format, how) {
+  await pipeline(Readable.from(chunksOf(count, formats[format], how)), createWriteStream(path))
 }
 
-function* chunksOf(count, lineOf) {
+function* chunksOf(count, lineOf, { isShuffled = false, shift = 0n } = {}) {
   const step = 2n ** 64n / BigInt(count)
   let text = ''
-  for (let index = 0; index < count; index += 1) {
-    const id = BigInt.asIntN(64, BigInt(index) * step - 2n ** 63n)
+  for (let row = 0; row < count; row += 1) {
+    const index = isShuffled ? (row * 7_368_787) % count : row // a prime, so each comes once
+    const id = BigInt.asIntN(64, BigInt(index) * step - 2n ** 63n + shift)
     const name = `${names[index % names.length]} × ${names[(index * 7) % names.length]} ${(index * 7919) % 1_000_000}`
     text += lineOf(id, name, tags[index % tags.length])
     if (text.length < chunkLength) continue

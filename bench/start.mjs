@@ -1,169 +1,140 @@
 // What a command costs as a whole process, from exec to exit: npm run bench:start [-- FLAG...]
 //   --runs 30       how often each is started, after 2 that are not counted
-//   --node PATH     the Node that runs plants; it may be repeated
 //   --matrix        Node 22, 24 and 26 besides, which are fetched from the registry
-//   --against DIR   another checkout, which is built, in turn with this one
-//   --folder PATH   where the temporary folder is made, and so which disk is written to
 //   --record        writes bench/README.md
 // The processes take turns, so that a machine that slows down slows all of them. The executable is the one that
 // npm run build:binary has made, or that PLANTS_BIN names.
 import { execFileSync, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { existsSync, statSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { basename, join, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
-import { end, environmentIn, print, temporaryFolder } from './common.mjs'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { barChart } from './charts.mjs'
+import { end, environmentIn, flagsOf, temporaryFolder } from './common.mjs'
 import { findExecutable } from './executable.mjs'
 import { fetchNode, versions } from './nodes.mjs'
-import { goalText, machineOf, momentNow, numberText, ratioText, report, spread } from './report.mjs'
+import { goalText, median, numberText, ratioText, reporterOf, spread } from './report.mjs'
 import { start } from './server.mjs'
 
-const { values: flags } = parseArgs({
-  options: {
-    runs: { type: 'string', default: '30' },
-    node: { type: 'string', multiple: true, default: [process.execPath] },
-    matrix: { type: 'boolean', default: false },
-    against: { type: 'string' },
-    folder: { type: 'string', default: tmpdir() },
-    record: { type: 'boolean', default: false },
-  },
-})
-const runs = Number(flags.runs)
-if (!Number.isSafeInteger(runs) || runs < 1) end(2, '--runs must be a whole number from 1 up')
-const unusable = flags.node.find((node) => spawnSync(node, ['--version']).status !== 0)
-if (unusable !== undefined) end(2, `--node ${unusable} is no Node that can be started`)
-
+const { runs, matrix, record } = flagsOf({ runs: 30, matrix: false, record: false })
 const warmUps = 2
-const folder = temporaryFolder(flags.folder)
+const folder = temporaryFolder()
 const token = randomBytes(16).toString('hex')
 const env = { ...environmentIn(folder), PLANTS_TOKEN: token, PLANTS_SERVE_TOKEN: token }
 const [store, served] = [join(folder, 'store.db'), join(folder, 'served.db')]
-const root = join(import.meta.dirname, '..')
-const checkouts = [{ root, suffix: '' }]
-if (flags.against) checkouts.push({ root: resolve(flags.against), suffix: ', before' })
-
-const plants = join(root, 'bin/plants.js')
+const plants = join(import.meta.dirname, '../bin/plants.js')
 const server = await start([process.execPath, plants, 'serve', '--store', served, '--port', '0'], {
   env,
   log: join(folder, 'server.log'),
 })
-let nextId = 0
-execFileSync(process.execPath, createArgs([plants], store)(), { env, stdio: 'ignore' }) // makes the store that sqlite3 inserts into
-const others = othersOf().filter(isInstalled)
-const fetched = flags.matrix
-  ? versions.filter((version) => !version.startsWith('20')).map((v) => fetchNode(v))
-  : []
-const programs = [...others, ...[...flags.node, ...fetched].flatMap(onNode), ...executables()]
+const fern = ['create', '--name', 'Boston Fern']
+const create = (command, to) => (id) => [...command, ...fern, '--store', to, '--id', id]
+// makes the store that sqlite3 inserts into
+execFileSync(process.execPath, create([plants], store)('1'), { env, stdio: 'ignore' })
+const [, ...newer] = versions
+const nodes = [process.execPath, ...(matrix ? newer.map((version) => fetchNode(version)) : [])]
+/** @type {Program[]} */
+const listed = [...others(), ...nodes.flatMap(onNode), ...executable()]
+const programs = listed.map((program) => ({ ...program, times: [0].slice(1), busy: 0 }))
 
-const [machine, moment] = [machineOf(folder), momentNow()]
+let lastId = 1
+const report = reporterOf(folder, `medians of ${runs} runs in turn`, record)
 for (let run = -warmUps; run < runs; run += 1) {
-  for (const { title, argv, times } of programs) {
-    const [command, ...args] = argv()
-    const begin = performance.now()
+  for (const program of programs) {
+    const { title, argv, times } = program
+    const [command, ...args] = argv(idOfNext())
+    const [begin, busy] = [performance.now(), processorTimeOfChildren()]
     const { status, error, stderr } = spawnSync(command, args, { env })
-    if (run >= 0) times.push(performance.now() - begin)
+    if (run >= 0) {
+      times.push(performance.now() - begin)
+      program.busy += processorTimeOfChildren() - busy
+    }
     if (status !== 0) end(1, `${title} ended with ${status ?? error}: ${stderr}`)
   }
 }
 await server.stop()
 
-const rows = programs.map(({ title, times, beside, goal }) => {
+const gh = programs.find(({ title }) => title === 'gh --version')
+const rows = programs.map(({ title, times, busy, beside, goal, mostOfGh }) => {
   const other = programs.find((program) => program.title === beside)
   const ratio = ratioText(times, other?.times)
   const name = other?.title.replace(/^Node .*: /, '') ?? '-'
-  return [title, spread(times), ratio, name, goalText(ratio, goal)]
+  const ofGh = ratioText([busy], gh && [gh.busy])
+  const processor = [numberText(busy / runs), ofGh, goalText(ofGh, mostOfGh)]
+  return [title, spread(times), ratio, name, goalText(ratio, goal), ...processor]
 })
-const executable = findExecutable()
-const size = executable
-  ? `; the executable has ${numberText(statSync(executable).size / 1e6)} MB`
-  : ''
-const how = `${moment}; medians of ${runs} runs in turn, with the range of the middle 80 %${size}`
-const tables = [[['process', 'ms', '×', 'of', 'goal'], ...rows]]
-report('start', { machine, how, tables, isRecorded: flags.record })
+const processor = ['ms of processor time', '× gh', 'goal']
+const tables = [[['process', 'ms', '×', 'of', 'goal', ...processor], ...rows]]
+const bars = programs
+  .filter(({ title }) => !/ 2[246]\.|at a service/.test(title))
+  .map(({ title, times }) => {
+    const label = title.replace(/^(.*): create$/, 'plants create, $1')
+    return { label, value: median(times), isOurs: label !== title }
+  })
+report('start', tables, barChart('Milliseconds from exec to exit', bars))
 
 /**
- * @param {string} title
- * @param {() => string[]} argv
- * @param {{ beside?: string, goal?: { most: number } }} [how] beside which program it is shown
+ * @typedef {object} Program
+ * @property {string} title
+ * @property {(id: string) => string[]} argv
+ * @property {string} [beside] the title of another, of which it takes at most so many times as long
+ * @property {{ most: number }} [goal]
+ * @property {{ most: number }} [mostOfGh] of processor time
  */
-function programOf(title, argv, how) {
-  return { title, argv, times: /** @type {number[]} */ ([]), ...how }
-}
 
-function createArgs(command, to) {
-  const options = ['--name', 'Boston Fern', '--store', to]
-  return () => [...command, 'create', '--id', idOfNext(), ...options]
-}
-
-function idOfNext() {
-  nextId += 1
-  return String(nextId)
-}
-
-/** `create` in a file and at a service, each beside another program, of which it takes at most so many times as long. */
-function creates(title, command, besides, goals) {
+/** In a file and at a service. */
+function creates(title, command, [besideFile, besideService], ofFile, ofService) {
+  const ofGh = title.startsWith('Node 20.') ? { mostOfGh: { most: 0.75 } } : {}
   return [
-    [`${title}: create`, store],
-    [`${title}: create at a service`, server.url],
-  ].map(([name, to], index) => {
-    const how = { beside: besides[index], goal: { most: goals[index] } }
-    return programOf(name, createArgs(command, to), how)
-  })
+    {
+      title: `${title}: create`,
+      argv: create(command, store),
+      ...{ beside: besideFile, goal: { most: ofFile }, ...ofGh },
+    },
+    {
+      title: `${title}: create at a service`,
+      argv: create(command, server.url),
+      ...{ beside: besideService, goal: { most: ofService } },
+    },
+  ]
 }
 
 function onNode(node) {
-  const title = `Node ${execFileSync(node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' }).trim()}`
+  const version = execFileSync(node, ['-p', 'process.versions.node'], { env, encoding: 'utf8' })
+  const title = `Node ${version.trim()}`
   const bare = `${title}: -e 0`
-  const goals = title.startsWith('Node 20.') ? [1.55, 2.2] : [1.45, 2.2]
-  const ours = checkouts.map((checkout) =>
-    creates(
-      `${title}${checkout.suffix}`,
-      [node, join(checkout.root, 'bin/plants.js')],
-      [bare, bare],
-      goals,
-    ),
-  )
-  return [programOf(bare, () => [node, '-e', '0']), ...ours.flat()]
+  const goal = title.startsWith('Node 20.') ? 1.55 : 1.45
+  const ours = creates(title, [node, plants], [bare, bare], goal, 2.2)
+  return [{ title: bare, argv: () => [node, '-e', '0'] }, ...ours]
 }
 
-function executables() {
-  const own = findExecutable()
-  if (own === undefined) {
-    print('The executable is left out. Make it with: npm run build:binary')
-    return []
-  }
-  const files = checkouts.map(({ root: checkout, suffix }) => ({
-    file: suffix ? join(checkout, 'release', basename(own)) : own,
-    suffix,
-  }))
-  return files
-    .filter(({ file }) => existsSync(file))
-    .flatMap(({ file, suffix }) =>
-      creates(`executable${suffix}`, [file], ['sqlite3: INSERT', 'curl: POST'], [3.3, 2.1]),
-    )
+function executable() {
+  const file = findExecutable()
+  return file ? creates('executable', [file], ['sqlite3: INSERT', 'curl: POST'], 3.3, 2.1) : []
 }
 
-function othersOf() {
+/** What people know, if it is installed. */
+function others() {
   const headers = [`Authorization: Bearer ${token}`, 'Content-Type: application/json']
   const curl = ['curl', '-fsS', ...headers.flatMap((header) => ['-H', header]), '--data']
-  const insert = () => `INSERT INTO plants (id, name) VALUES (${idOfNext()}, 'Boston Fern')`
+  const body = (id) => `{"id":${id},"name":"Boston Fern"}`
+  const insert = (id) => `INSERT INTO plants (id, name) VALUES (${id}, 'Boston Fern')`
   const commands = {
-    'sqlite3: INSERT': () => ['sqlite3', store, `PRAGMA synchronous=FULL; ${insert()}`],
-    'curl: POST': () => [
-      ...curl,
-      `{"id":${idOfNext()},"name":"Boston Fern"}`,
-      `${server.url}/plants`,
-    ],
+    'sqlite3: INSERT': (id) => ['sqlite3', store, `PRAGMA synchronous=FULL; ${insert(id)}`],
+    'curl: POST': (id) => [...curl, body(id), `${server.url}/plants`],
     'gh --version': () => ['gh', '--version'],
-    'sqlite-utils: INSERT': () => ['sqlite-utils', 'query', store, insert()],
   }
-  return Object.entries(commands).map(([title, argv]) => programOf(title, argv))
+  const all = Object.entries(commands).map(([title, argv]) => ({ title, argv }))
+  return all.filter(({ argv }) => !spawnSync(argv('')[0] ?? '', ['--version']).error)
 }
 
-function isInstalled({ argv }) {
-  const [command] = argv()
-  const isThere = spawnSync(command, ['--version'], { env }).error === undefined
-  if (!isThere) print(`${command} is not installed, and left out`)
-  return isThere
+function idOfNext() {
+  lastId += 1
+  return String(lastId)
+}
+
+/** In ms, of those that have ended, by proc(5), so on Linux alone; elsewhere NaN. */
+function processorTimeOfChildren() {
+  if (process.platform !== 'linux') return NaN
+  const fields = readFileSync('/proc/self/stat', 'latin1').split(') ')[1].split(' ')
+  return (Number(fields[13]) + Number(fields[14])) * 10 // 100 ticks a second
 }

@@ -9,7 +9,6 @@
 import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { end, print, printColumns, temporaryFolder, track } from '../bench/common.mjs'
@@ -79,7 +78,7 @@ const unknown = names.filter((name) => !Object.hasOwn(runtimes, name))
 if (unknown.length > 0)
   end(2, `--only must be some of ${Object.keys(runtimes).join()}, but has ${unknown.join()}`)
 
-const folder = temporaryFolder(tmpdir())
+const folder = temporaryFolder()
 const results = []
 for (const name of names) {
   print(`# ${name}`)

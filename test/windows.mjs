@@ -14,7 +14,6 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { spawn as spawnOnTerminal } from '@lydell/node-pty'
@@ -56,7 +55,7 @@ function readArguments() {
 
 /** Where things are, for this process and for Windows, and how a program of Windows is started. */
 function onWindows() {
-  const folder = temporaryFolder(tmpdir())
+  const folder = temporaryFolder()
   const path = (...parts) => join(folder, ...parts)
   return { folder, path, env: process.env, command: [], nodeOf: () => process.execPath, stop() {} }
 }

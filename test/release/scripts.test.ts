@@ -29,8 +29,8 @@ test.each([
 test.each([
   ['bench/start.mjs --runs 1', ['-e 0', 'create', 'create at a service']],
   [
-    'bench/serve.mjs --connections 2 --syncs 0 --seconds 0.2 --rounds 1',
-    ['2 kept', '2 new', 'this disk, kept', 'this disk, new'],
+    'bench/serve.mjs --connections 2 --syncs 0 --milliseconds 200 --rounds 1',
+    ['2 kept, plants serve', '2 new, plants serve'],
   ],
 ])('%s measures', async (line, rows) => {
   const { exitCode, stdout } = await script(line)
