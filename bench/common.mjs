@@ -74,8 +74,10 @@ function typed(name, text, like) {
   const isList = Array.isArray(like)
   if (typeof (isList ? like[0] : like) !== 'number') return isList ? text.split(',') : text
   const numbers = text.split(',').map(Number)
-  const areWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= 0)
-  if (!areWhole || (!isList && numbers.length > 1)) end(2, `--${name} must be a whole number`)
+  const least = isList && like.includes(0) ? 0 : 1
+  const areWhole = numbers.every((number) => Number.isSafeInteger(number) && number >= least)
+  if (!areWhole || (!isList && numbers.length > 1))
+    end(2, `--${name} must be a whole number from ${least} up`)
   return isList ? numbers : numbers[0]
 }
 

@@ -20,7 +20,11 @@ const env = { ...environmentIn(folder), PLANTS_SERVE_TOKEN: 'a-token-of-the-benc
 const plants = [process.execPath, join(import.meta.dirname, '../bin/plants.js')]
 const more = join(folder, 'more.csv')
 const columns = ['--columns', 'id,name,tag']
-const report = reporterOf(folder, `medians of ${runs} runs in turn`, record)
+const report = reporterOf(
+  folder,
+  `one import and service each; medians of ${runs} runs in turn`,
+  record,
+)
 let nextId = 1
 
 const stores = []

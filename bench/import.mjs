@@ -82,6 +82,7 @@ async function measureSqlite() {
   const count = (file) => ask(file, 'SELECT count(*) FROM plants')
   const load = (title, file) => ({
     title,
+    beside: title,
     argv: () => ['sqlite3', store, ...schema, '.mode csv', `.import "${file}" plants`],
   })
   const loaders = [
@@ -166,7 +167,7 @@ async function measurePostgresTexts() {
   }
 }
 
-/** Runs each command on as many plants with English names and with ones of other scripts, which are as long. */
+/** Runs each command on as many plants with English names and with ones of other scripts. */
 async function compareScripts(section, commands, makeStore) {
   const names = Object.keys(scripts)
   const stores = {}
@@ -239,7 +240,7 @@ function imports(what, args, goal, beside) {
   return checkouts.map(({ plants: program, suffix }) => ({
     title: `plants import, ${what}${suffix}`,
     argv: (store) => [process.execPath, program, 'import', ...args, '--store', store],
-    ...{ goal, beside, mostPeak: 150 },
+    ...{ goal, beside, mostPeak: goal && 150 },
   }))
 }
 
@@ -267,5 +268,5 @@ function tableOf(title, programs) {
     return [program, spread(rates), ratio, goalText(ratio, goal), peak, reached]
   })
   const [tool] = first.title.split(' ')
-  return [[title, 'plants/s', `× ${tool}`, 'goal', 'peak, MB', 'goal'], ...lines]
+  return [[title, 'plants/s', `× ${tool}, same order`, 'goal', 'peak, MB', 'goal'], ...lines]
 }

@@ -15,8 +15,7 @@ import { print, printColumns } from './common.mjs'
 const page = join(import.meta.dirname, 'README.md')
 
 /**
- * What prints tables of text, rows of cells of which the first is the heading, and records them in a section of the
- * page, with a chart.
+ * Prints tables, of which the first row is the heading, and records them in a section of the page, with a chart.
  *
  * @param {string} folder on the disk that is measured
  * @param {string} how what is above the figures
@@ -116,6 +115,7 @@ export function ratioText(values, others) {
 export function goalText(ratio, goal) {
   if (goal === undefined || ratio === '-') return '-'
   const { most = Infinity, least = -Infinity } = goal
-  const isMet = Number(ratio) <= most && Number(ratio) >= least
+  const number = Number(ratio.replaceAll(',', ''))
+  const isMet = number <= most && number >= least
   return `${most === Infinity ? `at least ${least}` : `at most ${most}`}: ${isMet ? 'met' : 'missed'}`
 }

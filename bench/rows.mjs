@@ -27,7 +27,8 @@ const formats = {
  * and lengths; a third without a tag. They are the same every time, and in each format.
  *
  * @param format of CSV, no heading is written, which neither sqlite3 nor COPY expects
- * @param {{ isShuffled?: boolean, shift?: bigint }} [how] `shift` is added to each id
+ * @param {{ isShuffled?: boolean, shift?: bigint }} [how] shuffled, successive ids are far apart;
+ *   `shift` is added to each
  */
 export async function writeRows(path, count, format, how) {
   await pipeline(Readable.from(chunksOf(count, formats[format], how)), createWriteStream(path))

@@ -46,7 +46,7 @@ async function firstLine({ stdout }) {
 /** Runs the load generator in a process of its own; gives what it found, see there. Throws when the load failed. */
 export async function load(orders, env) {
   const args = [join(import.meta.dirname, 'load.mjs'), JSON.stringify(orders)]
-  const running = promisify(execFile)(process.execPath, args, { env })
+  const running = promisify(execFile)(process.execPath, args, { env, timeout: 120_000 })
   track(running.child)
   const found = JSON.parse((await running).stdout)
   if (found.failure) throw new Error(found.failure)

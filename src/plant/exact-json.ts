@@ -40,7 +40,7 @@ function exact(number: number, digits: string | undefined): bigint | NumberText 
 
 /** Of a member that the object has. */
 function digitsOf(json: string, key: string): string {
-  const name = `"${key}"`
+  const name = JSON.stringify(key)
   const at = json.indexOf(name)
   member.lastIndex = at + name.length
   const digits = member.exec(json)?.[1]

@@ -28,6 +28,7 @@ test.each([
 
 test.each([
   ['bench/start.mjs --runs 1', ['-e 0', 'create', 'create at a service']],
+  ['bench/grow.mjs --sizes 1000 --runs 1', ['1,000']],
   [
     'bench/serve.mjs --connections 2 --syncs 0 --milliseconds 200 --rounds 1',
     ['2 kept, plants serve', '2 new, plants serve'],

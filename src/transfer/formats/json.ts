@@ -53,7 +53,7 @@ export async function* readDocument(
   }
   for (const { records, lines } of valuesIn(text, name)) {
     await checkSignal(signal)
-    // Together, they are parsed in half the time.
+    // Together, up to 2000 are parsed in half the time.
     const all = parseJson(`[${records.join()}]`)
     const isValid = 'value' in all && (all.value as unknown[]).length === records.length
     for (const [index, record] of isValid ? [] : records.entries()) {

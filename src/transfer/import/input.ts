@@ -106,7 +106,7 @@ async function* gunzipped(blocks: AsyncGenerator<Buffer>, name: string): AsyncGe
   const { first, all } = await peek(blocks)
   if (first?.[0] !== 0x1f || first[1] !== 0x8b) return yield* all // RFC 1952
   const stream = createGunzip({ chunkSize: blockBytes })
-  pipeline(all, stream, () => undefined) // the stream emits the same errors
+  pipeline(all, stream, () => undefined) // it emits the same errors
   try {
     yield* stream as AsyncIterable<Buffer>
   } catch (error) {

@@ -35,6 +35,11 @@ test.each([
   expect(parseJson(text)).toStrictEqual({ value })
 })
 
+test('another key is read as exactly, also with a quote', () => {
+  const text = `{"":7,"x\\"":${big}}`
+  expect(parseJson(text, { idKey: 'x"' })).toStrictEqual({ value: { '': 7, 'x"': big } })
+})
+
 test('a string of a million escapes is read, with an exact id after it', () => {
   const name = '\n'.repeat(1_000_000)
   const text = `{"name":${JSON.stringify(name)},"id":${big}}`
