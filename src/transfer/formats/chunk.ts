@@ -61,7 +61,7 @@ export class Chunk<R extends RawRecord = RawRecord> {
 
   /** With half as many, ids in no order take 1.2 times as long. */
   get isFull(): boolean {
-    return this.records.length >= 6000 || this.characters >= 380_000
+    return this.records.length >= 6000 || this.characters >= 260_000
   }
 
   add(record: R, line: number): void {
