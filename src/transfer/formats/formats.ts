@@ -122,17 +122,17 @@ async function openTable(
     throw inputError(`${name} has no row in its first 64 KiB`, 'Begin it with its header')
   async function* chunks() {
     const table = tableOf(delimiter)
-    let rows = new Chunk<Cells>()
+    let chunk = new Chunk<Cells>()
     let held = ''
     for await (const part of prepend([text], texts)) {
-      if (held !== '') parseRows(table, held, false, rows)
+      if (held !== '') parseRows(table, held, false, chunk)
       held = part
-      rows.characters += part.length
-      if (!rows.isFull) continue
-      yield rows
-      rows = new Chunk()
+      chunk.characters += part.length
+      if (!chunk.isFull) continue
+      yield chunk
+      chunk = new Chunk()
     }
-    yield parseRows(table, held, true, rows)
+    yield parseRows(table, held, true, chunk)
   }
   return readerOf(rows, chunks(), options, name, delimiter)
 }

@@ -20,7 +20,7 @@ export interface Table {
 }
 
 /**
- * Returns the rows that the text completes, without blank ones: RFC 4180 for a cell that begins with a quote. Any other is
+ * Adds the rows that the text completes, without blank ones: RFC 4180 for a cell that begins with a quote. Any other is
  * trimmed, and may have quotes. Throws `input` for an open quote, and above 1 MiB.
  */
 export function parseRows(
