@@ -25,7 +25,7 @@ export class HttpError extends Error implements HttpAnswer {
 
 /** @param code of an error of Node's HTTP parser */
 export function parserError(code = ''): HttpError {
-  if (code === 'HPE_HEADER_OVERFLOW') return new HttpError(431, 'The headers have more than 16 KiB')
+  if (code === 'HPE_HEADER_OVERFLOW') return new HttpError(431, 'The request headers are larger than 16 KiB')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new HttpError(408, 'The request did not arrive in time')
   return new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')

@@ -4,17 +4,19 @@ import type { Right } from '../stores/common/token-store.js'
 import {
   corsHeaders,
   type HttpAnswer,
+  HttpError,
   parserError,
   preflightAnswer,
   respond,
   toHttpError,
 } from './answer.js'
 import { authenticate, type Caller, challenge, type TokenSource } from './authenticator.js'
+import { parseBodyLength, validateBodyType } from './body.js'
 import type { Log } from './log.js'
-import type { Memory } from './memory.js'
-import { type Body, isUnambiguous, lengthOfBody, validateBodyType } from './request-input.js'
+import type { Quotas } from './quotas.js'
+import { hasUnseenHeaderLines, isUnambiguous, maxHeaderLines } from './request-input.js'
 import { type Operation, type OperationId, operationOf, type Route, routeOf } from './routes.js'
-import type { Handler } from './server.js'
+import type { Handler, ReceivedRequest } from './server.js'
 
 export interface Answer extends HttpAnswer {
   /** As the log and the metrics name it. */
@@ -39,14 +41,13 @@ interface HandlerOptions {
   rights: readonly Right[]
   cors: readonly string[]
   findToken: TokenSource
-  memory: Memory
+  quotas: Quotas
   log: Log
   bodyLimitBytes: number
 }
 
 interface Call {
-  response: ServerResponse
-  body: Body
+  received: ReceivedRequest
   requestId: string
   startedAt: number
   route?: Route
@@ -58,10 +59,11 @@ interface Call {
 export function requestHandler(options: HandlerOptions): Handler {
   const runId = randomBytes(4).toString('hex')
   let count = 0
-  return async (response, body) => {
+  return async (received) => {
     count += 1
     const requestId = `${runId}-${count.toString(36)}`
-    const call: Call = { response, body, requestId, startedAt: performance.now() }
+    const startedAt = performance.now()
+    const call: Call = { received, requestId, startedAt }
     try {
       finish(call, await answer(call, options), options)
     } catch (error) {
@@ -72,10 +74,14 @@ export function requestHandler(options: HandlerOptions): Handler {
 
 /** The checks run in the order of docs/http-api.md. */
 async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
-  const { bodyLimitBytes, cors, memory } = options
-  const { response } = call
+  const { bodyLimitBytes, cors, quotas } = options
+  const { response, body } = call.received
   const { req: request } = response
   const { method = '', url = '', headers } = request
+  if (hasUnseenHeaderLines(request)) {
+    response.shouldKeepAlive = false
+    throw new HttpError(431, `The request has more than ${maxHeaderLines} header lines`)
+  }
   if (!isUnambiguous(request)) {
     response.shouldKeepAlive = false // nothing after it can be trusted
     throw parserError()
@@ -89,14 +95,23 @@ async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
     return { outcome: 'described', status: 200, body: options.description }
   call.operation = operation
   call.caller = await authenticate(headers.authorization, options.findToken)
+  call.received.preferConnection()
   assertAllowed(operation.right, call.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
-  const bytes = Math.max(lengthOfBody(headers, bodyLimitBytes), operation.responseBytes)
-  await memory.take(call.caller.name, bytes, response)
+  const bytes = Math.max(parseBodyLength(headers, bodyLimitBytes), operation.responseBytes)
+  const receivedBytes = Math.min(body.receivedBytes, bytes)
+  const isList = operation.id === 'listPlants'
+  const isSearch = isList && hasSearch(url)
+  await quotas.acquire(call.caller.name, { bytes, receivedBytes, isSearch }, response)
+  if (isList) await call.received.acceptConnections()
   // A request without its whole body may still get a 400, and so must not be with the store.
-  const body = await call.body.read(bodyLimitBytes)
-  call.input = { response, idText: route.idText, body }
+  const bytesOfBody = await body.read(bodyLimitBytes)
+  call.input = { response, idText: route.idText, body: bytesOfBody }
   return options.handlers[operation.id](call.input)
+}
+
+function hasSearch(url: string): boolean {
+  return new URLSearchParams(url.replace(/^[^?]*/s, '')).has('search')
 }
 
 /** @throws {HttpError} 403 */
@@ -118,7 +133,8 @@ function answerToFailure(call: Call, failure: unknown, { log }: HandlerOptions):
 }
 
 function finish(call: Call, answer: Answer, { cors, log }: HandlerOptions): void {
-  const { response, requestId, startedAt } = call
+  const { requestId, startedAt } = call
+  const { response } = call.received
   const { req: request, destroyed: isAborted } = response
   const { headers = [], status, outcome } = answer
   const all = [...headers, ...corsHeaders(request, cors), 'Request-Id', requestId]

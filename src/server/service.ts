@@ -11,8 +11,8 @@ import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
 import { requestHandler } from './handler.js'
 import { Log, type LogOptions } from './log.js'
-import { Memory } from './memory.js'
 import { plantHandlers } from './plants.js'
+import { Quotas } from './quotas.js'
 import { openApi } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
@@ -82,7 +82,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       rights,
       cors,
       findToken: await options.openTokenSource(store.tokens, warn),
-      memory: new Memory(memoryPerTokenBytes, timeoutMs),
+      quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
       log,
       bodyLimitBytes: limits.bodyLimitBytes,
     })

@@ -67,7 +67,7 @@ export function define(command: PlantsCommand): void {
     .value('--admin-host <host>', `address for --admin-port: ${loopback} (default)`, parseText)
     .value('--body-limit <size>', 'maximum size of a request body', parseSize, '1MiB')
     .value('--request-timeout <duration>', 'maximum time for a request', parseTimer, '30s')
-    .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '10000')
+    .value('--connection-limit <count>', 'maximum number of open connections', parseCount, '2000')
     .value('--drain-timeout <duration>', 'maximum time for a drain', parseTimer, '10s')
     .addExamples(
       'plants tokens create --note laptop',

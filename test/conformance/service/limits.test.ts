@@ -1,12 +1,11 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
-import type { ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { respond } from '../../../src/server/answer.js'
 import { digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
-import { HttpServer } from '../../../src/server/server.js'
+import { HttpServer, type ReceivedRequest } from '../../../src/server/server.js'
 import type { Store } from '../../../src/stores/common/store.js'
 import { rights, type TokenStore } from '../../../src/stores/common/token-store.js'
 import {
@@ -35,6 +34,97 @@ const description: RawRequest = {
   method: 'GET',
   target: '/openapi.json',
   headers: { Authorization: undefined },
+}
+
+test('a request has at most 100 header lines, which is checked before anything else', async () => {
+  const service = await serveStore(quick)
+  const linesBesides = (count: number) =>
+    Object.fromEntries(Array.from({ length: count }, (_, index) => [`X-${index}`, 'a']))
+  const usual = { Authorization: undefined, 'Content-Length': undefined, 'Content-Type': undefined }
+  for (const [count, status] of [
+    [99, 404],
+    [100, 431],
+    [2000, 431],
+  ] as const) {
+    const connection = await connectTo(service.place)
+    const headers = { ...usual, ...linesBesides(count) } // besides Host
+    connection.send(requestBytes(testToken, { method: 'GET', target: '/no', headers }))
+    const answer = await connection.answer()
+    expect(answer?.status).toBe(status)
+    if (status !== 431) continue
+    expect(answer?.text).toBe('431 The request has more than 100 header lines')
+    expect(answer?.headers['connection']).toBe('close')
+    expect(await connection.answer()).toBeUndefined()
+  }
+})
+
+describe('when there are as many connections as --connection-limit, a new one', () => {
+  const limited = () => serveStore(quick, { limits: { ...limits, connectionLimit: 3 } })
+  const authorized = async (service: Awaited<ReturnType<typeof limited>>) => {
+    const connection = (await connectTo(service.place)).send(create)
+    expect((await connection.answer())?.status).toBe(200)
+    return connection
+  }
+  const stranger = async (service: Awaited<ReturnType<typeof limited>>) => {
+    const connection = (await connectTo(service.place)).send(requestBytes('wrong'))
+    expect((await connection.answer())?.text).toMatch(/^400 \(401\)/)
+    return connection
+  }
+
+  test('closes the one that has been open longest without an accepted token', async () => {
+    const service = await limited()
+    const [kept, first, second] = [
+      await authorized(service),
+      await stranger(service),
+      await stranger(service),
+    ]
+    const another = await authorized(service)
+    expect(await first.answer()).toBeUndefined()
+    for (const connection of [kept, another])
+      expect((await connection.send(create).answer())?.status).toBe(200)
+    expect((await second.send(requestBytes('wrong')).answer())?.status).toBe(400)
+    expect(service.log()).toContain('The limit of 3 connections was reached: 1 connection closed')
+  })
+
+  test('is closed itself if all others have one', async () => {
+    const service = await limited()
+    const kept = [await authorized(service), await authorized(service), await authorized(service)]
+    for (let count = 1; count <= 5; count += 1)
+      expect(await (await connectTo(service.place)).answer()).toBeUndefined()
+    for (const connection of kept)
+      expect((await connection.send(create).answer())?.status).toBe(200)
+    expect(service.log().match(/The limit of 3 connections/g)).toHaveLength(1) // in a minute
+  })
+})
+
+test('after a flood on one connection, neither a new client nor an idle one waits for 400 others', async () => {
+  const service = await serveStore(quick)
+  const idle = await Promise.all(
+    Array.from({ length: 400 }, async () => (await connectTo(service.place)).send(get)),
+  )
+  await Promise.all(idle.map((connection) => connection.answer()))
+  for (const connection of idle.slice(0, 5)) {
+    ;(await connectTo(service.place)).send(get.repeat(2000))
+    const iterations = countIterations()
+    expect((await exchange(service, { body: fern })).status).toBe(200)
+    expect((await connection.send(get).answer())?.status).toBe(404)
+    expect(iterations()).toBeLessThan(100)
+  }
+})
+
+/** Counts the iterations of the event loop until it is asked. */
+function countIterations(): () => number {
+  let count = 0
+  let isOver = false
+  const step = () => {
+    count += 1
+    if (!isOver) setImmediate(step)
+  }
+  setImmediate(step)
+  return () => {
+    isOver = true
+    return count
+  }
 }
 
 /** Several of the event loop: what can happen meanwhile, has happened. */
@@ -84,26 +174,41 @@ test('a change takes no more memory than its body and a plant, whatever the limi
   expect((await exchange(service, { method: 'GET', target })).status).toBe(200)
 })
 
-test('a body is read up to some 64 KiB while its token is looked up, and then on', async () => {
-  const lookups = gate()
-  const size = 32 * 1_048_576 // more than the system keeps
-  const service = await serveStore(quick, {
-    openTokenSource: async () => () => lookups.wait().then(() => testCaller),
-    limits: { ...limits, bodyLimitBytes: size },
-  })
-  const [connection, { bytesRead }] = await Promise.all([connectTo(service.place), nextServed()])
-  connection.send(requestBytes(testToken, { body: fern.padEnd(size) }))
-  let last = -1
-  const isStill = () => {
-    const isSame = bytesRead() === last
-    last = bytesRead()
-    return isSame
-  }
-  await expect.poll(isStill, { interval: 100 }).toBe(true)
-  expect(last).toBeLessThan(200_000)
-  lookups.open()
-  expect((await connection.answer())?.text).toBe('200 {"name":"Fern"}')
-})
+const inChunks = { 'Content-Length': undefined, 'Transfer-Encoding': 'chunked' }
+
+test.each<[string, (body: string) => Buffer]>([
+  ['with a length', (body) => requestBytes(testToken, { body })],
+  [
+    'in chunks of 64 KiB',
+    (body) => {
+      const chunks = body.match(/.{1,65536}/g) ?? []
+      const text = chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('')
+      return requestBytes(testToken, { headers: inChunks, body: `${text}0\r\n\r\n` })
+    },
+  ],
+])(
+  'a body %s is read up to some 64 KiB while its token is looked up, and then on',
+  async (_, build) => {
+    const lookups = gate()
+    const size = 32 * 1_048_576 // more than the system keeps
+    const service = await serveStore(quick, {
+      openTokenSource: async () => () => lookups.wait().then(() => testCaller),
+      limits: { ...limits, bodyLimitBytes: size },
+    })
+    const [connection, { bytesRead }] = await Promise.all([connectTo(service.place), nextServed()])
+    connection.send(build(fern.padEnd(size)))
+    let last = -1
+    const isStill = () => {
+      const isSame = bytesRead() === last
+      last = bytesRead()
+      return isSame
+    }
+    await expect.poll(isStill, { interval: 100 }).toBe(true)
+    expect(last).toBeLessThan(200_000)
+    lookups.open()
+    expect((await connection.answer())?.text).toBe('200 {"name":"Fern"}')
+  },
+)
 
 /** The service's side of the next connection: how much it has read. */
 async function nextServed() {
@@ -120,12 +225,12 @@ async function nextServed() {
 test.each(['nothing', 'a byte now and then'])(
   'a client that does not read its response in time, and sends %s, loses its connection',
   async (what) => {
-    const large = async (response: ServerResponse) =>
+    const large = async ({ response }: ReceivedRequest) =>
       respond(response, { status: 200, body: 'x'.repeat(32 * 1_048_576) })
     const http = new HttpServer(large, {
       limits: { requestTimeoutMs: 300, connectionLimit: 500 },
       tls: undefined,
-      log: { record: () => undefined, error: () => undefined },
+      log: { record: () => undefined, warn: () => undefined, error: () => undefined },
     })
     onTestFinished(() => http.server.closeAllConnections())
     const { server } = http
@@ -178,7 +283,7 @@ describe('one token does not keep out another', () => {
   const openTokenSource = async () => (name: string) => ({ ...testCaller, name })
   const ofAnother = <T extends object>(service: T) => ({ ...service, token: 'another' })
 
-  test('with searches, of which 4 are done at a time', async () => {
+  test('with searches, which are done one at a time', async () => {
     const searches = gate()
     const read: Store['read'] = async function* ({ search } = {}) {
       if (search) await searches.wait()
@@ -187,10 +292,11 @@ describe('one token does not keep out another', () => {
     const service = await serveStore({ ...quick, read }, { openTokenSource })
     const search: RawRequest = { method: 'GET', target: '/plants?search=x' }
     const answers = Array.from({ length: 60 }, () => exchange(service, search))
-    await expect.poll(() => searches.waiting).toBe(4)
-    expect((await exchange(ofAnother(service), list)).status).toBe(200)
+    await expect.poll(() => searches.waiting).toBe(1)
+    for (const other of [service, ofAnother(service)])
+      expect((await exchange(other, list)).status).toBe(200)
     answers.push(exchange(ofAnother(service), search))
-    await expect.poll(() => searches.waiting).toBe(5)
+    await expect.poll(() => searches.waiting).toBe(2)
     searches.open()
     expect((await Promise.all(answers)).every(({ status }) => status === 200)).toBe(true)
   })

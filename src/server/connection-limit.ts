@@ -1,0 +1,80 @@
+import type { Socket } from 'node:net'
+import type { Log } from './log.js'
+
+interface ConnectionLimitOptions {
+  /** The most open connections, those in a TLS handshake included. */
+  limit: number
+  log: Pick<Log, 'warn'>
+}
+
+/** The log names the connections that were closed for others once in this time. */
+const reportIntervalMs = 60_000
+
+/**
+ * Holds a service at a number of open connections in such a way that strangers cannot fill it: for a new connection, it
+ * closes the one that has been open longest without an accepted token. If all others have one, it closes the new one.
+ */
+export class ConnectionLimit {
+  readonly #limit: number
+  readonly #log: ConnectionLimitOptions['log']
+  readonly #open = new Set<Socket>()
+  /** In the order in which they were opened. */
+  readonly #withoutToken = new Set<Socket>()
+  /** The TCP connection below a TLS connection, which Node.js does not give, by the address of its client. */
+  readonly #byClient = new Map<string, Socket>()
+  #closedCount = 0
+  #reportTimer: NodeJS.Timeout | undefined
+
+  constructor({ limit, log }: ConnectionLimitOptions) {
+    this.#limit = limit
+    this.#log = log
+  }
+
+  /** @param socket a TCP connection or one of a Unix socket, before any TLS handshake */
+  add(socket: Socket): void {
+    const client = describeClient(socket)
+    this.#open.add(socket)
+    this.#withoutToken.add(socket)
+    this.#byClient.set(client, socket)
+    socket.once('close', () => {
+      this.#forget(socket)
+      if (this.#byClient.get(client) === socket) this.#byClient.delete(client)
+    })
+    if (this.#open.size <= this.#limit) return
+    const [oldest] = this.#withoutToken // It is the new one where all others have a token.
+    if (oldest) this.#close(oldest)
+  }
+
+  /** Keeps a connection whose client has an accepted token. @param socket of TCP or TLS */
+  keep(socket: Socket): void {
+    const isBelowTls = !this.#open.has(socket)
+    const connection = isBelowTls ? this.#byClient.get(describeClient(socket)) : socket
+    if (connection) this.#withoutToken.delete(connection)
+  }
+
+  #close(socket: Socket): void {
+    this.#forget(socket) // Its event `close` comes in a later iteration of the event loop.
+    socket.destroy()
+    this.#closedCount += 1
+    if (!this.#reportTimer) this.#report()
+  }
+
+  #forget(socket: Socket): void {
+    this.#open.delete(socket)
+    this.#withoutToken.delete(socket)
+  }
+
+  #report(): void {
+    this.#reportTimer = undefined
+    if (this.#closedCount === 0) return
+    const connections =
+      this.#closedCount === 1 ? '1 connection' : `${this.#closedCount} connections`
+    this.#log.warn(`The limit of ${this.#limit} connections was reached: ${connections} closed`)
+    this.#closedCount = 0
+    this.#reportTimer = setTimeout(() => this.#report(), reportIntervalMs).unref()
+  }
+}
+
+function describeClient({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`
+}
