@@ -73,6 +73,10 @@ export function respond(
   const length = Buffer.byteLength(body)
   const ofBody = ['Content-Type', contentType, 'Content-Length', `${length}`]
   response.writeHead(status, [...(status === 204 ? [] : ofBody), ...headers])
+  if (response.req.method === 'HEAD') {
+    response.end() // Its Content-Length is that of the body which a GET would get.
+    return
+  }
   if (length > pieceBytes && 'encrypted' in response.req.socket) {
     writePieces(response, Buffer.from(body))
     return
@@ -86,13 +90,13 @@ export function respond(
   })
 }
 
-/** For what has no response object. */
-export function rawResponse({ status, body }: HttpError): string {
+/** For what has no response object. @param method undefined unless the parser has read it */
+export function rawResponse({ status, body }: HttpError, method: string | undefined): string {
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    `Connection: close\r\n\r\n${body}`,
+    `Connection: close\r\n\r\n${method === 'HEAD' ? '' : body}`,
   ].join('\r\n')
 }
 
