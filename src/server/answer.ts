@@ -15,10 +15,11 @@ export class HttpError extends Error implements HttpAnswer {
   readonly body: string
   readonly headers: readonly string[]
 
+  /** @param message may quote what a client sent, and is made well-formed Unicode */
   constructor(status: number, message: string, headers: readonly string[] = []) {
     super(message)
     this.status = status
-    this.body = toWireJson({ error: status, message })
+    this.body = toWireJson({ error: status, message: message.toWellFormed() })
     this.headers = headers
   }
 }
