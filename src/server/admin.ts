@@ -2,30 +2,41 @@ import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
 import type { AccessLogEntry, Log } from './log.js'
+import type { Readiness } from './readiness.js'
+
+interface AdminOptions {
+  metrics: Metrics
+  readiness: Pick<Readiness, 'explain'>
+  log: Pick<Log, 'error'>
+  redact(text: string): string
+}
 
 /** Needs no token. */
-export function adminServer(
-  metrics: Metrics,
-  isReady: () => Promise<boolean>,
-  log: Pick<Log, 'error'>,
-): Server {
-  const answerTo = async ({ url }: IncomingMessage): Promise<HttpAnswer> => {
-    if (url === '/metrics') return metrics.text()
-    if (url === '/live') return { status: 200, body: '{"live":true}' }
-    if (url !== '/ready') return new HttpError(404, 'Only /live, /ready and /metrics are here')
-    const isUsable = await isReady()
-    return isUsable ? { status: 200, body: '{"ready":true}' } : busy('The service is not ready')
-  }
+export function createAdminServer(options: AdminOptions): Server {
   const server = createServer({ requestTimeout: 5000 }, async (request, response) => {
     try {
-      respond(response, await answerTo(request))
+      respond(response, await answer(request, options))
     } catch (failure) {
-      log.error(failure)
+      options.log.error(failure)
       respond(response, new HttpError(500, 'Internal error'))
     }
   })
   server.maxConnections = 64
   return server
+}
+
+async function answer(
+  { url }: IncomingMessage,
+  { metrics, readiness, redact }: AdminOptions,
+): Promise<HttpAnswer> {
+  if (url === '/metrics') return metrics.text()
+  if (url === '/live') return { status: 200, body: '{"live":true}' }
+  if (url !== '/ready') return new HttpError(404, 'Only /live, /ready and /metrics are here')
+  const reason = await readiness.explain()
+  if (reason === undefined) return { status: 200, body: '{"ready":true}' }
+  const { status, body, headers } = busy(reason)
+  // The reason may be a sentence of the store's server.
+  return { status, body: redact(body), headers }
 }
 
 export class Metrics {
