@@ -105,7 +105,8 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       log,
     })
     const { redact } = options.log
-    const admin = metrics && createAdminServer({ metrics, readiness, log, redact })
+    const { host = '' } = options.admin ?? {}
+    const admin = metrics && createAdminServer({ metrics, readiness, host, log, redact })
     stop = async () => {
       server.server.close().closeAllConnections()
       admin?.close().closeAllConnections()
