@@ -108,10 +108,13 @@ export function systemCode(error: unknown): string | undefined {
     : undefined
 }
 
-/** The first line of the message. */
+/**
+ * The first line of the message. V8's sentence about JSON that does not parse quotes the UTF-16 unit
+ * where it stopped, which may be half of a surrogate pair.
+ */
 export function reasonOf(error: unknown): string {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1)
-  return line
+  return line.toWellFormed()
 }
 
 export function unlessSystemError<T>(call: () => T): T | undefined {

@@ -16,9 +16,21 @@ export function escapeControlCharsInLines(text: string): string {
 const unsafe =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb]|\u034f|\ud834[\udd73-\udd7a]|\udb40[\udc00-\uddef]/g
 
+/** Shows at most 40 characters. */
 export function shorten(text: string): string {
-  const characters = Array.from(text.slice(0, 82))
-  return characters.length > 40 ? `${characters.slice(0, 39).join('')}…` : text
+  return truncate(text, 40)
+}
+
+/** Cuts a long text between two characters, so that half of a surrogate pair is never shown. */
+export function truncate(text: string, maxCharacters: number): string {
+  const isWhole = takeCharacters(text, maxCharacters).length === text.length
+  return isWhole ? text : `${takeCharacters(text, maxCharacters - 1)}…`
+}
+
+export function takeCharacters(text: string, count: number): string {
+  // A character has at most two UTF-16 units.
+  const characters = Array.from(text.slice(0, 2 * count))
+  return characters.slice(0, count).join('')
 }
 
 export function printable(text: string, io: Io): string {
@@ -32,8 +44,9 @@ export function redact(text: string, { secrets }: Pick<Io, 'secrets'>, forms = f
   for (const secret of [...secrets].toSorted((a, b) => b.length - a.length)) {
     if (secret.length < 4) continue // it would match everywhere
     for (const form of forms(secret)) redacted = redacted.replaceAll(form, '***')
-    if (secret.length <= startLength) continue
-    for (const start of forms(secret.slice(0, startLength))) {
+    const beginning = takeCharacters(secret, startLength)
+    if (secret === beginning) continue
+    for (const start of forms(beginning)) {
       const cut = RegExp(`${escapeRegExp(start)}[\\w.~+/%=-]*`, 'g') // and what follows of it
       redacted = redacted.replace(cut, '***')
     }
@@ -46,7 +59,7 @@ export function redactJson(lines: string, io: Pick<Io, 'secrets'>): string {
   return redact(lines, io, (secret) => formsOf(secret).map(inJson))
 }
 
-/** A message may cut a secret: its beginning is redacted, too. */
+/** A message may cut a secret: its beginning, of so many characters, is redacted, too. */
 const startLength = 10
 
 function formsOf(secret: string): string[] {

@@ -1,31 +1,97 @@
-import { createServer, type IncomingMessage, type Server } from 'node:http'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { isIP, type Socket } from 'node:net'
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
+import { isLoopback } from '../platform/urls.js'
 import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
 import type { AccessLogEntry, Log } from './log.js'
+import type { Readiness } from './readiness.js'
+
+interface AdminOptions {
+  metrics: Metrics
+  readiness: Pick<Readiness, 'explain'>
+  /** That it will listen on. */
+  host: string
+  log: Pick<Log, 'error'>
+  redact(text: string): string
+}
+
+/** A probe takes one for a moment. */
+const maxConnections = 64
+
+/** Until a request has arrived, and for a client that does not read its response. */
+const timeoutMs = 5000
 
 /** Needs no token. */
-export function adminServer(
-  metrics: Metrics,
-  isReady: () => Promise<boolean>,
-  log: Pick<Log, 'error'>,
-): Server {
-  const answerTo = async ({ url }: IncomingMessage): Promise<HttpAnswer> => {
-    if (url === '/metrics') return metrics.text()
-    if (url === '/live') return { status: 200, body: '{"live":true}' }
-    if (url !== '/ready') return new HttpError(404, 'Only /live, /ready and /metrics are here')
-    const isUsable = await isReady()
-    return isUsable ? { status: 200, body: '{"ready":true}' } : busy('The service is not ready')
-  }
-  const server = createServer({ requestTimeout: 5000 }, async (request, response) => {
+export function createAdminServer(options: AdminOptions): Server {
+  const timeouts = { requestTimeout: timeoutMs, connectionsCheckingInterval: 1000 }
+  const server = createServer(timeouts, async (request, response) => {
     try {
-      respond(response, await answerTo(request))
+      respond(response, await answer(request, options))
     } catch (failure) {
-      log.error(failure)
+      if (failure instanceof HttpError) {
+        respond(response, failure)
+        return
+      }
+      options.log.error(failure)
       respond(response, new HttpError(500, 'Internal error'))
     }
   })
-  server.maxConnections = 64
+  server.setTimeout(timeoutMs)
+  limitConnections(server)
   return server
+}
+
+/**
+ * Closes one connection for each beyond the limit: the oldest that waits for no response, or the
+ * oldest of all. So whoever holds many connections open does not lock a load balancer out, which
+ * would take the service for dead.
+ */
+function limitConnections(server: Server): void {
+  const connections = new Set<Socket>()
+  const waiting = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    const all = [...connections]
+    connections.add(socket)
+    socket.once('close', () => connections.delete(socket))
+    if (all.length < maxConnections) return
+    const oldest = all.find((other) => !waiting.has(other)) ?? all[0]
+    oldest?.destroy()
+  })
+  server.on('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
+    waiting.add(socket)
+    response.once('close', () => waiting.delete(socket))
+  })
+}
+
+async function answer(
+  { url, headers }: IncomingMessage,
+  { metrics, readiness, host, redact }: AdminOptions,
+): Promise<HttpAnswer> {
+  assertHost(headers.host, host)
+  if (url === '/metrics') return metrics.text()
+  if (url === '/live') return { status: 200, body: '{"live":true}' }
+  if (url !== '/ready') throw new HttpError(404, 'Only /live, /ready and /metrics are here')
+  const reason = await readiness.explain()
+  if (reason === undefined) return { status: 200, body: '{"ready":true}' }
+  const notReady = busy(reason)
+  // The reason may be a sentence of the store's server.
+  return { ...notReady, body: redact(notReady.body) }
+}
+
+/**
+ * The owner of a web site can let its name lead to a loopback address, so that a browser on this
+ * machine lets the page read what is there (DNS rebinding). Its requests have that name as Host.
+ * Where others can connect anyway, any name is accepted: it may be that of a service in a cluster.
+ *
+ * @param name undefined in HTTP/1.0, which no browser sends
+ * @throws {HttpError} 421
+ */
+function assertHost(name: string | undefined, listenHost: string): void {
+  if (name === undefined || !isLoopback(listenHost)) return
+  const withoutPort = name.replace(/:\d*$/, '').replace(/^\[(.*)\]$/, '$1')
+  if (withoutPort.toLowerCase() === 'localhost' || isIP(withoutPort) !== 0) return
+  const rule = 'An admin port on a loopback address answers only requests whose Host is localhost'
+  throw new HttpError(421, `${rule} or an IP address`)
 }
 
 export class Metrics {

@@ -15,17 +15,19 @@ export class HttpError extends Error implements HttpAnswer {
   readonly body: string
   readonly headers: readonly string[]
 
+  /** @param message may quote what a client sent, and is made well-formed Unicode */
   constructor(status: number, message: string, headers: readonly string[] = []) {
     super(message)
     this.status = status
-    this.body = toWireJson({ error: status, message })
+    this.body = toWireJson({ error: status, message: message.toWellFormed() })
     this.headers = headers
   }
 }
 
 /** @param code of an error of Node's HTTP parser */
 export function parserError(code = ''): HttpError {
-  if (code === 'HPE_HEADER_OVERFLOW') return new HttpError(431, 'The request headers are larger than 16 KiB')
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new HttpError(431, 'The request headers are larger than 16 KiB')
   if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
     return new HttpError(408, 'The request did not arrive in time')
   return new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
@@ -73,6 +75,10 @@ export function respond(
   const length = Buffer.byteLength(body)
   const ofBody = ['Content-Type', contentType, 'Content-Length', `${length}`]
   response.writeHead(status, [...(status === 204 ? [] : ofBody), ...headers])
+  if (response.req.method === 'HEAD') {
+    response.end() // Its Content-Length is that of the body which a GET would get.
+    return
+  }
   if (length > pieceBytes && 'encrypted' in response.req.socket) {
     writePieces(response, Buffer.from(body))
     return
@@ -86,13 +92,13 @@ export function respond(
   })
 }
 
-/** For what has no response object. */
-export function rawResponse({ status, body }: HttpError): string {
+/** For what has no response object. @param method undefined unless the parser has read it */
+export function rawResponse({ status, body }: HttpError, method: string | undefined): string {
   return [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
     'Content-Type: application/json',
     `Content-Length: ${Buffer.byteLength(body)}`,
-    `Connection: close\r\n\r\n${body}`,
+    `Connection: close\r\n\r\n${method === 'HEAD' ? '' : body}`,
   ].join('\r\n')
 }
 

@@ -5,13 +5,8 @@ import { queryText, type ReadQuery } from '../stores/common/query.js'
 import type { OwnStore } from '../stores/common/store.js'
 import { busy, HttpError } from './answer.js'
 import type { Handlers } from './handler.js'
-import {
-  parseIdempotencyKey,
-  parseIdText,
-  parseListQuery,
-  patchInBody,
-  plantInBody,
-} from './request-input.js'
+import { parseListQuery } from './parse-query.js'
+import { parseIdempotencyKey, parseIdText, patchInBody, plantInBody } from './request-input.js'
 
 /** A page with more ends before its limit. */
 const pageCharacters = 1_000_000

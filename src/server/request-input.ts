@@ -11,10 +11,7 @@ import {
   parsePlant,
 } from '../plant/plant.js'
 import { problemsOf } from '../plant/plant-schema.js'
-import { maxSearch, type ReadQuery } from '../stores/common/query.js'
 import { HttpError } from './answer.js'
-
-const maxPage = 1000
 
 /** The most header lines of a request. */
 export const maxHeaderLines = 100
@@ -77,29 +74,4 @@ export function parseIdText(text: string, name = 'id'): bigint {
   const id = idFromText(text)
   if (id === undefined) throw new HttpError(400, `${name} must be ${idRule}, in decimal digits`)
   return id
-}
-
-/** @throws {HttpError} 400, also for an unknown parameter */
-export function parseListQuery(url: string): ReadQuery & { limit: number } {
-  const parameters = new URLSearchParams(url.replace(/^[^?]*/s, ''))
-  const names = ['limit', 'order', 'after', 'tag', 'noTag', 'search']
-  if (![...parameters.keys()].every((name) => names.includes(name)))
-    throw new HttpError(400, `The parameters are ${names.join(', ')}`)
-  const values: Partial<Record<string, string>> = Object.fromEntries(parameters)
-  const { limit = '100', order = 'asc', after, tag, noTag = 'false', search } = values
-  const count = /^\d{1,4}$/.test(limit) ? Number(limit) : 0
-  if (count < 1 || count > maxPage)
-    throw new HttpError(400, `limit must be a whole number from 1 to ${maxPage}`)
-  if (order !== 'asc' && order !== 'desc') throw new HttpError(400, 'order must be asc or desc')
-  if (noTag !== 'true' && noTag !== 'false') throw new HttpError(400, 'noTag must be true or false')
-  if (Array.from(search ?? '').length > maxSearch)
-    throw new HttpError(400, `search must have at most ${maxSearch} characters`)
-  if (url.includes('%00')) throw new HttpError(400, 'No text has U+0000')
-  return {
-    limit: count,
-    desc: order === 'desc',
-    after: after === undefined ? undefined : parseIdText(after, 'after'),
-    tag: noTag === 'true' ? false : tag,
-    search,
-  }
 }

@@ -51,10 +51,15 @@ export function routeOf(url: string, basePath: string): Route {
 
 /** @throws {HttpError} 405 */
 export function operationOf({ path, methods }: Route, method: string): Operation | 'describe' {
-  const operation = methods[method]
+  // A HEAD is a GET whose response has no body (RFC 9110, 9.3.2).
+  const operation = methods[method === 'HEAD' ? 'GET' : method]
   if (operation) return operation
-  const allowed = Object.keys(methods).join(', ')
+  const allowed = listAllowed(methods).join(', ')
   throw new HttpError(405, `${path} allows ${allowed}, but not ${method}`, ['Allow', allowed])
+}
+
+function listAllowed(methods: Methods): string[] {
+  return Object.keys(methods).flatMap((name) => (name === 'GET' ? [name, 'HEAD'] : [name]))
 }
 
 /** The description of a service, as JSON. */

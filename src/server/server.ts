@@ -220,7 +220,7 @@ export class HttpServer {
       const error = parserError(code)
       // or its handler does
       if (!response) this.#log.record({ outcome: String(error.status), code, from })
-      socket.end(rawResponse(error), () => socket.destroy())
+      socket.end(rawResponse(error, response?.req.method), () => socket.destroy())
     }
   }
 }

@@ -2,17 +2,22 @@
 import { once } from 'node:events'
 import { chmodSync, unwatchFile, watchFile } from 'node:fs'
 import type { AddressInfo, Server } from 'node:net'
-import { setTimeout as wait } from 'node:timers/promises'
 import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/common/store.js'
-import type { Right, TokenStore } from '../stores/common/token-store.js'
-import { adminServer, Metrics } from './admin.js'
+import {
+  describeMissingRights,
+  type Right,
+  rights,
+  type TokenStore,
+} from '../stores/common/token-store.js'
+import { createAdminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
 import { requestHandler } from './handler.js'
 import { Log, type LogOptions } from './log.js'
 import { plantHandlers } from './plants.js'
 import { Quotas } from './quotas.js'
+import { Readiness } from './readiness.js'
 import { openApi } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
@@ -25,8 +30,8 @@ export interface ServiceOptions {
   listen: ListenAddress
   /** "" or "/v1" */
   basePath: string
-  /** The rights that are offered, as far as the store's own credentials have them. */
-  allow: readonly Right[]
+  /** What is offered, as far as the store's own credentials have it. By default all of that. */
+  allow?: readonly Right[] | undefined
   /** Pages of these origins may use the service, or of all (`*`). */
   cors: readonly string[]
   tls: TlsFiles | undefined
@@ -67,19 +72,24 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
   const warn = (message: string) => log.warn(message)
   const pair = tls?.read()
+  let outage: PlantsError | undefined
   const store = await options.openStore({
     onCreated: async (path) => log.info(`Created store ${path}`),
-    onAway: (failure) =>
-      failure ? warn(`${failure.message}. Requests wait for it`) : log.info('The store is back'),
+    onAway: (failure) => {
+      outage = failure
+      if (failure) warn(`${failure.message}. Requests wait for it`)
+      else log.info('The store is back')
+    },
   })
   let stop = () => store.close()
   try {
-    const rights = (await store.rights()).filter((right) => allow.includes(right))
+    const { offered, missing } = compareRights(await store.rights(), allow)
+    const lasting = reportMissing({ offered, missing, allow }, log)
     const handler = requestHandler({
       handlers: plantHandlers(store),
       description: openApi(basePath),
       basePath,
-      rights,
+      rights: offered,
       cors,
       findToken: await options.openTokenSource(store.tokens, warn),
       quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
@@ -87,14 +97,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       bodyLimitBytes: limits.bodyLimitBytes,
     })
     const server = new HttpServer(handler, { limits, tls: pair, log })
-    const isReady = () => {
-      const isUsable = store.check(allow).then(
-        () => !server.isDraining,
-        () => false,
-      )
-      return Promise.race([isUsable, wait(1000, false, { ref: false })])
-    }
-    const admin = metrics && adminServer(metrics, isReady, log)
+    const readiness = new Readiness({
+      checkStore: () => store.check(offered),
+      isDraining: () => server.isDraining,
+      findOutage: () => outage,
+      lasting,
+      log,
+    })
+    const { redact } = options.log
+    const { host = '' } = options.admin ?? {}
+    const admin = metrics && createAdminServer({ metrics, readiness, host, log, redact })
     stop = async () => {
       server.server.close().closeAllConnections()
       admin?.close().closeAllConnections()
@@ -104,7 +116,7 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const address = `${await listen(server.server, options.listen, scheme)}${basePath}`
     const adminAddress = options.admin && admin && (await listen(admin, options.admin, 'http'))
     if (tls) renewFrom(tls, server, log)
-    log.info('listening', { address, admin: adminAddress, rights })
+    log.info('listening', { address, admin: adminAddress, rights: offered })
     const isLocal = 'path' in options.listen || isLoopback(options.listen.host)
     if (!isLocal && !tls) warn('Without TLS, others can read tokens and plants on the network')
     return {
@@ -121,6 +133,38 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     await log.flush()
     throw error
   }
+}
+
+interface RightsOfService {
+  offered: readonly Right[]
+  /** What the service lacks of `allow` or, without it, of all rights. */
+  missing: readonly Right[]
+  allow: readonly Right[] | undefined
+}
+
+function compareRights(storeRights: readonly Right[], allow: readonly Right[] = rights) {
+  return {
+    offered: allow.filter((right) => storeRights.includes(right)),
+    missing: allow.filter((right) => !storeRights.includes(right)),
+  }
+}
+
+/**
+ * Without `allow`, a service offers what its store lets it do, and is ready. A right that `allow`
+ * names is expected of it: without that it is not ready, until it is started with the right.
+ *
+ * @returns why the service is not ready
+ */
+function reportMissing({ offered, missing, allow }: RightsOfService, log: Log): string | undefined {
+  if (missing.length === 0) return undefined
+  const message = describeMissingRights(missing)
+  if (allow === undefined && offered.length > 0) {
+    log.info(`${message}, so the service does not offer that`)
+    return undefined
+  }
+  const lasting = `${message}, which the service should offer. Grant it, then restart the service`
+  log.warn(lasting)
+  return lasting
 }
 
 function renewFrom(files: TlsFiles, { server }: HttpServer, log: Log): void {

@@ -112,7 +112,6 @@ export async function serveHere(
 ): Promise<Service> {
   const service = await startService({
     listen: { host: '127.0.0.1', port: 0 },
-    allow: rights,
     basePath: '',
     cors: [],
     ...{ tls: undefined, admin: undefined, limits, timeoutMs: 30_000 },

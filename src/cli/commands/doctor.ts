@@ -14,6 +14,8 @@ import {
   isDefaultStore,
   type SqliteAddress,
 } from '../../stores/common/address.js'
+import type { OwnStore } from '../../stores/common/store.js'
+import { describeMissingRights, type Right, rights } from '../../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { accessTo } from '../store-access.js'
@@ -132,21 +134,38 @@ async function examineStore(context: CommandContext): Promise<CheckResult> {
   const { name } = address
   const store = await context.openOwnStore()
   if (!store) return ok(`${name} (not created yet)`)
-  try {
-    const rights = await store.rights()
-    if (!rights.includes('create')) {
-      // A store that this user can only read may be meant so.
-      const hint = 'Change the permissions of the file, or see Least privilege in docs/databases.md'
-      return warned(`The store ${name} cannot be written by this user`, hint)
-    }
-    await store.check()
-  } finally {
-    await store.close()
+  const missing = await checkUsable(store).finally(() => store.close())
+  if (missing.includes('create')) {
+    // A store that this user can only read may be meant so.
+    return warned(`${name}: ${describeMissingRights(missing)}`, missingRightsHint)
   }
-  if (address.scheme !== 'sqlite') return ok(name)
+  const exposure = address.scheme === 'sqlite' ? await findExposure(name) : undefined
+  if (exposure !== undefined) return warned(exposure)
+  return ok(missing.length === 0 ? name : `${name}: ${describeMissingRights(missing)}`)
+}
+
+const missingRightsHint =
+  'Change the permissions of the file, or see Least privilege in docs/databases.md'
+
+/**
+ * Rejects if the store can do nothing, or not even what its rights say.
+ *
+ * @returns the rights that the credentials lack
+ */
+async function checkUsable(store: OwnStore): Promise<readonly Right[]> {
+  const storeRights = await store.rights()
+  const missing = rights.filter((right) => !storeRights.includes(right))
+  if (storeRights.length === 0) {
+    const message = describeMissingRights(missing)
+    throw new PlantsError('inaccessible', message, { hint: missingRightsHint })
+  }
+  await store.check(storeRights)
+  return missing
+}
+
+async function findExposure(name: string): Promise<string | undefined> {
   const { whyExposed } = await import('../../stores/sqlite/connection.js')
-  const exposure = whyExposed(name)
-  return exposure === undefined ? ok(name) : warned(exposure)
+  return whyExposed(name)
 }
 
 async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {

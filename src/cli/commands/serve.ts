@@ -17,7 +17,7 @@ import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
 import { fixedToken, tokensOfStore } from '../../server/authenticator.js'
 import type { ServiceOptions } from '../../server/service.js'
-import { isValid, type Right, rights, type TokenStore } from '../../stores/common/token-store.js'
+import { isValid, type Right, type TokenStore } from '../../stores/common/token-store.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rareOptions, rightsRule } from '../options.js'
@@ -130,7 +130,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
       throw new PlantsError('unauthorized', message, { hint })
     },
     listen: socket === undefined ? { host, port } : { path: io.resolvePath(socket) },
-    allow: options.allow ?? rights,
+    allow: options.allow,
     basePath: options.basePath ?? '',
     cors: options.cors ?? [],
     tls: tlsFor(options, io),

@@ -30,7 +30,10 @@ export interface Store {
   readonly tokens?: TokenStore
   /** The rights of the store's own credentials, in the order of `rights`. */
   rights?(): Promise<readonly Right[]>
-  /** Rejects if the store could not be used now. `needs` is by default the right to create plants. */
+  /**
+   * Rejects if the store could not do now what `needs` names, by default to create plants. To read,
+   * it takes no lock that a writer may hold.
+   */
   check?(needs?: readonly Right[]): Promise<void>
   close(): Promise<void>
 }

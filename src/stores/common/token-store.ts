@@ -14,6 +14,14 @@ export type Right = (typeof rights)[number]
 
 export const defaultRights: readonly Right[] = ['create', 'read']
 
+/** Such as "The store gives no right to update or delete plants". */
+export function describeMissingRights(missing: readonly Right[]): string {
+  const last = missing.slice(-1)
+  const others = missing.slice(0, -1).join(', ')
+  const names = [others, ...last].filter((text) => text !== '').join(' or ')
+  return `The store gives no right to ${names} plants`
+}
+
 type NewToken = Pick<Token, 'note' | 'rights' | 'createdAt' | 'expiresAt'>
 
 export const tokenColumns = 'id, note, rights, created_at, expires_at, revoked_at'

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-json.js'
 import { type NewPlant, type Plant, parsePlant, type StoredPlant } from '../../plant/plant.js'
+import { takeCharacters, truncate } from '../../platform/escape.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'
 
 export function requestToCreate(plant: NewPlant, idempotencyKey: string): HttpRequest<Plant> {
@@ -54,10 +55,10 @@ export function errorIn(response: HttpResponse): { error: number; message: strin
   return isInt32 && typeof message === 'string' ? { error, message: excerpt(message) } : undefined
 }
 
-/** One line of at most 200 characters. */
+/** One line of at most 200 characters. JSON can escape half of a surrogate pair, which is none. */
 export function excerpt(text: string): string {
-  const line = Array.from(text.slice(0, 1000).replace(/\s+/g, ' ').trim())
-  return line.length > 200 ? `${line.slice(0, 199).join('')}…` : line.join('')
+  const line = takeCharacters(text, 1000).replace(/\s+/g, ' ').trim()
+  return truncate(line, 200).toWellFormed()
 }
 
 export const requestToDescribe: HttpRequest<boolean> = {

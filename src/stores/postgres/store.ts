@@ -6,6 +6,7 @@ import type { Change, Create, Outcome } from '../common/change.js'
 import { type CountQuery, pagesOf, type ReadQuery } from '../common/query.js'
 import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
 import {
+  describeMissingRights,
   type Right,
   rights,
   type Token,
@@ -126,23 +127,33 @@ export class PostgresStore implements OwnStore {
   }
 
   async rights(): Promise<readonly Right[]> {
-    const privileges = { create: 'INSERT', read: 'SELECT', update: 'UPDATE', delete: 'DELETE' }
-    const has = rights.map((right) => `has_table_privilege('${plants}', '${privileges[right]}')`)
-    const [row = []] = await this.#database.read(`SELECT ${has.join()}`)
+    const [row = []] = await this.#database.read(`SELECT ${rights.map(hasPrivileges).join()}`)
     return rights.filter((_, index) => row[index] === 't')
   }
 
   async check(needs: readonly Right[] = ['create']): Promise<void> {
     await this.#database.run(assertReady)
     const has = await this.rights()
-    const missing = needs.find((right) => !has.includes(right))
-    if (missing === undefined) return
-    throw new PlantsError('inaccessible', `The store gives no right to ${missing} plants`)
+    const missing = needs.filter((right) => !has.includes(right))
+    if (missing.length > 0) throw new PlantsError('inaccessible', describeMissingRights(missing))
   }
 
   close(): Promise<void> {
     return this.#database.close()
   }
+}
+
+/** A change reads the plant that it concerns, and a deletion locks it, which needs UPDATE. */
+const privileges: Readonly<Record<Right, readonly string[]>> = {
+  create: ['SELECT', 'INSERT'],
+  read: ['SELECT'],
+  update: ['SELECT', 'UPDATE'],
+  delete: ['SELECT', 'UPDATE', 'DELETE'],
+}
+
+function hasPrivileges(right: Right): string {
+  const tests = privileges[right].map((name) => `has_table_privilege('${plants}', '${name}')`)
+  return tests.join(' AND ')
 }
 
 function postgresTokens(database: PostgresDatabase): TokenStore {

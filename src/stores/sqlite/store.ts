@@ -12,7 +12,7 @@ import {
   type TransactionOptions,
   type WriteOptions,
 } from '../common/store.js'
-import { rights, type TokenStore } from '../common/token-store.js'
+import { type Right, rights, type TokenStore } from '../common/token-store.js'
 import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { unusableStore } from './errors.js'
@@ -107,7 +107,8 @@ export class SqliteStore implements OwnStore {
     return isWritableFile(this.#connection.path) ? rights : (['read'] as const)
   }
 
-  check() {
+  check(needs: readonly Right[] = ['create']) {
+    if (needs.every((right) => right === 'read')) return this.#writer.checkReading()
     return this.#writer.transaction(
       async () => undefined,
       () => false,

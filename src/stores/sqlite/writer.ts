@@ -53,6 +53,16 @@ export class Writer {
     return this.#inTurn(() => this.#transact(workAndCommit))
   }
 
+  /** Rejects if the store cannot be read now. Unlike a transaction, it waits for no other writer. */
+  async checkReading(): Promise<void> {
+    const { path, prepare } = this.#connection
+    if (!this.#isInPlace())
+      throw new PlantsError('unavailable', whyGone(path), { hint: 'Try again' })
+    const readVersion = () => prepare('PRAGMA user_version').get()
+    const [version]: [bigint] = await this.#connection.retry(readVersion)
+    assertVersion(version, path)
+  }
+
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const turn = this.#lastTurn.then(work)
     this.#lastTurn = turn.catch(() => undefined)

@@ -171,7 +171,8 @@ test('the admin port needs no token, and is not ready during a drain', async () 
   )
   await draining(service)
   expect((await ask('/live')).status).toBe(200)
-  expect(await ask('/ready')).toMatchObject({ status: 503, headers: { 'retry-after': '1' } })
+  const notReady = { text: '503 The service is draining', headers: { 'retry-after': '1' } }
+  expect(await ask('/ready')).toMatchObject(notReady)
 })
 
 /** Sends a request, and waits until it has come. */

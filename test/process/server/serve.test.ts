@@ -1,8 +1,9 @@
-import { existsSync, statSync } from 'node:fs'
+import { existsSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
-import { launch, serve, testToken } from '../../helpers/service.js'
+import { launch, serve, storeOf, testToken } from '../../helpers/service.js'
+import { open } from '../../helpers/sqlite-file.js'
 import { World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
@@ -45,6 +46,23 @@ test('a service accepts PLANTS_SERVE_TOKEN in place of the tokens of the store',
   for (const token of [ofStore, `${testToken}x`]) expect(await statusOf(token)).toBe(400)
   expect(await statusOf(testToken)).toBe(200)
   expect(service.err).not.toContain(ofStore)
+})
+
+test('a service that only reads is ready while another program holds the write lock', async () => {
+  const service = await serve(['--allow', 'read', '--admin-port', '0'])
+  const address = service.log.find(({ msg }) => msg === 'listening')?.['admin']
+  const ask = async () => {
+    const response = await fetch(`${address}/ready`)
+    return [response.status, await response.json()]
+  }
+  const db = open(storeOf(service))
+  db.exec('BEGIN IMMEDIATE')
+  expect(await ask()).toEqual([200, { ready: true }])
+  db.exec('ROLLBACK')
+  const path = storeOf(service)
+  rmSync(path)
+  const message = `${path} or its log was deleted or replaced`
+  expect(await ask()).toEqual([503, { error: 503, message }])
 })
 
 test('the log tells of every exchange by its id, but of no token and no plant', async () => {

@@ -10,9 +10,13 @@ test('a service says that its database is away, and recovers without a restart',
   const service = await serve(['--store', database.url, '--admin-port', '0', '--timeout', '1h'])
   const address = service.log.find(({ msg }) => msg === 'listening')?.['admin']
   const isReady = async () => (await fetch(`${address}/ready`)).ok
+  const explain = async () => (await fetch(`${address}/ready`)).text()
   expect(await isReady()).toBe(true)
   await database.stop('immediate')
   await expect.poll(isReady, patience).toBe(false)
+  await expect
+    .poll(explain, patience)
+    .toMatch(/"message":"Could not reach postgres:\/\/127\.0\.0\.1:\d+\/plants: /)
   const waiting = create(service, 1)
   await database.start()
   await expect.poll(isReady, patience).toBe(true)

@@ -86,7 +86,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
   })
 
   test.each([
-    [0o400, 'warning', 'cannot be written by this user'],
+    [0o400, 'warning', 'gives no right to create, update or delete plants'],
     [0o000, 'failed', 'could not be used'],
   ])('may be the file itself, with mode %o, which doctor calls a %s', async (mode, state, why) => {
     const user = await Unprivileged.withStore()

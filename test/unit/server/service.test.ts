@@ -1,31 +1,15 @@
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import type { AddressInfo, NetConnectOpts } from 'node:net'
+import type { NetConnectOpts } from 'node:net'
 import { connect } from 'node:tls'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { readKeyPair } from '../../../src/platform/certificates.js'
 import { PlantsError } from '../../../src/platform/errors.js'
-import { adminServer, Metrics } from '../../../src/server/admin.js'
 import { Log } from '../../../src/server/log.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { exchange } from '../../helpers/raw-http.js'
 import { logInto, quick, serveStore, testToken } from '../../helpers/service.js'
 import { objectsOf } from '../../helpers/world.js'
-
-test('the admin port answers a check that fails with 500, and goes on', async () => {
-  const broken = new Error('The store is broken')
-  const errors: unknown[] = []
-  const error = (found: unknown) => void errors.push(found)
-  const server = adminServer(new Metrics(), () => Promise.reject(broken), { error })
-  onTestFinished(() => void server.close().closeAllConnections())
-  await once(server.listen(0, '127.0.0.1'), 'listening')
-  const { port } = server.address() as AddressInfo // as it listens at one
-  const place = { host: '127.0.0.1', port }
-  const statusOf = async (target: string) =>
-    (await exchange({ place, token: '' }, { method: 'GET', target })).status
-  expect([await statusOf('/ready'), await statusOf('/live')]).toEqual([500, 200])
-  expect(errors).toEqual([broken])
-})
 
 function logOf(level: string, isTerminal: boolean) {
   const written: string[] = []

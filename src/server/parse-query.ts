@@ -1,0 +1,90 @@
+/**
+ * The query of a list: `name=value` pairs, encoded as forms encode them, so that "+" is a space.
+ *
+ * `URLSearchParams` would put U+FFFD in the place of bytes that are not UTF-8, and keep each value
+ * of a parameter that is repeated. A proxy may choose another one of these values than a service
+ * does. So both are errors here.
+ */
+import { maxSearch, type ReadQuery } from '../stores/common/query.js'
+import { HttpError } from './answer.js'
+import { parseIdText } from './request-input.js'
+
+const maxLimit = 1000
+
+const listParameters = ['limit', 'order', 'after', 'tag', 'noTag', 'search'] as const
+
+/** @throws {HttpError} 400, which names the parameter; also for an unknown one */
+export function parseListQuery(url: string): ReadQuery & { limit: number } {
+  const values = parseQuery(url, listParameters)
+  const after = values.get('after')
+  return {
+    limit: parseLimit(values.get('limit') ?? '100'),
+    desc: parseChoice('order', values.get('order') ?? 'asc', ['asc', 'desc']) === 'desc',
+    after: after === undefined ? undefined : parseIdText(after, 'after'),
+    tag: parseTag(values),
+    search: parseSearch(values.get('search')),
+  }
+}
+
+/** @returns the decoded values of the parameters that the query has, by their names */
+function parseQuery<Name extends string>(
+  url: string,
+  names: readonly Name[],
+): ReadonlyMap<Name, string> {
+  const start = url.indexOf('?')
+  const query = start === -1 ? '' : url.slice(start + 1)
+  const values = new Map<Name, string>()
+  // "a=1&" and "a=1&&b=2" are common, and have no parameter with an empty name.
+  for (const pair of query.split('&').filter((text) => text !== '')) {
+    const [encodedName = '', ...rest] = pair.split('=')
+    const name = names.find((known) => known === decode(encodedName))
+    if (name === undefined) throw new HttpError(400, `The parameters are ${names.join(', ')}`)
+    if (values.has(name)) throw new HttpError(400, `${name} must not be repeated`)
+    values.set(name, decodeValue(name, rest.join('=')))
+  }
+  return values
+}
+
+function decodeValue(name: string, text: string): string {
+  const value = decode(text)
+  if (value === undefined) {
+    const rule = 'must be UTF-8 in percent-encoding, in which "%" is written as %25'
+    throw new HttpError(400, `${name} ${rule}`)
+  }
+  if (value.includes('\0')) throw new HttpError(400, `${name} must not contain U+0000`)
+  return value
+}
+
+/** Returns undefined for what is not UTF-8, and for a "%" without two digits after it. */
+function decode(text: string): string | undefined {
+  // RFC 3986 has only ASCII. Node.js rejects a target with other bytes; other runtimes may not.
+  if (!/^[!-~]*$/.test(text)) return undefined
+  try {
+    return decodeURIComponent(text.replaceAll('+', ' '))
+  } catch (error) {
+    if (error instanceof URIError) return undefined
+    throw error
+  }
+}
+
+function parseLimit(text: string): number {
+  const limit = /^\d{1,4}$/.test(text) ? Number(text) : 0
+  if (limit >= 1 && limit <= maxLimit) return limit
+  throw new HttpError(400, `limit must be a whole number from 1 to ${maxLimit}`)
+}
+
+function parseChoice(name: string, text: string, choices: readonly [string, string]): string {
+  if (choices.includes(text)) return text
+  throw new HttpError(400, `${name} must be ${choices.join(' or ')}`)
+}
+
+/** Returns false for plants without a tag. */
+function parseTag(values: ReadonlyMap<string, string>): string | false | undefined {
+  const noTag = parseChoice('noTag', values.get('noTag') ?? 'false', ['true', 'false'])
+  return noTag === 'true' ? false : values.get('tag')
+}
+
+function parseSearch(text: string | undefined): string | undefined {
+  if (text === undefined || Array.from(text).length <= maxSearch) return text
+  throw new HttpError(400, `search must have at most ${maxSearch} characters`)
+}

@@ -1,0 +1,74 @@
+import { describe, expect, test } from 'vitest'
+import { redact } from '../../../src/platform/escape.js'
+import { json } from '../../helpers/hostile.js'
+import { exchange } from '../../helpers/raw-http.js'
+import { quick, serveStore } from '../../helpers/service.js'
+import { recorder, saved } from '../../helpers/users.js'
+import { objectsOf, World } from '../../helpers/world.js'
+
+// A message that quotes a text never holds half of a surrogate pair, which most JSON parsers refuse.
+
+/** JSON that is broken at a flower, of which V8's sentence quotes a half. */
+const halves = ['["\\🌷"]', '🌷', '{"id":1,"name":"Fern"}🌷']
+
+/** Of lines of JSON, which may escape the half of a pair. */
+function expectWellFormed(lines: string) {
+  const texts = objectsOf(lines).flatMap((object) => Object.values(object).map(String))
+  expect(texts.filter((text) => !text.isWellFormed())).toEqual([])
+}
+
+test.each(halves)('an Error of the service is well-formed where the body is %s', async (body) => {
+  const service = await serveStore(quick)
+  for (const [method, target] of [
+    ['POST', '/plants'],
+    ['PATCH', '/plants/1'],
+  ] as const) {
+    const answer = await exchange(service, { method, target, body })
+    expect(answer.text).toMatch(/^400 The body is not JSON: /)
+    expectWellFormed(answer.body)
+  }
+})
+
+describe('the command line prints well-formed text', () => {
+  test.each(halves)('of an error where stdin is %s', async (stdin) => {
+    const { code, err } = await new World().run('create - --output json', { stdin })
+    expect([code, objectsOf(err)]).toMatchObject([2, [{ error: 400 }]])
+    expectWellFormed(err)
+  })
+
+  test.each(['ndjson', 'json'])('of an import of %s', async (format) => {
+    for (const half of halves) {
+      const user = new World()
+      const args = `import - --format ${format} --rejects rejects --output json`
+      const { code, err } = await user.run(args, { stdin: `${half}\n` })
+      expect([code, err]).toEqual([format === 'json' ? 2 : 6, expect.stringContaining('JSON')])
+      expectWellFormed(err)
+      if (user.has('rejects')) expectWellFormed(user.read('rejects'))
+    }
+  })
+
+  test.each([
+    ['ends in a half', 'Half a flower: \ud83c'],
+    ['is cut within a flower', `x${' '.repeat(998)}🌷 and more`],
+  ])('of an answer of a service that %s', async (_, message) => {
+    const service = await recorder(json(400, { error: 400, message }))
+    const user = new World({ tokens: saved(service.url) })
+    const args = ['create', '--id', '1', '--name', 'Fern', '--output', 'json']
+    const { code, err } = await user.run([...args, '--store', service.url])
+    expect([code, objectsOf(err)]).toMatchObject([1, [{ error: 400 }]])
+    expectWellFormed(err)
+  })
+})
+
+test('a secret with a flower is redacted whole, also where a message cut it', () => {
+  const secrets = new Set(['password-🌷-of-a-garden'])
+  for (const [text, expected] of [
+    ['It was password-🌷-of-a-garden', 'It was ***'],
+    ['It was password-🌷-of…', 'It was ***…'],
+    ['It was password-🌹', 'It was password-🌹'],
+  ] as const) {
+    const redacted = redact(text, { secrets })
+    expect(redacted.isWellFormed()).toBe(true)
+    expect(redacted).toBe(expected)
+  }
+})

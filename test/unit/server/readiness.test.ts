@@ -1,0 +1,96 @@
+import { expect, test } from 'vitest'
+import { PlantsError } from '../../../src/platform/errors.js'
+import { Readiness } from '../../../src/server/readiness.js'
+import { gate } from '../../helpers/service.js'
+import { settableTime } from '../../helpers/time.js'
+
+type Options = Partial<ConstructorParameters<typeof Readiness>[0]>
+
+/** The readiness of a service, and what its log has. */
+function watched(options: Options = {}) {
+  const lines: string[] = []
+  const readiness = new Readiness({
+    checkStore: async () => undefined,
+    isDraining: () => false,
+    findOutage: () => undefined,
+    log: {
+      info: (message) => void lines.push(`info: ${message}`),
+      warn: (message) => void lines.push(`warn: ${message}`),
+      error: (error) => void lines.push(`error: ${error}`),
+    },
+    ...options,
+  })
+  return { lines, explain: () => readiness.explain() }
+}
+
+const away = new PlantsError('unavailable', 'Could not reach db.example.com:5432')
+
+test('the reason is the sentence of the store, and the log has it once', async () => {
+  let failure: PlantsError | undefined
+  const checkStore = async () => {
+    if (failure) throw failure
+  }
+  const { explain, lines } = watched({ checkStore })
+  expect(await explain()).toBeUndefined()
+  failure = away
+  expect([await explain(), await explain()]).toEqual([away.message, away.message])
+  failure = undefined
+  expect([await explain(), await explain()]).toEqual([undefined, undefined])
+  expect(lines).toEqual([
+    `warn: The service is not ready: ${away.message}`,
+    'info: The service is ready again',
+  ])
+})
+
+test('the reason names no user whose login the store rejected, and no defect', async () => {
+  const login = new PlantsError('unauthorized', 'It rejected the login of SECRET')
+  const later = new PlantsError('inaccessible', login.message, { cause: login })
+  for (const failure of [login, later, new PlantsError('defect', 'SECRET'), new Error('SECRET')]) {
+    const { explain } = watched({ checkStore: () => Promise.reject(failure) })
+    expect(await explain()).toMatch(/^The (store rejected the login|check of the store failed)/)
+    expect(await explain()).not.toContain('SECRET')
+  }
+})
+
+test('probes share a check, and wait a second for it', async () => {
+  const { timeOut } = settableTime({ isStill: true })
+  const store = gate()
+  const { explain } = watched({ checkStore: () => store.wait() })
+  const early = [explain(), explain()]
+  timeOut(1000)
+  const late = 'The store did not answer within a second'
+  expect(await Promise.all(early)).toEqual([late, late])
+  const next = explain()
+  expect(store.waiting).toBe(1)
+  store.open()
+  expect(await next).toBeUndefined()
+  expect([await explain(), store.waiting]).toEqual([undefined, 2])
+})
+
+test('a store that does not answer is said to be away, if that is known', async () => {
+  const { timeOut } = settableTime({ isStill: true })
+  const { explain } = watched({ checkStore: () => gate().wait(), findOutage: () => away })
+  const reason = explain()
+  timeOut(1000)
+  expect(await reason).toBe(away.message)
+})
+
+test('a service that drains is not ready, also if that begins during the check', async () => {
+  let isDraining = false
+  const store = gate()
+  const { explain, lines } = watched({
+    checkStore: () => store.wait(),
+    isDraining: () => isDraining,
+  })
+  const reason = explain()
+  isDraining = true
+  store.open()
+  const draining = 'The service is draining'
+  expect([await reason, await explain(), lines]).toEqual([draining, draining, []])
+})
+
+test('what the store lacked at the start lasts, and was logged then', async () => {
+  const lasting = 'The store gives no right to delete plants'
+  const { explain, lines } = watched({ lasting })
+  expect([await explain(), lines]).toEqual([lasting, []])
+})
