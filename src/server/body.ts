@@ -34,13 +34,13 @@ export class Body {
   /** The request has its token and its quota, and is soon with the store. */
   isWanted = false
   readonly #response: ServerResponse
-  readonly #onChunk: () => void
-  readonly #received = new GrowingBuffer()
+  readonly #onChunk: (bytes: number) => void
+  #received = new GrowingBuffer()
   #whole: Promise<void> | undefined
   #limitBytes = Infinity
 
   /** @param onChunk is called for each chunk of a body that comes in chunks, or in more than one read */
-  constructor(response: ServerResponse, onChunk: () => void) {
+  constructor(response: ServerResponse, onChunk: (bytes: number) => void) {
     this.#response = response
     this.#onChunk = onChunk
     if (response.req.headers['transfer-encoding'] !== undefined) this.#whole = this.#collect()
@@ -70,6 +70,11 @@ export class Body {
     return this.#received.bytes
   }
 
+  /** Frees what was received of a body that nobody reads any more. */
+  discard(): void {
+    this.#received = new GrowingBuffer()
+  }
+
   async #pause(): Promise<void> {
     await undefined // node:http may resume the socket in this tick.
     const { headers, readableLength, socket } = this.#response.req
@@ -85,7 +90,7 @@ export class Body {
     const whole = new Promise<void>((resolve, reject) => {
       request.once('end', resolve).once('close', () => reject(busy()))
       request.on('data', (chunk: Buffer) => {
-        this.#onChunk()
+        this.#onChunk(chunk.length)
         if (this.#response.writableEnded) return
         this.#received.append(chunk)
         if (this.#received.length > this.#limitBytes) resolve()

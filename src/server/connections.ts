@@ -5,7 +5,7 @@
  * a body, and then take 30 ms. An iteration of the event loop reads every connection that has received something, so three
  * hundred such connections would block it for nine seconds, and Node.js has no limit for this.
  *
- * So each such request and chunk is counted. When one iteration has had `maxFloodPerIteration` of them, all connections
+ * So each such request and chunk is counted, as are large bodies. When one iteration has had `maxFloodPerIteration` of them, all connections
  * are paused: libuv then skips those that it has not read yet. The next iterations accept the new connections. Then the
  * paused ones resume in batches that double, until a batch has another flood, which pauses the rest again. Those that are
  * likely not to be a flood come first: clients that have an accepted token, then new ones that have sent no more than
@@ -17,7 +17,7 @@
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 
-/** Requests without a response, header lines of these, and chunks of bodies. A thousand take about 10 ms. */
+/** In units of about 10 µs: see `countFlood`. */
 const maxFloodPerIteration = 1000
 
 /** The largest head that node:http takes. */
@@ -57,8 +57,12 @@ export class Connections {
     if (connection) connection.hasToken = true
   }
 
-  /** Counts what is cheap to send and costs time to parse, and pauses all connections when it becomes too much. */
-  countFlood(units = 1): void {
+  /**
+   * Counts what clients may send without a token, and pauses all connections when it is too much for one iteration.
+   *
+   * @param units 1 for a request that gets no response, for each of its header lines, for a chunk, and for a KiB of a body
+   */
+  countFlood(units: number): void {
     if (this.#floodCount === 0)
       setImmediate(() => {
         this.#floodCount = 0

@@ -18,8 +18,8 @@ interface ReadinessOptions {
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** Load balancers give up soon after. */
-const patienceMs = 1000
+/** Load balancers give up on a probe soon after a second. */
+const checkTimeoutMs = 1000
 
 export class Readiness {
   readonly #options: ReadinessOptions
@@ -49,7 +49,7 @@ export class Readiness {
         const outage = this.#options.findOutage()
         resolve(outage ? describeFailure(outage) : 'The store did not answer within a second')
       }
-      const timer = setTimeout(giveUp, patienceMs)
+      const timer = setTimeout(giveUp, checkTimeoutMs)
       void check.then(resolve).finally(() => clearTimeout(timer))
     })
   }

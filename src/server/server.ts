@@ -52,6 +52,9 @@ const maxDropped = 100
 /** A drain goes on accepting: clients may come before they know of it. */
 const drainGraceMs = 500
 
+/** What libuv reads of a connection at once, at most. */
+const maxReadBytes = 65_536
+
 /** How long a body may go on whose request has its response. */
 const lingerMs = 1000
 
@@ -141,7 +144,9 @@ export class HttpServer {
       return
     }
     if (hasUnseenHeaderLines(response.req)) this.#connections.countFlood(maxHeaderLines)
-    const body = new Body(response, () => this.#connections.countFlood())
+    const announcedBytes = Number(headers['content-length'] ?? 0)
+    this.#connections.countFlood(Math.min(announcedBytes, maxReadBytes) / 1024)
+    const body = new Body(response, (bytes) => this.#connections.countFlood(1 + bytes / 1024))
     // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
     if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     const pending = { response, body, droppedCount: 0 }
@@ -161,7 +166,7 @@ export class HttpServer {
     socket.pause()
     this.#connections.countFlood(1 + rawHeaders.length / 2)
     if (headers['transfer-encoding'] !== undefined)
-      request.on('data', () => this.#connections.countFlood())
+      request.on('data', () => this.#connections.countFlood(1))
     if (!current) return
     current.response.shouldKeepAlive = false
     if (current.droppedCount === 0) omitStacksAtClose(socket)
@@ -177,6 +182,7 @@ export class HttpServer {
     }
     if (request.complete) free()
     else {
+      pending.body.discard()
       request.once('end', free).resume()
       socket.resume()
       setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
