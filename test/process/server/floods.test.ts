@@ -34,6 +34,21 @@ describe.runIf(isLinux)(
       closesAll(smallest, certificate({ names: ['IP:127.0.0.1'] })),
     )
 
+    test('2,300 lines of a head that does not end on each of 1,500 connections', async () => {
+      const { service, open, create } = await attacked()
+      const head = `GET /plants HTTP/1.1\r\nHost: x\r\n${'ab:cd\r\n'.repeat(2300)}`
+      const flood = async () => {
+        const socket = open()
+        await once(socket, 'connect')
+        await new Promise((resolve) => socket.write(head, resolve))
+      }
+      for (let left = 1500; left > 0; left -= 100) {
+        await Promise.all(Array.from({ length: 100 }, flood))
+        await create(left)
+      }
+      expect(peakOf(service.pid)).toBeLessThan(200)
+    })
+
     test('16 bodies in chunks of a byte on each connection, again and again, and nothing is read', () =>
       outlasts({ request: inChunks, count: 16, connections: 300 }))
   },
