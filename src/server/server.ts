@@ -1,3 +1,10 @@
+/**
+ * The HTTP server of a service: it receives requests, hands them to a handler, and drains.
+ *
+ * One request of a connection is handled at a time: a client that sends another before its response gets that
+ * response, and no other (RFC 9112, 9.3.2). Which connections are open, and which of them are read, is decided in
+ * `connection-limit.ts` and `connections.ts`.
+ */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
