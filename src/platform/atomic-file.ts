@@ -35,6 +35,7 @@ export class AtomicFile {
     this.fd = openSync(this.path, 'wx', followsUmask ? 0o666 : 0o600)
   }
 
+  /** @param replaced whose mode the file gets; without it, it keeps its own */
   commit(replaced?: Stats): void {
     if (replaced) fchmodSync(this.fd, replaced.mode & 0o777)
     this.#finish()

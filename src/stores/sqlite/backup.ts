@@ -60,7 +60,8 @@ export async function backUp(
     const plants = await store.retry(() => countAttached(store, path))
     await checkSignal(signal)
     const bytes = statSync(path).size
-    if (old) copy.commit(old)
+    // A file that was there may have been readable for others: the backup is not.
+    if (old) copy.commit()
     else copy.create()
     return { plants, bytes }
   } catch (error) {

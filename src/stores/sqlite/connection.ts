@@ -1,4 +1,4 @@
-import { closeSync, openSync, realpathSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { must, systemCode, unlessSystemError } from '../../platform/errors.js'
 import {
@@ -76,6 +76,7 @@ export class Connection {
       const stats = statSync(path, { throwIfNoEntry: mayCreate })
       if (!stats?.size && !mayCreate) return undefined
       if (!stats?.isFile()) throw unusableStore(path, 'is not a file')
+      if (stats.size === 0) withdrawFromOthers(path, stats)
       assertNoSuperJournal(path)
       connection = new Connection(path, options)
       const { db } = connection
@@ -147,6 +148,11 @@ function makeFile(path: string, isInDefaultFolder: boolean): boolean {
     if (systemCode(error) === 'EEXIST') return false
     throw explained(error, path)
   }
+}
+
+/** An empty file that becomes a store may be readable for others. SQLite gives its other files the same mode. */
+function withdrawFromOthers(path: string, { mode }: Stats): void {
+  if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700)
 }
 
 /** A journal can name a file that SQLite deletes (https://sqlite.org/fileformat2.html#the_rollback_journal). */

@@ -24,14 +24,13 @@ import {
   openOptions,
 } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
-import { isWindows, objectsOf, printed, World } from '../../../helpers/world.js'
+import { isWindows, modeOf, objectsOf, printed, World } from '../../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
 const createFern = 'create --id 1 --name Fern'
 
-async function openedStore() {
-  const path = join(temporaryFolder(), 'plants.db')
+async function openedStore(path = join(temporaryFolder(), 'plants.db')) {
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
   return { path, store }
 }
@@ -71,6 +70,30 @@ describe('the file of a store', () => {
     expect((await user.run('count')).out).toBe('2\n')
     expect(readdirSync(user.home)).toEqual(['data', 'link.db'])
   })
+
+  test.skipIf(isWindows)(
+    'is for its owner alone, also where an empty one was not (needs modes)',
+    async () => {
+      for (const command of ['create', 'restore', 'stores init']) {
+        const user = new World()
+        await user.run(createFern)
+        await user.run('backup plants.bak')
+        user.write('own.db', '')
+        chmodSync(join(user.home, 'own.db'), 0o664)
+        const line = {
+          create: `${createFern} --store ./own.db`,
+          restore: 'restore plants.bak --store ./own.db',
+          'stores init': 'stores init ./own.db',
+        }[command]
+        expect((await user.run(line ?? '')).code, command).toBe(0)
+        const { store } = await openedStore(join(user.home, 'own.db'))
+        await createPlant(store, moss)
+        const files = ['own.db', 'own.db-wal', 'own.db-shm']
+        const modes = files.map((name) => modeOf(join(user.home, name)))
+        expect(modes, command).toEqual(['600', '600', '600'])
+      }
+    },
+  )
 
   test('may be an empty one that is there already', async () => {
     const user = new World()
