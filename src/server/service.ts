@@ -1,15 +1,14 @@
 /** The HTTP service around a store, and its admin port. */
-import { once } from 'node:events'
-import { chmodSync, unwatchFile, watchFile } from 'node:fs'
-import type { AddressInfo, Server } from 'node:net'
+import { unwatchFile, watchFile } from 'node:fs'
 import { setTimeout as wait } from 'node:timers/promises'
-import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
+import type { PlantsError } from '../platform/errors.js'
 import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/common/store.js'
 import type { Right, TokenStore } from '../stores/common/token-store.js'
 import { adminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
 import { requestHandler } from './handler.js'
+import { type ListenAddress, listen, type TcpAddress } from './listen.js'
 import { Log, type LogOptions } from './log.js'
 import { Memory } from './memory.js'
 import { plantHandlers } from './plants.js'
@@ -43,14 +42,6 @@ interface TlsFiles {
   intervalMs?: number
   read(): Tls
 }
-
-interface TcpAddress {
-  host: string
-  port: number
-}
-
-/** Or the absolute path of a Unix socket. */
-export type ListenAddress = TcpAddress | { path: string }
 
 export interface Service {
   address: string
@@ -101,8 +92,9 @@ export async function startService(options: ServiceOptions): Promise<Service> {
       await store.close()
     }
     const scheme = tls ? 'https' : 'http'
-    const address = `${await listen(server.server, options.listen, scheme)}${basePath}`
-    const adminAddress = options.admin && admin && (await listen(admin, options.admin, 'http'))
+    const address = `${await listen(server.server, { address: options.listen, scheme })}${basePath}`
+    const adminAddress =
+      options.admin && admin && (await listen(admin, { address: options.admin, scheme: 'http' }))
     if (tls) renewFrom(tls, server, log)
     log.info('listening', { address, admin: adminAddress, rights })
     const isLocal = 'path' in options.listen || isLoopback(options.listen.host)
@@ -140,26 +132,4 @@ function renewFrom(files: TlsFiles, { server }: HttpServer, log: Log): void {
     watchFile(path, { interval, persistent: false }, renew)
     server.once('close', () => unwatchFile(path, renew))
   }
-}
-
-/** Returns a URL, or `unix:` and the path of a socket. */
-async function listen(server: Server, address: ListenAddress, scheme: string): Promise<string> {
-  try {
-    server.listen(address)
-    await once(server, 'listening') // rejects with an error
-    if ('path' in address) chmodSync(address.path, 0o660) // clients still need a token
-  } catch (error) {
-    const reason = systemReason(error)
-    if (reason === undefined) throw error
-    const what = 'path' in address ? address.path : `Port ${address.port} of ${address.host}`
-    const isUsage = !('path' in address) && systemCode(error) !== 'EADDRINUSE'
-    const kind = isUsage ? 'usage' : 'unavailable'
-    const hint = 'Give another --port, --host or --socket'
-    throw new PlantsError(kind, `${what}: ${reason}`, { hint, cause: error })
-  }
-  if ('path' in address) return `unix:${address.path}`
-  const { port } = server.address() as AddressInfo // as it has no path
-  // A wildcard address is not an address to connect to.
-  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host] ?? address.host
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

@@ -88,6 +88,9 @@ describe('a service does not start', () => {
       expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, error: 503, message })
     }
     expect(user.read('file')).toBe('precious')
+    const long = `${user.home}/${'x'.repeat(100)}`
+    const message = expect.stringContaining(`${long} is too long for a socket`)
+    expect(await failureOf(['--socket', long])).toMatchObject({ code: 2, message })
   })
 
   test('without a valid token', async () => {
