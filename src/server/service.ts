@@ -1,6 +1,6 @@
 /** The HTTP service around a store, and its admin port. */
 import { unwatchFile, watchFile } from 'node:fs'
-import { setTimeout as wait } from 'node:timers/promises'
+import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import type { PlantsError } from '../platform/errors.js'
 import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/common/store.js'
@@ -87,9 +87,11 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     }
     const admin = metrics && adminServer(metrics, isReady, log)
     stop = async () => {
+      // What still waits for the store gets its response before its connection is closed.
+      await store.close()
+      await nextIteration()
       server.server.close().closeAllConnections()
       admin?.close().closeAllConnections()
-      await store.close()
     }
     const scheme = tls ? 'https' : 'http'
     const address = `${await listen(server.server, { address: options.listen, scheme })}${basePath}`

@@ -19,7 +19,7 @@ import {
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { foldText } from '../common/search.js'
-import { explained, unusableStore } from './errors.js'
+import { createClosedError, explained, unusableStore } from './errors.js'
 import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
@@ -47,6 +47,7 @@ export class Connection {
   readonly path: string
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
+  #isOpen = true
 
   private constructor(path: string, options: SqliteOptions) {
     // Only `rw` can roll back a journal, and create the log of a store.
@@ -95,6 +96,7 @@ export class Connection {
   }
 
   readonly prepare = (sql: string): Statement => {
+    this.#assertOpen()
     const known = this.#statements.get(sql)
     if (known) return known
     const statement = this.db.prepare(sql)
@@ -107,17 +109,32 @@ export class Connection {
   async retry<T>(call: () => T, what?: string): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
-      return await retryWhileBusy(call, { base: 2, max: 8 }, timeout, runtime)
+      const callIfOpen = () => {
+        this.#assertOpen()
+        return call()
+      }
+      return await retryWhileBusy(callIfOpen, { base: 2, max: 8 }, timeout, runtime)
     } catch (error) {
       throw explained(error, this.path, what)
     }
   }
 
+  get isInTransaction(): boolean {
+    return this.#isOpen && this.db.isTransaction
+  }
+
+  /** What has not begun fails as `unavailable`, and a transaction is rolled back. */
   close(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
     this.#statements.clear()
     // Else a read transaction would last until its statements are garbage-collected.
     if (this.db.isTransaction) this.db.exec('ROLLBACK')
     this.db.close()
+  }
+
+  #assertOpen(): void {
+    if (!this.#isOpen) throw createClosedError(this.path)
   }
 }
 

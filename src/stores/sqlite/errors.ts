@@ -18,6 +18,11 @@ export function unusableStore(path: string, why: string, hint = anotherFile): Pl
   return new PlantsError('inaccessible', `${path} ${why}`, { hint })
 }
 
+/** Of what had not begun when the store was closed: nothing of it was stored. */
+export function createClosedError(path: string): PlantsError {
+  return new PlantsError('unavailable', `The store ${path} was closed`, { hint: 'Try again' })
+}
+
 /** By SQLite's code (https://sqlite.org/rescode.html) or the system's. Returns any other error unchanged. */
 export function explained(error: unknown, path: string, what = `The store ${path}`): unknown {
   const code = error instanceof StoreDamageError ? 11 : (primaryCode(error) ?? systemCode(error))

@@ -115,7 +115,7 @@ export class SqliteStore implements OwnStore {
   }
 
   async close() {
-    this.#connection.close()
+    this.#writer.close()
   }
 }
 

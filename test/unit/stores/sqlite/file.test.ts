@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events'
 import {
   chmodSync,
   chownSync,
@@ -14,6 +15,7 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { must } from '../../../../src/platform/errors.js'
+import type { Transaction } from '../../../../src/stores/common/store.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
 import {
@@ -92,6 +94,38 @@ describe('the file of a store', () => {
         const modes = files.map((name) => modeOf(join(user.home, name)))
         expect(modes, command).toEqual(['600', '600', '600'])
       }
+    },
+  )
+
+  test.each(['at once', 'while it waits for a lock'])(
+    'closed %s, takes nothing that has not begun',
+    async (moment) => {
+      const path = join(temporaryFolder(), 'plants.db')
+      const options = openOptions()
+      const waits = new EventEmitter()
+      const random = () => {
+        waits.emit('wait') // for which the pause is random
+        return 0
+      }
+      const runtime = { ...options.runtime, random }
+      const store = await SqliteStore.open(fileAddress(path), { ...options, runtime })
+      const other = open(path)
+      other.exec('BEGIN IMMEDIATE')
+      const work = async ({ write }: Transaction) => write([{ type: 'create', plant: moss }])
+      const results = Promise.allSettled([
+        createPlant(store, moss),
+        store.transaction(work),
+        store.tokens.revoke(1n, new Date()),
+      ])
+      if (moment !== 'at once') await once(waits, 'wait')
+      await store.close()
+      const late = Promise.allSettled([createPlant(store, moss), store.get([2n])])
+      const reason = expect.objectContaining({ kind: 'unavailable' })
+      const failed = { status: 'rejected', reason }
+      expect(await results).toEqual([failed, failed, failed])
+      expect(await late).toEqual([failed, failed])
+      other.exec('ROLLBACK')
+      expect(query(path, 'SELECT id FROM plants')).toEqual([])
     },
   )
 
