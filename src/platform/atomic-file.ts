@@ -17,7 +17,14 @@ import {
   type Stats,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isWindows, PlantsError, systemCode, systemReason, usageError } from './errors.js'
+import {
+  isWindows,
+  PlantsError,
+  systemCode,
+  systemReason,
+  toDescriptorsHint,
+  usageError,
+} from './errors.js'
 import { isThisUser, makeFolderHint, syncFolder } from './files.js'
 
 /** Call `discard` last, also after `commit` and `create`. */
@@ -105,8 +112,9 @@ export function unwritable(what: string, target: string, cause: unknown, hint: s
   if (reason === undefined) return cause
   const folder = dirname(target)
   const isMissing = systemCode(cause) === 'ENOENT' && !existsSync(folder)
+  const missingHint = isMissing ? makeFolderHint(folder) : undefined
   return new PlantsError('unwritable', `${what} could not be written: ${reason}`, {
-    hint: isMissing ? makeFolderHint(folder) : hint,
+    hint: toDescriptorsHint(systemCode(cause)) ?? missingHint ?? hint,
     cause,
   })
 }

@@ -13,7 +13,13 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
-import { PlantsError, systemCode, systemReason, usageError } from '../platform/errors.js'
+import {
+  PlantsError,
+  systemCode,
+  systemReason,
+  toDescriptorsHint,
+  usageError,
+} from '../platform/errors.js'
 import { withTransientLock } from '../platform/file-lock.js'
 import { identityOf, makeFolderHint } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'
@@ -56,7 +62,8 @@ async function listenOnPort(server: Server, address: TcpAddress): Promise<number
     server.listen(address)
     await once(server, 'listening') // rejects with an error
   } catch (error) {
-    const kind = systemCode(error) === 'EADDRINUSE' ? 'unavailable' : 'usage'
+    const isTransient = ['EADDRINUSE', 'EMFILE', 'ENFILE'].includes(systemCode(error) ?? '')
+    const kind = isTransient ? 'unavailable' : 'usage'
     const hint = 'Give another --port, --host or --socket'
     throw toListenError(error, `Port ${address.port} of ${address.host}`, kind, hint)
   }
@@ -148,5 +155,9 @@ function toListenError(
 ): unknown {
   const reason = systemReason(error)
   if (reason === undefined) return error
-  return new PlantsError(kind, `${name}: ${reason}`, { hint, cause: error })
+  const descriptorsHint = toDescriptorsHint(systemCode(error))
+  return new PlantsError(kind, `${name}: ${reason}`, {
+    hint: descriptorsHint ?? hint,
+    cause: error,
+  })
 }

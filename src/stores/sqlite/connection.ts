@@ -23,6 +23,8 @@ import { createClosedError, explained, unusableStore } from './errors.js'
 import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
+  /** As messages name the file, such as "The journal": by default "The store". */
+  noun?: string
   /** Milliseconds of a call. */
   timeout: number
   runtime: Runtime
@@ -60,7 +62,7 @@ export class Connection {
   }
 
   static async create({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
-    const isNew = makeFile(name, isDefault)
+    const isNew = makeFile(name, isDefault, options)
     const connection = must(await Connection.open(name, options, true))
     const { path } = connection
     if (isNew && !isDefault) await options.onCreated?.(path)
@@ -91,7 +93,7 @@ export class Connection {
       return undefined
     } catch (error) {
       connection?.close()
-      throw explained(error, name)
+      throw explained(error, name, describeFile(name, options))
     }
   }
 
@@ -106,7 +108,7 @@ export class Connection {
   }
 
   /** Calls again while the store is locked, and explains errors. */
-  async retry<T>(call: () => T, what?: string): Promise<T> {
+  async retry<T>(call: () => T, what = describeFile(this.path, this.#options)): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
       const callIfOpen = () => {
@@ -155,7 +157,7 @@ function realPathOf(path: string): string {
 }
 
 /** SQLite would create it readable for others. Says whether it was missing. */
-function makeFile(path: string, isInDefaultFolder: boolean): boolean {
+function makeFile(path: string, isInDefaultFolder: boolean, options: SqliteOptions): boolean {
   try {
     if (isInDefaultFolder) makeFolder(dirname(path))
     closeSync(openSync(path, 'wx', 0o600))
@@ -163,8 +165,12 @@ function makeFile(path: string, isInDefaultFolder: boolean): boolean {
     return true
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false
-    throw explained(error, path)
+    throw explained(error, path, describeFile(path, options))
   }
+}
+
+function describeFile(path: string, { noun = 'The store' }: SqliteOptions): string {
+  return `${noun} ${path}`
 }
 
 /** An empty file that becomes a store may be readable for others. SQLite gives its other files the same mode. */

@@ -71,7 +71,7 @@ test('a damaged store is neither backed up, replaced nor restored', async () => 
     `restore ${damaged} --yes`,
     `restore ${damaged} --dry-run`,
   ])
-    await expectFailure(line, 4, ' is damaged: ')
+    await expectFailure(line, 4, ' is damaged, or its disk cannot be read: ')
   expect([await listOf('./plants.bak'), await listOf('local'), names()]).toEqual([
     ...[fern, fern, before],
   ])
