@@ -102,6 +102,18 @@ describe('backup', () => {
     expect(await listOf('./plants.bak')).toBe(moss + fern)
   })
 
+  test('says so when another one has created its file in the meantime', async () => {
+    // The clock is asked before the copy gets its name.
+    const now = () => {
+      if (!user.has('plants.bak')) user.write('plants.bak', 'of another process')
+      return performance.now()
+    }
+    const message = `The backup ${at('plants.bak')} was created by another process in the meantime`
+    const err = `plants: ${message}\n  To replace it, run the command again\n`
+    expect(await user.run('backup plants.bak', { now })).toEqual({ code: 4, out: '', err })
+    expect(user.read('plants.bak')).toBe('of another process')
+  })
+
   test.skipIf(isWindows)(
     'is for its owner alone, also in the place of a file that was not (needs modes)',
     async () => {
