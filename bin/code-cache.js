@@ -6,6 +6,11 @@ const { dirname } = require('node:path')
 const { Script } = require('node:vm')
 
 const maxAgeMs = 30 * 24 * 60 * 60 * 1000
+const cacheFile = /^v\d+\.\d+\.\d+\S*-\w+-\S+\.js-[\d.]+$/
+
+// Nothing waits for the writer of a pipe. Windows has neither.
+const { O_RDONLY, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = fs.constants
+const readFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK
 
 /** Runs `dist/main.js`. Without a folder, nothing is cached. */
 exports.startFrom = async (dist, folder) => {
@@ -41,12 +46,19 @@ function attempt(action) {
   } catch {}
 }
 
-/** The cache is executed: its folder belongs to the user, and nobody else can write to it. */
+/**
+ * The cache is executed. So its folder is no link, belongs to the user, and nobody else can write to
+ * it. Each file is checked as well: whoever can rename in the directory above can exchange the
+ * folder after this.
+ */
 function openCache(folder) {
   if (!fs.existsSync(folder)) makeFolder(folder)
-  const { uid, mode } = fs.statSync(folder)
-  const isPrivate = uid === process.getuid?.() && (mode & 0o022) === 0
-  return isPrivate || process.platform === 'win32' ? folder : undefined
+  return isPrivate(fs.lstatSync(folder)) ? folder : undefined
+}
+
+/** Linux gives a link the mode 777. Windows has neither user ids nor modes. */
+function isPrivate({ uid, mode }) {
+  return process.platform === 'win32' || (uid === process.getuid?.() && (mode & 0o022) === 0)
 }
 
 /** At most two folders, one by one: in /proc, a recursive mkdir of Node.js never ends. */
@@ -63,21 +75,34 @@ function keyOf(id, filename) {
   return `${process.version}-${process.arch}-${id.slice(2)}-${fs.statSync(filename).mtimeMs}`
 }
 
-/** V8 does not notice damage, and crashes: a file has its data twice. A hash would take longer. */
+/**
+ * V8 does not notice damage, and crashes: a file has its data twice. A hash would take longer. What
+ * is checked and read is the descriptor: a name can get another file in between.
+ */
 function read(file) {
-  const bytes = fs.readFileSync(file)
-  const data = bytes.subarray(0, bytes.length / 2)
-  return data.equals(bytes.subarray(data.length)) ? data : undefined
+  const fd = fs.openSync(file, readFlags)
+  try {
+    const stats = fs.fstatSync(fd)
+    if (!stats.isFile() || !isPrivate(stats)) return undefined
+    const bytes = Buffer.allocUnsafeSlow(stats.size)
+    if (fs.readSync(fd, bytes) < stats.size) return undefined
+    const data = bytes.subarray(0, bytes.length / 2)
+    return data.equals(bytes.subarray(data.length)) ? data : undefined
+  } finally {
+    fs.closeSync(fd)
+  }
 }
 
 function save(cache, scripts) {
   for (const [file, script] of scripts) {
     const data = script.createCachedData()
     fs.rmSync(file, { force: true })
+    // Exclusively, which follows no link.
     fs.writeFileSync(file, Buffer.concat([data, data]), { mode: 0o600, flag: 'wx' })
   }
-  for (const name of fs.readdirSync(cache).filter((entry) => /^v\d/.test(entry))) {
+  // Only what has the form of `keyOf`: the folder may have been exchanged for another of the user.
+  for (const name of fs.readdirSync(cache).filter((entry) => cacheFile.test(entry))) {
     const file = `${cache}/${name}`
-    if (Date.now() - fs.statSync(file).mtimeMs > maxAgeMs) fs.rmSync(file)
+    if (Date.now() - fs.lstatSync(file).mtimeMs > maxAgeMs) fs.rmSync(file)
   }
 }

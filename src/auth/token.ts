@@ -1,4 +1,4 @@
-import { usageError } from '../platform/errors.js'
+import { isWindows, usageError } from '../platform/errors.js'
 import type { Io } from '../platform/io.js'
 
 /** An empty one is an error: another token would take its place. */
@@ -6,6 +6,20 @@ export function tokenIn(variable: 'PLANTS_TOKEN' | 'PLANTS_SERVE_TOKEN', { env }
   const given = env[variable]?.trim()
   if (given === '') throw usageError(`${variable} is empty`, 'Set it, or unset the variable')
   return given && parseToken(given, variable)
+}
+
+/** Whoever reaches the service can guess a short one. */
+const minServeTokenLength = 16
+
+/** The one token that a service accepts, if it is set. Throws `usage`, without the token. */
+export function readServeToken(io: Io): string | undefined {
+  const token = tokenIn('PLANTS_SERVE_TOKEN', io)
+  if (token === undefined || token.length >= minServeTokenLength) return token
+  const message = `PLANTS_SERVE_TOKEN has fewer than ${minServeTokenLength} characters`
+  const command = isWindows
+    ? '$env:PLANTS_SERVE_TOKEN = [guid]::NewGuid()'
+    : 'export PLANTS_SERVE_TOKEN="$(openssl rand -hex 16)"'
+  throw usageError(message, `Set a random one with: ${command}`)
 }
 
 /** Throws `usage`, without the token. */

@@ -17,7 +17,14 @@ import {
   type Stats,
 } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isWindows, PlantsError, systemCode, systemReason, usageError } from './errors.js'
+import {
+  isWindows,
+  PlantsError,
+  systemCode,
+  systemReason,
+  toDescriptorsHint,
+  usageError,
+} from './errors.js'
 import { isThisUser, makeFolderHint, syncFolder } from './files.js'
 
 /** Call `discard` last, also after `commit` and `create`. */
@@ -35,6 +42,7 @@ export class AtomicFile {
     this.fd = openSync(this.path, 'wx', followsUmask ? 0o666 : 0o600)
   }
 
+  /** @param replaced whose mode the file gets; without it, it keeps its own */
   commit(replaced?: Stats): void {
     if (replaced) fchmodSync(this.fd, replaced.mode & 0o777)
     this.#finish()
@@ -104,8 +112,9 @@ export function unwritable(what: string, target: string, cause: unknown, hint: s
   if (reason === undefined) return cause
   const folder = dirname(target)
   const isMissing = systemCode(cause) === 'ENOENT' && !existsSync(folder)
+  const missingHint = isMissing ? makeFolderHint(folder) : undefined
   return new PlantsError('unwritable', `${what} could not be written: ${reason}`, {
-    hint: isMissing ? makeFolderHint(folder) : hint,
+    hint: toDescriptorsHint(systemCode(cause)) ?? missingHint ?? hint,
     cause,
   })
 }

@@ -1,3 +1,5 @@
+import { closeSync, openSync } from 'node:fs'
+import { devNull } from 'node:os'
 import { getSystemErrorMap } from 'node:util'
 
 export const isWindows = process.platform === 'win32'
@@ -135,6 +137,23 @@ export function systemReason(error: unknown): string | undefined {
 export function reasonOfCode(code: string): string | undefined {
   for (const [name, reason] of getSystemErrorMap().values()) if (name === code) return reason
   return undefined
+}
+
+/** Undefined for a call that did not fail for want of file descriptors. */
+export function toDescriptorsHint(code: string | undefined): string | undefined {
+  if (code === 'EMFILE') return 'Raise the limit of open files, such as with: ulimit -n 4096'
+  if (code === 'ENFILE') return 'Close other programs: the whole system has too many open files'
+  return undefined
+}
+
+/** Whether this process cannot open one more file. */
+export function isOutOfDescriptors(): boolean {
+  try {
+    closeSync(openSync(devNull, 'r'))
+    return false
+  } catch (error) {
+    return toDescriptorsHint(systemCode(error)) !== undefined
+  }
 }
 
 export function must<T>(value: T | undefined): T {

@@ -1,5 +1,6 @@
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
 import { PlantsError } from './errors.js'
+import { identityOf } from './files.js'
 import type { Runtime } from './runtime.js'
 import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf } from './sqlite.js'
 
@@ -37,5 +38,43 @@ export async function acquireLock(
     const message = `Could not lock ${path}: ${error.message}`
     const hint = 'Choose a directory on a local disk'
     throw new PlantsError('unwritable', message, { hint, cause: error })
+  }
+}
+
+/**
+ * Runs `work` while this process holds a lock on a file that is gone afterwards, unless the process
+ * is killed meanwhile: then the next one uses that file. Throws as `acquireLock`.
+ */
+export async function withTransientLock<T>(
+  path: string,
+  timeoutMs: number,
+  runtime: Runtime,
+  work: () => Promise<T>,
+): Promise<T> {
+  const release = await acquireNamedLock(path, runtime.now() + timeoutMs, runtime)
+  try {
+    return await work()
+  } finally {
+    rmSync(path, { force: true })
+    release()
+  }
+}
+
+/** Who held the lock before has removed the file: a lock on a file without a name locks out nobody. */
+async function acquireNamedLock(path: string, end: number, runtime: Runtime): Promise<() => void> {
+  for (;;) {
+    // The file must be there before its identity is read.
+    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+    const identity = identityOf(path)
+    let release: () => void
+    try {
+      release = await acquireLock(path, Math.max(0, end - runtime.now()), runtime)
+    } catch (error) {
+      const wasRemoved = identity !== identityOf(path)
+      if (wasRemoved && runtime.now() < end) continue
+      throw error
+    }
+    if (identity !== undefined && identity === identityOf(path)) return release
+    release()
   }
 }

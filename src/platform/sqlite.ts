@@ -1,8 +1,9 @@
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { getSystemErrorMap } from 'node:util'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { PlantsError, systemCode } from './errors.js'
+import { isWindows, PlantsError, systemCode } from './errors.js'
 import { backoff, type RetryPolicy, type Runtime, retrying } from './runtime.js'
 
 export type Database = DatabaseSyncInstance
@@ -99,6 +100,19 @@ export function primaryCode(error: unknown): number | undefined {
   return 'errcode' in error && typeof error.errcode === 'number'
     ? error.errcode & 0xff
     : codesByText[error.message]
+}
+
+/** Undefined where the driver does not tell. */
+export function extendedCode(error: unknown): number | undefined {
+  if (!isSqliteError(error) || !('errcode' in error)) return undefined
+  return typeof error.errcode === 'number' ? error.errcode : undefined
+}
+
+/** Such as `EMFILE`, of the call that SQLite has made. The driver of Node.js does not tell. */
+export function systemCodeBehind(error: unknown): string | undefined {
+  if (isWindows || !isSqliteError(error) || !('systemErrno' in error)) return undefined
+  const [name] = getSystemErrorMap().get(-Number(error.systemErrno)) ?? []
+  return name
 }
 
 /** The `all` and `iterate` of the package throw SQLite's text (`sqlite3_errstr`) without a code. */

@@ -1,5 +1,5 @@
 import { createReadStream, readFileSync } from 'node:fs'
-import { inputError, PlantsError, systemCode, systemReason } from './errors.js'
+import { inputError, PlantsError, systemCode, systemReason, toDescriptorsHint } from './errors.js'
 import type { Io } from './io.js'
 
 export const maxDocumentBytes = 1_048_576
@@ -40,7 +40,8 @@ export function explainRead(path: string, error: unknown, hint: string): unknown
   const code = systemCode(error)
   if (code === undefined || code.startsWith('ERR_')) return error
   const source = path === '-' ? 'stdin' : path
-  return inputError(`Could not read ${source}: ${systemReason(error)}`, hint, error)
+  const message = `Could not read ${source}: ${systemReason(error)}`
+  return inputError(message, toDescriptorsHint(code) ?? hint, error)
 }
 
 /** For UTF-8, without a byte order mark at the start. What is returned throws `input`. */

@@ -1,8 +1,7 @@
 /** The HTTP service around a store, and its admin port. */
-import { once } from 'node:events'
-import { chmodSync, unwatchFile, watchFile } from 'node:fs'
-import type { AddressInfo, Server } from 'node:net'
-import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
+import { unwatchFile, watchFile } from 'node:fs'
+import { setImmediate as nextIteration } from 'node:timers/promises'
+import type { PlantsError } from '../platform/errors.js'
 import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/common/store.js'
 import {
@@ -14,6 +13,7 @@ import {
 import { createAdminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
 import { requestHandler } from './handler.js'
+import { type ListenAddress, listen, type TcpAddress } from './listen.js'
 import { Log, type LogOptions } from './log.js'
 import { plantHandlers } from './plants.js'
 import { Quotas } from './quotas.js'
@@ -48,14 +48,6 @@ interface TlsFiles {
   intervalMs?: number
   read(): Tls
 }
-
-interface TcpAddress {
-  host: string
-  port: number
-}
-
-/** Or the absolute path of a Unix socket. */
-export type ListenAddress = TcpAddress | { path: string }
 
 export interface Service {
   address: string
@@ -108,13 +100,16 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const { host = '' } = options.admin ?? {}
     const admin = metrics && createAdminServer({ metrics, readiness, host, log, redact })
     stop = async () => {
+      // What still waits for the store gets its response before its connection is closed.
+      await store.close()
+      await nextIteration()
       server.server.close().closeAllConnections()
       admin?.close().closeAllConnections()
-      await store.close()
     }
     const scheme = tls ? 'https' : 'http'
-    const address = `${await listen(server.server, options.listen, scheme)}${basePath}`
-    const adminAddress = options.admin && admin && (await listen(admin, options.admin, 'http'))
+    const address = `${await listen(server.server, { address: options.listen, scheme })}${basePath}`
+    const adminAddress =
+      options.admin && admin && (await listen(admin, { address: options.admin, scheme: 'http' }))
     if (tls) renewFrom(tls, server, log)
     log.info('listening', { address, admin: adminAddress, rights: offered })
     const isLocal = 'path' in options.listen || isLoopback(options.listen.host)
@@ -184,26 +179,4 @@ function renewFrom(files: TlsFiles, { server }: HttpServer, log: Log): void {
     watchFile(path, { interval, persistent: false }, renew)
     server.once('close', () => unwatchFile(path, renew))
   }
-}
-
-/** Returns a URL, or `unix:` and the path of a socket. */
-async function listen(server: Server, address: ListenAddress, scheme: string): Promise<string> {
-  try {
-    server.listen(address)
-    await once(server, 'listening') // rejects with an error
-    if ('path' in address) chmodSync(address.path, 0o660) // clients still need a token
-  } catch (error) {
-    const reason = systemReason(error)
-    if (reason === undefined) throw error
-    const what = 'path' in address ? address.path : `Port ${address.port} of ${address.host}`
-    const isUsage = !('path' in address) && systemCode(error) !== 'EADDRINUSE'
-    const kind = isUsage ? 'usage' : 'unavailable'
-    const hint = 'Give another --port, --host or --socket'
-    throw new PlantsError(kind, `${what}: ${reason}`, { hint, cause: error })
-  }
-  if ('path' in address) return `unix:${address.path}`
-  const { port } = server.address() as AddressInfo // as it has no path
-  // A wildcard address is not an address to connect to.
-  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[address.host] ?? address.host
-  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
 }

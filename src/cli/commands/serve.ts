@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { statSync } from 'node:fs'
-import { tokenIn } from '../../auth/token.js'
+import { readServeToken } from '../../auth/token.js'
 import {
   duration,
   invalidValue,
@@ -102,7 +102,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   // A drain still answers requests in flight: the signal must not abort operations of the store.
   const never = new AbortController().signal
   const runtime = { handleSignals: () => never, now: io.now, random: io.random }
-  const given = tokenIn('PLANTS_SERVE_TOKEN', io)
+  const given = readServeToken(io)
   const createToken = `plants tokens create${storeFlag}`
   return {
     openStore: async (events) => {

@@ -137,7 +137,11 @@ const slow: Reason = {
   hint: 'Check the address and the network, or wait longer with --timeout 2m',
   isTransient: true,
 }
-const closed: Reason = { ...unreachable, text: 'the connection was closed' }
+const closed: Reason = {
+  text: 'the connection was closed',
+  hint: 'If the address is right, the service has too many connections: try again later',
+  isTransient: true,
+}
 const noTls: Reason = {
   text: 'the TLS handshake failed',
   hint: 'Try http:// for a service on this machine',

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import * as http from 'node:http'
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
@@ -33,7 +34,7 @@ export interface HttpResponse {
 
 export interface NoResponse {
   cause: unknown
-  /** The service may have received the request. */
+  /** A byte of the request may have left, so that the service may have received all of it. */
   isSent: boolean
 }
 
@@ -42,6 +43,9 @@ const maxBodyBytes = 16 * 1_048_576
 
 /** Less than the idle timeout of most services. */
 const idleTimeoutMs = 4000
+
+/** Of the event loop. */
+const iterationsBeforeWrite = 3
 
 /** Does not follow redirects. */
 export class HttpClient {
@@ -84,18 +88,23 @@ export class HttpClient {
           headers: headersOf(request, this.access),
         })
         signal.addEventListener('abort', () => outgoing.destroy(signal.reason))
-        outgoing.on('error', () => undefined) // after the response, it concerns nobody
+        let isOver = false
+        // After the response, an error concerns nobody.
+        outgoing.on('error', () => {
+          isOver = true
+        })
         // Otherwise what the proxy says would be taken for the response of the service.
         outgoing.on('proxyConnect', ({ statusCode }: { statusCode: number }) => {
           if (statusCode !== 200) outgoing.destroy(Error(`the proxy answered ${statusCode}`))
         })
-        outgoing.on('socket', (socket) => {
-          whenConnected(socket as TLSSocket, () => {
-            isSent = true
-            this.connectedAt ??= this.options.runtime.now()
-          })
-        })
-        outgoing.end(body)
+        const write = () => {
+          if (isOver || outgoing.destroyed) return
+          isSent = true
+          this.connectedAt ??= this.options.runtime.now()
+          // Without a body, too, nothing is written before this.
+          outgoing.end(body)
+        }
+        outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
         const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
         if (!incoming) throw Error('the connection was closed') // after a 101
         return await responseIn(incoming)
@@ -166,10 +175,23 @@ async function needsTls(at: Pick<URL, 'hostname' | 'port'>, signal: AbortSignal)
   }
 }
 
-function whenConnected(socket: TLSSocket, call: () => void): void {
-  const isConnected = socket.encrypted ? socket.authorized : !socket.connecting
-  if (isConnected) call()
-  else socket.once(socket.encrypted ? 'secureConnect' : 'connect', call)
+/**
+ * Calls at once for a connection that was kept alive.
+ *
+ * A new one may be closed as soon as it is accepted, as by a service at its connection limit. What is
+ * written then may have been received, so that its outcome is unknown. So a new connection waits for
+ * what has arrived with it: over TLS, an end needs one more iteration of the event loop.
+ */
+function callWhenOpen(socket: TLSSocket, call: () => void): void {
+  const isKept = socket.encrypted ? socket.authorized : !socket.connecting
+  if (isKept) {
+    call()
+    return
+  }
+  socket.once(socket.encrypted ? 'secureConnect' : 'connect', async () => {
+    for (let count = 0; count < iterationsBeforeWrite; count += 1) await nextIteration()
+    call()
+  })
 }
 
 async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse> {

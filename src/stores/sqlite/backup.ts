@@ -5,7 +5,7 @@
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
-import { PlantsError, usageError } from '../../platform/errors.js'
+import { PlantsError, systemCode, usageError } from '../../platform/errors.js'
 import { readBytes, targetOf } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { uriOf } from '../../platform/sqlite.js'
@@ -60,14 +60,29 @@ export async function backUp(
     const plants = await store.retry(() => countAttached(store, path))
     await checkSignal(signal)
     const bytes = statSync(path).size
-    if (old) copy.commit(old)
-    else copy.create()
+    // A file that was there may have been readable for others: the backup is not.
+    if (old) copy.commit()
+    else createNew(copy, backup)
     return { plants, bytes }
   } catch (error) {
     throw explained(error, target, backup)
   } finally {
     store.close()
     copy?.discard()
+  }
+}
+
+/** Two first backups to one file may run at once. */
+function createNew(copy: AtomicFile, backup: string): void {
+  try {
+    copy.create()
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error
+    const message = `${backup} was created by another process in the meantime`
+    throw new PlantsError('unavailable', message, {
+      hint: 'To replace it, run the command again',
+      cause: error,
+    })
   }
 }
 

@@ -1,4 +1,4 @@
-import { closeSync, openSync, realpathSync, statSync } from 'node:fs'
+import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { must, systemCode, unlessSystemError } from '../../platform/errors.js'
 import {
@@ -19,10 +19,12 @@ import {
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../common/address.js'
 import { foldText } from '../common/search.js'
-import { explained, unusableStore } from './errors.js'
+import { createClosedError, explained, unusableStore } from './errors.js'
 import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
+  /** As messages name the file, such as "The journal": by default "The store". */
+  noun?: string
   /** Milliseconds of a call. */
   timeout: number
   runtime: Runtime
@@ -47,6 +49,7 @@ export class Connection {
   readonly path: string
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
+  #isOpen = true
 
   private constructor(path: string, options: SqliteOptions) {
     // Only `rw` can roll back a journal, and create the log of a store.
@@ -59,7 +62,7 @@ export class Connection {
   }
 
   static async create({ name, isDefault }: SqliteAddress, options: SqliteOptions) {
-    const isNew = makeFile(name, isDefault)
+    const isNew = makeFile(name, isDefault, options)
     const connection = must(await Connection.open(name, options, true))
     const { path } = connection
     if (isNew && !isDefault) await options.onCreated?.(path)
@@ -76,6 +79,7 @@ export class Connection {
       const stats = statSync(path, { throwIfNoEntry: mayCreate })
       if (!stats?.size && !mayCreate) return undefined
       if (!stats?.isFile()) throw unusableStore(path, 'is not a file')
+      if (stats.size === 0) withdrawFromOthers(path, stats)
       assertNoSuperJournal(path)
       connection = new Connection(path, options)
       const { db } = connection
@@ -89,11 +93,12 @@ export class Connection {
       return undefined
     } catch (error) {
       connection?.close()
-      throw explained(error, name)
+      throw explained(error, name, describeFile(name, options))
     }
   }
 
   readonly prepare = (sql: string): Statement => {
+    this.#assertOpen()
     const known = this.#statements.get(sql)
     if (known) return known
     const statement = this.db.prepare(sql)
@@ -103,20 +108,35 @@ export class Connection {
   }
 
   /** Calls again while the store is locked, and explains errors. */
-  async retry<T>(call: () => T, what?: string): Promise<T> {
+  async retry<T>(call: () => T, what = describeFile(this.path, this.#options)): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
-      return await retryWhileBusy(call, { base: 2, max: 8 }, timeout, runtime)
+      const callIfOpen = () => {
+        this.#assertOpen()
+        return call()
+      }
+      return await retryWhileBusy(callIfOpen, { base: 2, max: 8 }, timeout, runtime)
     } catch (error) {
       throw explained(error, this.path, what)
     }
   }
 
+  get isInTransaction(): boolean {
+    return this.#isOpen && this.db.isTransaction
+  }
+
+  /** What has not begun fails as `unavailable`, and a transaction is rolled back. */
   close(): void {
+    if (!this.#isOpen) return
+    this.#isOpen = false
     this.#statements.clear()
     // Else a read transaction would last until its statements are garbage-collected.
     if (this.db.isTransaction) this.db.exec('ROLLBACK')
     this.db.close()
+  }
+
+  #assertOpen(): void {
+    if (!this.#isOpen) throw createClosedError(this.path)
   }
 }
 
@@ -137,7 +157,7 @@ function realPathOf(path: string): string {
 }
 
 /** SQLite would create it readable for others. Says whether it was missing. */
-function makeFile(path: string, isInDefaultFolder: boolean): boolean {
+function makeFile(path: string, isInDefaultFolder: boolean, options: SqliteOptions): boolean {
   try {
     if (isInDefaultFolder) makeFolder(dirname(path))
     closeSync(openSync(path, 'wx', 0o600))
@@ -145,8 +165,17 @@ function makeFile(path: string, isInDefaultFolder: boolean): boolean {
     return true
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false
-    throw explained(error, path)
+    throw explained(error, path, describeFile(path, options))
   }
+}
+
+function describeFile(path: string, { noun = 'The store' }: SqliteOptions): string {
+  return `${noun} ${path}`
+}
+
+/** An empty file that becomes a store may be readable for others. SQLite gives its other files the same mode. */
+function withdrawFromOthers(path: string, { mode }: Stats): void {
+  if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700)
 }
 
 /** A journal can name a file that SQLite deletes (https://sqlite.org/fileformat2.html#the_rollback_journal). */

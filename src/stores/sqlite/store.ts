@@ -116,7 +116,7 @@ export class SqliteStore implements OwnStore {
   }
 
   async close() {
-    this.#connection.close()
+    this.#writer.close()
   }
 }
 

@@ -12,7 +12,7 @@ import { primaryCode } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../common/change.js'
 import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
-import { explained } from './errors.js'
+import { createClosedError, explained } from './errors.js'
 import { assertVersion } from './schema.js'
 
 interface Job {
@@ -61,6 +61,13 @@ export class Writer {
     const readVersion = () => prepare('PRAGMA user_version').get()
     const [version]: [bigint] = await this.#connection.retry(readVersion)
     assertVersion(version, path)
+  }
+
+  /** Changes that wait for a lock of another program would go on waiting: they fail at once. */
+  close(): void {
+    this.#connection.close()
+    const error = createClosedError(this.#connection.path)
+    for (const { reject } of this.#waiting.splice(0)) reject(error)
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -122,7 +129,8 @@ export class Writer {
       throw explained(error, path)
     } finally {
       // Closing rolls back, too.
-      if (db.isTransaction) await connection.retry(() => db.exec('ROLLBACK')).catch(() => undefined)
+      if (connection.isInTransaction)
+        await connection.retry(() => db.exec('ROLLBACK')).catch(() => undefined)
     }
   }
 

@@ -13,11 +13,13 @@ export async function openJournal(options: SqliteOptions, io: Io): Promise<OwnSt
   const path = join(folder, 'imports.db')
   try {
     makeFolder(folder)
-    return await sqliteOpener({ scheme: 'sqlite', name: path, isDefault: true }, options).open()
+    const address = { scheme: 'sqlite', name: path, isDefault: true } as const
+    return await sqliteOpener(address, { ...options, noun: 'The journal' }).open()
   } catch (cause) {
     if (cause instanceof PlantsError && cause.isInterruption) throw cause
-    const reason = systemReason(cause) ?? reasonOf(cause)
-    throw new PlantsError('unwritable', `The journal ${path} could not be used: ${reason}`, {
+    const reason = systemReason(cause)
+    const message = reason ? `The journal ${path} could not be used: ${reason}` : reasonOf(cause)
+    throw new PlantsError('unwritable', message, {
       hint: 'Free some space, or choose another directory with the variable PLANTS_STATE_DIR',
       cause,
     })

@@ -59,7 +59,8 @@ export function appendRows(left: RejectsFile, header: string): RejectsFile {
   return attempt(path, () => {
     const fd = fs.openSync(path, O_RDWR | O_NOFOLLOW | creates, 0o600)
     try {
-      assertOwnFile(path, fs.fstatSync(fd), anotherFile)
+      const stats = fs.fstatSync(fd)
+      assertOwnFile(path, stats, anotherFile)
       const { dev, ino, size } = fs.fstatSync(fd, { bigint: true })
       const file = `${dev}:${ino}`
       const there = Buffer.alloc(bytes.length)
@@ -67,6 +68,8 @@ export function appendRows(left: RejectsFile, header: string): RejectsFile {
       const isSame = bytes.compare(there, 0, count, 0, count) === 0
       const isLeft = size === BigInt(length + count) && (left.file ?? file) === file
       if (!isSame || !isLeft) throw overwritten(path)
+      // Others may have been able to read a file that was there.
+      if ((stats.mode & 0o077) !== 0) fs.fchmodSync(fd, 0o600)
       try {
         for (let at = count; at < bytes.length; )
           at += fs.writeSync(fd, bytes, at, bytes.length - at, length + at)

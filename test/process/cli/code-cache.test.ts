@@ -3,9 +3,14 @@ import {
   chmodSync,
   chownSync,
   cpSync,
+  existsSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   statSync,
+  symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, join } from 'node:path'
@@ -121,6 +126,68 @@ describe.skipIf(process.env['PLANTS_BIN'] !== undefined)(
         expect(await start(user), mode.toString(8)).toEqual(result)
       }
     })
+
+    test('is not read from a file that others can write to, or from a link', async () => {
+      const { user, cache, file } = await afterStart()
+      const code = foreignCode(file)
+      for (const [mode, result] of [
+        [0o644, foreign],
+        [0o620, started],
+        [0o602, started],
+      ] as const) {
+        // The start before has replaced it.
+        rmSync(file)
+        writeFileSync(file, code)
+        chmodSync(file, mode)
+        expect(await start(user), mode.toString(8)).toEqual(result)
+      }
+      const elsewhere = join(user.home, 'elsewhere')
+      rmSync(file)
+      writeFileSync(elsewhere, code, { mode: 0o600 })
+      symlinkSync(elsewhere, file)
+      expect(await start(user), 'a link in the place of a file').toEqual(started)
+      expect(readFileSync(elsewhere), 'the target of the link').toEqual(code)
+
+      writeFileSync(file, code)
+      renameSync(cache, `${cache}-moved`)
+      symlinkSync(`${cache}-moved`, cache)
+      expect(await start(user), 'a link in the place of the folder').toEqual(started)
+      expect(readFileSync(file)).toEqual(code)
+    })
+
+    test('is compiled again where a pipe has the name of a file', async () => {
+      const { user, file } = await afterStart()
+      rmSync(file)
+      execFileSync('mkfifo', [file])
+      expect(await start(user)).toEqual(started)
+      expect(isWhole(file)).toBe(true)
+    })
+
+    test('is removed after a month without use, and nothing else is', async () => {
+      const { user, cache, file } = await afterStart()
+      const [old, notes] = [
+        join(cache, basename(file).replace(/^v\d+/, 'v1')),
+        join(cache, 'v1.md'),
+      ]
+      const twoMonthsAgo = Date.now() / 1000 - 60 * 24 * 3600
+      for (const path of [old, notes]) {
+        writeFileSync(path, '')
+        utimesSync(path, twoMonthsAgo, twoMonthsAgo)
+      }
+      writeFileSync(file, '') // so that this start saves again
+      expect(await start(user)).toEqual(started)
+      expect([old, notes].map((path) => existsSync(path))).toEqual([false, true])
+    })
+
+    test.runIf(canBecome)(
+      'is not read from a file of another user (needs root and setpriv)',
+      async () => {
+        const { user, file } = await afterStart()
+        writeFileSync(file, foreignCode(file))
+        chownSync(file, stranger, stranger)
+        expect(await start(user)).toEqual(started)
+      },
+    )
 
     test.runIf(canBecome)(
       'is not taken from a folder of another user (needs root and setpriv)',

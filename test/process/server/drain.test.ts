@@ -120,6 +120,25 @@ describe('while it drains, a service', () => {
     expect(idsIn(storeOf(service))).toEqual([1, 2, 3, 4])
   })
 
+  test('answers 503 to what still waits for the store at the end', async () => {
+    const service = await serve(['--drain-timeout', '1s'])
+    const db = open(storeOf(service))
+    db.exec('BEGIN IMMEDIATE')
+    const waiting = await Promise.all(upTo(3).map((id) => sentTo(service, createOf(id))))
+    const ended = service.stop()
+    const answers = await Promise.all(waiting.map((connection) => connection.answer()))
+    expect(answers).toMatchObject(
+      upTo(3).map(() => ({
+        status: 503,
+        body: expect.stringMatching(/"error":503,.*nothing was stored/),
+      })),
+    )
+    expect((await ended).code).toBe(0)
+    db.exec('ROLLBACK')
+    expect(idsIn(storeOf(service))).toEqual([])
+    expect(service.err).not.toContain('"stack"')
+  })
+
   test('says Connection: close to whoever sends a request', async () => {
     const service = await serveStore(quick)
     const connection = await connectTo(service.place)

@@ -1,10 +1,11 @@
-import { existsSync, rmSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
+import { rounds } from '../../helpers/rounds.js'
 import { launch, serve, storeOf, testToken } from '../../helpers/service.js'
 import { open } from '../../helpers/sqlite-file.js'
-import { World } from '../../helpers/world.js'
+import { isWindows, World } from '../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}'
 
@@ -30,12 +31,79 @@ test('a Unix socket is for user and group, replaces no file, and goes with the s
   expect(first.address).toBe(`unix:${path}/v1`)
   expect(statSync(path).mode & 0o777).toBe(0o660)
   const env = { PLANTS_SERVE_TOKEN: testToken }
-  expect((await world.spawn(`serve --socket ${path}`, { env })).code).toBe(4)
+  const err = expect.stringMatching(
+    /address already in use\n {2}A program listens there\. Stop it, or choose another path/,
+  )
+  expect(await world.spawn(`serve --socket ${path}`, { env })).toEqual({ code: 4, out: '', err })
   const service = { place: { path }, token: testToken }
   expect((await exchange(service, { target: '/v1/plants', body: fern })).status).toBe(200)
   expect((await first.stop()).code).toBe(0)
   expect(existsSync(path)).toBe(false)
 })
+
+describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix sockets)', () => {
+  const serviceAt = (path: string) => ({ place: { path }, token: testToken })
+
+  async function leaveSocket() {
+    const world = new World()
+    const path = join(world.home, 'socket')
+    const args = ['--socket', path]
+    const first = await serve(args, { folder: world.home })
+    await first.stop('SIGKILL')
+    expect(statSync(path).isSocket()).toBe(true)
+    return { world, path, args }
+  }
+
+  test('is replaced by the next one, which leaves nothing else there', async () => {
+    const { world, path, args } = await leaveSocket()
+    const second = await serve(args, { folder: world.home })
+    expect(second.address).toBe(`unix:${path}`)
+    expect(statSync(path).mode & 0o777).toBe(0o660)
+    expect((await exchange(serviceAt(path), { body: fern })).status).toBe(200)
+    expect(readdirSync(world.home).toSorted()).toEqual(['data', 'socket'])
+    expect((await second.stop()).code).toBe(0)
+    expect(readdirSync(world.home)).toEqual(['data'])
+  })
+
+  test('is replaced by one of two that start at once', { repeats: rounds(3) - 1 }, async () => {
+    const { world, path, args } = await leaveSocket()
+    const starts = [1, 2, 3].map(() => launch(args, world.home))
+    onTestFinished(() => starts.forEach(({ child }) => void child.kill('SIGKILL')))
+    const started = starts.map(({ ready, ended }) => ready.catch(() => ended))
+    const results = await Promise.all(started)
+    const winners = results.filter((result) => 'address' in result)
+    const losers = results.filter((result) => !('address' in result))
+    expect(winners).toHaveLength(1)
+    const error = { code: 4, err: expect.stringContaining('socket: address already in use') }
+    expect(losers).toMatchObject([error, error])
+    expect((await exchange(serviceAt(path), { body: fern })).status).toBe(200)
+    expect(readdirSync(world.home).toSorted()).toEqual(['data', 'socket'])
+  })
+
+  test('is not replaced through a link', async () => {
+    const { world, path } = await leaveSocket()
+    symlinkSync(path, join(world.home, 'link'))
+    const env = { PLANTS_SERVE_TOKEN: testToken }
+    const { code, err } = await world.spawn('serve --socket ./link', { env })
+    expect([code, err]).toEqual([4, expect.stringContaining('link exists, and is not a socket')])
+    expect(statSync(path).isSocket()).toBe(true)
+  })
+})
+
+test.skipIf(isWindows)(
+  'a service that drains leaves the socket of another one (needs Unix sockets)',
+  async () => {
+    const world = new World()
+    const path = join(world.home, 'socket')
+    const args = ['--socket', path]
+    const first = await serve(args, { folder: world.home })
+    unlinkSync(path)
+    await serve(args, { folder: world.home })
+    expect((await first.stop()).code).toBe(0)
+    const service = { place: { path }, token: testToken }
+    expect((await exchange(service, { body: fern })).status).toBe(200)
+  },
+)
 
 test('a service accepts PLANTS_SERVE_TOKEN in place of the tokens of the store', async () => {
   const world = new World()

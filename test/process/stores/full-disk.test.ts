@@ -5,6 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { countsOf, plantLines, shuffled, writeLines } from '../../helpers/import.js'
 import { canMount, smallDisk } from '../../helpers/linux.js'
 import type { ProcessResult } from '../../helpers/process.js'
+import { serve } from '../../helpers/service.js'
 import { idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
 import { printed, World } from '../../helpers/world.js'
@@ -92,6 +93,20 @@ describe.runIf(canMount)('on a disk that is full (a tmpfs, needs unshare)', () =
     expect([code, countsOf(out)]).toEqual([0, { created: lines.length }])
     expect((await user.on('export')).out === `${lines.join('\n')}\n`).toBe(true)
     expect(user.ids()).toHaveLength(lines.length)
+  })
+
+  test('the journal of an import into a service is named once', async () => {
+    const user = new DiskUser(await smallDisk())
+    const { address, token } = await serve()
+    user.fillUp()
+    user.write('plants.ndjson', '{"id":1,"name":"Fern"}\n')
+    const env = { PLANTS_STORE: address, PLANTS_TOKEN: token, PLANTS_STATE_DIR: user.folder }
+    const message = `The journal ${user.folder}/imports.db could not be used: `
+    const { code, err } = await user.on('import plants.ndjson', env)
+    expect([code, err]).toEqual([74, expect.stringMatching(`^plants: ${message}[^:]*\n`)])
+    expect(err).toMatch(/\n {2}Free some space, or choose another directory with .*\n$/)
+    user.clear()
+    expect((await user.on('import plants.ndjson', env)).code).toBe(0)
   })
 
   test('a sort says what to set if there is no space for it', async () => {

@@ -1,4 +1,4 @@
-import { rmSync, statSync } from 'node:fs'
+import { statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { wait } from '../../../src/platform/runtime.js'
@@ -35,7 +35,6 @@ class ServiceNode {
   }
 
   async start(): Promise<this> {
-    rmSync(this.socket, { force: true }) // as systemd empties its directory
     this.#run = launch(this.#args, this.folder)
     await this.#run.ready
     return this

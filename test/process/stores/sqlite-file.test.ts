@@ -1,9 +1,10 @@
 import { chmodSync, copyFileSync, existsSync, readdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
+import type { ProcessResult } from '../../helpers/process.js'
 import { open } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
-import { answer, objectsOf, World } from '../../helpers/world.js'
+import { answer, isWindows, objectsOf, World } from '../../helpers/world.js'
 
 const fern = { id: 1, name: 'Fern' }
 const moss = { id: 2, name: 'Moss' }
@@ -35,12 +36,12 @@ class Unprivileged extends World {
     onTestFinished(() => chmodSync(this.data, 0o700))
   }
 
-  /** Expects that a command line cannot use a store, whose path and whose permissions the message names. */
-  async cannotUse(path: string, line: string): Promise<void> {
-    const { code, out, err } = await this.do(`${line} --store ${path}`)
-    expect([path, code, out]).toEqual([path, 4, ''])
-    expect(err).toContain(path)
-    expect(err).toContain('its disk')
+  /** Expects that a command line cannot use a store, and that it says which permission is missing. */
+  async cannotUse(path: string, line: string, why: string): Promise<void> {
+    const hint = 'Give this permission with chmod or chown, or choose another file'
+    const message = `The store ${path} could not be used: this user may not ${why}`
+    const err = `plants: ${message}\n  ${hint}\n`
+    expect(await this.do(`${line} --store ${path}`)).toEqual({ code: 4, out: '', err })
   }
 }
 
@@ -54,6 +55,24 @@ test.each(['-journal', '-wal', '-shm'])('a %s that is a link is not followed', a
   expect(world.read('precious')).toBe('water the fern')
 })
 
+test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
+  'a command without file descriptors for its store says so: %s (needs sh)',
+  async (line) => {
+    const results: ProcessResult[] = []
+    // With fewer, some versions of Node do not start.
+    for (let limit = 17; limit < 25; limit += 1) {
+      const user = new World()
+      await user.run('create --id 1 --name Fern')
+      const script = `ulimit -n ${limit}; exec "$0" "$@"`
+      results.push(await user.spawn(line, {}, 'sh', '-c', script))
+    }
+    const failed = results.filter(({ code }) => code === 4 || code === 74)
+    expect(failed.length).toBeGreaterThan(0)
+    const err = expect.stringMatching(/: too many open files\n {2}.* ulimit -n 4096\n$/)
+    expect(failed).toEqual(failed.map(({ code }) => ({ code, out: '', err })))
+  },
+)
+
 describe.runIf(canDropRights)('a place that may not be written', () => {
   test('can still be read and exported, and takes no plant', async () => {
     const user = await Unprivileged.withStore()
@@ -63,7 +82,7 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     const denied = { code: 74, out: '', err: expect.stringContaining('permission denied') }
     expect(await user.do(`export ${join(user.data, 'out.csv')} --yes`)).toEqual(denied)
     for (const path of [user.store, join(user.data, 'new.db')])
-      await user.cannotUse(path, createMoss)
+      await user.cannotUse(path, createMoss, `write to the directory ${user.data}`)
     expect(readdirSync(user.data)).toEqual(['plants.db'])
   })
 
@@ -82,16 +101,17 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     open(source.store).exec(insertMoss)
     for (const suffix of ['', '-wal']) copyFileSync(source.store + suffix, user.store + suffix)
     user.close()
-    await user.cannotUse(user.store, 'list')
+    await user.cannotUse(user.store, 'list', `write to the directory ${user.data}`)
   })
 
   test.each([
-    [0o400, 'warning', 'gives no right to create, update or delete plants'],
-    [0o000, 'failed', 'could not be used'],
-  ])('may be the file itself, with mode %o, which doctor calls a %s', async (mode, state, why) => {
+    [0o400, 'warning', 'gives no right to create, update or delete plants', 'write to it'],
+    [0o000, 'failed', 'could not be used', 'read it'],
+  ])('may be the file itself, with mode %o, which doctor calls a %s', async (mode, ...rest) => {
+    const [state, why, missing] = rest
     const user = await Unprivileged.withStore()
     chmodSync(user.store, mode)
-    await user.cannotUse(user.store, createMoss)
+    await user.cannotUse(user.store, createMoss, missing)
     const { code, out } = await user.do('doctor --output ndjson')
     const [message, hint] = [expect.stringContaining(why), expect.any(String)]
     const found = { check: 'store local', state, message, hint }
@@ -105,6 +125,8 @@ describe.runIf(canDropRights)('a place that may not be written', () => {
     open(inUse.store).exec(insertMoss)
     for (const suffix of ['-wal', '-shm']) chmodSync(inUse.store + suffix, 0o000)
     const missing = join(hidden.data, 'missing/plants.db')
-    for (const path of [hidden.store, missing, inUse.store]) await inUse.cannotUse(path, line)
+    const closed = `enter the directory ${hidden.data}`
+    for (const path of [hidden.store, missing]) await inUse.cannotUse(path, line, closed)
+    await inUse.cannotUse(inUse.store, line, `read and write ${inUse.store}-wal`)
   })
 })

@@ -5,7 +5,7 @@ import { PlantsError } from '../../../src/platform/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { fill, open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'
-import { answer, isWindows, World } from '../../helpers/world.js'
+import { answer, isWindows, modeOf, World } from '../../helpers/world.js'
 
 // What these commands say is in transcripts/backup.txt.
 
@@ -71,7 +71,7 @@ test('a damaged store is neither backed up, replaced nor restored', async () => 
     `restore ${damaged} --yes`,
     `restore ${damaged} --dry-run`,
   ])
-    await expectFailure(line, 4, ' is damaged: ')
+    await expectFailure(line, 4, ' is damaged, or its disk cannot be read: ')
   expect([await listOf('./plants.bak'), await listOf('local'), names()]).toEqual([
     ...[fern, fern, before],
   ])
@@ -94,16 +94,38 @@ describe('backup', () => {
     expect((await user.run('tokens list --store ./plants.bak')).out).toContain('"note":"ci"')
   })
 
+  test.skipIf(isWindows)('replaces an older one, also through a link (needs links)', async () => {
+    await user.run('backup plants.bak')
+    await user.run('create', { stdin: moss })
+    fs.symlinkSync('plants.bak', at('latest'))
+    expect((await user.run('backup latest')).code).toBe(0)
+    expect(await listOf('./plants.bak')).toBe(moss + fern)
+  })
+
+  test('says so when another one has created its file in the meantime', async () => {
+    // The clock is asked before the copy gets its name.
+    const now = () => {
+      if (!user.has('plants.bak')) user.write('plants.bak', 'of another process')
+      return performance.now()
+    }
+    const message = `The backup ${at('plants.bak')} was created by another process in the meantime`
+    const err = `plants: ${message}\n  To replace it, run the command again\n`
+    expect(await user.run('backup plants.bak', { now })).toEqual({ code: 4, out: '', err })
+    expect(user.read('plants.bak')).toBe('of another process')
+  })
+
   test.skipIf(isWindows)(
-    'replaces an older one, also through a link, and keeps its mode (needs links)',
+    'is for its owner alone, also in the place of a file that was not (needs modes)',
     async () => {
-      await user.run('backup plants.bak')
-      fs.chmodSync(at('plants.bak'), 0o640)
-      await user.run('create', { stdin: moss })
-      fs.symlinkSync('plants.bak', at('latest'))
-      expect((await user.run('backup latest')).code).toBe(0)
-      expect(await listOf('./plants.bak')).toBe(moss + fern)
-      expect(fs.statSync(at('plants.bak')).mode & 0o777).toBe(0o640)
+      for (const content of ['an empty file', 'an older backup']) {
+        if (content === 'an empty file') user.write('plants.bak', '')
+        fs.chmodSync(at('plants.bak'), 0o666)
+        expect((await user.run('backup plants.bak')).code).toBe(0)
+        expect(modeOf(at('plants.bak')), content).toBe('600')
+      }
+      expect((await user.run('restore plants.bak --yes')).code).toBe(0)
+      const copies = fs.readdirSync(user.data).filter((name) => name.includes('before-restore'))
+      expect(copies.map((name) => modeOf(join(user.data, name)))).toEqual(['600'])
     },
   )
 

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { generateKeyPairSync } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, chownSync, readdirSync, writeFileSync } from 'node:fs'
@@ -88,7 +89,33 @@ describe('a service does not start', () => {
       expect(await failureOf(['--socket', path])).toMatchObject({ code: 4, error: 503, message })
     }
     expect(user.read('file')).toBe('precious')
+    const long = `${user.home}/${'x'.repeat(100)}`
+    const message = expect.stringContaining(`${long} is too long for a socket`)
+    expect(await failureOf(['--socket', long])).toMatchObject({ code: 2, message })
   })
+
+  test('with a token from the environment that is short, which is not repeated', async () => {
+    const serveWith = (token: string) => failureOf([], { env: { PLANTS_SERVE_TOKEN: token } })
+    const message = 'PLANTS_SERVE_TOKEN has fewer than 16 characters'
+    for (const token of ['s3cret', 's3cret-of-15-chr'.slice(1), '  s3cret-of-15-ch  ']) {
+      const failure = await serveWith(token)
+      expect(failure).toMatchObject({ code: 2, error: 400, message })
+      expect(JSON.stringify(failure)).not.toContain(token.trim())
+    }
+    const started = await serve([], { env: { PLANTS_SERVE_TOKEN: 's3cret-of-16-chr' } })
+    expect(started.code).toBe(0)
+  })
+
+  test.runIf(hasOpenssl && !isWindows)(
+    'with a short token, but with one as its hint says (needs openssl)',
+    async () => {
+      const { err } = await serve([], { env: { PLANTS_SERVE_TOKEN: 's3cret' } })
+      const command = err.replace(/^.*Set a random one with: /s, '').trim()
+      const script = `${command}; printf %s "$PLANTS_SERVE_TOKEN"`
+      const token = execFileSync('sh', ['-c', script], { encoding: 'utf8' })
+      expect((await serve([], { env: { PLANTS_SERVE_TOKEN: token } })).code).toBe(0)
+    },
+  )
 
   test('without a valid token', async () => {
     await user.run('create --id 1 --name Fern')

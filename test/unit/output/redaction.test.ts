@@ -108,7 +108,7 @@ test.each<[string, Answer]>([
 
 test('the log of a service shows no token, however it is encoded', async () => {
   const token = 's3cret+of env=s3cret'
-  const env = { PLANTS_TOKEN: token, PLANTS_SERVE_TOKEN: 's3cret-to-serve' }
+  const env = { PLANTS_TOKEN: token, PLANTS_SERVE_TOKEN: 's3cret-to-serve-plants' }
   for (const form of [token, encodeURIComponent(token)])
     for (const terminals of [[], ['stderr' as const]]) {
       const line = ['serve', '--port', '0', '--store', `./${form}.db`]

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import type { Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
@@ -61,6 +62,51 @@ describe('an error tells why a service could not be reached:', () => {
     service.on('connection', () => answer === '' && time.timeOut())
     const { code, said, requests } = await createAt(service, ['--store', store], {}, time.now)
     expect([code, requests, said.at(-1)]).toEqual([4, [], unreached(why, rest)])
+  })
+})
+
+describe('a service that closes each new connection at once gets nothing, and is tried again', () => {
+  const close = (socket: Socket) => void socket.destroy()
+  const own = () => certificate({ names: ['IP:127.0.0.1'] })
+
+  test.each<[string, boolean, () => { service: Promise<Hostile>; ca?: string }]>([
+    ['over http', true, () => ({ service: Hostile.listen({ onConnect: close }) })],
+    [
+      'over https, before its handshake (needs openssl)',
+      hasOpenssl,
+      () => ({ service: Hostile.listen({ onConnect: close }), ca: own().path }),
+    ],
+    [
+      'over https, after its handshake (needs openssl)',
+      hasOpenssl,
+      () => {
+        const tls = own()
+        return { service: Hostile.listen({ onConnect: close, tls }), ca: tls.path }
+      },
+    ],
+  ])('%s', async (_, canRun, start) => {
+    if (!canRun) return
+    const { service: starting, ca } = start()
+    const service = await starting
+    const store = ca === undefined ? service.url : service.url.replace(/^http:/, 'https:')
+    const flags = ['--store', store, ...(ca === undefined ? [] : ['--ca-cert', ca])]
+    const outcome = await createAt(service, flags, {}, countingClock(250))
+    const hint = expect.stringContaining('the service has too many connections: try again later')
+    const error = unreached('the connection was closed', { retryable: true, hint })
+    const warning = expect.objectContaining({ warning: expect.stringContaining(' again for up') })
+    expect(outcome).toEqual({ code: 4, out: '', said: [warning, error], requests: [] })
+    expect(service.bytes).toHaveLength(0)
+    expect(service.connections).toBeGreaterThan(1)
+  })
+
+  test('and gets the plant once it lets a connection be', async () => {
+    const service = await Hostile.listen({
+      posts,
+      onConnect: (socket) => void (service.connections < 3 && socket.destroy()),
+    })
+    const outcome = await createAt(service)
+    expect(outcome).toMatchObject({ code: 0, requests: ['POST /plants'] })
+    expect(service.connections).toBe(3)
   })
 })
 

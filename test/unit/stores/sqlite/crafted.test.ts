@@ -65,7 +65,7 @@ test.each([
   ['tag that is 7', "(2, 'Fern', 7, 'k')"],
 ])('a %s is not taken for a text', async (_, values) => {
   insert(values)
-  const err = expect.stringMatching(/evil\.db is damaged: /)
+  const err = expect.stringMatching(/evil\.db is damaged, or its disk cannot be read: /)
   const create = 'create --id 2 --name Fern --idempotency-key k'
   for (const line of ['list', 'get 2', create, 'delete 2 --yes']) {
     const { code, out, ...said } = await user.run(line, { env: { PLANTS_STORE: './evil.db' } })

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events'
 import {
   chmodSync,
   chownSync,
@@ -14,6 +15,7 @@ import {
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { must } from '../../../../src/platform/errors.js'
+import type { Transaction } from '../../../../src/stores/common/store.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
 import {
@@ -24,14 +26,13 @@ import {
   openOptions,
 } from '../../../helpers/store.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
-import { isWindows, objectsOf, printed, World } from '../../../helpers/world.js'
+import { isWindows, modeOf, objectsOf, printed, World } from '../../../helpers/world.js'
 
 const fern = '{"id":1,"name":"Fern"}\n'
 const moss = { id: 2n, name: 'Moss' }
 const createFern = 'create --id 1 --name Fern'
 
-async function openedStore() {
-  const path = join(temporaryFolder(), 'plants.db')
+async function openedStore(path = join(temporaryFolder(), 'plants.db')) {
   const store = closedAfterTest(await SqliteStore.open(fileAddress(path), openOptions()))
   return { path, store }
 }
@@ -71,6 +72,62 @@ describe('the file of a store', () => {
     expect((await user.run('count')).out).toBe('2\n')
     expect(readdirSync(user.home)).toEqual(['data', 'link.db'])
   })
+
+  test.skipIf(isWindows)(
+    'is for its owner alone, also where an empty one was not (needs modes)',
+    async () => {
+      for (const command of ['create', 'restore', 'stores init']) {
+        const user = new World()
+        await user.run(createFern)
+        await user.run('backup plants.bak')
+        user.write('own.db', '')
+        chmodSync(join(user.home, 'own.db'), 0o664)
+        const line = {
+          create: `${createFern} --store ./own.db`,
+          restore: 'restore plants.bak --store ./own.db',
+          'stores init': 'stores init ./own.db',
+        }[command]
+        expect((await user.run(line ?? '')).code, command).toBe(0)
+        const { store } = await openedStore(join(user.home, 'own.db'))
+        await createPlant(store, moss)
+        const files = ['own.db', 'own.db-wal', 'own.db-shm']
+        const modes = files.map((name) => modeOf(join(user.home, name)))
+        expect(modes, command).toEqual(['600', '600', '600'])
+      }
+    },
+  )
+
+  test.each(['at once', 'while it waits for a lock'])(
+    'closed %s, takes nothing that has not begun',
+    async (moment) => {
+      const path = join(temporaryFolder(), 'plants.db')
+      const options = openOptions()
+      const waits = new EventEmitter()
+      const random = () => {
+        waits.emit('wait') // for which the pause is random
+        return 0
+      }
+      const runtime = { ...options.runtime, random }
+      const store = await SqliteStore.open(fileAddress(path), { ...options, runtime })
+      const other = open(path)
+      other.exec('BEGIN IMMEDIATE')
+      const work = async ({ write }: Transaction) => write([{ type: 'create', plant: moss }])
+      const results = Promise.allSettled([
+        createPlant(store, moss),
+        store.transaction(work),
+        store.tokens.revoke(1n, new Date()),
+      ])
+      if (moment !== 'at once') await once(waits, 'wait')
+      await store.close()
+      const late = Promise.allSettled([createPlant(store, moss), store.get([2n])])
+      const reason = expect.objectContaining({ kind: 'unavailable' })
+      const failed = { status: 'rejected', reason }
+      expect(await results).toEqual([failed, failed, failed])
+      expect(await late).toEqual([failed, failed])
+      other.exec('ROLLBACK')
+      expect(query(path, 'SELECT id FROM plants')).toEqual([])
+    },
+  )
 
   test('may be an empty one that is there already', async () => {
     const user = new World()

@@ -1,4 +1,4 @@
-import { copyFileSync, renameSync, rmSync, utimesSync } from 'node:fs'
+import { chmodSync, copyFileSync, renameSync, rmSync, utimesSync } from 'node:fs'
 import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { gzipSync } from 'node:zlib'
@@ -7,6 +7,7 @@ import { run } from '../../../../src/cli/program/run.js'
 import { Importer, nextChunk, plant } from '../../../helpers/import.js'
 import { Captured, ioOf, type RunOptions } from '../../../helpers/run.js'
 import { query } from '../../../helpers/sqlite-file.js'
+import { isWindows, modeOf } from '../../../helpers/world.js'
 
 let user: Importer
 
@@ -229,6 +230,12 @@ describe('the rejects file of an import that was stopped', () => {
     const isOther = path === 'other'
     expect(user.rejected('rejects')).toMatchObject(isOther ? [first] : [first, second])
     expect(isOther ? user.rejected(path) : [second]).toMatchObject([second])
+  })
+
+  test.skipIf(isWindows)('is for its owner alone when it goes on (needs modes)', async () => {
+    chmodSync(pathOf('rejects'), 0o664)
+    expect(await user.import(command)).toMatchObject({ created: 2 })
+    expect(modeOf(pathOf('rejects'))).toBe('600')
   })
 
   test('is not written over by --restart', async () => {

@@ -1,0 +1,163 @@
+/**
+ * Makes a server listen on a TCP port or on a Unix socket.
+ *
+ * The file of a socket stays when its process is killed, and prevents the next start. So a socket on
+ * which nobody listens any more is replaced. Two starts at once must not take each other's new
+ * socket for a left one: each decides, and takes the name, under a lock, and a socket gets its name
+ * only once it is listened on.
+ *
+ * Node.js removes a socket by the name that it was bound to, whatever has that name by then. As the
+ * socket was renamed, that name is gone, and only our own socket is removed when the server closes.
+ */
+import { once } from 'node:events'
+import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
+import { type AddressInfo, connect, type Server } from 'node:net'
+import { dirname, join } from 'node:path'
+import {
+  PlantsError,
+  systemCode,
+  systemReason,
+  toDescriptorsHint,
+  usageError,
+} from '../platform/errors.js'
+import { withTransientLock } from '../platform/file-lock.js'
+import { identityOf, makeFolderHint } from '../platform/files.js'
+import type { Runtime } from '../platform/runtime.js'
+
+export interface TcpAddress {
+  host: string
+  port: number
+}
+
+/** The path is absolute. */
+export type ListenAddress = TcpAddress | { path: string }
+
+interface ListenOptions {
+  address: ListenAddress
+  scheme: 'http' | 'https'
+}
+
+/**
+ * Returns a URL, or `unix:` and the path of a socket.
+ *
+ * @throws {PlantsError} `usage` for an address that this machine does not have, otherwise
+ * `unavailable`. The server must be closed then, too.
+ */
+export async function listen(server: Server, options: ListenOptions): Promise<string> {
+  const { address, scheme } = options
+  if ('path' in address) {
+    await listenOnSocket(server, address.path)
+    return `unix:${address.path}`
+  }
+  const port = await listenOnPort(server, address)
+  const host = reachableHosts[address.host] ?? address.host
+  return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}`
+}
+
+/** A wildcard address is not an address to connect to. */
+const reachableHosts: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' }
+
+async function listenOnPort(server: Server, address: TcpAddress): Promise<number> {
+  try {
+    server.listen(address)
+    await once(server, 'listening') // rejects with an error
+  } catch (error) {
+    const isTransient = ['EADDRINUSE', 'EMFILE', 'ENFILE'].includes(systemCode(error) ?? '')
+    const kind = isTransient ? 'unavailable' : 'usage'
+    const hint = 'Give another --port, --host or --socket'
+    throw toListenError(error, `Port ${address.port} of ${address.host}`, kind, hint)
+  }
+  const { port } = server.address() as AddressInfo // because it listens on a port
+  return port
+}
+
+async function listenOnSocket(server: Server, path: string): Promise<void> {
+  const temporary = join(dirname(path), `.plants-${crypto.randomUUID().slice(0, 6)}`)
+  assertUsablePath(path, Math.max(Buffer.byteLength(path), Buffer.byteLength(temporary)))
+  try {
+    server.listen({ path: temporary })
+    await once(server, 'listening')
+    chmodSync(temporary, 0o660) // Clients still need a token.
+    await withTransientLock(`${path}.lock`, lockTimeoutMs, lockRuntime, async () => {
+      await assertReplaceable(path)
+      renameSync(temporary, path)
+    })
+  } catch (error) {
+    rmSync(temporary, { force: true })
+    const hint = 'Choose a path with --socket in a directory that you can write to'
+    throw toListenError(error, path, 'unavailable', hint)
+  }
+  const identity = identityOf(path)
+  server.once('close', () => {
+    if (identityOf(path) === identity) rmSync(path, { force: true })
+  })
+}
+
+/** The field for it in the system's address (sun_path), without the zero byte at its end. */
+const maxPathBytes = process.platform === 'darwin' ? 103 : 107
+
+/** A longer path would be cut off, and a missing directory be reported as a missing permission. */
+function assertUsablePath(path: string, bytes: number): void {
+  if (bytes > maxPathBytes) {
+    const message = `${path} is too long for a socket, whose path has up to ${maxPathBytes} bytes`
+    throw usageError(message, 'Choose a shorter path with --socket')
+  }
+  const folder = dirname(path)
+  if (existsSync(folder)) return
+  const message = `${path}: the directory ${folder} does not exist`
+  throw new PlantsError('unavailable', message, { hint: makeFolderHint(folder) })
+}
+
+/** The other start decides within milliseconds. */
+const lockTimeoutMs = 10_000
+
+/** Before it listens, a service leaves signals to the system, which end it. */
+const lockRuntime: Runtime = {
+  handleSignals: () => new AbortController().signal,
+  now: () => performance.now(),
+  random: Math.random,
+}
+
+/** @throws {PlantsError} `unavailable` for what is not a socket, or may still be listened on */
+async function assertReplaceable(path: string): Promise<void> {
+  const stats = lstatSync(path, { throwIfNoEntry: false })
+  if (stats === undefined) return
+  if (!stats.isSocket()) {
+    const hint = 'Choose another path with --socket'
+    throw new PlantsError('unavailable', `${path} exists, and is not a socket`, { hint })
+  }
+  const code = await connectOnce(path)
+  if (code === 'ECONNREFUSED' || code === 'ENOENT') return
+  const hint = 'A program listens there. Stop it, or choose another path with --socket'
+  throw new PlantsError('unavailable', `${path}: address already in use`, { hint })
+}
+
+/** Returns the code of the error. Undefined if it was connected. */
+async function connectOnce(path: string): Promise<string | undefined> {
+  const socket = connect(path)
+  try {
+    await once(socket, 'connect')
+    return undefined
+  } catch (error) {
+    const code = systemCode(error)
+    if (code === undefined) throw error
+    return code
+  } finally {
+    socket.destroy()
+  }
+}
+
+function toListenError(
+  error: unknown,
+  name: string,
+  kind: 'usage' | 'unavailable',
+  hint: string,
+): unknown {
+  const reason = systemReason(error)
+  if (reason === undefined) return error
+  const descriptorsHint = toDescriptorsHint(systemCode(error))
+  return new PlantsError(kind, `${name}: ${reason}`, {
+    hint: descriptorsHint ?? hint,
+    cause: error,
+  })
+}
