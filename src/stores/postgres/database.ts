@@ -22,6 +22,12 @@ export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
 type Action<T> = (connection: Connection) => Promise<T>
 
+/** What the server says besides its answers. */
+interface Notice {
+  code: string | undefined
+  message: string | undefined
+}
+
 interface Server {
   host: PostgresHost
   pool: pg.Pool
@@ -259,15 +265,44 @@ export class Connection {
   ): Promise<T> {
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeout}; SAVEPOINT changes`)
     const result = await work()
-    const end = commits(result) ? 'COMMIT' : 'ROLLBACK'
-    const { command } = await this.query(end).catch((cause: unknown) => {
-      if (end === 'ROLLBACK' || wasRolledBack(cause)) throw cause
-      const message = `The connection to ${this.name} was lost during a commit: whether it is stored is unknown`
-      const hint = 'Look at what is stored before you repeat it'
-      throw new PlantsError('unknownOutcome', message, { hint, cause })
-    })
-    if (command === end) return result
-    throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
+    if (commits(result)) await this.#commit()
+    else await this.query('ROLLBACK')
+    return result
+  }
+
+  /**
+   * Lets COMMIT wait for a synchronous standby although nothing else was written.
+   *
+   * PostgreSQL waits for a standby only if the transaction has written to its log. One that finds
+   * its plants stored has not, and their own commit may not have reached the standby: its wait may
+   * have been canceled. So it logs a message, which changes no data and needs no privileges: a
+   * standby that has the message has all that was logged before. (`pg_current_xact_id()` is not
+   * enough, because it logs nothing.)
+   */
+  async logMessage(): Promise<void> {
+    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')")
+  }
+
+  async #commit(): Promise<void> {
+    const warnings: string[] = []
+    const collectWarning = ({ code, message }: Notice) => {
+      if (code?.startsWith(warningClass)) warnings.push(message ?? '')
+    }
+    this.#client.on('notice', collectWarning)
+    const { command } = await this.query('COMMIT')
+      .catch((cause: unknown) => {
+        if (wasRolledBack(cause)) throw cause
+        const what = `The connection to ${this.name} was lost during a commit`
+        throw createUnknownOutcomeError(what, 'Look', cause)
+      })
+      .finally(() => this.#client.off('notice', collectWarning))
+    if (command !== 'COMMIT')
+      throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
+    // It is stored here, but whether a standby has it, too, is unknown.
+    const [warning] = warnings
+    if (warning === undefined) return
+    const what = `${this.name} warned during a commit (${warning})`
+    throw createUnknownOutcomeError(what, 'Wait until its standby is connected, then look')
   }
 
   /** Returns the number of rows. */
@@ -283,11 +318,25 @@ export class Connection {
   }
 
   /**
-   * For each transaction, because behind PgBouncer the next one may have another session. Names without a schema are
-   * PostgreSQL's own, a commit returns when it is on disk, and a plant that violates a constraint fails itself.
+   * For each transaction, because behind PgBouncer the next one may have another session. Names
+   * without a schema are PostgreSQL's own, a commit returns when it is on disk, a plant that violates
+   * a constraint fails itself, and a warning about a commit is sent.
    */
   #settings(): string {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
+      SET LOCAL client_min_messages = warning;
       SET LOCAL statement_timeout = ${this.#access.timeout}; SET CONSTRAINTS ALL IMMEDIATE`
   }
+}
+
+/**
+ * The class of SQLSTATE that warnings have. Their severity, `WARNING`, is translated.
+ * See https://www.postgresql.org/docs/current/errcodes-appendix.html.
+ */
+const warningClass = '01'
+
+function createUnknownOutcomeError(what: string, firstStep: string, cause?: unknown): PlantsError {
+  const message = `${what}: whether it is stored is unknown`
+  const hint = `${firstStep} at what is stored before you repeat it`
+  return new PlantsError('unknownOutcome', message, { hint, cause })
 }

@@ -48,7 +48,11 @@ export function createStore(connection: Connection): Promise<boolean> {
       `SELECT pg_advisory_xact_lock(hashtext('plant_store')); SELECT to_regclass('${versions}')`,
     )
     const isMissing = rows[0]?.[0] === null
-    await (isMissing ? connection.query(schema) : assertStore(connection))
+    if (isMissing) await connection.query(schema)
+    else {
+      await assertStore(connection)
+      await connection.logMessage()
+    }
     return isMissing
   })
 }

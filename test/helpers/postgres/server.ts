@@ -138,15 +138,20 @@ export interface ServerOptions {
   /** lines of pg_hba.conf, which come before ours */
   access?: string[]
   tls?: { cert: string; key: string }
+  /** Of which it is a standby. It is stopped meanwhile: the embedded PostgreSQL has no pg_basebackup. */
+  primary?: { dataFolder: string; socketFolder: string; port: number }
 }
 
 export async function startServer(
   { bin, folder, data: template }: Template,
-  { access = [], tls }: ServerOptions = {},
+  { access = [], tls, primary }: ServerOptions = {},
 ) {
   const socketFolder = ownedFolder(join(folder, 's'))
   const data = join(socketFolder, 'data')
-  await execa('cp', ['-R', template, data], { ...options, cwd: socketFolder })
+  await execa('cp', ['-R', primary?.dataFolder ?? template, data], {
+    ...options,
+    cwd: socketFolder,
+  })
   const write = (name: string, text: string) => {
     writeFileSync(join(data, name), `${text}\n`, { mode: 0o600 })
     own(join(data, name))
@@ -157,9 +162,19 @@ export async function startServer(
   if (tls) write('server.key', tls.key)
   const settings = `listen_addresses = '127.0.0.1'\nlc_messages = 'C'\nssl = ${tls ? 'on' : 'off'}\n`
   appendFileSync(join(data, 'postgresql.conf'), settings)
+  if (primary) {
+    const connection = `host=${primary.socketFolder} port=${primary.port} user=postgres`
+    const standby = `primary_conninfo = '${connection}'\nwal_retrieve_retry_interval = 20\n`
+    appendFileSync(join(data, 'postgresql.conf'), standby)
+    write('standby.signal', '')
+  }
   const listen = (port: number) => {
     const args = ['-D', data, '-k', socketFolder, '-p', `${port}`]
-    return startDaemon([join(bin, 'postgres'), ...args], socketFolder, /ready to accept conn/)
+    return startDaemon(
+      [join(bin, 'postgres'), ...args],
+      socketFolder,
+      /ready to accept (?:read-only )?conn/,
+    )
   }
   let { port, end } = await onFreePort(listen)
   /** Ends every connection; "immediate" is as if it had crashed. */
@@ -171,7 +186,7 @@ export async function startServer(
     await stop('immediate')
     rmSync(socketFolder, { recursive: true, force: true })
   }
-  return { socketFolder, port, start, stop, remove }
+  return { dataFolder: data, socketFolder, port, start, stop, remove }
 }
 
 /** Gives the processes of a run what they share: at "/0" a server of the first installation, and its template. */
