@@ -11,12 +11,13 @@ import { finished } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../platform/errors.js'
-import { retrying, within } from '../../platform/runtime.js'
+import { isTimeout, retrying, within } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../common/address.js'
 import { nextPause, patienceOf } from '../common/store.js'
 import type { Access } from './address.js'
-import { explained, isPoolFull, lacksTls, wasRolledBack } from './errors.js'
+import { explained, isPoolFull, lacksTls, raiseMax, wasRolledBack } from './errors.js'
+import { Slots } from './slots.js'
 
 export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
@@ -41,12 +42,15 @@ export class PostgresDatabase {
   #wasConnected = false
   /** Times in a row that no server could be used. The second is reported. */
   #failures = 0
+  /** Of all servers together: a failover gives no further ones. */
+  readonly #scanSlots: Slots
 
   constructor(given: Access) {
     // To the driver and the server, 0 is no limit.
     const access = { ...given, timeout: Math.max(1, given.timeout) }
-    const { hosts, sslmode } = access.address
+    const { hosts, sslmode, max } = access.address
     this.#access = access
+    this.#scanSlots = new Slots(Math.max(1, Math.floor(max / 2)))
     this.#servers = hosts.flatMap((host) => {
       const usesTls = sslmode !== 'disable' && !host.host.startsWith('/')
       const server = { host, pool: newPool(host, usesTls, access), isFallback: false }
@@ -67,6 +71,23 @@ export class PostgresDatabase {
 
   read(select: string): Promise<Row[]> {
     return this.run((connection) => connection.read(select))
+  }
+
+  /**
+   * Reads what may take a scan of all plants. At most half of the connections do so at once.
+   *
+   * @throws {PlantsError} `unavailable` if the others take longer than the timeout
+   */
+  async scan(select: string, signal?: AbortSignal): Promise<Row[]> {
+    const { runtime, timeout: timeoutMs, address } = this.#access
+    const signals = [runtime.handleSignals(), ...(signal === undefined ? [] : [signal])]
+    try {
+      return await this.#scanSlots.run(() => this.read(select), { timeoutMs, signals })
+    } catch (error) {
+      if (!isTimeout(error)) throw error
+      const message = `All connections for searches at ${address.name} are in use`
+      throw new PlantsError('unavailable', message, { hint: raiseMax, cause: error })
+    }
   }
 
   async *copyOut(select: string): AsyncGenerator<string> {

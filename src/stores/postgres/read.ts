@@ -13,8 +13,14 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
     const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
     const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
     const found = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
-    return (await database.read(found)).map(toPlant)
+    const reading = mayScan(query) ? database.scan(found, query.signal) : database.read(found)
+    return (await reading).map(toPlant)
   })
+}
+
+/** A plain list reads the index of the ids, and ends with its limit. */
+function mayScan({ tag, search, sort = 'id' }: ReadQuery): boolean {
+  return tag !== undefined || search !== undefined || sort !== 'id'
 }
 
 /** One consistent snapshot, in arrays of about 64 KiB. */

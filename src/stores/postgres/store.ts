@@ -54,7 +54,8 @@ export class PostgresStore implements OwnStore {
 
   async count(query: CountQuery = {}): Promise<bigint> {
     const { where } = await clausesOf(this.#database, query)
-    const [[count] = []] = await this.#database.read(`SELECT count(*) FROM ${plants} ${where}`)
+    const select = `SELECT count(*) FROM ${plants} ${where}`
+    const [[count] = []] = await this.#database.scan(select, query.signal)
     return BigInt(`${count}`)
   }
 
