@@ -16,6 +16,7 @@ import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../common/address.js'
 import { nextPause, patienceOf } from '../common/store.js'
 import type { Access } from './address.js'
+import { LimitedClient, SecretiveClient } from './client.js'
 import { explained, isPoolFull, lacksTls, raiseMax, wasRolledBack } from './errors.js'
 import { Slots } from './slots.js'
 
@@ -69,6 +70,10 @@ export class PostgresDatabase {
     return this.#use(await this.#retry(() => this.#connect()), action)
   }
 
+  get name(): string {
+    return this.#access.address.name
+  }
+
   read(select: string): Promise<Row[]> {
     return this.run((connection) => connection.read(select))
   }
@@ -90,15 +95,16 @@ export class PostgresDatabase {
     }
   }
 
-  async *copyOut(select: string): AsyncGenerator<string> {
+  async *copyOut(select: string): AsyncGenerator<Buffer> {
     const { runtime, timeout } = this.#access
     const client = await this.#retry(() => this.#connect())
     const signal = runtime.handleSignals()
     try {
       await new Connection(client, this.#access).begin('SET LOCAL statement_timeout = 0')
       signal.throwIfAborted()
-      const stream = client.query(copyTo(`COPY (${select}) TO STDOUT`)).setEncoding('utf8')
-      const pieces: AsyncIterator<string> = stream[Symbol.asyncIterator]()
+      if (client instanceof LimitedClient) client.endLimit()
+      const stream = client.query(copyTo(`COPY (${select}) TO STDOUT`))
+      const pieces: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
       for (;;) {
         const piece = await within(timeout, [signal], (silence) => {
           silence.onabort = () => stream.destroy(silence.reason)
@@ -145,15 +151,17 @@ export class PostgresDatabase {
 
   /** Prefers a failure that may pass. */
   async #connect(): Promise<pg.PoolClient> {
+    const signal = this.#access.runtime.handleSignals()
     let failure: PlantsError | undefined
     let lastReason: unknown
     for (const server of this.#servers) {
       if (server.isFallback && !lacksTls(lastReason)) continue
       try {
-        const client = await server.pool.connect()
+        const client = await this.#connectTo(server)
         this.#choose(server)
         return client
       } catch (reason) {
+        signal.throwIfAborted()
         lastReason = reason
         const error = explained(reason, this.#access)
         if (isPoolFull(reason)) throw error
@@ -170,6 +178,22 @@ export class PostgresDatabase {
     const patience = patienceOf(this.#access, this.#wasConnected)
     if (this.#failures === 2) this.#access.onAway?.(failure, patience)
     throw must(failure)
+  }
+
+  /** A server that says nothing, or does not come to an end, does not delay a signal. */
+  async #connectTo({ pool }: Server): Promise<pg.PoolClient> {
+    const signal = this.#access.runtime.handleSignals()
+    const connecting = pool.connect()
+    try {
+      return await untilSignal(connecting, signal)
+    } catch (error) {
+      if (signal.aborted)
+        connecting.then(
+          (client) => client.release(true),
+          () => undefined,
+        )
+      throw error
+    }
   }
 
   #choose(server: Server): void {
@@ -207,25 +231,12 @@ function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access)
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
-    Client: isPrivate ? pg.Client : SecretiveClient,
+    Client: isPrivate ? LimitedClient : SecretiveClient,
     onConnect: (client) => assertReady(new Connection(client, access)),
   })
   // Of an idle connection, which is dropped, and of a statement, which fails with it.
   pool.on('error', () => undefined)
   return pool.on('connect', (client) => void client.on('error', () => undefined))
-}
-
-/** Logs in with SCRAM alone, where others could read a password or its MD5 hash. */
-class SecretiveClient extends pg.Client {
-  constructor(config?: pg.ClientConfig) {
-    super(config)
-    for (const request of ['authenticationCleartextPassword', 'authenticationMD5Password'])
-      this.connection.prependListener(request, () => {
-        const message = `${this.host} requests the password over a connection that others could read`
-        const hint = 'Let it use scram-sha-256, or verify its certificate: sslmode=verify-full'
-        this.connection.stream.destroy(new PlantsError('unauthorized', message, { hint }))
-      })
-  }
 }
 
 export async function assertReady(connection: Connection): Promise<void> {
@@ -269,7 +280,8 @@ export class Connection {
   async query(text: string, values: unknown[] = []): Promise<Result> {
     const query = { text, values, rowMode: 'array' as const, ...this.#limit }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
-    const result = await answer.catch(this.#explain)
+    const signal = this.#access.runtime.handleSignals()
+    const result = await untilSignal(answer, signal).catch(this.#explain)
     return Array.isArray(result) ? must(result.at(-1)) : result
   }
 
@@ -313,7 +325,9 @@ export class Connection {
     const { command } = await this.query('COMMIT')
       .catch((cause: unknown) => {
         if (wasRolledBack(cause)) throw cause
-        const what = `The connection to ${this.name} was lost during a commit`
+        const isInterrupted = this.#access.runtime.handleSignals().aborted
+        const end = isInterrupted ? 'interrupted' : 'lost'
+        const what = `The connection to ${this.name} was ${end} during a commit`
         throw createUnknownOutcomeError(what, 'Look', cause)
       })
       .finally(() => this.#client.off('notice', collectWarning))
@@ -330,11 +344,13 @@ export class Connection {
   async copyIn(table: string, rows: string): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
     const stream = this.#client.query(copy).end(rows)
-    await finished(stream).catch(this.#explain)
+    const signal = this.#access.runtime.handleSignals()
+    await untilSignal(finished(stream), signal).catch(this.#explain)
     return stream.rowCount
   }
 
   readonly #explain = (error: unknown): never => {
+    this.#access.runtime.handleSignals().throwIfAborted()
     throw explained(error, this.#access)
   }
 
@@ -347,6 +363,28 @@ export class Connection {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
       SET LOCAL client_min_messages = warning;
       SET LOCAL statement_timeout = ${this.#access.timeout}; SET CONSTRAINTS ALL IMMEDIATE`
+  }
+}
+
+/** How long what is running may go on after a signal: most of it ends, and is known to have. */
+const graceMs = 250
+
+/** @throws the reason of the signal if it aborts, and the answer does not come soon after that */
+async function untilSignal<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  let startTimer = () => {}
+  const interrupted = new Promise<never>((_, reject) => {
+    startTimer = () => {
+      timer = setTimeout(() => reject(signal.reason), graceMs)
+    }
+  })
+  signal.addEventListener('abort', startTimer)
+  if (signal.aborted) startTimer()
+  try {
+    return await Promise.race([answer, interrupted])
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', startTimer)
   }
 }
 

@@ -1,6 +1,5 @@
-import { plantFrom, type StoredPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Connection, Row } from './database.js'
+import type { Connection } from './database.js'
 
 export const plants = 'plant_store.plants'
 export const tokens = 'plant_store.tokens'
@@ -55,8 +54,4 @@ export function createStore(connection: Connection): Promise<boolean> {
     }
     return isMissing
   })
-}
-
-export function toPlant([id, name, tag]: Row): StoredPlant {
-  return plantFrom(BigInt(`${id}`), `${name}`, tag)
 }

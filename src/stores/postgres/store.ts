@@ -5,19 +5,13 @@ import type { PostgresAddress } from '../common/address.js'
 import type { Change, Create, Outcome } from '../common/change.js'
 import { type CountQuery, pagesOf, type ReadQuery } from '../common/query.js'
 import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
-import {
-  type Right,
-  rights,
-  type Token,
-  type TokenStore,
-  tokenColumns,
-  tokenFrom,
-} from '../common/token-store.js'
+import { type Right, rights, type TokenStore, tokenColumns } from '../common/token-store.js'
 import type { PostgresOptions } from './address.js'
-import { assertReady, type Connection, PostgresDatabase, type Row } from './database.js'
+import { assertReady, type Connection, PostgresDatabase } from './database.js'
 import { unlessLocked } from './errors.js'
 import { clausesOf, readPages, readSnapshot } from './read.js'
-import { assertStore, columns, createStore, imports, plants, tokens, toPlant } from './schema.js'
+import { toCount, toPlants, toToken } from './rows.js'
+import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 
 export class PostgresStore implements OwnStore {
@@ -45,7 +39,7 @@ export class PostgresStore implements OwnStore {
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
     const rows = await this.#database.read(text)
-    return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
+    return new Map(toPlants(rows, this.#database.name).map((plant) => [plant.id, plant]))
   }
 
   read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
@@ -56,7 +50,7 @@ export class PostgresStore implements OwnStore {
     const { where } = await clausesOf(this.#database, query)
     const select = `SELECT count(*) FROM ${plants} ${where}`
     const [[count] = []] = await this.#database.scan(select, query.signal)
-    return BigInt(`${count}`)
+    return toCount(count, this.#database.name)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
@@ -148,12 +142,14 @@ export class PostgresStore implements OwnStore {
 
 function postgresTokens(database: PostgresDatabase): TokenStore {
   const select = async (condition: string) =>
-    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map(toToken)
+    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map((row) =>
+      toToken(row, database.name),
+    )
   const change = (text: string, values: unknown[]) =>
     database.run((connection) =>
       connection.transaction(async () => {
         const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values)
-        return rows.map(toToken)[0]
+        return rows.map((row) => toToken(row, connection.name))[0]
       }),
     )
   return {
@@ -172,8 +168,4 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       return change(text, [id, at.getTime()])
     },
   }
-}
-
-function toToken([id, note = null, rights, ...times]: Row): Token {
-  return tokenFrom(BigInt(`${id}`), note, `${rights}`, times)
 }

@@ -9,7 +9,8 @@ import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.j
 import { type CheckpointChange, CheckpointMovedError } from '../common/store.js'
 import type { Connection } from './database.js'
 import { isTaken, refusalIn } from './errors.js'
-import { columns, imports, plants, toPlant } from './schema.js'
+import { toPlant } from './rows.js'
+import { columns, imports, plants } from './schema.js'
 
 export async function makeChanges(
   connection: Connection,
@@ -44,7 +45,10 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
     ORDER BY id ${areCreates ? '' : 'FOR UPDATE'}`
   const storedFor = async () => {
     const { rows } = await connection.query(select, [changes.map(idOf), keys])
-    return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
+    return rows.map((row) => ({
+      plant: toPlant(row, connection.name),
+      key: row[3] ?? undefined,
+    }))
   }
   // A try fails if another writer has created one of the plants since they were looked up.
   for (let tries = 1; tries <= 6; tries += 1) {
