@@ -41,10 +41,10 @@ export type Installation = (typeof installations)[number]
 /** As whom a server runs: PostgreSQL and PgBouncer refuse to be root, who becomes nobody. */
 const nobody = 65_534
 const isRoot = process.getuid?.() === 0
-const own = (path: string) => isRoot && chownSync(path, nobody, nobody)
+export const own = (path: string) => isRoot && chownSync(path, nobody, nobody)
 /** Nothing of our own environment reaches a server. */
 const env = { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' }
-const options = { ...(isRoot && { uid: nobody, gid: nobody }), env, extendEnv: false }
+export const serverOptions = { ...(isRoot && { uid: nobody, gid: nobody }), env, extendEnv: false }
 
 /** A folder for those of servers, whose path is short enough for their sockets. */
 export function serverFolder(): string {
@@ -69,7 +69,7 @@ const script =
  */
 export async function startDaemon(command: string[], cwd: string, isUp: RegExp) {
   const args = ['-c', script, 'sh', ...command]
-  const child = spawn('/bin/sh', args, { ...options, cwd, stdio: ['pipe', 'ignore', 'pipe'] })
+  const child = spawn('/bin/sh', args, { ...serverOptions, cwd, stdio: ['pipe', 'ignore', 'pipe'] })
   const exit = once(child, 'close')
   let log = ''
   const isStarted = await new Promise<boolean>((resolve) => {
@@ -122,7 +122,7 @@ export async function makeTemplate(installation: Installation | undefined, folde
   const data = ownedFolder(join(folder, 'template'))
   const flags =
     '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
-  const here = { ...options, cwd: folder }
+  const here = { ...serverOptions, cwd: folder }
   await execa(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], here)
   const single = ['--single', '-j', '-F', '-D', data, 'postgres']
   await execa(join(bin, 'postgres'), single, { ...here, input: roles.join('') })
@@ -149,7 +149,7 @@ export async function startServer(
   const socketFolder = ownedFolder(join(folder, 's'))
   const data = join(socketFolder, 'data')
   await execa('cp', ['-R', primary?.dataFolder ?? template, data], {
-    ...options,
+    ...serverOptions,
     cwd: socketFolder,
   })
   const write = (name: string, text: string) => {
