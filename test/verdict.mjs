@@ -15,6 +15,7 @@ const reasons = [
   'needs Node 24.15', // has the SQLite that is used
   'needs Node as its runtime', // and not that of the executable
   'needs both in the hosts file',
+  'needs Patroni and etcd, in a soak', // which .ci/run does not install
 ]
 
 const [folder, count] = process.argv.slice(2)

@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import { usageError } from '../platform/errors.js'
 import {
   type Address,
   type AddressContext,
@@ -53,6 +54,8 @@ export interface OwnStoreOpener extends StoreOpener {
   init(): Promise<boolean>
   open(): Promise<OwnStore>
   openExisting(): Promise<OwnStore | undefined>
+  /** @throws {PlantsError} `usage` if the address has no room for the requests of a service */
+  assertCanServe(): void
 }
 
 export function httpOpener(address: HttpAddress, options: HttpOptions): StoreOpener {
@@ -63,7 +66,16 @@ export function httpOpener(address: HttpAddress, options: HttpOptions): StoreOpe
 export function postgresOpener(address: PostgresAddress, options: PostgresOptions): OwnStoreOpener {
   const store = async () => (await import('./postgres/store.js')).PostgresStore
   const open = async () => (await store()).open(address, options)
-  return { init: async () => (await store()).init(address, options), open, openExisting: open }
+  return {
+    init: async () => (await store()).init(address, options),
+    open,
+    openExisting: open,
+    assertCanServe: () => {
+      if (address.max >= 2) return
+      const message = `A service needs at least 2 connections to ${address.name}, but max is 1`
+      throw usageError(message, 'Remove max from the address, or set it to 2 or more: ?max=4')
+    },
+  }
 }
 
 export function sqliteOpener(address: SqliteAddress, options: SqliteOptions): OwnStoreOpener {
@@ -72,5 +84,6 @@ export function sqliteOpener(address: SqliteAddress, options: SqliteOptions): Ow
     init: async () => (await store()).init(address, options),
     open: async () => (await store()).open(address, options),
     openExisting: async () => (await store()).openExisting(address, options),
+    assertCanServe: () => undefined,
   }
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
-import { afterAll, inject, onTestFinished } from 'vitest'
+import { afterAll, expect, inject, onTestFinished } from 'vitest'
 import { PlantsError } from '../../src/platform/errors.js'
 import type { PostgresAddress } from '../../src/stores/common/address.js'
 import { type PostgresOptions, parsePostgres } from '../../src/stores/postgres/address.js'
@@ -46,6 +46,34 @@ export function reusedDatabase(installation?: Installation): () => Promise<Datab
 
 export function ownServer(options?: ServerOptions): Promise<Server & Database> {
   return makeServer(onTestFinished, options)
+}
+
+/** A primary, and a standby that each of its commits waits for. */
+export async function ownServerWithStandby() {
+  const primary = await ownServer({ access: ['local replication postgres trust'] })
+  await primary.stop()
+  const standby = await startServer(await shared(), { primary })
+  onTestFinished(standby.remove)
+  await primary.start()
+  const onStandby = databaseOf(standby, 'plants')
+  const isSynchronous = "SELECT FROM pg_stat_replication WHERE sync_state = 'sync'"
+  const waitForStandby = () =>
+    expect.poll(() => primary.admin(isSynchronous), { interval: 5 }).toHaveLength(1)
+  await primary.admin("ALTER SYSTEM SET synchronous_standby_names = '*'")
+  await primary.admin('SELECT pg_reload_conf()')
+  await waitForStandby()
+  return {
+    primary,
+    standby: {
+      ...onStandby,
+      stop: standby.stop,
+      start: async () => {
+        await standby.start()
+        await waitForStandby()
+      },
+      promote: () => onStandby.admin('SELECT pg_promote()'),
+    },
+  }
 }
 
 export function reusedServer(): () => Promise<Server & Database> {

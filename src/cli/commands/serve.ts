@@ -107,6 +107,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   return {
     openStore: async (events) => {
       const opener = await context.ownOpener({ ...events, runtime })
+      opener.assertCanServe()
       // With PLANTS_SERVE_TOKEN, it creates a missing store: nobody else may be there to.
       if (given === undefined) {
         const store = await opener.openExisting()

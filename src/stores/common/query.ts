@@ -22,7 +22,7 @@ export interface ReadQuery extends ListQuery {
 /** In characters, at a service: the time of a search grows with them. */
 export const maxSearch = 200
 
-export type CountQuery = Pick<ListQuery, 'tag' | 'search'>
+export type CountQuery = Pick<ListQuery, 'tag' | 'search' | 'signal'>
 
 /** Bounds the memory of a list. */
 export const pageRows = 1000

@@ -66,7 +66,8 @@ export function parsePostgres(
   if (!sslmode) throw usageError(`sslmode must be one of ${sslModes.join(', ')}`, example)
 
   const max = Number(textOf('max') ?? 4)
-  if (!(max >= 1)) throw usageError('max must be at least 1', example)
+  if (!(Number.isInteger(max) && max >= 1))
+    throw usageError('max must be a whole number from 1 on', example)
   const socket = '/var/run/postgresql'
   const servers = textOf('host') ?? (existsSync(socket) ? socket : 'localhost')
   const hosts = hostsFrom(servers, textOf('port') ?? '', source)

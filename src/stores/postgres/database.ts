@@ -11,16 +11,24 @@ import { finished } from 'node:stream/promises'
 import pg from 'pg'
 import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../platform/errors.js'
-import { retrying, within } from '../../platform/runtime.js'
+import { isTimeout, retrying, within } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
 import type { PostgresHost } from '../common/address.js'
 import { nextPause, patienceOf } from '../common/store.js'
 import type { Access } from './address.js'
-import { explained, isPoolFull, lacksTls, wasRolledBack } from './errors.js'
+import { LimitedClient, SecretiveClient } from './client.js'
+import { explained, isPoolFull, lacksTls, raiseMax, wasRolledBack } from './errors.js'
+import { Slots } from './slots.js'
 
 export type Row = (string | null)[]
 type Result = pg.QueryArrayResult<Row>
 type Action<T> = (connection: Connection) => Promise<T>
+
+/** What the server says besides its answers. */
+interface Notice {
+  code: string | undefined
+  message: string | undefined
+}
 
 interface Server {
   host: PostgresHost
@@ -35,12 +43,15 @@ export class PostgresDatabase {
   #wasConnected = false
   /** Times in a row that no server could be used. The second is reported. */
   #failures = 0
+  /** Of all servers together: a failover gives no further ones. */
+  readonly #scanSlots: Slots
 
   constructor(given: Access) {
     // To the driver and the server, 0 is no limit.
     const access = { ...given, timeout: Math.max(1, given.timeout) }
-    const { hosts, sslmode } = access.address
+    const { hosts, sslmode, max } = access.address
     this.#access = access
+    this.#scanSlots = new Slots(Math.max(1, Math.floor(max / 2)))
     this.#servers = hosts.flatMap((host) => {
       const usesTls = sslmode !== 'disable' && !host.host.startsWith('/')
       const server = { host, pool: newPool(host, usesTls, access), isFallback: false }
@@ -59,19 +70,41 @@ export class PostgresDatabase {
     return this.#use(await this.#retry(() => this.#connect()), action)
   }
 
+  get name(): string {
+    return this.#access.address.name
+  }
+
   read(select: string): Promise<Row[]> {
     return this.run((connection) => connection.read(select))
   }
 
-  async *copyOut(select: string): AsyncGenerator<string> {
+  /**
+   * Reads what may take a scan of all plants. At most half of the connections do so at once.
+   *
+   * @throws {PlantsError} `unavailable` if the others take longer than the timeout
+   */
+  async scan(select: string, signal?: AbortSignal): Promise<Row[]> {
+    const { runtime, timeout: timeoutMs, address } = this.#access
+    const signals = [runtime.handleSignals(), ...(signal === undefined ? [] : [signal])]
+    try {
+      return await this.#scanSlots.run(() => this.read(select), { timeoutMs, signals })
+    } catch (error) {
+      if (!isTimeout(error)) throw error
+      const message = `All connections for searches at ${address.name} are in use`
+      throw new PlantsError('unavailable', message, { hint: raiseMax, cause: error })
+    }
+  }
+
+  async *copyOut(select: string): AsyncGenerator<Buffer> {
     const { runtime, timeout } = this.#access
     const client = await this.#retry(() => this.#connect())
     const signal = runtime.handleSignals()
     try {
       await new Connection(client, this.#access).begin('SET LOCAL statement_timeout = 0')
       signal.throwIfAborted()
-      const stream = client.query(copyTo(`COPY (${select}) TO STDOUT`)).setEncoding('utf8')
-      const pieces: AsyncIterator<string> = stream[Symbol.asyncIterator]()
+      if (client instanceof LimitedClient) client.endLimit()
+      const stream = client.query(copyTo(`COPY (${select}) TO STDOUT`))
+      const pieces: AsyncIterator<Buffer> = stream[Symbol.asyncIterator]()
       for (;;) {
         const piece = await within(timeout, [signal], (silence) => {
           silence.onabort = () => stream.destroy(silence.reason)
@@ -118,15 +151,17 @@ export class PostgresDatabase {
 
   /** Prefers a failure that may pass. */
   async #connect(): Promise<pg.PoolClient> {
+    const signal = this.#access.runtime.handleSignals()
     let failure: PlantsError | undefined
     let lastReason: unknown
     for (const server of this.#servers) {
       if (server.isFallback && !lacksTls(lastReason)) continue
       try {
-        const client = await server.pool.connect()
+        const client = await this.#connectTo(server)
         this.#choose(server)
         return client
       } catch (reason) {
+        signal.throwIfAborted()
         lastReason = reason
         const error = explained(reason, this.#access)
         if (isPoolFull(reason)) throw error
@@ -143,6 +178,22 @@ export class PostgresDatabase {
     const patience = patienceOf(this.#access, this.#wasConnected)
     if (this.#failures === 2) this.#access.onAway?.(failure, patience)
     throw must(failure)
+  }
+
+  /** A server that says nothing, or does not come to an end, does not delay a signal. */
+  async #connectTo({ pool }: Server): Promise<pg.PoolClient> {
+    const signal = this.#access.runtime.handleSignals()
+    const connecting = pool.connect()
+    try {
+      return await untilSignal(connecting, signal)
+    } catch (error) {
+      if (signal.aborted)
+        connecting.then(
+          (client) => client.release(true),
+          () => undefined,
+        )
+      throw error
+    }
   }
 
   #choose(server: Server): void {
@@ -180,25 +231,12 @@ function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access)
     keepAlive: true,
     keepAliveInitialDelayMillis: 30_000,
     types: { getTypeParser: () => (text: string) => text },
-    Client: isPrivate ? pg.Client : SecretiveClient,
+    Client: isPrivate ? LimitedClient : SecretiveClient,
     onConnect: (client) => assertReady(new Connection(client, access)),
   })
   // Of an idle connection, which is dropped, and of a statement, which fails with it.
   pool.on('error', () => undefined)
   return pool.on('connect', (client) => void client.on('error', () => undefined))
-}
-
-/** Logs in with SCRAM alone, where others could read a password or its MD5 hash. */
-class SecretiveClient extends pg.Client {
-  constructor(config?: pg.ClientConfig) {
-    super(config)
-    for (const request of ['authenticationCleartextPassword', 'authenticationMD5Password'])
-      this.connection.prependListener(request, () => {
-        const message = `${this.host} requests the password over a connection that others could read`
-        const hint = 'Let it use scram-sha-256, or verify its certificate: sslmode=verify-full'
-        this.connection.stream.destroy(new PlantsError('unauthorized', message, { hint }))
-      })
-  }
 }
 
 export async function assertReady(connection: Connection): Promise<void> {
@@ -242,7 +280,8 @@ export class Connection {
   async query(text: string, values: unknown[] = []): Promise<Result> {
     const query = { text, values, rowMode: 'array' as const, ...this.#limit }
     const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
-    const result = await answer.catch(this.#explain)
+    const signal = this.#access.runtime.handleSignals()
+    const result = await untilSignal(answer, signal).catch(this.#explain)
     return Array.isArray(result) ? must(result.at(-1)) : result
   }
 
@@ -259,35 +298,104 @@ export class Connection {
   ): Promise<T> {
     await this.begin(`SET LOCAL lock_timeout = ${lockTimeout}; SAVEPOINT changes`)
     const result = await work()
-    const end = commits(result) ? 'COMMIT' : 'ROLLBACK'
-    const { command } = await this.query(end).catch((cause: unknown) => {
-      if (end === 'ROLLBACK' || wasRolledBack(cause)) throw cause
-      const message = `The connection to ${this.name} was lost during a commit: whether it is stored is unknown`
-      const hint = 'Look at what is stored before you repeat it'
-      throw new PlantsError('unknownOutcome', message, { hint, cause })
-    })
-    if (command === end) return result
-    throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
+    if (commits(result)) await this.#commit()
+    else await this.query('ROLLBACK')
+    return result
+  }
+
+  /**
+   * Lets COMMIT wait for a synchronous standby although nothing else was written.
+   *
+   * PostgreSQL waits for a standby only if the transaction has written to its log. One that finds
+   * its plants stored has not, and their own commit may not have reached the standby: its wait may
+   * have been canceled. So it logs a message, which changes no data and needs no privileges: a
+   * standby that has the message has all that was logged before. (`pg_current_xact_id()` is not
+   * enough, because it logs nothing.)
+   */
+  async logMessage(): Promise<void> {
+    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')")
+  }
+
+  async #commit(): Promise<void> {
+    const warnings: string[] = []
+    const collectWarning = ({ code, message }: Notice) => {
+      if (code?.startsWith(warningClass)) warnings.push(message ?? '')
+    }
+    this.#client.on('notice', collectWarning)
+    const { command } = await this.query('COMMIT')
+      .catch((cause: unknown) => {
+        if (wasRolledBack(cause)) throw cause
+        const isInterrupted = this.#access.runtime.handleSignals().aborted
+        const end = isInterrupted ? 'interrupted' : 'lost'
+        const what = `The connection to ${this.name} was ${end} during a commit`
+        throw createUnknownOutcomeError(what, 'Look', cause)
+      })
+      .finally(() => this.#client.off('notice', collectWarning))
+    if (command !== 'COMMIT')
+      throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
+    // It is stored here, but whether a standby has it, too, is unknown.
+    const [warning] = warnings
+    if (warning === undefined) return
+    const what = `${this.name} warned during a commit (${warning})`
+    throw createUnknownOutcomeError(what, 'Wait until its standby is connected, then look')
   }
 
   /** Returns the number of rows. */
   async copyIn(table: string, rows: string): Promise<number> {
     const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
     const stream = this.#client.query(copy).end(rows)
-    await finished(stream).catch(this.#explain)
+    const signal = this.#access.runtime.handleSignals()
+    await untilSignal(finished(stream), signal).catch(this.#explain)
     return stream.rowCount
   }
 
   readonly #explain = (error: unknown): never => {
+    this.#access.runtime.handleSignals().throwIfAborted()
     throw explained(error, this.#access)
   }
 
   /**
-   * For each transaction, because behind PgBouncer the next one may have another session. Names without a schema are
-   * PostgreSQL's own, a commit returns when it is on disk, and a plant that violates a constraint fails itself.
+   * For each transaction, because behind PgBouncer the next one may have another session. Names
+   * without a schema are PostgreSQL's own, a commit returns when it is on disk, a plant that violates
+   * a constraint fails itself, and a warning about a commit is sent.
    */
   #settings(): string {
     return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
+      SET LOCAL client_min_messages = warning;
       SET LOCAL statement_timeout = ${this.#access.timeout}; SET CONSTRAINTS ALL IMMEDIATE`
   }
+}
+
+/** How long what is running may go on after a signal: most of it ends, and is known to have. */
+const graceMs = 250
+
+/** @throws the reason of the signal if it aborts, and the answer does not come soon after that */
+async function untilSignal<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  let startTimer = () => {}
+  const interrupted = new Promise<never>((_, reject) => {
+    startTimer = () => {
+      timer = setTimeout(() => reject(signal.reason), graceMs)
+    }
+  })
+  signal.addEventListener('abort', startTimer)
+  if (signal.aborted) startTimer()
+  try {
+    return await Promise.race([answer, interrupted])
+  } finally {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', startTimer)
+  }
+}
+
+/**
+ * The class of SQLSTATE that warnings have. Their severity, `WARNING`, is translated.
+ * See https://www.postgresql.org/docs/current/errcodes-appendix.html.
+ */
+const warningClass = '01'
+
+function createUnknownOutcomeError(what: string, firstStep: string, cause?: unknown): PlantsError {
+  const message = `${what}: whether it is stored is unknown`
+  const hint = `${firstStep} at what is stored before you repeat it`
+  return new PlantsError('unknownOutcome', message, { hint, cause })
 }

@@ -16,11 +16,7 @@ export function explained(error: unknown, { address, login }: Access): PlantsErr
     new PlantsError(kind, message, { hint, cause: error })
 
   if (isPoolFull(error))
-    return failure(
-      'unavailable',
-      `All connections to ${name} are in use`,
-      'Try again, or raise max',
-    )
+    return failure('unavailable', `All connections to ${name} are in use`, raiseMax)
   if (code === '' || code.startsWith('08')) {
     const isPermanent = lacksTls(error) || permanentCauses.test(systemCode(error) ?? reason)
     const kind = isPermanent ? 'inaccessible' : 'unavailable'
@@ -41,6 +37,8 @@ export function explained(error: unknown, { address, login }: Access): PlantsErr
   const hint = hints[code] ?? 'Look at the log of the database'
   return failure(kind, `${name} reported an error: ${reason}`, hint)
 }
+
+export const raiseMax = 'Try again, or raise max in the address'
 
 const permanentCauses = /CERT|UNABLE_TO|^EACCES$|^ENOTFOUND$|^SASL: /
 

@@ -1,9 +1,11 @@
+import { isUtf8 } from 'node:buffer'
 import { escapeLiteral } from 'pg'
-import { must } from '../../platform/errors.js'
 import { pagesOf, type ReadQuery } from '../common/query.js'
 import { foldText, latinMarks, normalForms } from '../common/search.js'
+import { createTooLongError, maxRowBytes } from './client.js'
 import type { PostgresDatabase, Row } from './database.js'
-import { columns, plants, toPlant } from './schema.js'
+import { createInvalidRowError, toPlants } from './rows.js'
+import { columns, plants } from './schema.js'
 
 /** In the order of ids, each page at a moment of its own: it ends with the plant that fills a million bytes. */
 export function readPages(database: PostgresDatabase, query: ReadQuery) {
@@ -13,8 +15,14 @@ export function readPages(database: PostgresDatabase, query: ReadQuery) {
     const before = `sum(${size}) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) - (${size})`
     const page = `SELECT ${columns}, ${before} AS before FROM ${plants} ${where} ORDER BY ${order} LIMIT ${rows}`
     const found = `SELECT ${columns} FROM (${page}) AS page WHERE before < 1000000 ORDER BY ${order}`
-    return (await database.read(found)).map(toPlant)
+    const reading = mayScan(query) ? database.scan(found, query.signal) : database.read(found)
+    return toPlants(await reading, database.name)
   })
+}
+
+/** A plain list reads the index of the ids, and ends with its limit. */
+function mayScan({ tag, search, sort = 'id' }: ReadQuery): boolean {
+  return tag !== undefined || search !== undefined || sort !== 'id'
 }
 
 /** One consistent snapshot, in arrays of about 64 KiB. */
@@ -22,19 +30,38 @@ export async function* readSnapshot(database: PostgresDatabase, query: ReadQuery
   const { where, order } = await clausesOf(database, query)
   const limit = query.limit === undefined ? '' : `LIMIT ${query.limit}`
   const select = `SELECT ${columns} FROM ${plants} ${where} ORDER BY ${order} ${limit}`
-  for await (const rows of rowsOf(database.copyOut(select))) {
+  for await (const rows of rowsOf(database.copyOut(select), database.name)) {
     query.signal?.throwIfAborted()
-    yield rows.map(toPlant)
+    yield toPlants(rows, database.name)
   }
 }
 
-/** Parses the text format of COPY, in which a line feed ends a row and nothing else. */
-export async function* rowsOf(pieces: AsyncIterable<string>): AsyncGenerator<Row[]> {
-  let begun = ''
+/**
+ * Parses the text format of COPY, in which a line feed ends a row and nothing else.
+ *
+ * @param server names it in errors
+ */
+export async function* rowsOf(
+  pieces: AsyncIterable<Buffer>,
+  server: string,
+): AsyncGenerator<Row[]> {
+  let begun: Buffer[] = []
+  let begunBytes = 0
   for await (const piece of pieces) {
-    const lines = (begun + piece).split('\n')
-    begun = must(lines.pop())
-    if (lines.length > 0) yield lines.map((line) => line.split('\t').map(textOf))
+    const end = piece.lastIndexOf('\n') + 1
+    if (end > 0) {
+      const bytes = Buffer.concat([...begun, piece.subarray(0, end - 1)])
+      if (!isUtf8(bytes)) throw createInvalidRowError(server, 'a text that is not UTF-8')
+      yield bytes
+        .toString()
+        .split('\n')
+        .map((line) => line.split('\t').map(textOf))
+      begun = []
+      begunBytes = 0
+    }
+    begun.push(piece.subarray(end))
+    begunBytes += piece.length - end
+    if (begunBytes > maxRowBytes) throw createTooLongError(server, 'row')
   }
 }
 

@@ -1,6 +1,5 @@
-import { plantFrom, type StoredPlant } from '../../plant/plant.js'
 import { PlantsError } from '../../platform/errors.js'
-import type { Connection, Row } from './database.js'
+import type { Connection } from './database.js'
 
 export const plants = 'plant_store.plants'
 export const tokens = 'plant_store.tokens'
@@ -48,11 +47,11 @@ export function createStore(connection: Connection): Promise<boolean> {
       `SELECT pg_advisory_xact_lock(hashtext('plant_store')); SELECT to_regclass('${versions}')`,
     )
     const isMissing = rows[0]?.[0] === null
-    await (isMissing ? connection.query(schema) : assertStore(connection))
+    if (isMissing) await connection.query(schema)
+    else {
+      await assertStore(connection)
+      await connection.logMessage()
+    }
     return isMissing
   })
-}
-
-export function toPlant([id, name, tag]: Row): StoredPlant {
-  return plantFrom(BigInt(`${id}`), `${name}`, tag)
 }

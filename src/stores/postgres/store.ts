@@ -9,16 +9,15 @@ import {
   describeMissingRights,
   type Right,
   rights,
-  type Token,
   type TokenStore,
   tokenColumns,
-  tokenFrom,
 } from '../common/token-store.js'
 import type { PostgresOptions } from './address.js'
-import { assertReady, type Connection, PostgresDatabase, type Row } from './database.js'
+import { assertReady, type Connection, PostgresDatabase } from './database.js'
 import { unlessLocked } from './errors.js'
 import { clausesOf, readPages, readSnapshot } from './read.js'
-import { assertStore, columns, createStore, imports, plants, tokens, toPlant } from './schema.js'
+import { toCount, toPlants, toToken } from './rows.js'
+import { assertStore, columns, createStore, imports, plants, tokens } from './schema.js'
 import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 
 export class PostgresStore implements OwnStore {
@@ -46,7 +45,7 @@ export class PostgresStore implements OwnStore {
   async get(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
     const text = `SELECT ${columns} FROM ${plants} WHERE id = ANY ('{${ids.join()}}'::bigint[])`
     const rows = await this.#database.read(text)
-    return new Map(rows.map(toPlant).map((plant) => [plant.id, plant]))
+    return new Map(toPlants(rows, this.#database.name).map((plant) => [plant.id, plant]))
   }
 
   read(query: ReadQuery = {}): AsyncIterable<StoredPlant[]> {
@@ -55,8 +54,9 @@ export class PostgresStore implements OwnStore {
 
   async count(query: CountQuery = {}): Promise<bigint> {
     const { where } = await clausesOf(this.#database, query)
-    const [[count] = []] = await this.#database.read(`SELECT count(*) FROM ${plants} ${where}`)
-    return BigInt(`${count}`)
+    const select = `SELECT count(*) FROM ${plants} ${where}`
+    const [[count] = []] = await this.#database.scan(select, query.signal)
+    return toCount(count, this.#database.name)
   }
 
   async write(changes: readonly Change[], { signal }: WriteOptions = {}): Promise<Outcome[]> {
@@ -158,12 +158,14 @@ function hasPrivileges(right: Right): string {
 
 function postgresTokens(database: PostgresDatabase): TokenStore {
   const select = async (condition: string) =>
-    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map(toToken)
+    (await database.read(`SELECT ${tokenColumns} FROM ${tokens} ${condition}`)).map((row) =>
+      toToken(row, database.name),
+    )
   const change = (text: string, values: unknown[]) =>
     database.run((connection) =>
       connection.transaction(async () => {
         const { rows } = await connection.query(`${text} RETURNING ${tokenColumns}`, values)
-        return rows.map(toToken)[0]
+        return rows.map((row) => toToken(row, connection.name))[0]
       }),
     )
   return {
@@ -182,8 +184,4 @@ function postgresTokens(database: PostgresDatabase): TokenStore {
       return change(text, [id, at.getTime()])
     },
   }
-}
-
-function toToken([id, note = null, rights, ...times]: Row): Token {
-  return tokenFrom(BigInt(`${id}`), note, `${rights}`, times)
 }

@@ -9,7 +9,8 @@ import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.j
 import { type CheckpointChange, CheckpointMovedError } from '../common/store.js'
 import type { Connection } from './database.js'
 import { isTaken, refusalIn } from './errors.js'
-import { columns, imports, plants, toPlant } from './schema.js'
+import { toPlant } from './rows.js'
+import { columns, imports, plants } from './schema.js'
 
 export async function makeChanges(
   connection: Connection,
@@ -44,12 +45,20 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
     ORDER BY id ${areCreates ? '' : 'FOR UPDATE'}`
   const storedFor = async () => {
     const { rows } = await connection.query(select, [changes.map(idOf), keys])
-    return rows.map((row) => ({ plant: toPlant(row), key: row[3] ?? undefined }))
+    return rows.map((row) => ({
+      plant: toPlant(row, connection.name),
+      key: row[3] ?? undefined,
+    }))
   }
   // A try fails if another writer has created one of the plants since they were looked up.
   for (let tries = 1; tries <= 6; tries += 1) {
     const isBlind = areCreates && tries === 1
     const plan = isBlind ? allCreated(creates) : planOf(await storedFor(), changes)
+    if (changesNothing(plan)) {
+      // The outcomes say what is stored, so the commit confirms that a standby has it.
+      await connection.logMessage()
+      return plan.outcomes
+    }
     if (await save(connection, plan)) return plan.outcomes
     await connection.query(undo)
   }
@@ -57,6 +66,10 @@ async function tryChanges(connection: Connection, changes: readonly Change[]): P
 }
 
 const undo = 'ROLLBACK TO changes'
+
+function changesNothing({ deleted, replaced, created }: Plan): boolean {
+  return deleted.length + replaced.length + created.length === 0
+}
 
 /** Returns whether all is changed: another writer may have one of the ids or keys. */
 async function save(connection: Connection, plan: Plan): Promise<boolean> {

@@ -41,10 +41,10 @@ export type Installation = (typeof installations)[number]
 /** As whom a server runs: PostgreSQL and PgBouncer refuse to be root, who becomes nobody. */
 const nobody = 65_534
 const isRoot = process.getuid?.() === 0
-const own = (path: string) => isRoot && chownSync(path, nobody, nobody)
+export const own = (path: string) => isRoot && chownSync(path, nobody, nobody)
 /** Nothing of our own environment reaches a server. */
 const env = { PATH: process.env['PATH'], LC_ALL: 'C', TZ: 'UTC' }
-const options = { ...(isRoot && { uid: nobody, gid: nobody }), env, extendEnv: false }
+export const serverOptions = { ...(isRoot && { uid: nobody, gid: nobody }), env, extendEnv: false }
 
 /** A folder for those of servers, whose path is short enough for their sockets. */
 export function serverFolder(): string {
@@ -69,7 +69,7 @@ const script =
  */
 export async function startDaemon(command: string[], cwd: string, isUp: RegExp) {
   const args = ['-c', script, 'sh', ...command]
-  const child = spawn('/bin/sh', args, { ...options, cwd, stdio: ['pipe', 'ignore', 'pipe'] })
+  const child = spawn('/bin/sh', args, { ...serverOptions, cwd, stdio: ['pipe', 'ignore', 'pipe'] })
   const exit = once(child, 'close')
   let log = ''
   const isStarted = await new Promise<boolean>((resolve) => {
@@ -122,7 +122,7 @@ export async function makeTemplate(installation: Installation | undefined, folde
   const data = ownedFolder(join(folder, 'template'))
   const flags =
     '--username=postgres --encoding=UTF8 --locale=C --auth=trust --no-sync --no-instructions'
-  const here = { ...options, cwd: folder }
+  const here = { ...serverOptions, cwd: folder }
   await execa(join(bin, 'initdb'), ['-D', data, ...flags.split(' ')], here)
   const single = ['--single', '-j', '-F', '-D', data, 'postgres']
   await execa(join(bin, 'postgres'), single, { ...here, input: roles.join('') })
@@ -138,15 +138,20 @@ export interface ServerOptions {
   /** lines of pg_hba.conf, which come before ours */
   access?: string[]
   tls?: { cert: string; key: string }
+  /** Of which it is a standby. It is stopped meanwhile: the embedded PostgreSQL has no pg_basebackup. */
+  primary?: { dataFolder: string; socketFolder: string; port: number }
 }
 
 export async function startServer(
   { bin, folder, data: template }: Template,
-  { access = [], tls }: ServerOptions = {},
+  { access = [], tls, primary }: ServerOptions = {},
 ) {
   const socketFolder = ownedFolder(join(folder, 's'))
   const data = join(socketFolder, 'data')
-  await execa('cp', ['-R', template, data], { ...options, cwd: socketFolder })
+  await execa('cp', ['-R', primary?.dataFolder ?? template, data], {
+    ...serverOptions,
+    cwd: socketFolder,
+  })
   const write = (name: string, text: string) => {
     writeFileSync(join(data, name), `${text}\n`, { mode: 0o600 })
     own(join(data, name))
@@ -157,9 +162,19 @@ export async function startServer(
   if (tls) write('server.key', tls.key)
   const settings = `listen_addresses = '127.0.0.1'\nlc_messages = 'C'\nssl = ${tls ? 'on' : 'off'}\n`
   appendFileSync(join(data, 'postgresql.conf'), settings)
+  if (primary) {
+    const connection = `host=${primary.socketFolder} port=${primary.port} user=postgres`
+    const standby = `primary_conninfo = '${connection}'\nwal_retrieve_retry_interval = 20\n`
+    appendFileSync(join(data, 'postgresql.conf'), standby)
+    write('standby.signal', '')
+  }
   const listen = (port: number) => {
     const args = ['-D', data, '-k', socketFolder, '-p', `${port}`]
-    return startDaemon([join(bin, 'postgres'), ...args], socketFolder, /ready to accept conn/)
+    return startDaemon(
+      [join(bin, 'postgres'), ...args],
+      socketFolder,
+      /ready to accept (?:read-only )?conn/,
+    )
   }
   let { port, end } = await onFreePort(listen)
   /** Ends every connection; "immediate" is as if it had crashed. */
@@ -171,7 +186,7 @@ export async function startServer(
     await stop('immediate')
     rmSync(socketFolder, { recursive: true, force: true })
   }
-  return { socketFolder, port, start, stop, remove }
+  return { dataFolder: data, socketFolder, port, start, stop, remove }
 }
 
 /** Gives the processes of a run what they share: at "/0" a server of the first installation, and its template. */

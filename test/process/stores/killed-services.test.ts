@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { wait } from '../../../src/platform/runtime.js'
 import { hang } from '../../helpers/hang.mjs'
+import { hasPatroni, startPatroniCluster } from '../../helpers/patroni.js'
 import { ownServer, type Row } from '../../helpers/postgres.js'
 import { exchange } from '../../helpers/raw-http.js'
 import { isSoak, rounds, seed } from '../../helpers/rounds.js'
+import { runPlants } from '../../helpers/run.js'
 import { launch, testToken } from '../../helpers/service.js'
 import { DatabaseSync, idsIn } from '../../helpers/sqlite-file.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -114,11 +116,43 @@ test(`of ${creates} creates over ${nodeCount} nodes none is lost, changed or mad
   for (const node of nodes) expect(await node.end('SIGTERM')).toMatchObject({ code: 0 })
 })
 
+test.skipIf(!isSoak || !hasPatroni())(
+  'over two nodes none is lost, changed or made twice when the primary is killed twice (needs Patroni and etcd, in a soak)',
+  async () => {
+    let [primary, standby] = await startPatroniCluster()
+    const url = `postgres://plants@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/plants`
+    const init = ['stores', 'init', `postgres://plants@127.0.0.1:${primary.port}/plants`]
+    expect(await runPlants(init)).toMatchObject({ code: 0 })
+    const args = ['--store', url, '--timeout', '1h']
+    const nodes = await Promise.all([1, 2].map(() => new ServiceNode(args).start()))
+    const crowd = crowdOf(Infinity, 16, nodes)
+    const running = crowd.run()
+    for (let kill = 1; kill <= 2; kill += 1) {
+      await crowd.until(crowd.done() + 1000)
+      await primary.kill()
+      await standby.becomes('primary')
+      await crowd.until(crowd.done() + 1000)
+      await primary.start()
+      await primary.becomes('synchronous')
+      const replaced = primary
+      primary = standby
+      standby = replaced
+    }
+    crowd.end()
+    await running
+    crowd.check(await primary.admin(`SELECT ${columns} FROM plant_store.plants`))
+    expect(crowd.wrong, withSeed).toEqual([])
+    process.stdout.write(`Patroni: ${crowd.done()} creates, and none is lost\n`)
+    for (const node of nodes) expect(await node.end('SIGTERM')).toMatchObject({ code: 0 })
+  },
+)
+
 /**
  * Callers who create plants at nodes in turn, each with a key, and come again until they know. Of 20
  * creates three are sent twice at the same moment, and one repeats another that was answered with 200.
  */
-function crowdOf(creates: number, atOnce: number, nodes: ServiceNode[]) {
+function crowdOf(wanted: number, atOnce: number, nodes: ServiceNode[]) {
+  let creates = wanted
   /** what should not be */
   const wrong: string[] = []
   const created: number[] = []
@@ -156,6 +190,12 @@ function crowdOf(creates: number, atOnce: number, nodes: ServiceNode[]) {
   return {
     wrong,
     run: () => Promise.all(Array.from({ length: atOnce }, lane)),
+    /** How many creates were answered for good. */
+    done: () => created.length,
+    /** Begins no more creates. */
+    end: () => {
+      creates = next
+    },
     /** Resolves when so many creates were answered for good. */
     until: async (done: number) => {
       const patience = { interval: 1, timeout: rounds(hang.wait) }

@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
+import { closedPort } from '../../helpers/hostile.js'
 import type { RunOptions } from '../../helpers/run.js'
 import { isWindows, objectsOf, World } from '../../helpers/world.js'
 
@@ -72,6 +73,15 @@ describe('a store that does not exist', () => {
 })
 
 describe('a service does not start', () => {
+  test('with one connection to a database, which a search would take from all else', async () => {
+    const store = ['--store', `postgres://ann@127.0.0.1:${closedPort}/garden?max=1`]
+    const name = `postgres://127.0.0.1:${closedPort}/garden`
+    expect(await failureOf(store)).toMatchObject({
+      ...{ code: 2, message: `A service needs at least 2 connections to ${name}, but max is 1` },
+      hint: 'Remove max from the address, or set it to 2 or more: ?max=4',
+    })
+  })
+
   test.each(['--port', '--admin-port'])('at a %s that is taken', async (flag) => {
     const server = createServer().listen(0, '127.0.0.1')
     onTestFinished(() => void server.close())

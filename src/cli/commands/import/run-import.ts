@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import { plantCount } from '../../../plant/plant.js'
-import { must, usageError } from '../../../platform/errors.js'
+import { must, PlantsError, usageError } from '../../../platform/errors.js'
 import { completeAddress } from '../../../stores/common/address.js'
 import { type Change, idOf, type Outcome } from '../../../stores/common/change.js'
 import { planOf } from '../../../stores/common/plan.js'
@@ -10,6 +10,7 @@ import {
   doneIn,
   idOfCheckpoint,
   newCheckpoint,
+  parseCheckpoint,
 } from '../../../transfer/import/checkpoint.js'
 import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
 import {
@@ -102,7 +103,7 @@ async function findCheckpoint(
   { send, own }: ImportTarget,
   hashes: readonly string[] | undefined,
   source: string,
-  { inputs, idFrom }: ImportPlan,
+  { inputs, idFrom, restart }: ImportPlan,
   { address }: CommandContext,
 ) {
   const store = completeAddress(address)
@@ -115,12 +116,21 @@ async function findCheckpoint(
   }
   for (const id of [ofPaths, ...numbered.map(({ from }) => from)]) {
     const saved = id && (await own.checkpoint?.(id))
-    const found = saved ? (JSON.parse(saved) as Checkpoint) : undefined
+    const found = saved ? parseCheckpoint(saved) : undefined
+    if (saved && !found) {
+      if (!restart) throw createInvalidCheckpointError(address.name)
+      return { id, saved, numbered }
+    }
     if (!found || (id !== ofPaths && found.source !== source)) continue
     for (const file of numbered) file.to = id
     return { id, saved, found, numbered }
   }
   return { id: ofPaths, numbered }
+}
+
+function createInvalidCheckpointError(store: string): PlantsError {
+  const message = `${store} has a checkpoint of this import that plants did not write`
+  return new PlantsError('inaccessible', message, { hint: 'Begin again with --restart' })
 }
 
 function assertNothingStored(

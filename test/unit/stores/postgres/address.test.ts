@@ -81,6 +81,7 @@ test.each([
   ['postgres://h1/g?password=s3cret', 'parameter that is not supported'],
   ['postgres://h1/g?max=-1', 'max must be'],
   ['postgres://h1/g?max=abc', 'max must be'],
+  ['postgres://h1/g?max=1.5', 'max must be'],
   ['postgres://h1/g?sslmode=on', 'sslmode must be one of'],
   ['postgres://', 'has no user'],
 ])('%s is rejected', async (address, why) => {

@@ -27,8 +27,8 @@ test.each([1, 2, 7, 64, bytes.length])(
     const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, index) =>
       bytes.subarray(index * size, (index + 1) * size),
     )
-    const input = Readable.from(pieces, { objectMode: false }).setEncoding('utf8')
-    expect(await gathered(rowsOf(input))).toEqual(
+    const input = Readable.from(pieces)
+    expect(await gathered(rowsOf(input, 'h1'))).toEqual(
       plants.map(({ id, name, tag = null }, index) => [`${id}`, name, tag, `${index}`]),
     )
   },

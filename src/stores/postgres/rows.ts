@@ -1,0 +1,65 @@
+/**
+ * Rows of a database, whose cells are texts. A server, or what stands between, may send anything: what
+ * the schema cannot hold is never taken for a plant, a token or a count.
+ */
+import { isText, largestId, plantFrom, type StoredPlant, smallestId } from '../../plant/plant.js'
+import { PlantsError } from '../../platform/errors.js'
+import { type Token, tokenFrom } from '../common/token-store.js'
+import type { Row } from './database.js'
+
+type Cell = Row[number] | undefined
+
+/** @param server names it in errors */
+export function toPlants(rows: readonly Row[], server: string): StoredPlant[] {
+  return rows.map((row) => toPlant(row, server))
+}
+
+export function toPlant([id, name, tag]: Row, server: string): StoredPlant {
+  const number = parseBigint(id)
+  if (number === undefined) throw createInvalidRowError(server, 'a plant without a valid id')
+  if (!isText(name)) throw createInvalidRowError(server, 'a plant without a valid name')
+  if (tag !== null && !isText(tag))
+    throw createInvalidRowError(server, 'a plant with an invalid tag')
+  return plantFrom(number, name, tag)
+}
+
+/** The columns are `tokenColumns`. */
+export function toToken(row: Row, server: string): Token {
+  const [id, note, rights, createdAt, ...endTimes] = row
+  const number = parseBigint(id)
+  const areTimes = isTime(createdAt) && endTimes.length === 2 && endTimes.every(isTimeOrNull)
+  const areTexts = (note === null || isText(note)) && isText(rights)
+  if (number === undefined || !areTimes || !areTexts)
+    throw createInvalidRowError(server, 'a token with an invalid value')
+  return tokenFrom(number, note, rights, [createdAt, ...endTimes])
+}
+
+export function toCount(cell: Cell, server: string): bigint {
+  const count = parseBigint(cell)
+  if (count === undefined || count < 0n) throw createInvalidRowError(server, 'an invalid count')
+  return count
+}
+
+export function createInvalidRowError(server: string, what: string): PlantsError {
+  const hint = 'PostgreSQL stores no such value: check the server, and what connects you to it'
+  return new PlantsError('inaccessible', `${server} sent ${what}`, { hint })
+}
+
+/** In plain decimal, as PostgreSQL writes it. */
+function parseBigint(cell: Cell): bigint | undefined {
+  if (typeof cell !== 'string' || !/^(?:0|-?[1-9]\d{0,18})$/.test(cell)) return undefined
+  const number = BigInt(cell)
+  return number >= smallestId && number <= largestId ? number : undefined
+}
+
+/** The last millisecond of a `Date`. */
+const lastTime = 8_640_000_000_000_000n
+
+function isTime(cell: Cell): cell is string {
+  const time = parseBigint(cell)
+  return time !== undefined && time >= -lastTime && time <= lastTime
+}
+
+function isTimeOrNull(cell: Cell): boolean {
+  return cell === null || isTime(cell)
+}

@@ -1,0 +1,269 @@
+import { connect, type Socket } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import { Hostile } from '../../../helpers/hostile.js'
+import { Importer, nextChunk, plant } from '../../../helpers/import.js'
+import {
+  addressOf,
+  type Database,
+  databaseOptions,
+  openShared,
+  reusedDatabase,
+} from '../../../helpers/postgres.js'
+import { createPlant, gathered, openOptions } from '../../../helpers/store.js'
+import { settled } from './steps.js'
+
+// What a server sends that is not what the schema says, or does not end, or does not come.
+
+type Cells = (string | null)[]
+
+const database = reusedDatabase()
+const fern = { id: 5n, name: 'Fern' }
+const sent = (what: string) => expect.stringMatching(RegExp(`^inaccessible: \\S+ sent ${what}$`))
+const tooLong = (what: string) => sent(`a ${what} of more than 16 MiB`)
+
+test.each<[string, Cells]>([
+  ['a plant without a valid id', ['abc', 'Fern', null]],
+  ['a plant without a valid id', [null, 'Fern', null]],
+  ['a plant without a valid id', ['9223372036854775808', 'Fern', null]],
+  ['a plant without a valid id', ['-9223372036854775809', 'Fern', null]],
+  ['a plant without a valid id', ['0x10', 'Fern', null]],
+  ['a plant without a valid id', ['007', 'Fern', null]],
+  ['a plant without a valid id', ['', 'Fern', null]],
+  ['a plant without a valid name', ['5']],
+  ['a plant without a valid name', ['5', null, null]],
+  ['a plant without a valid name', ['5', 'a\0b', null]],
+  ['a plant with an invalid tag', ['5', 'Fern']],
+  ['a plant with an invalid tag', ['5', 'Fern', '\0']],
+])('never takes %s for a plant: %j', async (what, cells) => {
+  const { store, change } = await openChanged(await database())
+  await createPlant(store, fern, 'fern')
+  change({ cells, copied: copiedRow(cells) })
+  const reads = [
+    () => gathered(store.read()),
+    () => gathered(store.read({ inPages: true })),
+    () => store.get([5n]),
+    () => createPlant(store, fern, 'fern'),
+  ]
+  for (const read of reads) expect(await settled([read()])).toEqual([sent(what)])
+})
+
+test('never takes a text for one that is not UTF-8', async () => {
+  const { store, change } = await openChanged(await database())
+  await createPlant(store, fern)
+  change({ copied: message('d', Buffer.from('5\t\xff\xfe\t\\N\n', 'latin1')) })
+  expect(await settled([gathered(store.read())])).toEqual([sent('a text that is not UTF-8')])
+})
+
+test.each([[[null]], [['many']], [['-1']], [[]]])('never takes %j for a count', async (cells) => {
+  const { store, change } = await openChanged(await database())
+  change({ cells })
+  expect(await settled([store.count()])).toEqual([sent('an invalid count')])
+})
+
+test.each<[string, Cells]>([
+  ['an id', ['x', null, 'create', '1', null, null]],
+  ['a note', ['1', '\0', 'create', '1', null, null]],
+  ['rights', ['1', null, null, '1', null, null]],
+  ['a time', ['1', null, 'create', '1', '8640000000000001', null]],
+  ['a time of creation', ['1', null, 'create', null, null, null]],
+  ['all columns', ['1', null, 'create', '1', null]],
+])('never takes a token for one that lacks %s', async (_, cells) => {
+  const { store, change } = await openChanged(await database())
+  const now = new Date(0)
+  const token = {
+    note: undefined,
+    rights: ['create'] as const,
+    createdAt: now,
+    expiresAt: undefined,
+  }
+  await store.tokens.add(new Uint8Array(32), token)
+  change({ cells })
+  const reads = [store.tokens.find(new Uint8Array(32)), gathered(store.tokens.list())]
+  const invalid = sent('a token with an invalid value')
+  expect(await settled(reads)).toEqual([invalid, invalid])
+})
+
+test.each([
+  '{',
+  'null',
+  '{"version":1}',
+  '{"version":1,"importId":"a","source":"b","position":{"input":0,"records":-1,"counts":{}}}',
+])('a checkpoint that no plants wrote ends an import: %s', async (state) => {
+  const { url, env, sql } = await database()
+  const user = new Importer()
+  user.write('plants', `${plant(1)}bad\n${nextChunk}${plant(2)}`)
+  const run = (option = '') => user.run(`import plants --store ${url}${option}`, { env })
+  await run(' --max-errors 1')
+  const update = `UPDATE plant_store.imports SET state = '${state}' RETURNING id`
+  expect(await sql(update)).toHaveLength(1)
+  expect(await run()).toMatchObject({
+    code: 4,
+    err: expect.stringMatching(
+      /checkpoint of this import that plants did not write[\s\S]*--restart/,
+    ),
+  })
+  expect((await run(' --restart')).code).toBe(6)
+})
+
+describe('what does not end', () => {
+  test('a row of an export', async () => {
+    const { store, change } = await openChanged(await database())
+    await createPlant(store, fern)
+    change({ copied: message('d', Buffer.from('5\t')), endless: message('d', filling) })
+    expect(await settled([gathered(store.read())])).toEqual([tooLong('row')])
+  })
+
+  test('a row of a list', async () => {
+    const { store, change } = await openChanged(await database())
+    await createPlant(store, fern)
+    change({ cells: [], endless: filling, start: Buffer.from('D\x70\0\0\0', 'latin1') })
+    expect(await settled([store.get([5n])])).toEqual([tooLong('message')])
+  })
+
+  test('a message before the login', async () => {
+    const start = Buffer.from('E\x70\0\0\0', 'latin1')
+    const onConnect = (socket: Socket) =>
+      void socket.once('data', () => writeForEver(socket, filling, start))
+    const { port } = await Hostile.listen({ onConnect })
+    expect(await settled([open(port)])).toEqual([tooLong('message')])
+  })
+})
+
+describe('a signal ends the wait for', () => {
+  const notice = message('N', Buffer.from('SNOTICE\0C00000\0Mx\0\0'))
+
+  test.each<[string, (socket: Socket) => void]>([
+    ['a login that is not answered', () => undefined],
+    ['a login that is answered by notices', (socket) => writeForEver(socket, notice)],
+  ])('%s', async (_, onData) => {
+    const controller = new AbortController()
+    const onConnect = (socket: Socket) =>
+      void socket.once('data', () => {
+        onData(socket)
+        controller.abort(reason)
+      })
+    const { port } = await Hostile.listen({ onConnect })
+    expect(await settled([open(port, controller.signal)])).toEqual([reason])
+  })
+
+  test('a statement, and the connection with it', async () => {
+    const place = await database()
+    const controller = new AbortController()
+    const store = await openShared(place, { runtime: runtimeWith(controller.signal) })
+    const release = await place.hold('LOCK TABLE plant_store.plants IN ACCESS EXCLUSIVE MODE')
+    const waiting = [store.get([1n]), store.count(), createPlant(store, fern)]
+    const running = `SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'
+      AND datname = current_database()`
+    await expect.poll(() => place.admin(running), { interval: 5 }).toHaveLength(3)
+    controller.abort(reason)
+    expect(await settled(waiting)).toEqual([reason, reason, reason])
+    await release()
+  })
+})
+
+const reason = new Error('The command was interrupted')
+
+const filling = Buffer.alloc(65_536, 'x')
+
+function runtimeWith(signal: AbortSignal) {
+  return { ...openOptions().runtime, handleSignals: () => signal }
+}
+
+/** With a timeout that no test reaches. */
+function open(port: number, signal = new AbortController().signal): Promise<PostgresStore> {
+  const address = addressOf(
+    { url: `postgres://plants@127.0.0.1:${port}/plants` },
+    'sslmode=disable',
+  )
+  const options = databaseOptions({ env: {} }, { runtime: runtimeWith(signal) })
+  return PostgresStore.open(address, options)
+}
+
+/** See https://www.postgresql.org/docs/current/protocol-message-formats.html. */
+function message(letter: string, body: Buffer): Buffer {
+  const length = Buffer.alloc(4)
+  length.writeUInt32BE(body.length + 4)
+  return Buffer.concat([Buffer.from(letter), length, body])
+}
+
+function dataRow(cells: Cells): Buffer {
+  const count = Buffer.alloc(2)
+  count.writeUInt16BE(cells.length)
+  const parts = cells.map((cell) => {
+    const length = Buffer.alloc(4)
+    length.writeInt32BE(cell === null ? -1 : Buffer.byteLength(cell))
+    return Buffer.concat([length, Buffer.from(cell ?? '')])
+  })
+  return message('D', Buffer.concat([count, ...parts]))
+}
+
+function copiedRow(cells: Cells): Buffer {
+  return message('d', Buffer.from(`${cells.map((cell) => cell ?? '\\N').join('\t')}\n`))
+}
+
+function writeForEver(socket: Socket, bytes: Buffer, start = Buffer.alloc(0)): void {
+  socket.write(start)
+  const write = () => {
+    if (socket.destroyed) return
+    if (socket.write(bytes)) setImmediate(write)
+    else socket.once('drain', write)
+  }
+  write()
+}
+
+interface Change {
+  /** Of each row of the store's tables in place of its own. */
+  cells?: Cells
+  /** In place of each message of COPY. */
+  copied?: Buffer
+  /** What begins in place of a row, and what follows for ever. */
+  start?: Buffer
+  endless?: Buffer
+}
+
+/** Opens a store whose server sends other rows once `change` is called. */
+async function openChanged(place: Database) {
+  let changed: Change = {}
+  const target = Number(new URL(place.url).port)
+  const join = (near: Socket) => {
+    const far = connect(target, '127.0.0.1')
+    far.on('error', () => near.destroy()).on('close', () => near.destroy())
+    near.on('close', () => far.destroy())
+    let isOfPlants = false
+    near.on('data', (data) => {
+      isOfPlants = /FROM plant_store\.(?!schema_version)/.test(data.toString())
+      far.write(data)
+    })
+    let rest = Buffer.alloc(0)
+    far.on('data', (data) => {
+      rest = Buffer.concat([rest, data])
+      while (rest.length >= 5 && rest.length > rest.readUInt32BE(1)) {
+        const end = rest.readUInt32BE(1) + 1
+        const own = rest.subarray(0, end)
+        rest = rest.subarray(end)
+        const other = isOfPlants ? otherOf(own) : undefined
+        near.write(other ?? own)
+        if (other && changed.endless) {
+          far.removeAllListeners('data')
+          writeForEver(near, changed.endless)
+          return
+        }
+      }
+    })
+  }
+  const otherOf = (own: Buffer): Buffer | undefined => {
+    if (own[0] === 0x64) return changed.copied
+    if (own[0] !== 0x44 || changed.cells === undefined) return undefined
+    return changed.start ?? dataRow(changed.cells)
+  }
+  const { port } = await Hostile.listen({ onConnect: join })
+  const url = Object.assign(new URL(place.url), { port }).href
+  const store = await openShared({ ...place, url }, { parameters: 'sslmode=disable' })
+  return {
+    store,
+    change: (change: Change) => {
+      changed = change
+    },
+  }
+}

@@ -1,0 +1,91 @@
+import { expect, test } from 'vitest'
+import { fixedToken } from '../../../../src/server/authenticator.js'
+import { Importer, plant } from '../../../helpers/import.js'
+import { type Database, openShared, ownServerWithStandby } from '../../../helpers/postgres.js'
+import { exchange } from '../../../helpers/raw-http.js'
+import { placeOf, serveHere, testCaller, testToken } from '../../../helpers/service.js'
+
+// PostgreSQL waits for the synchronous standby after a commit. When that wait is canceled, it answers
+// COMMIT with a warning: the plant is stored on the primary, and is lost if that fails.
+
+const often = { interval: 5 }
+const waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
+const stored = 'SELECT id::int FROM plant_store.plants ORDER BY id'
+
+test('no command succeeds before the standby has its plants, nor does its repetition', async () => {
+  const { primary, standby } = await ownServerWithStandby()
+  await primary.admin('ALTER ROLE plants SET client_min_messages = error')
+  const user = new Importer()
+  const env = { ...primary.env, PLANTS_STORE: primary.url }
+  const run = (line: string) => user.run(line, { env, stdin: plant(3) })
+  const lines = [
+    'create --id 1 --name Fern',
+    'create --id 2 --name Moss --idempotency-key moss',
+    'create --id 2 --name Moss --idempotency-key moss',
+    'import --if-exists same',
+    'import --if-exists same',
+    `stores init ${primary.url}`,
+  ]
+  await standby.stop('immediate')
+  for (const line of lines) {
+    const running = run(`${line} --timeout 1s`)
+    const { code, out, err } = await cancelWaitsUntilEnd(primary, running)
+    expect({ line, code, out, err }).toMatchObject({ line, code: 5, out: '' })
+    expect(err).toContain('canceling wait for synchronous replication')
+  }
+
+  await standby.start()
+  for (const line of lines.slice(1))
+    expect({ line, ...(await run(line)) }).toMatchObject({ line, code: 0 })
+  await primary.stop('immediate')
+  await standby.promote()
+  expect(await standby.admin(stored)).toEqual([{ id: 1 }, { id: 2 }, { id: 3 }])
+})
+
+test('a service repeats a create with a key until the standby has it, even if that writes nothing', async () => {
+  const { primary, standby } = await ownServerWithStandby()
+  // With this trigger, an INSERT of what is stored fails without having written anything.
+  await primary.admin(`CREATE FUNCTION ignore() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN RETURN CASE WHEN EXISTS (SELECT FROM plant_store.plants WHERE id = NEW.id)
+      THEN NULL ELSE NEW END; END $$;
+    CREATE TRIGGER ignore BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION ignore()`)
+  const { address } = await serveHere({
+    openStore: () => openShared(primary),
+    openTokenSource: async () => fixedToken(testToken, testCaller),
+  })
+  const service = { place: placeOf(address), token: testToken }
+  const create = (id: number, headers = {}) =>
+    exchange(service, { headers, body: `{"id":${id},"name":"Fern"}` })
+  const key = { 'Idempotency-Key': 'fern' }
+
+  await standby.stop('immediate')
+  const withoutKey = await cancelWaitsUntilEnd(primary, create(1))
+  expect(withoutKey.text).toMatch(/^500 Whether the plant is stored is unknown/)
+  let isAnswered = false
+  const repeated = create(2, key).finally(() => {
+    isAnswered = true
+  })
+  for (let tries = 1; tries <= 3; tries += 1)
+    await expect.poll(() => cancelWaits(primary), often).toBe(1)
+  await expect.poll(() => primary.admin(`SELECT ${waiting}`), often).toHaveLength(1)
+  expect(isAnswered).toBe(false)
+
+  await standby.start()
+  expect((await repeated).text).toBe('200 {"name":"Fern"}')
+  expect((await create(2, key)).text).toBe('200 {"name":"Fern"}')
+  await primary.stop('immediate')
+  await standby.promote()
+  expect(await standby.admin(stored)).toEqual([{ id: 1 }, { id: 2 }])
+})
+
+/** Does what an administrator does who sees commits that hang; gives how many were waiting. */
+async function cancelWaits({ admin }: Database): Promise<number> {
+  return (await admin(`SELECT pg_cancel_backend(pid) ${waiting}`)).length
+}
+
+async function cancelWaitsUntilEnd<T>(database: Database, running: Promise<T>): Promise<T> {
+  const controller = new AbortController()
+  const ended = running.finally(() => controller.abort())
+  while (!controller.signal.aborted) await cancelWaits(database)
+  return ended
+}

@@ -1,0 +1,162 @@
+import { spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import pg from 'pg'
+import { expect, onTestFinished } from 'vitest'
+import { onFreePort, own, serverFolder, serverOptions, startDaemon } from './postgres/server.js'
+import type { Row } from './postgres.js'
+
+// Two PostgreSQL servers over which Patroni and etcd watch, all of them Debian's.
+
+const bin = '/usr/lib/postgresql/15/bin'
+
+/** Runs Patroni in PIDs of its own: PostgreSQL, which is no child of it, is killed with it. */
+const contained =
+  'unshare --user --map-current-user --pid --ipc --fork --kill-child --mount-proc'.split(' ')
+
+/** The shortest times, in seconds, that Patroni allows: a primary is replaced after `ttl`. */
+const times = { ttl: 20, loop_wait: 2, retry_timeout: 3 }
+
+export function hasPatroni(): boolean {
+  const [command = '', ...args] = [...contained, 'sh', '-c', 'command -v patroni etcd']
+  const { status } = spawnSync(command, args, serverOptions)
+  return status === 0 && spawnSync(join(bin, 'postgres'), ['--version']).status === 0
+}
+
+/** A primary, and a standby that its commits wait for. */
+export async function startPatroniCluster(): Promise<[PatroniNode, PatroniNode]> {
+  const folder = serverFolder()
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+  const etcd = await onFreePort((port) => {
+    const url = `http://127.0.0.1:${port}`
+    const data = makeFolder(join(folder, `etcd-${port}`))
+    const urls = `--listen-client-urls ${url} --advertise-client-urls ${url}`
+    const peers = '--listen-peer-urls http://127.0.0.1:0'
+    const command = ['etcd', '--data-dir', data, ...`${urls} ${peers}`.split(' ')]
+    return startDaemon(command, data, /serving (?:insecure )?client/)
+  })
+  onTestFinished(() => etcd.end('SIGKILL'))
+  const [primary, standby] = ['a', 'b'].map(
+    (name) =>
+      new PatroniNode(name, makeFolder(join(folder, name)), `http://127.0.0.1:${etcd.port}`),
+  )
+  if (!primary || !standby) throw new Error('There are two')
+  await primary.start()
+  await primary.becomes('primary')
+  await primary.admin('CREATE ROLE plants LOGIN', 'postgres')
+  await primary.admin('CREATE DATABASE plants OWNER plants', 'postgres')
+  await standby.start()
+  await standby.becomes('synchronous')
+  return [primary, standby]
+}
+
+/** Patroni, and its PostgreSQL server. */
+export class PatroniNode {
+  port = 0
+  #api = 0
+  #end = async (_: NodeJS.Signals) => {}
+  readonly #name: string
+  readonly #folder: string
+  readonly #etcd: string
+
+  constructor(name: string, folder: string, etcd: string) {
+    this.#name = name
+    this.#folder = folder
+    this.#etcd = etcd
+    onTestFinished(() => this.kill())
+  }
+
+  /** Also after it was killed, on the same ports. */
+  async start(): Promise<void> {
+    if (this.port === 0) [this.port, this.#api] = [await findFreePort(), await findFreePort()]
+    const path = join(this.#folder, 'patroni.yml')
+    writeFileSync(path, JSON.stringify(this.#configuration())) // which is YAML, too
+    const command = [...contained, 'patroni', path]
+    const end = await startDaemon(command, this.#folder, /INFO/)
+    if (end) this.#end = end
+  }
+
+  /** All of it, without a warning. */
+  kill(): Promise<void> {
+    return this.#end('SIGKILL')
+  }
+
+  /** Resolves when Patroni says so. */
+  async becomes(role: 'primary' | 'synchronous'): Promise<void> {
+    const url = `http://127.0.0.1:${this.#api}/${role}`
+    const isSo = () =>
+      fetch(url).then(
+        ({ ok }) => ok,
+        () => false,
+      )
+    await expect.poll(isSo, { interval: 100, message: `${this.#name}: ${role}` }).toBe(true)
+  }
+
+  async admin(text: string, database = 'plants'): Promise<Row[]> {
+    const types = new pg.TypeOverrides()
+    types.setTypeParser(pg.types.builtins.INT8, BigInt)
+    const place = { host: '127.0.0.1', port: this.port, user: 'postgres', database }
+    const client = new pg.Client({ ...place, types })
+    await client.connect()
+    try {
+      return (await client.query<Row>(text)).rows
+    } finally {
+      await client.end()
+    }
+  }
+
+  #configuration() {
+    const address = `127.0.0.1:${this.port}`
+    const api = `127.0.0.1:${this.#api}`
+    const trust = '127.0.0.1/32 trust'
+    return {
+      scope: 'plants',
+      name: this.#name,
+      etcd3: { url: this.#etcd },
+      restapi: { listen: api, connect_address: api },
+      bootstrap: {
+        dcs: { ...times, synchronous_mode: true, postgresql: { use_pg_rewind: true } },
+        initdb: ['data-checksums', { encoding: 'UTF8' }, { locale: 'C' }],
+      },
+      postgresql: {
+        listen: address,
+        connect_address: address,
+        bin_dir: bin,
+        data_dir: join(this.#folder, 'data'),
+        pgpass: join(this.#folder, 'pgpass'),
+        basebackup: [{ checkpoint: 'fast' }],
+        authentication: {
+          superuser: { username: 'postgres' },
+          replication: { username: 'replicator' },
+        },
+        parameters: {
+          unix_socket_directories: this.#folder,
+          dynamic_shared_memory_type: 'mmap',
+        },
+        pg_hba: ['local all all trust', `host all all ${trust}`, `host replication all ${trust}`],
+      },
+    }
+  }
+}
+
+function makeFolder(path: string): string {
+  mkdirSync(path, { mode: 0o700 })
+  own(path)
+  return path
+}
+
+/** A port that nothing listens on now. */
+async function findFreePort(): Promise<number> {
+  const { port } = await onFreePort(async (candidate) => {
+    const server = createServer()
+    const isFree = await once(server.listen(candidate, '127.0.0.1'), 'listening').then(
+      () => true,
+      () => false,
+    )
+    server.close()
+    return isFree ? async () => undefined : undefined
+  })
+  return port
+}
