@@ -1,7 +1,7 @@
 /**
  * The driver's client, with limits on what a server may do to it. The driver trusts its server: it
- * keeps each message until it is complete, whatever length that announces, before the login even, and
- * sends the password in whatever form it is asked for.
+ * keeps each message until it is complete, whatever length that announces, even before the login,
+ * and sends the password in whatever form it is asked for.
  */
 import pg from 'pg'
 import { PlantsError } from '../../platform/errors.js'
@@ -11,7 +11,8 @@ const maxRowMiB = 16
 export const maxRowBytes = maxRowMiB * 1_048_576
 
 export function createTooLongError(server: string, what: 'message' | 'row'): PlantsError {
-  const hint = `Check the address. If a plant of more than ${maxRowMiB} MiB is stored there, delete it with SQL`
+  const largePlant = `a plant of more than ${maxRowMiB} MiB`
+  const hint = `Check the address. If ${largePlant} is stored there, delete it with SQL`
   const message = `${server} sent a ${what} of more than ${maxRowMiB} MiB`
   return new PlantsError('inaccessible', message, { hint })
 }

@@ -7,9 +7,8 @@
  * full pool nor a server that is away may lead to a connection without TLS.
  */
 import { setMaxListeners } from 'node:events'
-import { finished } from 'node:stream/promises'
 import pg from 'pg'
-import { from as copyFrom, to as copyTo } from 'pg-copy-streams'
+import { to as copyTo } from 'pg-copy-streams'
 import { must, PlantsError } from '../../platform/errors.js'
 import { isTimeout, retrying, within } from '../../platform/runtime.js'
 import { isLoopback } from '../../platform/urls.js'
@@ -17,18 +16,11 @@ import type { PostgresHost } from '../common/address.js'
 import { nextPause, patienceOf } from '../common/store.js'
 import type { Access } from './address.js'
 import { LimitedClient, SecretiveClient } from './client.js'
-import { explained, isPoolFull, lacksTls, raiseMax, wasRolledBack } from './errors.js'
+import { assertReady, Connection, type Row, untilSignal } from './connection.js'
+import { explained, isPoolFull, lacksTls, raiseMax } from './errors.js'
 import { Slots } from './slots.js'
 
-export type Row = (string | null)[]
-type Result = pg.QueryArrayResult<Row>
 type Action<T> = (connection: Connection) => Promise<T>
-
-/** What the server says besides its answers. */
-interface Notice {
-  code: string | undefined
-  message: string | undefined
-}
 
 interface Server {
   host: PostgresHost
@@ -237,165 +229,4 @@ function newPool({ host, port }: PostgresHost, usesTls: boolean, access: Access)
   // Of an idle connection, which is dropped, and of a statement, which fails with it.
   pool.on('error', () => undefined)
   return pool.on('connect', (client) => void client.on('error', () => undefined))
-}
-
-export async function assertReady(connection: Connection): Promise<void> {
-  const [[encoding, fsync, isReadOnly] = []] = await connection.read(
-    `SELECT current_setting('server_encoding'), current_setting('fsync'),
-      current_setting('transaction_read_only')`,
-  )
-  const { name } = connection
-  if (encoding !== 'UTF8')
-    throw new PlantsError('inaccessible', `${name} has the encoding ${encoding} in place of UTF8`)
-  if (fsync === 'off')
-    throw new PlantsError('inaccessible', `${name} answers before a plant is on disk: fsync is off`)
-  if (isReadOnly === 'on') throw new PlantsError('unavailable', `${name} is not read-write now`)
-}
-
-/** Each statement has the timeout, and fails with a `PlantsError`. */
-export class Connection {
-  readonly name: string
-  readonly #client: pg.ClientBase
-  readonly #access: Access
-  /** The server cancels it before. */
-  readonly #limit: { query_timeout: number }
-
-  constructor(client: pg.ClientBase, access: Access) {
-    this.name = access.address.name
-    this.#client = client
-    this.#access = access
-    this.#limit = { query_timeout: access.timeout + 1000 }
-  }
-
-  /** In a transaction of its own, which is one message. That has no parameters: values are literals. */
-  async read(select: string): Promise<Row[]> {
-    const { rows } = await this.query(`${this.#settings()}; ${select}`)
-    return rows
-  }
-
-  begin(settings: string): Promise<Result> {
-    return this.query(`BEGIN; ${this.#settings()}; ${settings}`)
-  }
-
-  async query(text: string, values: unknown[] = []): Promise<Result> {
-    const query = { text, values, rowMode: 'array' as const, ...this.#limit }
-    const answer: Promise<Result | Result[]> = this.#client.query<Row>(query)
-    const signal = this.#access.runtime.handleSignals()
-    const result = await untilSignal(answer, signal).catch(this.#explain)
-    return Array.isArray(result) ? must(result.at(-1)) : result
-  }
-
-  /**
-   * If `work` throws, the end of the connection rolls it back.
-   *
-   * @param lockTimeout in milliseconds; by default the timeout
-   * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of it
-   */
-  async transaction<T>(
-    work: () => Promise<T>,
-    commits: (result: T) => boolean = () => true,
-    lockTimeout = 0,
-  ): Promise<T> {
-    await this.begin(`SET LOCAL lock_timeout = ${lockTimeout}; SAVEPOINT changes`)
-    const result = await work()
-    if (commits(result)) await this.#commit()
-    else await this.query('ROLLBACK')
-    return result
-  }
-
-  /**
-   * Lets COMMIT wait for a synchronous standby although nothing else was written.
-   *
-   * PostgreSQL waits for a standby only if the transaction has written to its log. One that finds
-   * its plants stored has not, and their own commit may not have reached the standby: its wait may
-   * have been canceled. So it logs a message, which changes no data and needs no privileges: a
-   * standby that has the message has all that was logged before. (`pg_current_xact_id()` is not
-   * enough, because it logs nothing.)
-   */
-  async logMessage(): Promise<void> {
-    await this.query("SELECT pg_logical_emit_message(true, 'plants', '')")
-  }
-
-  async #commit(): Promise<void> {
-    const warnings: string[] = []
-    const collectWarning = ({ code, message }: Notice) => {
-      if (code?.startsWith(warningClass)) warnings.push(message ?? '')
-    }
-    this.#client.on('notice', collectWarning)
-    const { command } = await this.query('COMMIT')
-      .catch((cause: unknown) => {
-        if (wasRolledBack(cause)) throw cause
-        const isInterrupted = this.#access.runtime.handleSignals().aborted
-        const end = isInterrupted ? 'interrupted' : 'lost'
-        const what = `The connection to ${this.name} was ${end} during a commit`
-        throw createUnknownOutcomeError(what, 'Look', cause)
-      })
-      .finally(() => this.#client.off('notice', collectWarning))
-    if (command !== 'COMMIT')
-      throw new PlantsError('unavailable', `${this.name} rolled a transaction back`)
-    // It is stored here, but whether a standby has it, too, is unknown.
-    const [warning] = warnings
-    if (warning === undefined) return
-    const what = `${this.name} warned during a commit (${warning})`
-    throw createUnknownOutcomeError(what, 'Wait until its standby is connected, then look')
-  }
-
-  /** Returns the number of rows. */
-  async copyIn(table: string, rows: string): Promise<number> {
-    const copy = Object.assign(copyFrom(`COPY ${table} FROM STDIN`), this.#limit)
-    const stream = this.#client.query(copy).end(rows)
-    const signal = this.#access.runtime.handleSignals()
-    await untilSignal(finished(stream), signal).catch(this.#explain)
-    return stream.rowCount
-  }
-
-  readonly #explain = (error: unknown): never => {
-    this.#access.runtime.handleSignals().throwIfAborted()
-    throw explained(error, this.#access)
-  }
-
-  /**
-   * For each transaction, because behind PgBouncer the next one may have another session. Names
-   * without a schema are PostgreSQL's own, a commit returns when it is on disk, a plant that violates
-   * a constraint fails itself, and a warning about a commit is sent.
-   */
-  #settings(): string {
-    return `SET LOCAL search_path = pg_catalog; SET LOCAL synchronous_commit = on;
-      SET LOCAL client_min_messages = warning;
-      SET LOCAL statement_timeout = ${this.#access.timeout}; SET CONSTRAINTS ALL IMMEDIATE`
-  }
-}
-
-/** How long what is running may go on after a signal: most of it ends, and is known to have. */
-const graceMs = 250
-
-/** @throws the reason of the signal if it aborts, and the answer does not come soon after that */
-async function untilSignal<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  let startTimer = () => {}
-  const interrupted = new Promise<never>((_, reject) => {
-    startTimer = () => {
-      timer = setTimeout(() => reject(signal.reason), graceMs)
-    }
-  })
-  signal.addEventListener('abort', startTimer)
-  if (signal.aborted) startTimer()
-  try {
-    return await Promise.race([answer, interrupted])
-  } finally {
-    clearTimeout(timer)
-    signal.removeEventListener('abort', startTimer)
-  }
-}
-
-/**
- * The class of SQLSTATE that warnings have. Their severity, `WARNING`, is translated.
- * See https://www.postgresql.org/docs/current/errcodes-appendix.html.
- */
-const warningClass = '01'
-
-function createUnknownOutcomeError(what: string, firstStep: string, cause?: unknown): PlantsError {
-  const message = `${what}: whether it is stored is unknown`
-  const hint = `${firstStep} at what is stored before you repeat it`
-  return new PlantsError('unknownOutcome', message, { hint, cause })
 }

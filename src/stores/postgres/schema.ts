@@ -1,5 +1,5 @@
 import { PlantsError } from '../../platform/errors.js'
-import type { Connection } from './database.js'
+import type { Connection } from './connection.js'
 
 export const plants = 'plant_store.plants'
 export const tokens = 'plant_store.tokens'

@@ -9,9 +9,9 @@ export interface Patience {
 /**
  * Limits how many calls run at once. The others wait in their order.
  *
- * The searches of a store have as many slots as half of its connections, so that they never take all
- * of them: a search reads every plant, and creates, look-ups of tokens and `/ready` need a connection,
- * too.
+ * The searches of a store have as many slots as half of its connections, so that they never take
+ * all of them: a search reads every plant, and creates, look-ups of tokens and `/ready` need a
+ * connection, too.
  */
 export class Slots {
   #free: number

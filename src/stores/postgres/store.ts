@@ -13,7 +13,8 @@ import {
   tokenColumns,
 } from '../common/token-store.js'
 import type { PostgresOptions } from './address.js'
-import { assertReady, type Connection, PostgresDatabase } from './database.js'
+import { assertReady, type Connection } from './connection.js'
+import { PostgresDatabase } from './database.js'
 import { unlessLocked } from './errors.js'
 import { clausesOf, readPages, readSnapshot } from './read.js'
 import { toCount, toPlants, toToken } from './rows.js'

@@ -48,8 +48,8 @@ export function newCheckpoint(
 }
 
 /**
- * Returns undefined for what no version of this program has written: another program may have written
- * anything into the store. Of another version, only the number is known.
+ * Returns undefined for what no version of this program has written: another program may have
+ * written anything into the store. Of another version, only the number is known.
  */
 export function parseCheckpoint(text: string): Checkpoint | undefined {
   let value: unknown
