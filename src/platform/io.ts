@@ -1,6 +1,6 @@
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
-import { isWindows, unlessSystemError, usageError } from './errors.js'
+import { isWindows, systemCode, unlessSystemError, usageError } from './errors.js'
 import type { Runtime } from './runtime.js'
 import { type Input, type Output, processInput, processOutput, Signals } from './streams.js'
 
@@ -80,7 +80,18 @@ function resolvePath(path: string): string {
     throw usageError('A path is expected, not a URL or a PEM text', 'Give the path of a file')
   const home = () => unlessSystemError(homedir) || withoutHome()
   const place = path.replace(/^~(?=$|[\\/])/, home)
-  return isAbsolute(place) ? place : resolve(place)
+  return isAbsolute(place) ? place : resolveInCurrentFolder(place)
+}
+
+/** Node.js cannot name a current directory that was deleted. */
+function resolveInCurrentFolder(path: string): string {
+  try {
+    return resolve(path)
+  } catch (error) {
+    if (systemCode(error) !== 'ENOENT') throw error
+    const hint = 'Change to another directory with cd, or give an absolute path'
+    throw usageError('The current directory does not exist any more', hint, error)
+  }
 }
 
 async function folderOf(name: 'data' | 'config' | 'log'): Promise<string> {

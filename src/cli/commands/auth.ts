@@ -63,8 +63,11 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   const saved = { [store.name]: { token, savedAt } }
   await changeSettings(io, timeout, (file) => ({ ...file, tokens: { ...file.tokens, ...saved } }))
   const checked = check.state === 'accepted'
-  if (!checked)
-    await context.warn(`The token is saved, but could not be checked: ${check.error.message}`)
+  if (!checked) {
+    const { message, hint } = check.error
+    const advice = hint === undefined ? '' : `. ${hint}`
+    await context.warn(`The token is saved, but could not be checked: ${message}${advice}`)
+  }
   if (io.env['PLANTS_TOKEN'] !== undefined)
     await context.warn('PLANTS_TOKEN is still set, and takes precedence')
   const text = `Saved the token for ${store.name}${checked ? ', which accepts it' : ''}`

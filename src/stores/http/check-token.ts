@@ -25,7 +25,11 @@ export async function verifyToken(
       return { state: 'unknown', error: new PlantsError('unusable', message, { status: 200 }) }
     }
     const { error } = result
-    if ('cause' in response) return { state: 'unknown', error }
+    if ('cause' in response) {
+      // Nothing can have been stored: whether it was sent does not matter.
+      const { cause } = response
+      return { state: 'unknown', error: cause instanceof PlantsError ? cause : error }
+    }
     if (error.kind === 'unauthorized' || error.kind === 'forbidden') {
       const challenge = response.headers['www-authenticate'] ?? '' // RFC 6750, 3.1
       const isAccepted = error.error !== 401 && /\binsufficient_scope\b/.test(challenge)

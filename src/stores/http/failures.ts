@@ -2,7 +2,8 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { isJsonType } from '../../plant/exact-json.js'
 import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
 import { isTimeout } from '../../platform/runtime.js'
-import { urlOf } from '../../platform/urls.js'
+import { isLoopback, urlOf } from '../../platform/urls.js'
+import type { HttpAddress } from '../common/address.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
@@ -142,10 +143,8 @@ const closed: Reason = {
   hint: 'If the address is right, the service has too many connections: try again later',
   isTransient: true,
 }
-const noTls: Reason = {
-  text: 'the TLS handshake failed',
-  hint: 'Try http:// for a service on this machine',
-}
+/** The hint is that of `hintWithoutTls`. */
+const noTls: Reason = { text: 'the TLS handshake failed' }
 const untrusted: Reason = {
   hint: 'If you trust its issuer, give the certificate of the issuer with --ca-cert FILE',
 }
@@ -162,6 +161,7 @@ const reasons: Readonly<Record<string, Reason>> = {
   ...{ EAI_AGAIN: unreachable, EHOSTUNREACH: unreachable, ENETUNREACH: unreachable },
   '': unreachable,
   ...{ EPROTO: noTls, ERR_SSL_WRONG_VERSION_NUMBER: noTls },
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: noTls,
   ...{ DEPTH_ZERO_SELF_SIGNED_CERT: untrusted, SELF_SIGNED_CERT_IN_CHAIN: untrusted },
   ...{ UNABLE_TO_GET_ISSUER_CERT_LOCALLY: untrusted, UNABLE_TO_VERIFY_LEAF_SIGNATURE: untrusted },
 }
@@ -169,13 +169,22 @@ const reasons: Readonly<Record<string, Reason>> = {
 const proxyHint = 'Check HTTPS_PROXY or HTTP_PROXY, or bypass the proxy with NO_PROXY'
 const other: Reason = { hint: 'Check the address and the certificate of the service' }
 
+/** Elsewhere, others can read a token that is sent without TLS. */
+function hintWithoutTls({ name, url }: HttpAddress): string {
+  const plain = name.replace('https', 'http')
+  if (isLoopback(url.hostname)) return `Try ${plain}`
+  return `Check the port, or in a private network, try ${plain} with --allow-http`
+}
+
 function withoutResponse(
   { address, access }: HttpClient,
   request: HttpRequest,
   { cause, isSent }: NoResponse,
 ): Failure {
   const code = systemCode(cause) ?? (isTimeout(cause) ? 'TIMEOUT' : '')
-  const { text = reasonOf(cause), hint, isTransient } = reasons[code] ?? other
+  const reason = reasons[code] ?? other
+  const { text = reasonOf(cause), isTransient } = reason
+  const hint = reason === noTls ? hintWithoutTls(address) : reason.hint
   const known = cause instanceof PlantsError ? cause : undefined
   if (known && (!isSent || request.method === 'GET')) return { error: known }
   if (isSent) {

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import * as http from 'node:http'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { PeerCertificate, TLSSocket } from 'node:tls'
+import { isJsonType } from '../../plant/exact-json.js'
 import { PlantsError } from '../../platform/errors.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
@@ -107,20 +108,34 @@ export class HttpClient {
         outgoing.on('socket', (socket) => callWhenOpen(socket as TLSSocket, write))
         const [incoming] = await Promise.race([once(outgoing, 'response'), once(outgoing, 'close')])
         if (!incoming) throw Error('the connection was closed') // after a 101
-        return await responseIn(incoming)
+        const response = await responseIn(incoming)
+        if (!mayComeFromTlsPort(response)) return response
+        const error = await this.#findTlsError(transport.target, signal)
+        // It has answered that it did not understand the request.
+        return error ? { cause: error, isSent: false } : response
       } catch (cause) {
         if (signal.aborted) return { cause: signal.reason, isSent }
-        if (isSent && url.protocol === 'http:' && !this.access.proxy)
-          this.#needsTls ??= needsTls(transport.target, signal)
-        if (!(await this.#needsTls)) return { cause, isSent }
-        const hint = `Try ${name.replace('http', 'https')}`
-        const error = new PlantsError('inaccessible', `${name} needs https`, { hint, cause })
-        return { cause: error, isSent }
+        const error = isSent && (await this.#findTlsError(transport.target, signal, cause))
+        return { cause: error || cause, isSent }
       }
     })
     if ('cause' in result) trace?.(`* failed: ${result.cause}`)
     else trace?.(`< ${result.status}, ${result.body.length} bytes`)
     return result
+  }
+
+  /** Undefined unless plain http was sent to a port that takes TLS. */
+  async #findTlsError(
+    at: Pick<URL, 'hostname' | 'port'>,
+    signal: AbortSignal,
+    cause?: unknown,
+  ): Promise<PlantsError | undefined> {
+    const { url, name } = this.address
+    if (url.protocol !== 'http:' || this.access.proxy !== undefined) return undefined
+    this.#needsTls ??= needsTls(at, signal)
+    if (!(await this.#needsTls)) return undefined
+    const hint = `Try ${name.replace('http', 'https')}`
+    return new PlantsError('inaccessible', `${name} needs https`, { hint, cause })
   }
 
   /** Whether there is another token than one that was rejected. */
@@ -159,6 +174,11 @@ async function transportTo({ url }: HttpAddress, options: HttpOptions) {
       checkServerIdentity(hostname, certificate),
   })
   return { request, target: { ...service, agent } }
+}
+
+/** Such as "Client sent an HTTP request to an HTTPS server", in text or HTML. */
+function mayComeFromTlsPort({ status, headers }: HttpResponse): boolean {
+  return status === 400 && !isJsonType(headers['content-type'] ?? '')
 }
 
 /** Whether a port that broke a connection takes TLS. Nothing but its hello is sent. */

@@ -1,11 +1,13 @@
+import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
-import type { Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import { networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { createServer as createSecureServer } from 'node:tls'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { PlantsError } from '../../../../src/platform/errors.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
-import { closedPort, forwardProxy, Hostile, json } from '../../../helpers/hostile.js'
+import { closedPort, forwardProxy, Hostile, http, json } from '../../../helpers/hostile.js'
 import { runPlants } from '../../../helpers/run.js'
 import { token } from '../../../helpers/service.js'
 import { temporaryFolder } from '../../../helpers/temporary.js'
@@ -24,6 +26,7 @@ test('a base url may have any path', async () => {
 const unreached = (why: string, rest: object = {}) =>
   expect.objectContaining({ error: 503, message: expect.stringContaining(why), ...rest })
 const retryable = { retryable: true }
+const tryUrl = { hint: 'Try URL' }
 
 describe('an error tells why a service could not be reached:', () => {
   const noName = `${'x'.repeat(64)}.example.com` // longer than a label may be: no network is asked
@@ -52,7 +55,12 @@ describe('an error tells why a service could not be reached:', () => {
 
   test.each([
     ['a TLS handshake without an answer', '', 'it timed out', retryable],
-    ['a service without TLS', 'HTTP/1.1 400 Bad Request\r\n\r\n', 'the TLS handshake failed', {}],
+    [
+      'a service without TLS',
+      'HTTP/1.1 400 Bad Request\r\n\r\n',
+      'the TLS handshake failed',
+      tryUrl,
+    ],
   ])('%s', async (_, answer, why, rest) => {
     const service = await Hostile.listen({
       onConnect: (socket) => void (answer && socket.end(answer)),
@@ -156,6 +164,43 @@ describe.runIf(hasOpenssl)('TLS (needs openssl)', () => {
     expect(list.err).toContain(`Try ${service.url}`)
   })
 })
+
+/** As Caddy, nginx and Apache: a port that takes TLS, and answers plain HTTP with a text. */
+async function listenWithTls(tls: Certificate): Promise<number> {
+  const secure = createSecureServer(tls)
+  const server = createServer((socket) => {
+    socket.on('error', () => undefined)
+    socket.once('data', (chunk: Buffer) => {
+      if (chunk[0] !== 0x16) return void socket.end(http(400, 'HTTP request to an HTTPS server'))
+      socket.pause().unshift(chunk)
+      secure.emit('connection', socket)
+    })
+  })
+  onTestFinished(() => void server.close())
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  return (server.address() as AddressInfo).port // as it listens on a port
+}
+
+test.runIf(hasOpenssl)(
+  'plain http to a port that answers it with 400, but takes TLS, needs https (needs openssl)',
+  async () => {
+    const port = await listenWithTls(certificate({ names: ['IP:127.0.0.1'] }))
+    const url = `http://127.0.0.1:${port}`
+    const hint = `Try https://127.0.0.1:${port}`
+    const { code, out, err } = await createIn(url)
+    const said = [{ error: 503, message: `${url} needs https`, hint }]
+    expect([code, out, objectsOf(err)]).toEqual([4, '', said])
+    const env = { PLANTS_TOKEN: token, PLANTS_CONFIG_DIR: temporaryFolder() }
+    const list = await runPlants(['list', '--store', url], { env })
+    expect(list).toEqual({ code: 4, out: '', err: `plants: ${url} needs https\n  ${hint}\n` })
+    const doctor = await runPlants(['doctor', '--store', url], { env })
+    expect(objectsOf(doctor.out)).toContainEqual(expect.objectContaining({ hint }))
+    const config = { PLANTS_CONFIG_DIR: temporaryFolder() }
+    const args = ['auth', 'login', '--from-stdin', '--store', url]
+    const login = await runPlants(args, { env: config, stdin: token })
+    expect(login.err).toContain(`could not be checked: ${url} needs https. ${hint}\n`)
+  },
+)
 
 const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
 const ipv4 = addresses.find(({ internal, family }) => !internal && family === 'IPv4')?.address

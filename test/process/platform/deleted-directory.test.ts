@@ -1,0 +1,56 @@
+import { describe, expect, test } from 'vitest'
+
+import { bash, type ProcessResult } from '../../helpers/process.js'
+import { World } from '../../helpers/world.js'
+
+const message = 'plants: The current directory does not exist any more\n'
+const hint = '  Change to another directory with cd, or give an absolute path\n'
+
+/** Runs a command line in a directory that was deleted since the shell has changed to it. */
+function runInDeletedFolder(user: World, line: string): Promise<ProcessResult> {
+  return bash(user, `mkdir gone && cd gone && rmdir ../gone && "$plants" ${line}`, user.env)
+}
+
+describe.skipIf(process.platform === 'win32' || process.env['PLANTS_BIN'] !== undefined)(
+  'in a current directory that was deleted (needs Node as its runtime)',
+  () => {
+    test.each([
+      'list --store ./x.db',
+      'create --file plant.json',
+      'import plants.ndjson',
+      'export plants.csv',
+      'backup plants.bak',
+      'restore plants.bak',
+      'stores add garden ./x.db',
+      'stores init ./x.db',
+      'config set ca-cert ca.pem',
+      'serve --port 0 --tls-cert cert.pem --tls-key key.pem',
+      'serve --socket ./plants.sock',
+    ])('a command with a relative path says so: %s', async (line) => {
+      const user = new World()
+      await user.run('create --id 1 --name Fern')
+      expect(await runInDeletedFolder(user, line)).toEqual({
+        code: 2,
+        out: '',
+        err: message + hint,
+      })
+    })
+
+    test.each([
+      '--help',
+      '--version',
+      'help create',
+      'completion bash',
+      'create --id 2 --name Moss',
+      'list',
+      'export',
+      'doctor',
+      'stores list',
+      'config set timeout 8s',
+    ])('a command without one does what it does elsewhere: %s', async (line) => {
+      const user = new World()
+      await user.run('create --id 1 --name Fern')
+      expect(await runInDeletedFolder(user, line)).toMatchObject({ code: 0, err: '' })
+    })
+  },
+)
