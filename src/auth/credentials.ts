@@ -1,7 +1,7 @@
-import { PlantsError, usageError } from '../platform/errors.js'
+import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
-import type { HttpAddress } from '../stores/common/address.js'
+import type { HttpAddress } from '../stores/address.js'
 import { parseToken, tokenIn } from './token.js'
 
 interface CredentialContext {

@@ -1,11 +1,11 @@
 import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { isWindows, unlessSystemError, usageError } from '../platform/errors.js'
+import { isWindows, unlessSystemError, usageError } from '../errors.js'
 import { octal } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { shellWord } from '../platform/shell.js'
 import { isLoopback } from '../platform/urls.js'
-import type { PostgresAddress, PostgresHost } from '../stores/common/address.js'
+import type { PostgresAddress, PostgresHost } from '../stores/address.js'
 import type { Login } from '../stores/postgres/address.js'
 
 interface FoundPassword {

@@ -1,5 +1,5 @@
 import { execa } from 'execa'
-import { PlantsError } from '../platform/errors.js'
+import { PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { failureOf, withoutSecrets } from './token.js'
 

@@ -1,4 +1,4 @@
-import { isWindows, usageError } from '../platform/errors.js'
+import { isWindows, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
 /** An empty one is an error: another token would take its place. */

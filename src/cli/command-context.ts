@@ -1,18 +1,18 @@
 import { type OutputFormat, outputFormats } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
-import { PlantsError, usageError } from '../platform/errors.js'
+import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
-import { type Address, isDefaultStore, type OwnAddress } from '../stores/common/address.js'
-import type { OwnStore, Store } from '../stores/common/store.js'
-import type { PostgresOptions } from '../stores/postgres/address.js'
+import { type Address, isDefaultStore, type OwnAddress } from '../stores/address.js'
 import {
   httpOpener,
   type OwnStoreOpener,
   postgresOpener,
   type StoreOpener,
   sqliteOpener,
-} from '../stores/registry.js'
+} from '../stores/kinds.js'
+import type { PostgresOptions } from '../stores/postgres/address.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
+import type { OwnStore, Store } from '../stores/store.js'
 import { type ContextOptions, SettingsContext } from './settings-context.js'
 
 type OwnOptions = Partial<Pick<PostgresOptions, 'runtime' | 'onAway'>> &

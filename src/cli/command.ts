@@ -1,7 +1,7 @@
 import { Command, Option } from 'commander'
 import { outputFormats, parseChoice } from '../config/option-values.js'
 import { settingNames, settingOf } from '../config/setting-table.js'
-import { usageError } from '../platform/errors.js'
+import { usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 
 /** Every command takes these, before or after its name. */

@@ -1,6 +1,6 @@
-import { isObject, parseJson } from '../plant/exact-json.js'
+import { inputError, usageError } from '../errors.js'
+import { isObject, parseJson } from '../plant/json.js'
 import { idFromText } from '../plant/plant.js'
-import { inputError, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { wholeLines } from '../platform/lines.js'

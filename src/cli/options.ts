@@ -1,8 +1,8 @@
 import { choiceIn, duration, invalidValue, parseCount } from '../config/option-values.js'
+import { usageError } from '../errors.js'
 import type { Reporter } from '../output/reporter.js'
 import { fieldNames, idFromText, idRule } from '../plant/plant.js'
-import { usageError } from '../platform/errors.js'
-import { type Right, rights } from '../stores/common/token-store.js'
+import { type Right, rights } from '../stores/tokens.js'
 import type { GlobalOptions, PlantsCommand } from './command.js'
 
 export const rareOptions = 'Rare options:'

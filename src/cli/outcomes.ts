@@ -3,11 +3,12 @@
  * it comes. What fails for one plant does not end the others; the worst error decides the exit
  * code.
  */
+
+import { must, PlantsError, systemCode } from '../errors.js'
 import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
-import { must, PlantsError, systemCode } from '../platform/errors.js'
-import { wrongAddressHint } from '../stores/common/address.js'
+import { wrongAddressHint } from '../stores/address.js'
 import {
   type Change,
   idOf,
@@ -16,9 +17,9 @@ import {
   type Problem,
   problem,
   toError,
-} from '../stores/common/change.js'
-import { planOf } from '../stores/common/plan.js'
-import type { Store } from '../stores/common/store.js'
+} from '../stores/change.js'
+import { planOf } from '../stores/plan.js'
+import type { Store } from '../stores/store.js'
 import type { CommandContext } from './command-context.js'
 
 interface ChangeOptions {

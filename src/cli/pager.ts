@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import { withoutSecrets } from '../auth/token.js'
-import { isWindows, PlantsError } from '../platform/errors.js'
+import { isWindows, PlantsError } from '../errors.js'
 import { type Io, type Output, withOutput } from '../platform/io.js'
 import { type GlobalOptions, mayWaitForPerson } from './command.js'
 

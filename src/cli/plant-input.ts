@@ -1,12 +1,12 @@
+import { inputError, PlantsError, usageError } from '../errors.js'
 import { unknownFields } from '../output/output.js'
-import { isObject, parseJson } from '../plant/exact-json.js'
+import { isObject, parseJson } from '../plant/json.js'
 import { idFromText, invalidPlant, otherFieldsOf, parsePlant } from '../plant/plant.js'
-import { inputError, PlantsError, usageError } from '../platform/errors.js'
 import { shorten } from '../platform/escape.js'
 import { readText } from '../platform/text-files.js'
+import type { InputPlant } from '../stores/next-id.js'
 import type { GlobalOptions } from './command.js'
 import type { CommandContext } from './command-context.js'
-import type { InputPlant } from './next-id.js'
 
 export interface PlantOptions extends GlobalOptions {
   id?: string
@@ -84,7 +84,7 @@ async function acceptPlant(
   const value = isNext && isObject(given) ? { ...given, id: 0n } : given
   const plant = parsePlant(value)
   if (!plant) {
-    const { problemsOf } = await import('../plant/plant-schema.js')
+    const { problemsOf } = await import('../plant/schema.js')
     throw new PlantsError('invalid', invalidPlant(problemsOf(value)), { hint })
   }
   const unknown = isObject(value) ? otherFieldsOf(value).map(shorten) : []

@@ -1,10 +1,10 @@
 import { confirm, input, password } from '@inquirer/prompts'
+import { PlantsError } from '../errors.js'
 import { idFromText } from '../plant/plant.js'
-import { problemOf } from '../plant/plant-schema.js'
-import { PlantsError } from '../platform/errors.js'
+import { problemOf } from '../plant/schema.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
-import type { InputPlant } from './next-id.js'
+import type { InputPlant } from '../stores/next-id.js'
 
 /**
  * Prompts on stderr for the fields that are not known. Throws `interrupted` on Ctrl-C and Ctrl-D,

@@ -11,10 +11,10 @@ import {
   type HttpAddress,
   type PostgresAddress,
   passwordFile,
-} from '../stores/common/address.js'
-import { tryingAgain } from '../stores/common/store.js'
+} from '../stores/address.js'
 import type { Access } from '../stores/http/http-options.js'
 import type { PostgresOptions } from '../stores/postgres/address.js'
+import { tryingAgain } from '../stores/store.js'
 import type { SettingsContext } from './settings-context.js'
 
 /** Undefined if there is none. */

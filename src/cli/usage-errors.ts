@@ -7,9 +7,9 @@
  */
 import type { Command } from 'commander'
 import { isWord } from '../config/option-values.js'
+import { type PlantsError, usageError } from '../errors.js'
 import { idFromText } from '../plant/plant.js'
-import { type PlantsError, usageError } from '../platform/errors.js'
-import { passwordFile } from '../stores/common/address.js'
+import { passwordFile } from '../stores/address.js'
 import { nameOf, type RejectedLine } from './command.js'
 import { beginsWithLongDash, hyphensHint } from './options.js'
 

@@ -5,13 +5,13 @@
  */
 import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { unlessSystemError, usageError } from '../errors.js'
 import { replaceFile, unwritable } from '../platform/atomic-file.js'
-import { unlessSystemError, usageError } from '../platform/errors.js'
 import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import type { Address } from '../stores/common/address.js'
-import { schemeNouns } from '../stores/registry.js'
+import type { Address } from '../stores/address.js'
+import { schemeNouns } from '../stores/kinds.js'
 import { type SettingName, settingOf, settingsIn } from './setting-table.js'
 import {
   isStoreName,

@@ -1,4 +1,4 @@
-import { usageError } from '../platform/errors.js'
+import { usageError } from '../errors.js'
 
 export function wholeNumber(what: string, min: number, max: number, example: string) {
   return (flag: string, text: string): number => {

@@ -1,7 +1,7 @@
-import { PlantsError, usageError } from '../platform/errors.js'
+import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
-import type { Address } from '../stores/common/address.js'
-import { parseAddress } from '../stores/registry.js'
+import type { Address } from '../stores/address.js'
+import { parseAddress } from '../stores/kinds.js'
 import {
   optionValue,
   type SettingName,

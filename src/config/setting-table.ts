@@ -1,4 +1,4 @@
-import type { Address } from '../stores/common/address.js'
+import type { Address } from '../stores/address.js'
 import { parseOutput, parseSwitch, parseText, parseTimeout } from './option-values.js'
 
 export const settingsTable = {

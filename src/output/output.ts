@@ -1,5 +1,5 @@
+import { PlantsError, systemCode, systemReason } from '../errors.js'
 import type { StoredPlant } from '../plant/plant.js'
-import { PlantsError, systemCode, systemReason } from '../platform/errors.js'
 import { escapeControlChars } from '../platform/escape.js'
 import type { Io, Output } from '../platform/io.js'
 

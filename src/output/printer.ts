@@ -1,4 +1,4 @@
-import { type Column, documentIn, type FormatName } from '../plant/records.js'
+import { type Column, documentIn, type FormatName } from '../formats/write.js'
 import { escapeControlCharsInLines } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { writeAnswer } from './output.js'

@@ -1,5 +1,5 @@
-import { toJson } from '../plant/exact-json.js'
-import { type PlantsError, systemCode } from '../platform/errors.js'
+import { type PlantsError, systemCode } from '../errors.js'
+import { toJson } from '../plant/json.js'
 import { printable, redactJson } from '../platform/escape.js'
 import type { Io } from '../platform/io.js'
 import { mayColor, type Style, styleFor } from './output.js'

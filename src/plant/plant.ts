@@ -1,4 +1,4 @@
-import { isInt64, isObject, parseInt64 } from './exact-json.js'
+import { isInt64, isObject, parseInt64 } from './json.js'
 
 export const fieldNames = ['id', 'name', 'tag'] as const
 export type FieldName = (typeof fieldNames)[number]

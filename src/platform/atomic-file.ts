@@ -24,7 +24,7 @@ import {
   systemReason,
   toDescriptorsHint,
   usageError,
-} from './errors.js'
+} from '../errors.js'
 import { isThisUser, makeFolderHint, syncFolder } from './files.js'
 
 /** Call `discard` last, also after `commit` and `create`. */

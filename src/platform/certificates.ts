@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
 import { statSync } from 'node:fs'
 import { createSecureContext } from 'node:tls'
-import { inputError } from './errors.js'
+import { inputError } from '../errors.js'
 import { whyOthersCanWrite } from './files.js'
 import { readTextFile } from './text-files.js'
 

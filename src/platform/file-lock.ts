@@ -1,5 +1,5 @@
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
-import { PlantsError } from './errors.js'
+import { PlantsError } from '../errors.js'
 import { identityOf } from './files.js'
 import type { Runtime } from './runtime.js'
 import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf } from './sqlite.js'

@@ -13,7 +13,7 @@ import {
   statSync,
 } from 'node:fs'
 import { dirname } from 'node:path'
-import { isWindows, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, systemCode, unlessSystemError } from '../errors.js'
 import { shellWord } from './shell.js'
 
 /** Makes missing parents, too, durably. `mkdirSync` with `recursive` never returns in /proc. */

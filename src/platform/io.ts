@@ -1,6 +1,6 @@
 import { homedir, userInfo } from 'node:os'
 import { isAbsolute, resolve } from 'node:path'
-import { isWindows, systemCode, unlessSystemError, usageError } from './errors.js'
+import { isWindows, systemCode, unlessSystemError, usageError } from '../errors.js'
 import type { Runtime } from './runtime.js'
 import { type Input, type Output, processInput, processOutput, Signals } from './streams.js'
 

@@ -1,4 +1,4 @@
-import { isWindows } from './errors.js'
+import { isWindows } from '../errors.js'
 
 /** Quotes a word of a command that people copy: for sh, bash and zsh, or for PowerShell and cmd on Windows. */
 export function shellWord(text: string, system = { isWindows }): string {

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { getSystemErrorMap } from 'node:util'
 import type { DatabaseSyncInstance } from '@photostructure/sqlite'
-import { isWindows, PlantsError, systemCode } from './errors.js'
+import { isWindows, PlantsError, systemCode } from '../errors.js'
 import { backoff, type RetryPolicy, type Runtime, retrying } from './runtime.js'
 
 export type Database = DatabaseSyncInstance

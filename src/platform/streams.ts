@@ -7,7 +7,7 @@
  */
 import { closeSync, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
-import { isWindows, PlantsError, systemCode, unlessSystemError } from './errors.js'
+import { isWindows, PlantsError, systemCode, unlessSystemError } from '../errors.js'
 
 export interface Input {
   readonly isTerminal: boolean

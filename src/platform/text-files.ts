@@ -1,5 +1,5 @@
 import { createReadStream, readFileSync } from 'node:fs'
-import { inputError, PlantsError, systemCode, systemReason, toDescriptorsHint } from './errors.js'
+import { inputError, PlantsError, systemCode, systemReason, toDescriptorsHint } from '../errors.js'
 import type { Io } from './io.js'
 
 export const maxDocumentBytes = 1_048_576

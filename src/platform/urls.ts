@@ -1,4 +1,4 @@
-import { unlessSystemError, usageError } from './errors.js'
+import { unlessSystemError, usageError } from '../errors.js'
 import type { Io } from './io.js'
 
 /** Looks up no names. */

@@ -1,6 +1,6 @@
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
-import { toWireJson } from '../plant/exact-json.js'
-import { PlantsError } from '../platform/errors.js'
+import { PlantsError } from '../errors.js'
+import { toWireJson } from '../plant/json.js'
 
 export interface HttpAnswer {
   status: number

@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto'
-import { isValid, type Right, type Token, type TokenStore } from '../stores/common/token-store.js'
+import { isValid, type Right, type Token, type TokenStore } from '../stores/tokens.js'
 import { HttpError } from './answer.js'
 
 export interface Caller {

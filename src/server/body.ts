@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
-import { isJsonType } from '../plant/exact-json.js'
+import { isJsonType } from '../plant/json.js'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
 import { busy, HttpError } from './answer.js'
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
-import type { Right } from '../stores/common/token-store.js'
+import type { Right } from '../stores/tokens.js'
 import {
   corsHeaders,
   type HttpAnswer,

@@ -13,13 +13,7 @@ import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
-import {
-  PlantsError,
-  systemCode,
-  systemReason,
-  toDescriptorsHint,
-  usageError,
-} from '../platform/errors.js'
+import { PlantsError, systemCode, systemReason, toDescriptorsHint, usageError } from '../errors.js'
 import { withTransientLock } from '../platform/file-lock.js'
 import { identityOf, makeFolderHint } from '../platform/files.js'
 import type { Runtime } from '../platform/runtime.js'

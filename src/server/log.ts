@@ -1,4 +1,4 @@
-import { PlantsError, reasonOf } from '../platform/errors.js'
+import { PlantsError, reasonOf } from '../errors.js'
 import { escapeControlChars, escapeControlCharsInLines } from '../platform/escape.js'
 import type { Output } from '../platform/io.js'
 

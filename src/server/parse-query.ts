@@ -5,7 +5,7 @@
  * of a parameter that is repeated. A proxy may choose another one of these values than a service
  * does. So both are errors here.
  */
-import { maxSearch, type ReadQuery } from '../stores/common/query.js'
+import { maxSearch, type ReadQuery } from '../stores/query.js'
 import { HttpError } from './answer.js'
 import { parseIdText } from './request-input.js'
 

@@ -4,7 +4,7 @@
  * The store of a service may be away, or lose a right that the service offers. So each probe checks
  * it. Probes that come meanwhile share the check, since another one would wait for the same store.
  */
-import { PlantsError } from '../platform/errors.js'
+import { PlantsError } from '../errors.js'
 import type { Log } from './log.js'
 
 interface ReadinessOptions {

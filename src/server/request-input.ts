@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
-import { isObject, parseJson } from '../plant/exact-json.js'
+import { isObject, parseJson } from '../plant/json.js'
 import {
   idFromText,
   idRule,
@@ -10,7 +10,7 @@ import {
   type PlantPatch,
   parsePlant,
 } from '../plant/plant.js'
-import { problemsOf } from '../plant/plant-schema.js'
+import { problemsOf } from '../plant/schema.js'
 import { HttpError } from './answer.js'
 
 /** The most header lines of a request. */

@@ -1,4 +1,4 @@
-import type { Right } from '../stores/common/token-store.js'
+import type { Right } from '../stores/tokens.js'
 import { HttpError } from './answer.js'
 import openApiDocument from './openapi.json'
 

@@ -9,7 +9,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
-import { systemCode } from '../platform/errors.js'
+import { systemCode } from '../errors.js'
 import { parserError, rawResponse } from './answer.js'
 import { Body } from './body.js'
 import { ConnectionLimit } from './connection-limit.js'

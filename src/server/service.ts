@@ -1,15 +1,10 @@
 /** The HTTP service around a store, and its admin port. */
 import { unwatchFile, watchFile } from 'node:fs'
 import { setImmediate as nextIteration } from 'node:timers/promises'
-import type { PlantsError } from '../platform/errors.js'
+import type { PlantsError } from '../errors.js'
 import { isLoopback } from '../platform/urls.js'
-import type { OwnStore } from '../stores/common/store.js'
-import {
-  describeMissingRights,
-  type Right,
-  rights,
-  type TokenStore,
-} from '../stores/common/token-store.js'
+import type { OwnStore } from '../stores/store.js'
+import { describeMissingRights, type Right, rights, type TokenStore } from '../stores/tokens.js'
 import { createAdminServer, Metrics } from './admin.js'
 import type { TokenSource } from './authenticator.js'
 import { requestHandler } from './handler.js'

@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import { afterAll, expect, inject, onTestFinished } from 'vitest'
-import { PlantsError } from '../../src/platform/errors.js'
-import type { PostgresAddress } from '../../src/stores/common/address.js'
+import { PlantsError } from '../../src/errors.js'
+import type { PostgresAddress } from '../../src/stores/address.js'
 import { type PostgresOptions, parsePostgres } from '../../src/stores/postgres/address.js'
 import { PostgresStore } from '../../src/stores/postgres/store.js'
 import {

@@ -2,10 +2,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { onTestFinished } from 'vitest'
 import type { NewPlant } from '../../src/plant/plant.js'
-import type { AddressContext, SqliteAddress } from '../../src/stores/common/address.js'
-import { type Change, writeOne } from '../../src/stores/common/change.js'
-import type { Store } from '../../src/stores/common/store.js'
+import type { AddressContext, SqliteAddress } from '../../src/stores/address.js'
+import { type Change, writeOne } from '../../src/stores/change.js'
 import type { SqliteOptions } from '../../src/stores/sqlite/connection.js'
+import type { Store } from '../../src/stores/store.js'
 
 type Writable = Pick<Store, 'write'>
 

@@ -1,9 +1,9 @@
 import { parseText } from '../../config/option-values.js'
+import { usageError } from '../../errors.js'
 import { plantCount } from '../../plant/plant.js'
-import { usageError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import type { SqliteAddress } from '../../stores/common/address.js'
+import type { SqliteAddress } from '../../stores/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 

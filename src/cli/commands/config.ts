@@ -7,10 +7,10 @@ import {
   settingsIn,
 } from '../../config/setting-table.js'
 import { isStoreName } from '../../config/settings-file.js'
+import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
-import { PlantsError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
-import { completeAddress } from '../../stores/common/address.js'
+import { completeAddress } from '../../stores/address.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { SettingsContext } from '../settings-context.js'
 

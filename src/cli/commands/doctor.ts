@@ -3,19 +3,15 @@ import { commonFormats, parseOutput, parseTimeout } from '../../config/option-va
 import { EffectiveSettings } from '../../config/resolve.js'
 import { settingNames } from '../../config/setting-table.js'
 import { readSettings } from '../../config/settings-file.js'
+import { PlantsError } from '../../errors.js'
 import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { plantCount } from '../../plant/plant.js'
-import { PlantsError } from '../../platform/errors.js'
 import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import {
-  type HttpAddress,
-  isDefaultStore,
-  type SqliteAddress,
-} from '../../stores/common/address.js'
-import type { OwnStore } from '../../stores/common/store.js'
-import { describeMissingRights, type Right, rights } from '../../stores/common/token-store.js'
+import { type HttpAddress, isDefaultStore, type SqliteAddress } from '../../stores/address.js'
+import type { OwnStore } from '../../stores/store.js'
+import { describeMissingRights, type Right, rights } from '../../stores/tokens.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { accessTo } from '../store-access.js'

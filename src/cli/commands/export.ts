@@ -1,12 +1,12 @@
 import { statSync } from 'node:fs'
 import { outputFormats, parseChoice, parseText } from '../../config/option-values.js'
+import { usageError } from '../../errors.js'
+import { formatNames } from '../../formats/write.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
 import { Progress, withProgress } from '../../output/progress.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
-import { formatNames } from '../../plant/records.js'
 import { assertOwnFile, isWrittenInPlace } from '../../platform/atomic-file.js'
-import { usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -41,7 +41,7 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
     parseChoice('--output', options.output, formatNames, 'To a file: plants export FILE')
   const context = await CommandContext.from(options, io, outputFormats)
   const output = context.output === 'text' ? 'ndjson' : context.output
-  const { exportFile, fileFormat } = await import('../../transfer/export-file.js')
+  const { exportFile, fileFormat } = await import('../../export/export-file.js')
   const path = /^(?:-|\/dev\/stdout)$/.test(name) ? undefined : io.resolvePath(name)
   const old = path === undefined ? undefined : statSync(path, { throwIfNoEntry: false })
   const isDevice = path !== undefined && isWrittenInPlace(path, old)

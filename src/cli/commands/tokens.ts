@@ -1,6 +1,6 @@
 import { duration, parseText } from '../../config/option-values.js'
+import { PlantsError, usageError } from '../../errors.js'
 import { idFromText } from '../../plant/plant.js'
-import { PlantsError, usageError } from '../../platform/errors.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
 import {
@@ -9,7 +9,7 @@ import {
   type Right,
   type Token,
   type TokenStore,
-} from '../../stores/common/token-store.js'
+} from '../../stores/tokens.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { parseRights, rightsRule } from '../options.js'

@@ -1,5 +1,5 @@
+import { PlantsError, usageError } from '../../errors.js'
 import { invalidPlant, type PlantPatch, parsePlant } from '../../plant/plant.js'
-import { PlantsError, usageError } from '../../platform/errors.js'
 import type { Io } from '../../platform/io.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -53,7 +53,7 @@ async function patchIn({ name, tag }: UpdateOptions): Promise<Omit<PlantPatch, '
   }
   const value = { id: 0n, ...patch }
   if (parsePlant(value, 'patch')) return patch
-  const { problemsOf } = await import('../../plant/plant-schema.js')
+  const { problemsOf } = await import('../../plant/schema.js')
   const message = invalidPlant(problemsOf(value, 'patch'))
   throw new PlantsError('invalid', message, { hint: 'Correct the options' })
 }

@@ -1,6 +1,6 @@
 import { CommanderError, Help } from 'commander'
 import { version } from '../../../package.json'
-import { usageError } from '../../platform/errors.js'
+import { usageError } from '../../errors.js'
 import type { Io } from '../../platform/io.js'
 import { globalOptions, PlantsCommand, RejectedLine } from '../command.js'
 import { groups, listed } from '../commands/index.js'

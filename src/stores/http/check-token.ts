@@ -1,5 +1,5 @@
-import { PlantsError } from '../../platform/errors.js'
-import type { HttpAddress } from '../common/address.js'
+import { PlantsError } from '../../errors.js'
+import type { HttpAddress } from '../address.js'
 import { resultOf } from './failures.js'
 import { HttpClient } from './http-client.js'
 import type { HttpOptions } from './http-options.js'

@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import { isJsonType } from '../../plant/exact-json.js'
-import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../errors.js'
+import { isJsonType } from '../../plant/json.js'
 import { isTimeout } from '../../platform/runtime.js'
 import { isLoopback, urlOf } from '../../platform/urls.js'
-import type { HttpAddress } from '../common/address.js'
+import type { HttpAddress } from '../address.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/exact-json.js'
+import { isJsonType, isObject, parseJson, toWireJson } from '../../plant/json.js'
 import { type NewPlant, type Plant, parsePlant, type StoredPlant } from '../../plant/plant.js'
 import { takeCharacters, truncate } from '../../platform/escape.js'
 import type { Expected, HttpRequest, HttpResponse } from './http-client.js'

@@ -1,6 +1,6 @@
-import { PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../errors.js'
 import { wait } from '../../platform/runtime.js'
-import { nextPause, patienceOf, tryingAgain } from '../common/store.js'
+import { nextPause, patienceOf, tryingAgain } from '../store.js'
 import { resultOf } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { requestToDescribe } from './plant-request.js'

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
-import { toWireJson } from '../../plant/exact-json.js'
+import { type ErrorKind, must, PlantsError } from '../../errors.js'
+import { toWireJson } from '../../plant/json.js'
 import { equalFields, patchedPlant, type StoredPlant } from '../../plant/plant.js'
-import { type ErrorKind, must, PlantsError } from '../../platform/errors.js'
 import {
   type Change,
   existingOutcome,
@@ -11,8 +11,8 @@ import {
   type Outcome,
   otherNameOutcome,
   rejected,
-} from '../common/change.js'
-import type { WriteOptions } from '../common/store.js'
+} from '../change.js'
+import type { WriteOptions } from '../store.js'
 import { isOfPlant } from './failures.js'
 import type { HttpClient, HttpRequest } from './http-client.js'
 import { defaultConcurrency } from './http-options.js'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
-import { type PlantsError, usageError } from '../../platform/errors.js'
+import { type PlantsError, usageError } from '../../errors.js'
 import type { Runtime } from '../../platform/runtime.js'
 import {
   type AddressContext,
@@ -9,7 +9,7 @@ import {
   type PostgresHost,
   passwordFile,
   sslModes,
-} from '../common/address.js'
+} from '../address.js'
 
 export interface PostgresOptions {
   login: Login

@@ -4,7 +4,7 @@
  * and sends the password in whatever form it is asked for.
  */
 import pg from 'pg'
-import { PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../errors.js'
 
 const maxRowMiB = 16
 /** A plant of this program has a tenth of it at most. */

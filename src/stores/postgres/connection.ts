@@ -2,7 +2,7 @@
 import { finished } from 'node:stream/promises'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
-import { must, PlantsError } from '../../platform/errors.js'
+import { must, PlantsError } from '../../errors.js'
 import type { Access } from './address.js'
 import { explained, wasRolledBack } from './errors.js'
 

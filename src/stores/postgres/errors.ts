@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../platform/errors.js'
+import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../errors.js'
 import type { Access } from './address.js'
 
 /**

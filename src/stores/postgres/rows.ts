@@ -2,9 +2,10 @@
  * Rows of a database, whose cells are strings. A server, or what connects to it, may send anything:
  * what the schema cannot hold is never taken for a plant, a token or a count.
  */
+
+import { PlantsError } from '../../errors.js'
 import { isText, largestId, plantFrom, type StoredPlant, smallestId } from '../../plant/plant.js'
-import { PlantsError } from '../../platform/errors.js'
-import { type Token, tokenFrom } from '../common/token-store.js'
+import { type Token, tokenFrom } from '../tokens.js'
 import type { Row } from './connection.js'
 
 type Cell = Row[number] | undefined

@@ -1,4 +1,4 @@
-import { PlantsError } from '../../platform/errors.js'
+import { PlantsError } from '../../errors.js'
 import type { Connection } from './connection.js'
 
 export const plants = 'plant_store.plants'

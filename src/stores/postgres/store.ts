@@ -1,17 +1,17 @@
 import { escapeLiteral } from 'pg'
+import { must, PlantsError } from '../../errors.js'
 import type { StoredPlant } from '../../plant/plant.js'
-import { must, PlantsError } from '../../platform/errors.js'
-import type { PostgresAddress } from '../common/address.js'
-import type { Change, Create, Outcome } from '../common/change.js'
-import { type CountQuery, pagesOf, type ReadQuery } from '../common/query.js'
-import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../common/store.js'
+import type { PostgresAddress } from '../address.js'
+import type { Change, Create, Outcome } from '../change.js'
+import { type CountQuery, pagesOf, type ReadQuery } from '../query.js'
+import type { OwnStore, Transaction, TransactionOptions, WriteOptions } from '../store.js'
 import {
   describeMissingRights,
   type Right,
   rights,
   type TokenStore,
   tokenColumns,
-} from '../common/token-store.js'
+} from '../tokens.js'
 import type { PostgresOptions } from './address.js'
 import { assertReady, type Connection } from './connection.js'
 import { PostgresDatabase } from './database.js'

@@ -3,10 +3,10 @@
  * that have them are looked up, and locked if they are changed: a plan for them stays true until the commit. A failed
  * attempt goes back to the savepoint `changes`. A plant that the database itself refuses is found by halving.
  */
-import { PlantsError } from '../../platform/errors.js'
-import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
-import { allCreated, type KeyedPlant, type Plan, planOf } from '../common/plan.js'
-import { type CheckpointChange, CheckpointMovedError } from '../common/store.js'
+import { PlantsError } from '../../errors.js'
+import { type Change, idOf, type Outcome, refusedOutcome } from '../change.js'
+import { allCreated, type KeyedPlant, type Plan, planOf } from '../plan.js'
+import { type CheckpointChange, CheckpointMovedError } from '../store.js'
 import type { Connection } from './connection.js'
 import { isTaken, refusalIn } from './errors.js'
 import { toPlant } from './rows.js'

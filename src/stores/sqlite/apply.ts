@@ -5,11 +5,12 @@
  * The owner of a store may add constraints, indexes and triggers. What they refuse is one change, which is undone as a
  * whole: RAISE(FAIL) of a trigger undoes nothing, and RAISE(IGNORE) stores nothing, without an error.
  */
+
+import { reasonOf } from '../../errors.js'
 import { type NewPlant, valuesOf } from '../../plant/plant.js'
-import { reasonOf } from '../../platform/errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
-import { type Change, idOf, type Outcome, refusedOutcome } from '../common/change.js'
-import { planOf } from '../common/plan.js'
+import { type Change, idOf, type Outcome, refusedOutcome } from '../change.js'
+import { planOf } from '../plan.js'
 import type { Connection } from './connection.js'
 import { toPlant } from './read.js'
 

@@ -3,13 +3,13 @@
  * open store goes on with those of the backup.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
+import { PlantsError, systemCode, usageError } from '../../errors.js'
 import { plantCount } from '../../plant/plant.js'
 import { AtomicFile, assertOwnFile } from '../../platform/atomic-file.js'
-import { PlantsError, systemCode, usageError } from '../../platform/errors.js'
 import { readBytes, targetOf } from '../../platform/files.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { uriOf } from '../../platform/sqlite.js'
-import type { SqliteAddress } from '../common/address.js'
+import type { SqliteAddress } from '../address.js'
 import {
   Connection,
   immutable,

@@ -1,6 +1,7 @@
 import { chmodSync, closeSync, openSync, realpathSync, type Stats, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { must, systemCode, unlessSystemError } from '../../platform/errors.js'
+import { must, systemCode, unlessSystemError } from '../../errors.js'
+import { foldText } from '../../plant/folding.js'
 import {
   isSameFile,
   isWritableFile,
@@ -17,8 +18,7 @@ import {
   type Statement,
   uriOf,
 } from '../../platform/sqlite.js'
-import type { SqliteAddress } from '../common/address.js'
-import { foldText } from '../common/search.js'
+import type { SqliteAddress } from '../address.js'
 import { createClosedError, explained, unusableStore } from './errors.js'
 import { isStore, makeStore } from './schema.js'
 

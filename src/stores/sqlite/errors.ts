@@ -16,9 +16,9 @@ import {
   reasonOfCode,
   systemCode,
   toDescriptorsHint,
-} from '../../platform/errors.js'
+} from '../../errors.js'
 import { extendedCode, primaryCode, systemCodeBehind } from '../../platform/sqlite.js'
-import { constraintHint } from '../common/change.js'
+import { constraintHint } from '../change.js'
 
 /** Of what only a failed disk, or another program, can have written. */
 export class StoreDamageError extends Error {}

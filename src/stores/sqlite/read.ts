@@ -5,6 +5,8 @@
  * Search and sort compare texts as `foldText` makes them, which is SQLite's `lower` for ASCII. What else a search may
  * find is decided here: a function that SQLite calls for each text takes twice the time.
  */
+
+import { foldText, normalForms } from '../../plant/folding.js'
 import {
   largestId,
   plantFrom,
@@ -12,8 +14,7 @@ import {
   smallestId,
   textLength,
 } from '../../plant/plant.js'
-import type { CountQuery, ReadQuery } from '../common/query.js'
-import { foldText, normalForms } from '../common/search.js'
+import type { CountQuery, ReadQuery } from '../query.js'
 import { type Connection, foldFunction } from './connection.js'
 import { StoreDamageError } from './errors.js'
 

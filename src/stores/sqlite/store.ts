@@ -1,9 +1,9 @@
 /** One SQLite file, shared by processes of this machine. */
 import type { StoredPlant } from '../../plant/plant.js'
 import { isWritableFile } from '../../platform/files.js'
-import type { SqliteAddress } from '../common/address.js'
-import type { Change } from '../common/change.js'
-import type { CountQuery, ReadQuery } from '../common/query.js'
+import type { SqliteAddress } from '../address.js'
+import type { Change } from '../change.js'
+import type { CountQuery, ReadQuery } from '../query.js'
 import {
   type CheckpointChange,
   CheckpointMovedError,
@@ -11,8 +11,8 @@ import {
   type Transaction,
   type TransactionOptions,
   type WriteOptions,
-} from '../common/store.js'
-import { type Right, rights, type TokenStore } from '../common/token-store.js'
+} from '../store.js'
+import { type Right, rights, type TokenStore } from '../tokens.js'
 import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { unusableStore } from './errors.js'

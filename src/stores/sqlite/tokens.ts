@@ -1,5 +1,5 @@
-import { pagesOf } from '../common/query.js'
-import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../common/token-store.js'
+import { pagesOf } from '../query.js'
+import { type Token, type TokenStore, tokenColumns, tokenFrom } from '../tokens.js'
 import type { Connection } from './connection.js'
 import type { Writer } from './writer.js'
 

@@ -6,10 +6,10 @@
  * which then stores nothing, and after its commit, whose outcome is then unknown.
  */
 import { readdirSync, readlinkSync } from 'node:fs'
-import { PlantsError, unlessSystemError } from '../../platform/errors.js'
+import { PlantsError, unlessSystemError } from '../../errors.js'
 import { identityOf } from '../../platform/files.js'
 import { primaryCode } from '../../platform/sqlite.js'
-import type { Change, Outcome } from '../common/change.js'
+import type { Change, Outcome } from '../change.js'
 import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
 import { createClosedError, explained } from './errors.js'

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { must } from '../../../src/platform/errors.js'
+import { must } from '../../../src/errors.js'
 import {
   connectTo,
   exchange,

@@ -6,8 +6,8 @@ import { describe, expect, onTestFinished, test } from 'vitest'
 import { respond } from '../../../src/server/answer.js'
 import { digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
 import { HttpServer, type ReceivedRequest } from '../../../src/server/server.js'
-import type { Store } from '../../../src/stores/common/store.js'
-import { rights, type TokenStore } from '../../../src/stores/common/token-store.js'
+import type { Store } from '../../../src/stores/store.js'
+import { rights, type TokenStore } from '../../../src/stores/tokens.js'
 import {
   connectTo,
   exchange,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { digestOf } from '../../../src/server/authenticator.js'
-import { pageRows } from '../../../src/stores/common/query.js'
-import type { OwnStore } from '../../../src/stores/common/store.js'
-import { rights, type Token, type TokenStore } from '../../../src/stores/common/token-store.js'
+import { pageRows } from '../../../src/stores/query.js'
+import type { OwnStore } from '../../../src/stores/store.js'
+import { rights, type Token, type TokenStore } from '../../../src/stores/tokens.js'
 
 const [created, expires, revoked] = [new Date(1.7e12), new Date(1.9e12 + 1), new Date(1.8e12)]
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createNext, nextId } from '../../../src/cli/next-id.js'
+import { must } from '../../../src/errors.js'
+import { foldText } from '../../../src/plant/folding.js'
 import {
   largestId,
   type NewPlant,
@@ -7,16 +8,10 @@ import {
   smallestId,
   textLength,
 } from '../../../src/plant/plant.js'
-import { must } from '../../../src/platform/errors.js'
-import type { Change, Outcome } from '../../../src/stores/common/change.js'
-import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/common/query.js'
-import { foldText } from '../../../src/stores/common/search.js'
-import type {
-  CheckpointChange,
-  OwnStore,
-  Store,
-  Transaction,
-} from '../../../src/stores/common/store.js'
+import type { Change, Outcome } from '../../../src/stores/change.js'
+import { createNext, nextId } from '../../../src/stores/next-id.js'
+import type { CountQuery, ListQuery, ReadQuery } from '../../../src/stores/query.js'
+import type { CheckpointChange, OwnStore, Store, Transaction } from '../../../src/stores/store.js'
 import { fc } from '../../helpers/fast-check.js'
 import { rounds, seed } from '../../helpers/rounds.js'
 import { createPlant, creations, deletePlant, gathered } from '../../helpers/store.js'

@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { must } from '../../../src/platform/errors.js'
+import { must } from '../../../src/errors.js'
 import { Connection } from '../../../src/stores/sqlite/connection.js'
 import { readPlants } from '../../../src/stores/sqlite/read.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'

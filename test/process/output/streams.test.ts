@@ -11,7 +11,7 @@ import {
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { unlessSystemError } from '../../../src/platform/errors.js'
+import { unlessSystemError } from '../../../src/errors.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { canMount, isLinux, smallDisk } from '../../helpers/linux.js'
 import { bash, bin, launch } from '../../helpers/process.js'

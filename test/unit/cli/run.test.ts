@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { version } from '../../../package.json'
 import { globalOptions } from '../../../src/cli/command.js'
-import { PlantsError } from '../../../src/platform/errors.js'
+import { PlantsError } from '../../../src/errors.js'
 import { commandNames } from '../../helpers/documents.js'
 import { type RunOptions, runPlants } from '../../helpers/run.js'
 import { printed, World } from '../../helpers/world.js'

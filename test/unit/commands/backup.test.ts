@@ -1,7 +1,7 @@
 import * as fs from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { PlantsError } from '../../../src/platform/errors.js'
+import { PlantsError } from '../../../src/errors.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { fill, open } from '../../helpers/sqlite-file.js'
 import { closedAfterTest, createPlant, fileAddress, openOptions } from '../../helpers/store.js'

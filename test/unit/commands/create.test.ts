@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { createNext } from '../../../src/cli/next-id.js'
-import { problem } from '../../../src/stores/common/change.js'
+import { problem } from '../../../src/stores/change.js'
+import { createNext } from '../../../src/stores/next-id.js'
 import { check, newPlant } from '../../helpers/fast-check.js'
 import { Hostile } from '../../helpers/hostile.js'
 import { token } from '../../helpers/service.js'

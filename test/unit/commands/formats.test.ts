@@ -1,7 +1,7 @@
 import { PassThrough } from 'node:stream'
 import { expect, test } from 'vitest'
 import { run } from '../../../src/cli/program/run.js'
-import { PlantsError } from '../../../src/platform/errors.js'
+import { PlantsError } from '../../../src/errors.js'
 import { ioOf } from '../../helpers/run.js'
 import { objectsOf, World } from '../../helpers/world.js'
 

@@ -3,7 +3,7 @@ import { join, posix } from 'node:path'
 import { expect, test } from 'vitest'
 import packageJson from '../../../package.json'
 import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-table.js'
-import { errorKinds } from '../../../src/platform/errors.js'
+import { errorKinds } from '../../../src/errors.js'
 import { allHelps, documentation, pages, program } from '../../helpers/documents.js'
 import { runPlants } from '../../helpers/run.js'
 

@@ -1,11 +1,5 @@
 import { expect, test } from 'vitest'
-import {
-  NumberText,
-  parseInt64,
-  parseJson,
-  toJson,
-  toWireJson,
-} from '../../../src/plant/exact-json.js'
+import { NumberText, parseInt64, parseJson, toJson, toWireJson } from '../../../src/plant/json.js'
 import { character, check, fc, int64 } from '../../helpers/fast-check.js'
 
 test('large exponents cost no time', () => {

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { isObject, NumberText } from '../../../src/plant/exact-json.js'
+import { isObject, NumberText } from '../../../src/plant/json.js'
 import {
   type FieldName,
   isIdempotencyKey,
   otherFieldsOf,
   parsePlant,
 } from '../../../src/plant/plant.js'
-import { problemOf, problemsOf, schemas } from '../../../src/plant/plant-schema.js'
+import { problemOf, problemsOf, schemas } from '../../../src/plant/schema.js'
 import { character, check, fc } from '../../helpers/fast-check.js'
 
 const wrongId = 'id must be an integer from -9223372036854775808 to 9223372036854775807, but'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { PlantsError } from '../../../src/platform/errors.js'
+import { PlantsError } from '../../../src/errors.js'
 import { Readiness } from '../../../src/server/readiness.js'
 import { gate } from '../../helpers/service.js'
 import { settableTime } from '../../helpers/time.js'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { foldText, latinMarks } from '../../../src/stores/common/search.js'
+import { foldText, latinMarks } from '../../../src/plant/folding.js'
 import { check, fc } from '../../helpers/fast-check.js'
 
 test('a text is folded as if it were normalized, whether it needs that or not', () => {

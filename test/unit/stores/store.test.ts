@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { nextPause, patienceOf } from '../../../src/stores/common/store.js'
+import { nextPause, patienceOf } from '../../../src/stores/store.js'
 
 test('a store is tried for two seconds before its first answer, and then until the timeout', () => {
   const patience = (timeout: number, retry?: number) =>

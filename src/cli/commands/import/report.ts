@@ -1,3 +1,8 @@
+import { must, PlantsError } from '../../../errors.js'
+import { doneIn, type Position, rejectedIn } from '../../../import/checkpoint.js'
+import type { Importer } from '../../../import/importer.js'
+import type { ImportPlan } from '../../../import/inputs.js'
+import type { RejectedRecord } from '../../../import/rejects-file.js'
 import {
   describeChange,
   describePlant,
@@ -6,12 +11,7 @@ import {
 } from '../../../output/output.js'
 import { Progress } from '../../../output/progress.js'
 import { equalFields, grouped, plantCount } from '../../../plant/plant.js'
-import { must, PlantsError } from '../../../platform/errors.js'
-import type { Outcome } from '../../../stores/common/change.js'
-import { doneIn, type Position, rejectedIn } from '../../../transfer/import/checkpoint.js'
-import type { Importer } from '../../../transfer/import/importer.js'
-import type { ImportPlan } from '../../../transfer/import/input.js'
-import type { RejectedRecord } from '../../../transfer/import/rejects.js'
+import type { Outcome } from '../../../stores/change.js'
 import type { CommandContext } from '../../command-context.js'
 
 const maxShown = 20

@@ -1,30 +1,30 @@
 import { hostname } from 'node:os'
-import { plantCount } from '../../../plant/plant.js'
-import { must, PlantsError, usageError } from '../../../platform/errors.js'
-import { completeAddress } from '../../../stores/common/address.js'
-import { type Change, idOf, type Outcome } from '../../../stores/common/change.js'
-import { planOf } from '../../../stores/common/plan.js'
-import type { CheckpointChange, Transaction } from '../../../stores/common/store.js'
+import { must, PlantsError, usageError } from '../../../errors.js'
 import {
   type Checkpoint,
   doneIn,
   idOfCheckpoint,
   newCheckpoint,
   parseCheckpoint,
-} from '../../../transfer/import/checkpoint.js'
-import { Importer, type ImportStart, type ImportTarget } from '../../../transfer/import/importer.js'
+} from '../../../import/checkpoint.js'
+import { Importer, type ImportStart, type ImportTarget } from '../../../import/importer.js'
 import {
   type ExaminedInputs,
   examineInputs,
   type ImportPlan,
   type OpenInput,
   openInput,
-} from '../../../transfer/import/input.js'
-import { openJournal } from '../../../transfer/import/journal.js'
-import type { PlantNames } from '../../../transfer/import/map.js'
-import { headerOf, openRejects } from '../../../transfer/import/rejects.js'
+} from '../../../import/inputs.js'
+import { openJournal } from '../../../import/journal.js'
+import type { PlantNames } from '../../../import/map-record.js'
+import { headerOf, openRejects } from '../../../import/rejects-file.js'
+import { plantCount } from '../../../plant/plant.js'
+import { completeAddress } from '../../../stores/address.js'
+import { type Change, idOf, type Outcome } from '../../../stores/change.js'
+import { nextId } from '../../../stores/next-id.js'
+import { planOf } from '../../../stores/plan.js'
+import type { CheckpointChange, Transaction } from '../../../stores/store.js'
 import type { CommandContext } from '../../command-context.js'
-import { nextId } from '../../next-id.js'
 import { ImportReport } from './report.js'
 
 export async function runImport(plan: ImportPlan, context: CommandContext): Promise<void> {

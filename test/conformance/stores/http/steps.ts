@@ -1,6 +1,6 @@
 import type { Access, HttpOptions } from '../../../../src/stores/http/http-options.js'
 import { HttpStore } from '../../../../src/stores/http/http-store.js'
-import { parseAddress } from '../../../../src/stores/registry.js'
+import { parseAddress } from '../../../../src/stores/kinds.js'
 import type { Hostile } from '../../../helpers/hostile.js'
 import { runPlants, withUsual } from '../../../helpers/run.js'
 import { token } from '../../../helpers/service.js'

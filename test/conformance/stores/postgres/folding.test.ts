@@ -1,6 +1,6 @@
 import { escapeLiteral as literal } from 'pg'
 import { describe, expect, test } from 'vitest'
-import { foldText } from '../../../../src/stores/common/search.js'
+import { foldText } from '../../../../src/plant/folding.js'
 import { foldedSql } from '../../../../src/stores/postgres/read.js'
 import { installations } from '../../../helpers/postgres/server.js'
 import { reusedDatabase } from '../../../helpers/postgres.js'

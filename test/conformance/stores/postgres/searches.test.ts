@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { ReadQuery } from '../../../../src/stores/common/query.js'
 import type { PostgresStore } from '../../../../src/stores/postgres/store.js'
+import type { ReadQuery } from '../../../../src/stores/query.js'
 import { freshDatabase, openShared } from '../../../helpers/postgres.js'
 import { createPlant, gathered } from '../../../helpers/store.js'
 import { settableTime } from '../../../helpers/time.js'

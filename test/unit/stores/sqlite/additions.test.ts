@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { Change } from '../../../../src/stores/common/change.js'
+import type { Change } from '../../../../src/stores/change.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
 import { DatabaseSync, query } from '../../../helpers/sqlite-file.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../../helpers/store.js'

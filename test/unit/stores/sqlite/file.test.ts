@@ -14,9 +14,9 @@ import {
 } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { must } from '../../../../src/platform/errors.js'
-import type { Transaction } from '../../../../src/stores/common/store.js'
+import { must } from '../../../../src/errors.js'
 import { SqliteStore } from '../../../../src/stores/sqlite/store.js'
+import type { Transaction } from '../../../../src/stores/store.js'
 import { open, query } from '../../../helpers/sqlite-file.js'
 import {
   closedAfterTest,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
+import { readDocument } from '../../../../src/formats/json.js'
 import type { NewPlant } from '../../../../src/plant/plant.js'
-import { readDocument } from '../../../../src/transfer/formats/json.js'
 import { check, fc, newPlant } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from './records.js'
 

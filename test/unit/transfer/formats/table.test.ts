@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { PlantsError } from '../../../../src/platform/errors.js'
+import type { PlantsError } from '../../../../src/errors.js'
 import { check, fc, newPlant } from '../../../helpers/fast-check.js'
 import { readRecords, shown } from './records.js'
 

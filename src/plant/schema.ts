@@ -1,6 +1,6 @@
 import * as z from 'zod/mini'
 import { shorten } from '../platform/escape.js'
-import { isInt64, NumberText } from './exact-json.js'
+import { isInt64, NumberText } from './json.js'
 import { type FieldName, idRule, isText, type PlantForm, textRule } from './plant.js'
 
 function sentence(subject: string, rule: string) {

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { isObject } from '../../plant/exact-json.js'
+import { isObject } from '../plant/json.js'
 
 /** The state of an import after the last chunk that is on disk: a row of its store, or of the journal. */
 export interface Checkpoint {

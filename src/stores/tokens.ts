@@ -1,4 +1,4 @@
-import { must } from '../../platform/errors.js'
+import { must } from '../errors.js'
 
 export interface TokenStore {
   /** @param digest the SHA-256 of the token */

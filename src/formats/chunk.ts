@@ -1,8 +1,7 @@
-import type { FieldName } from '../../plant/plant.js'
-import type { FormatName } from '../../plant/records.js'
-import { inputError } from '../../platform/errors.js'
-import { maxDocumentBytes } from '../../platform/text-files.js'
-import type { ExistsPolicy } from '../../stores/common/change.js'
+import { inputError } from '../errors.js'
+import type { FieldName } from '../plant/plant.js'
+import { maxDocumentBytes } from '../platform/text-files.js'
+import type { FormatName } from './write.js'
 
 export interface InputOptions {
   format?: FormatName | undefined
@@ -16,7 +15,7 @@ export interface InputOptions {
   idFrom?: bigint | 'next' | undefined
   match?: 'name' | undefined
   /** With `update`, texts may be missing, and then stay as they are stored. */
-  ifExists: ExistsPolicy
+  ifExists: 'same' | 'skip' | 'update'
 }
 
 export interface Header {

@@ -1,4 +1,3 @@
-import { spreadsheetError } from '../../plant/records.js'
 import {
   brokenRecord,
   type Cell,
@@ -8,6 +7,7 @@ import {
   maxRecordBytes,
   recordTooLarge,
 } from './chunk.js'
+import { spreadsheetError } from './write.js'
 
 export interface Table {
   name: string

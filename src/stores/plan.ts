@@ -1,4 +1,4 @@
-import { equalPlants, type NewPlant, patchedPlant, type StoredPlant } from '../../plant/plant.js'
+import { equalPlants, type NewPlant, patchedPlant, type StoredPlant } from '../plant/plant.js'
 import {
   type Change,
   type Create,

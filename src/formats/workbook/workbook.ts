@@ -1,5 +1,5 @@
 import type { CellValue } from 'hucre/xlsx'
-import { inputError, PlantsError, reasonOf } from '../../platform/errors.js'
+import { inputError, PlantsError, reasonOf } from '../../errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import {
   brokenRecord,
@@ -12,10 +12,10 @@ import {
   isTooLarge,
   maxUnpacked,
   recordTooLarge,
-} from './chunk.js'
-import { findHeader, foldName, listOf, maxHeaderRows, readerOf } from './header.js'
-import { plainCell } from './table.js'
-import { checkParts, tooMuch } from './workbook-parts.js'
+} from '../chunk.js'
+import { findHeader, foldName, listOf, maxHeaderRows, readerOf } from '../header.js'
+import { plainCell } from '../table.js'
+import { checkParts, tooMuch } from './parts.js'
 
 export async function openWorkbook(
   { name, blocks, signal }: FormatInput,

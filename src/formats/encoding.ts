@@ -1,4 +1,4 @@
-import { inputError, usageError } from '../../platform/errors.js'
+import { inputError, usageError } from '../errors.js'
 
 export function markedEncoding(head: Buffer): string | undefined {
   if (head.toString('latin1', 0, 3) === '\xef\xbb\xbf') return 'utf-8'

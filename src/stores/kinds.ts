@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { usageError } from '../platform/errors.js'
+import { usageError } from '../errors.js'
 import {
   type Address,
   type AddressContext,
@@ -9,11 +9,11 @@ import {
   parseHttp,
   parseSqlite,
   type SqliteAddress,
-} from './common/address.js'
-import type { OwnStore, Store } from './common/store.js'
+} from './address.js'
 import type { HttpOptions } from './http/http-options.js'
 import type { PostgresOptions } from './postgres/address.js'
 import type { SqliteOptions } from './sqlite/connection.js'
+import type { OwnStore, Store } from './store.js'
 
 export const schemeNouns: Record<Address['scheme'], string> = {
   http: 'a service',

@@ -1,12 +1,12 @@
 import * as fs from 'node:fs'
 import { dirname } from 'node:path'
-import { tableCell } from '../../plant/records.js'
-import { assertOwnFile, unwritable } from '../../platform/atomic-file.js'
-import { PlantsError, usageError } from '../../platform/errors.js'
-import { syncFolder } from '../../platform/files.js'
-import type { Problem } from '../../stores/common/change.js'
+import { PlantsError, usageError } from '../errors.js'
 import type { Cell, FormatReader, RawRecord } from '../formats/chunk.js'
 import { isRejectsName, rejectColumns } from '../formats/header.js'
+import { tableCell } from '../formats/write.js'
+import { assertOwnFile, unwritable } from '../platform/atomic-file.js'
+import { syncFolder } from '../platform/files.js'
+import type { Problem } from '../stores/change.js'
 import type { RejectsFile } from './checkpoint.js'
 
 /*

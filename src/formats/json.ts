@@ -1,6 +1,6 @@
-import { parseJson } from '../../plant/exact-json.js'
-import { inputError, must } from '../../platform/errors.js'
-import { checkSignal } from '../../platform/runtime.js'
+import { inputError, must } from '../errors.js'
+import { parseJson } from '../plant/json.js'
+import { checkSignal } from '../platform/runtime.js'
 import {
   brokenRecord,
   Chunk,
@@ -9,7 +9,7 @@ import {
   maxUnpacked,
   recordTooLarge,
 } from './chunk.js'
-import { lineFeedsIn } from './text.js'
+import { lineFeedsIn } from './encoding.js'
 
 /** One JSON value per line (https://github.com/ndjson/ndjson-spec). Blank lines are skipped. */
 export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<Chunk> {

@@ -1,9 +1,4 @@
-import { isObject, parseJson } from '../../plant/exact-json.js'
-import { type FieldName, invalidPlant, parsePlant, plantFrom } from '../../plant/plant.js'
-import { problemsOf } from '../../plant/plant-schema.js'
-import { must } from '../../platform/errors.js'
-import { shorten } from '../../platform/escape.js'
-import { type Change, type Problem, problem } from '../../stores/common/change.js'
+import { must } from '../errors.js'
 import {
   type Cells,
   type Header,
@@ -12,6 +7,11 @@ import {
   recordTooLarge,
 } from '../formats/chunk.js'
 import { isRejectsName } from '../formats/header.js'
+import { isObject, parseJson } from '../plant/json.js'
+import { type FieldName, invalidPlant, parsePlant, plantFrom } from '../plant/plant.js'
+import { problemsOf } from '../plant/schema.js'
+import { shorten } from '../platform/escape.js'
+import { type Change, type Problem, problem } from '../stores/change.js'
 
 /** The ids of plants by their exact names. */
 export type PlantNames = Map<string, bigint | bigint[]>

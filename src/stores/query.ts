@@ -1,4 +1,4 @@
-import type { FieldName } from '../../plant/plant.js'
+import type { FieldName } from '../plant/plant.js'
 
 export interface ListQuery {
   after?: bigint | undefined

@@ -1,5 +1,5 @@
-import { isWindows, type PlantsError, usageError } from '../../platform/errors.js'
-import { urlOf } from '../../platform/urls.js'
+import { isWindows, type PlantsError, usageError } from '../errors.js'
+import { urlOf } from '../platform/urls.js'
 
 export interface AddressContext {
   resolvePath(path: string): string

@@ -1,6 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import type { FormatName } from '../../plant/records.js'
-import { inputError, must } from '../../platform/errors.js'
+import { inputError, must } from '../errors.js'
 import {
   type Cells,
   Chunk,
@@ -10,16 +9,17 @@ import {
   peek,
   prepend,
 } from './chunk.js'
+import { decoded, encodingOf, isUnicode, markedEncoding } from './encoding.js'
 import { assertKeys, findHeader, maxHeaderRows, readerOf } from './header.js'
 import { readDocument, readNdjson } from './json.js'
 import { parseRows, type Table } from './table.js'
-import { decoded, encodingOf, isUnicode, markedEncoding } from './text.js'
+import type { FormatName } from './write.js'
 
 /** Throws `input` for what has no format, or not the columns. */
 export async function openFormat(input: FormatInput, options: InputOptions): Promise<FormatReader> {
   const { name, blocks, signal } = input
   if (isArchive(input)) {
-    const { openWorkbook } = await import('./workbook.js')
+    const { openWorkbook } = await import('./workbook/workbook.js')
     return openWorkbook(input, options)
   }
   const { format, encoding, isRejects } = detectFormat(input, options)

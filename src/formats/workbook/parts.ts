@@ -6,9 +6,9 @@
 import { posix } from 'node:path'
 import { inflateRawSync } from 'node:zlib'
 import sax from 'sax'
-import { inputError } from '../../platform/errors.js'
+import { inputError } from '../../errors.js'
 import { checkSignal } from '../../platform/runtime.js'
-import { maxUnpacked } from './chunk.js'
+import { maxUnpacked } from '../chunk.js'
 
 /** Returns the names of the sheets. Throws `input` for what unpacks to too much, and `Error` for what is damaged. */
 export async function checkParts(

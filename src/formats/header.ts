@@ -1,8 +1,8 @@
-import { isObject, parseJson } from '../../plant/exact-json.js'
-import { type FieldName, fieldNames } from '../../plant/plant.js'
-import { inputError, must } from '../../platform/errors.js'
-import { shorten } from '../../platform/escape.js'
-import { foldText } from '../../stores/common/search.js'
+import { inputError, must } from '../errors.js'
+import { foldText } from '../plant/folding.js'
+import { isObject, parseJson } from '../plant/json.js'
+import { type FieldName, fieldNames } from '../plant/plant.js'
+import { shorten } from '../platform/escape.js'
 import {
   type Cells,
   Chunk,

@@ -1,9 +1,9 @@
-import type { StoredPlant } from '../../plant/plant.js'
-import { PlantsError } from '../../platform/errors.js'
-import { backoff, type RetryPolicy, type Runtime } from '../../platform/runtime.js'
+import { PlantsError } from '../errors.js'
+import type { StoredPlant } from '../plant/plant.js'
+import { backoff, type RetryPolicy, type Runtime } from '../platform/runtime.js'
 import type { Change, Outcome } from './change.js'
 import type { CountQuery, ReadQuery } from './query.js'
-import type { Right, TokenStore } from './token-store.js'
+import type { Right, TokenStore } from './tokens.js'
 
 /** Where plants are kept. What a service cannot do is absent. */
 export interface Store {

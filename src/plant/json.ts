@@ -3,7 +3,7 @@
  * a number may be rounded, the id is read from the text: after its key, if that occurs once, else by a second parse,
  * with the numbers in quotes. Libraries that keep the digits parse by JavaScript, which is slow for an import.
  */
-import { reasonOf } from '../platform/errors.js'
+import { reasonOf } from '../errors.js'
 
 /**
  * Like `JSON.parse`, except that a numeric id of the object is exact: a bigint if it is an int64, otherwise a

@@ -1,7 +1,7 @@
+import { must, PlantsError } from '../errors.js'
 import { largestId, plantFrom, type StoredPlant } from '../plant/plant.js'
-import { must, PlantsError } from '../platform/errors.js'
-import { changedBy } from '../stores/common/change.js'
-import type { Store } from '../stores/common/store.js'
+import { changedBy } from './change.js'
+import type { Store } from './store.js'
 
 export interface InputPlant {
   /** With `next`, the store chooses it. */

@@ -1,10 +1,10 @@
 import { join } from 'node:path'
-import { PlantsError, reasonOf, systemReason } from '../../platform/errors.js'
-import { makeFolder } from '../../platform/files.js'
-import type { Io } from '../../platform/io.js'
-import type { OwnStore } from '../../stores/common/store.js'
-import { sqliteOpener } from '../../stores/registry.js'
-import type { SqliteOptions } from '../../stores/sqlite/connection.js'
+import { PlantsError, reasonOf, systemReason } from '../errors.js'
+import { makeFolder } from '../platform/files.js'
+import type { Io } from '../platform/io.js'
+import { sqliteOpener } from '../stores/kinds.js'
+import type { SqliteOptions } from '../stores/sqlite/connection.js'
+import type { OwnStore } from '../stores/store.js'
 
 /** Keeps the checkpoints of imports into services: a store of this machine, without plants. */
 export async function openJournal(options: SqliteOptions, io: Io): Promise<OwnStore> {

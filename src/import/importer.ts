@@ -1,14 +1,14 @@
-import { equalFields } from '../../plant/plant.js'
-import { must, usageError } from '../../platform/errors.js'
-import type { Io } from '../../platform/io.js'
-import { checkSignal } from '../../platform/runtime.js'
-import { type Outcome, rejected, toError } from '../../stores/common/change.js'
-import type { CheckpointChange, OwnStore, Store, Transaction } from '../../stores/common/store.js'
+import { must, usageError } from '../errors.js'
 import { type Chunk, skipRecords } from '../formats/chunk.js'
+import { equalFields } from '../plant/plant.js'
+import type { Io } from '../platform/io.js'
+import { checkSignal } from '../platform/runtime.js'
+import { type Outcome, rejected, toError } from '../stores/change.js'
+import type { CheckpointChange, OwnStore, Store, Transaction } from '../stores/store.js'
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
-import { type ImportPlan, type OpenInput, openInput } from './input.js'
-import { type MappedChange, Mapper, type MapperState, type PlantNames } from './map.js'
-import { appendRows, headerOf, type RejectedRecord, rejectedRows } from './rejects.js'
+import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
+import { type MappedChange, Mapper, type MapperState, type PlantNames } from './map-record.js'
+import { appendRows, headerOf, type RejectedRecord, rejectedRows } from './rejects-file.js'
 
 /*
  * An import is a loop over chunks of records. A chunk is one transaction with its checkpoint: on disk are always whole

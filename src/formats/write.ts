@@ -1,5 +1,5 @@
-import { toJson } from './exact-json.js'
-import { fieldNames, type StoredPlant } from './plant.js'
+import { toJson } from '../plant/json.js'
+import { fieldNames, type StoredPlant } from '../plant/plant.js'
 
 /** A plant, or how many have a text. */
 export interface PlantRecord extends Partial<StoredPlant> {
