@@ -62,8 +62,8 @@ const emulatedTests = [
   'process/server/serve',
   'process/server/tls',
   'process/stores/sqlite-file',
-  'process/transfer/export',
-  'process/transfer/import.test',
+  'process/export/export',
+  'process/import/import.test',
   'conformance/service/contract',
 ]
 /**

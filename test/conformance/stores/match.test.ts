@@ -7,7 +7,7 @@ import { freshDatabase } from '../../helpers/postgres.js'
 import { ownService, serveHere, token } from '../../helpers/service.js'
 import { fileAddress, openOptions } from '../../helpers/store.js'
 
-// How names match is shown with a file: test/unit/transfer/import/match.test.ts.
+// How names match is shown with a file: test/unit/import/match.test.ts.
 
 const stored = plant(5, 'Hortensie', 'Busch') + plant(7, 'Weide', 'Baum') + plant(9, 'Hortensie')
 const list = 'name,tag\nAhorn,Baum\nAhorn,Busch\nHortensie,Busch\nWeide,\n'

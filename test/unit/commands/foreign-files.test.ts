@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { World } from '../../helpers/world.js'
 
-// The same of --rejects is in unit/transfer.
+// The same of --rejects is in unit/import.
 
 test.skipIf(process.getuid?.() !== 0).each(['export', 'backup'])(
   'a file of another user is not written to, by a link: %s (needs root)',

@@ -1,7 +1,7 @@
-import type { InputOptions, RawRecord } from '../../../../src/formats/chunk.js'
-import { detectFormat, openFormat } from '../../../../src/formats/detect.js'
-import { Mapper } from '../../../../src/import/map-record.js'
-import type { NewPlant } from '../../../../src/plant/plant.js'
+import type { InputOptions, RawRecord } from '../../../src/formats/chunk.js'
+import { detectFormat, openFormat } from '../../../src/formats/detect.js'
+import { Mapper } from '../../../src/import/map-record.js'
+import type { NewPlant } from '../../../src/plant/plant.js'
 
 interface ReadRecord {
   plant?: NewPlant

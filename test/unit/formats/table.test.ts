@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { PlantsError } from '../../../../src/errors.js'
-import { check, fc, newPlant } from '../../../helpers/fast-check.js'
+import type { PlantsError } from '../../../src/errors.js'
+import { check, fc, newPlant } from '../../helpers/fast-check.js'
 import { readRecords, shown } from './records.js'
 
 const csv = { format: 'csv' } as const

@@ -1,11 +1,11 @@
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { PlantsError } from '../../../../src/errors.js'
-import { json } from '../../../helpers/hostile.js'
-import { Importer, nextChunk, plantLines, writeLines } from '../../../helpers/import.js'
-import { type Deed, type Post, plantService } from '../../../helpers/plant-service.js'
-import { gate, ownService, token } from '../../../helpers/service.js'
+import { PlantsError } from '../../../src/errors.js'
+import { json } from '../../helpers/hostile.js'
+import { Importer, nextChunk, plantLines, writeLines } from '../../helpers/import.js'
+import { type Deed, type Post, plantService } from '../../helpers/plant-service.js'
+import { gate, ownService, token } from '../../helpers/service.js'
 
 const lines = plantLines(80)
 const half = 40

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import type { PlantsError } from '../../../../src/errors.js'
+import type { PlantsError } from '../../../src/errors.js'
 import { readRecords, shown } from './records.js'
 
 const plant = '{"id":1,"name":"a"}'

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { crc32, deflateRawSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { PlantsError } from '../../../../src/errors.js'
-import { Importer, plant } from '../../../helpers/import.js'
+import { PlantsError } from '../../../src/errors.js'
+import { Importer, plant } from '../../helpers/import.js'
 
 const office = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships'
 

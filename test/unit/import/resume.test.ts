@@ -3,11 +3,11 @@ import { join } from 'node:path'
 import { stripVTControlCharacters } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { run } from '../../../../src/cli/program/run.js'
-import { Importer, nextChunk, plant } from '../../../helpers/import.js'
-import { Captured, ioOf, type RunOptions } from '../../../helpers/run.js'
-import { query } from '../../../helpers/sqlite-file.js'
-import { isWindows, modeOf } from '../../../helpers/world.js'
+import { run } from '../../../src/cli/program/run.js'
+import { Importer, nextChunk, plant } from '../../helpers/import.js'
+import { Captured, ioOf, type RunOptions } from '../../helpers/run.js'
+import { query } from '../../helpers/sqlite-file.js'
+import { isWindows, modeOf } from '../../helpers/world.js'
 
 let user: Importer
 

@@ -1,6 +1,6 @@
 import * as zlib from 'node:zlib'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { Importer, plant } from '../../../helpers/import.js'
+import { Importer, plant } from '../../helpers/import.js'
 
 let user: Importer
 

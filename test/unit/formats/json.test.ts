@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
-import { readDocument } from '../../../../src/formats/json.js'
-import type { NewPlant } from '../../../../src/plant/plant.js'
-import { check, fc, newPlant } from '../../../helpers/fast-check.js'
+import { readDocument } from '../../../src/formats/json.js'
+import type { NewPlant } from '../../../src/plant/plant.js'
+import { check, fc, newPlant } from '../../helpers/fast-check.js'
 import { readRecords, shown } from './records.js'
 
 const json = { format: 'json' } as const

@@ -2,9 +2,9 @@ import { execFileSync } from 'node:child_process'
 import { chownSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { countOf, Importer, nextChunk, plant } from '../../../helpers/import.js'
-import { query } from '../../../helpers/sqlite-file.js'
-import { isWindows, objectsOf } from '../../../helpers/world.js'
+import { countOf, Importer, nextChunk, plant } from '../../helpers/import.js'
+import { query } from '../../helpers/sqlite-file.js'
+import { isWindows, objectsOf } from '../../helpers/world.js'
 
 let user: Importer
 

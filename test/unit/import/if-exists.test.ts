@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { check, fc } from '../../../helpers/fast-check.js'
-import { Importer } from '../../../helpers/import.js'
+import { check, fc } from '../../helpers/fast-check.js'
+import { Importer } from '../../helpers/import.js'
 
 interface Patch {
   id: number
