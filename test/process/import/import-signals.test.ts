@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { hang } from '../../helpers/hang.mts'
+import { hang } from '../../helpers/hang.mjs'
 import { countOf, countsOf, plantLines, writeLines } from '../../helpers/import.js'
 import { isLinux } from '../../helpers/linux.js'
 import { resultOf } from '../../helpers/process.js'

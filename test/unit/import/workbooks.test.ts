@@ -19,7 +19,7 @@ const sheetOf = (sheet: string | Buffer, parts: Parts = {}) =>
 const book = (sheet: string, parts: Parts = {}) => sheetOf(header + sheet, parts)
 
 test('a workbook of LibreOffice', async () => {
-  const saved = join(import.meta.dirname, '../../../data/libreoffice.xlsx')
+  const saved = join(import.meta.dirname, '../../data/libreoffice.xlsx')
   user.write('stock.xlsx', readFileSync(saved))
   const { err, ...result } = await user.import('stock.xlsx --rejects rejected.csv')
   expect(result).toMatchObject({ code: 6, created: 9, rejected: { 422: 2 } })
