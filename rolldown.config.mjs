@@ -5,6 +5,7 @@ import { thirdPartyNotices } from './bin/build/third-party-notices.mjs'
 const replaced = [
   { id: 'node:child_process', importer: '/commander/' }, // for subcommands that are programs: 3 ms of each start
   { id: 'env-paths', importer: '/conf/' }, // throws where a user has no home
+  { id: 'pgpass', importer: '/pg/' }, // reads the password file of libpq, as src/auth does
   { id: 'debug', importer: '/https-proxy-agent/' }, // prints the password of a proxy where DEBUG is set
 ]
 const withoutReplaced = {
@@ -19,7 +20,8 @@ const withoutReplaced = {
   load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
 }
 
-const store = /[\\/]src[\\/]stores[\\/](?<kind>\w+)[\\/]/
+// A file of a kind of store, or one that the kinds share. `kinds.ts` and `next-id.ts` use the kinds.
+const store = /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/]|(?!kinds|next-id)[\w-]+\.ts$)/
 
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
@@ -45,7 +47,7 @@ export default {
     codeSplitting: {
       groups: [
         { name: 'common', test: /[\\/]src[\\/]/, minShareCount: 5, priority: 1 },
-        { name: (id) => `${store.exec(id)?.groups?.kind}-store`, test: store, debugName: 'stores' },
+        { name: (id) => `${store.exec(id)?.groups?.kind ?? 'common'}-store`, test: store, debugName: 'stores' },
       ],
     },
     dynamicImportInCjs: false, // in a vm.Script, `import()` fails
