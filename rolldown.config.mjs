@@ -47,7 +47,11 @@ export default {
     codeSplitting: {
       groups: [
         { name: 'common', test: /[\\/]src[\\/]/, minShareCount: 5, priority: 1 },
-        { name: (id) => `${store.exec(id)?.groups?.kind ?? 'common'}-store`, test: store, debugName: 'stores' },
+        {
+          name: (id) => `${store.exec(id)?.groups?.kind ?? 'common'}-store`,
+          test: store,
+          debugName: 'stores',
+        },
       ],
     },
     dynamicImportInCjs: false, // in a vm.Script, `import()` fails
