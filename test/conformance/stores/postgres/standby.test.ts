@@ -9,6 +9,7 @@ import { placeOf, serveHere, testCaller, testToken } from '../../../helpers/serv
 // COMMIT with a warning: the plant is stored on the primary, and is lost if that fails.
 
 const often = { interval: 5 }
+const hour = 3_600_000
 const waiting = "FROM pg_stat_activity WHERE wait_event = 'SyncRep'"
 const stored = 'SELECT id::int FROM plant_store.plants ORDER BY id'
 
@@ -17,7 +18,7 @@ test('no command succeeds before the standby has its plants, nor does its repeti
   await primary.admin('ALTER ROLE plants SET client_min_messages = error')
   const user = new Importer()
   const env = { ...primary.env, PLANTS_STORE: primary.url }
-  const run = (line: string) => user.run(line, { env, stdin: plant(3) })
+  const run = (line: string, now = () => 0) => user.run(line, { env, stdin: plant(3), now })
   const lines = [
     'create --id 1 --name Fern',
     'create --id 2 --name Moss --idempotency-key moss',
@@ -28,8 +29,12 @@ test('no command succeeds before the standby has its plants, nor does its repeti
   ]
   await standby.stop('immediate')
   for (const line of lines) {
-    const running = run(`${line} --timeout 1s`)
-    const { code, out, err } = await cancelWaitsUntilEnd(primary, running)
+    let canceledCount = 0
+    // After two waits that were canceled, its timeout is over, so that it tries no more.
+    const running = run(line, () => (canceledCount < 2 ? 0 : hour))
+    const { code, out, err } = await cancelWaitsUntilEnd(primary, running, (count) => {
+      canceledCount += count
+    })
     expect({ line, code, out, err }).toMatchObject({ line, code: 5, out: '' })
     expect(err).toContain('canceling wait for synchronous replication')
   }
@@ -83,9 +88,13 @@ async function cancelWaits({ admin }: Database): Promise<number> {
   return (await admin(`SELECT pg_cancel_backend(pid) ${waiting}`)).length
 }
 
-async function cancelWaitsUntilEnd<T>(database: Database, running: Promise<T>): Promise<T> {
+async function cancelWaitsUntilEnd<T>(
+  database: Database,
+  running: Promise<T>,
+  onCanceled: (count: number) => void = () => undefined,
+): Promise<T> {
   const controller = new AbortController()
   const ended = running.finally(() => controller.abort())
-  while (!controller.signal.aborted) await cancelWaits(database)
+  while (!controller.signal.aborted) onCanceled(await cancelWaits(database))
   return ended
 }
