@@ -141,7 +141,8 @@ export function reasonOfCode(code: string): string | undefined {
 
 /** Undefined for a call that did not fail for want of file descriptors. */
 export function toDescriptorsHint(code: string | undefined): string | undefined {
-  if (code === 'EMFILE') return 'Raise the limit of open files, such as with: ulimit -n 4096'
+  if (code === 'EMFILE')
+    return 'Raise the limit of open files: as root, ulimit -Hn 4096; in systemd, LimitNOFILE=4096'
   if (code === 'ENFILE') return 'Close other programs: the whole system has too many open files'
   return undefined
 }

@@ -1,4 +1,4 @@
-import { closeSync, existsSync, openSync, rmSync } from 'node:fs'
+import { closeSync, existsSync, lstatSync, openSync, rmSync } from 'node:fs'
 import { PlantsError } from '../errors.js'
 import { identityOf } from './files.js'
 import type { Runtime } from './runtime.js'
@@ -41,30 +41,42 @@ export async function acquireLock(
   }
 }
 
+interface TransientLock {
+  /** A name that nobody else uses. */
+  path: string
+  timeoutMs: number
+  runtime: Runtime
+}
+
 /**
- * Runs `work` while this process holds a lock on a file that is gone afterwards, unless the process
- * is killed meanwhile: then the next one uses that file. Throws as `acquireLock`.
+ * Runs `work` while this process holds a lock on a file that is removed afterwards. If the process is killed in between,
+ * the file stays, and the next process uses it.
+ *
+ * @throws {PlantsError} as `acquireLock`, and `unavailable` if the name belongs to something else
  */
 export async function withTransientLock<T>(
-  path: string,
-  timeoutMs: number,
-  runtime: Runtime,
+  lock: TransientLock,
   work: () => Promise<T>,
 ): Promise<T> {
-  const release = await acquireNamedLock(path, runtime.now() + timeoutMs, runtime)
+  const release = await acquireTransientLock(lock)
   try {
     return await work()
   } finally {
-    rmSync(path, { force: true })
+    rmSync(lock.path, { force: true })
     release()
   }
 }
 
-/** Who held the lock before has removed the file: a lock on a file without a name locks out nobody. */
-async function acquireNamedLock(path: string, end: number, runtime: Runtime): Promise<() => void> {
+/**
+ * The holder before may have removed the file while this process waited. A lock on that file excludes nobody, so it is
+ * acquired again.
+ */
+async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock) {
+  const end = runtime.now() + timeoutMs
   for (;;) {
     // The file must be there before its identity is read.
     if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
+    assertIsLockFile(path)
     const identity = identityOf(path)
     let release: () => void
     try {
@@ -77,4 +89,12 @@ async function acquireNamedLock(path: string, end: number, runtime: Runtime): Pr
     if (identity !== undefined && identity === identityOf(path)) return release
     release()
   }
+}
+
+/** The file is removed at the end: it must not be anybody's data. */
+function assertIsLockFile(path: string): void {
+  const stats = lstatSync(path, { throwIfNoEntry: false })
+  if (stats === undefined || (stats.isFile() && stats.size === 0)) return
+  const hint = 'Move it to another place'
+  throw new PlantsError('unavailable', `${path} exists, and is not a lock of plants`, { hint })
 }

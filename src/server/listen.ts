@@ -12,7 +12,7 @@
 import { once } from 'node:events'
 import { chmodSync, existsSync, lstatSync, renameSync, rmSync } from 'node:fs'
 import { type AddressInfo, connect, type Server } from 'node:net'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { PlantsError, systemCode, systemReason, toDescriptorsHint, usageError } from '../errors.js'
 import { withTransientLock } from '../platform/file-lock.js'
 import { identityOf, makeFolderHint } from '../platform/files.js'
@@ -72,10 +72,14 @@ async function listenOnSocket(server: Server, path: string): Promise<void> {
     server.listen({ path: temporary })
     await once(server, 'listening')
     chmodSync(temporary, 0o660) // Clients still need a token.
-    await withTransientLock(`${path}.lock`, lockTimeoutMs, lockRuntime, async () => {
-      await assertReplaceable(path)
-      renameSync(temporary, path)
-    })
+    const lock = join(dirname(path), `.plants-${basename(path)}.lock`)
+    await withTransientLock(
+      { path: lock, timeoutMs: lockTimeoutMs, runtime: lockRuntime },
+      async () => {
+        await assertReplaceable(path)
+        renameSync(temporary, path)
+      },
+    )
   } catch (error) {
     rmSync(temporary, { force: true })
     const hint = 'Choose a path with --socket in a directory that you can write to'

@@ -1,4 +1,13 @@
-import { existsSync, readdirSync, rmSync, statSync, symlinkSync, unlinkSync } from 'node:fs'
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  unlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, onTestFinished, test } from 'vitest'
 import { connectTo, exchange, type RawRequest, requestBytes } from '../../helpers/raw-http.js'
@@ -78,6 +87,16 @@ describe.skipIf(isWindows)('the socket of a service that was killed (needs Unix 
     expect(losers).toMatchObject([error, error])
     expect((await exchange(serviceAt(path), { body: fern })).status).toBe(200)
     expect(readdirSync(world.home).toSorted()).toEqual(['data', 'socket'])
+  })
+
+  test('is not replaced while a file of somebody has the name of its lock, which stays', async () => {
+    const { world } = await leaveSocket()
+    const lock = join(world.home, '.plants-socket.lock')
+    writeFileSync(lock, 'notes')
+    const env = { PLANTS_SERVE_TOKEN: testToken }
+    const { code, err } = await world.spawn('serve --socket ./socket', { env })
+    expect([code, err]).toEqual([4, expect.stringContaining('exists, and is not a lock of plants')])
+    expect(readFileSync(lock, 'utf8')).toBe('notes')
   })
 
   test('is not replaced through a link', async () => {
