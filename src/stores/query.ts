@@ -1,6 +1,7 @@
 import type { FieldName } from '../plant/plant.js'
 
 export interface ListQuery {
+  /** Only ids greater than this one; only smaller ones if `desc` sorts by id. */
   after?: bigint | undefined
   /** At least 1. */
   limit?: number | undefined
