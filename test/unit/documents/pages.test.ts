@@ -6,6 +6,8 @@ import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-
 import { errorKinds } from '../../../src/errors.js'
 import { allHelps, documentation, pages, program } from '../../helpers/documents.js'
 import { runPlants } from '../../helpers/run.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { objectsOf } from '../../helpers/world.js'
 
 // The blocks of the pages are run by process/documents/blocks.test.ts.
 
@@ -111,6 +113,16 @@ test('every setting is documented with its option, variable and default', () => 
     return [name, `--${name}`, variable, saved, defaultOf(name)]
   })
   expect(rows).toEqual(expected)
+})
+
+test('every check of doctor is documented, and no other', async () => {
+  const store = join(temporaryFolder(), 'plants.db')
+  expect(
+    await runPlants(['create', '--id', '1', '--name', 'Fern', '--store', store]),
+  ).toMatchObject({ code: 0 })
+  const { out } = await runPlants(['doctor', '--output', 'ndjson', '--store', store])
+  const checks = objectsOf(out).map(({ check }) => String(check).replace(store, 'NAME'))
+  expect(tableAt('| check |').map(([check]) => check)).toEqual(checks)
 })
 
 /** What a group of a pattern matches in the documentation. */
