@@ -31,7 +31,7 @@ const toSearch = 'To search: plants list --search TEXT'
 const toReplace = 'For plants that exist: plants import --if-exists update'
 
 /** Words of other programs, twenty at most: a wrong hint is worse than none. */
-export const foreignWords: ReadonlyMap<string, string> = new Map([
+const foreignWords: ReadonlyMap<string, string> = new Map([
   ['search', toSearch],
   ['find', toSearch],
   ['edit', 'To change a plant: plants update ID'],

@@ -99,7 +99,7 @@ async function placeOfError(text: string): Promise<string> {
 }
 
 /** Never contain a wrong value itself: it may be a token. */
-export function settingsProblems(value: unknown): string[] {
+function settingsProblems(value: unknown): string[] {
   if (!isObject(value)) return ['the document must be an object']
   const { version, stores = {}, tokens = {} } = value
   if (version !== 1) return ['version must be 1']

@@ -35,7 +35,7 @@ interface Update {
 
 /** Of a record whose id exists: `same` skips one that equals the plant, and rejects any other. */
 export const existsPolicies = ['same', 'skip', 'update'] as const
-export type ExistsPolicy = (typeof existsPolicies)[number]
+type ExistsPolicy = (typeof existsPolicies)[number]
 
 /**
  * What became of a change: a service does not report what the plant was `before`; of what is `unknown`, no answer came;

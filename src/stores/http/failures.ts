@@ -13,7 +13,7 @@ interface Failure {
   isOpen?: boolean
 }
 
-export type Result<T> = { value: T } | Failure
+type Result<T> = { value: T } | Failure
 
 export function resultOf<T>(
   client: HttpClient,

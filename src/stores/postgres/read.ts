@@ -124,7 +124,7 @@ export function foldedSql(column: string, collation: string): string {
     ELSE normalize(${bare}, NFC) END) COLLATE "C"`
 }
 
-export function containsSql(column: string, folded: string, collation: string): string {
+function containsSql(column: string, folded: string, collation: string): string {
   const sought = escapeLiteral(folded)
   const text = folded.includes('s') ? `replace(${column}, 'ß', 'ss')` : column
   return `CASE WHEN ${isAscii(column)} THEN strpos(lower(${column} COLLATE "C"), ${sought}) > 0

@@ -143,7 +143,7 @@ function filterOf({ tag, search }: CountQuery) {
 const everything = 'true'
 
 /** The SQL of `foldText`. */
-export function foldedSql(column: string): string {
+function foldedSql(column: string): string {
   return `CASE WHEN ${isNotAscii(column)} THEN ${foldFunction}(${column}) ELSE lower(${column}) END`
 }
 
