@@ -35,7 +35,10 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
   return join(folder ? resolvePath(folder) : await configFolder(), 'settings.json')
 }
 
-/** A missing file is empty. Throws `input` for one that is invalid, unreadable, or that others can change. */
+/**
+ * A missing file is empty. Throws `input` for one that is invalid, unreadable, or that others can
+ * change.
+ */
 export async function readSettings(io: Io): Promise<SettingsFile> {
   const path = await settingsPath(io)
   const settings = `The settings in ${path}`

@@ -5,15 +5,17 @@ import type { Runtime } from './runtime.js'
 import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf } from './sqlite.js'
 
 /**
- * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process ends, however it ends.
- * Returns what releases it. Throws `unavailable` after the timeout, and `unwritable` if SQLite cannot lock the file.
+ * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process
+ * ends, however it ends. Returns what releases it. Throws `unavailable` after the timeout, and
+ * `unwritable` if SQLite cannot lock the file.
  */
 export async function acquireLock(
   path: string,
   timeoutMs: number,
   runtime: Runtime,
 ): Promise<() => void> {
-  // An existing file is not opened here: closing it would release a lock that this process has on it.
+  // An existing file is not opened here: closing it would release a lock that this process has on
+  // it.
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   let db: Database | undefined
   const release = () => {
@@ -60,7 +62,9 @@ export async function withTransientLock<T>(
   }
 }
 
-/** Who held the lock before has removed the file: a lock on a file without a name locks out nobody. */
+/**
+ * Who held the lock before has removed the file: a lock on a file without a name locks out nobody.
+ */
 async function acquireNamedLock(path: string, end: number, runtime: Runtime): Promise<() => void> {
   for (;;) {
     // The file must be there before its identity is read.

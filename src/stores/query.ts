@@ -13,7 +13,10 @@ export interface ListQuery {
 }
 
 export interface ReadQuery extends ListQuery {
-  /** By default `id`. By the folded text (`foldText`), then by its code points, then by id; plants without one last. */
+  /**
+   * By default `id`. By the folded text (`foldText`), then by its code points, then by id; plants
+   * without one last.
+   */
   sort?: FieldName | undefined
   desc?: boolean | undefined
   /** In the order of ids, each page at a moment of its own: the first one comes sooner. */
