@@ -48,3 +48,49 @@ export function findExports(source: string): string[] {
     /^export (?:async |abstract )?(?:function\*?|const|let|class|interface|type|enum) (\w+)/gm
   return [...new Set(Array.from(source.matchAll(pattern), ([, name = '']) => name))]
 }
+
+/** The names of functions and methods. A getter is read as a value, so it is none. */
+export function findFunctionNames(source: string): string[] {
+  const parameters = String.raw`\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)`
+  const declaration = /\bfunction\*? (\w+)/g
+  const arrow = RegExp(
+    String.raw`\bconst (\w+) = (?:async )?(?:${parameters}(?:: .+)?|\w+) =>`,
+    'g',
+  )
+  const method = RegExp(
+    String.raw`^ +(?:(?:static|private|async) )*\*?#?(\w+)(?:<[^()]*>)?${parameters}(?:: .+)? \{$`,
+    'gm',
+  )
+  const names = [declaration, arrow, method].flatMap((pattern) =>
+    Array.from(source.matchAll(pattern), ([, name = '']) => name),
+  )
+  return names.filter((name) => name !== 'constructor')
+}
+
+/** A question may end like "isPartOf". */
+const question = /^(?:is|has|can|should)(?![a-z])/
+const participle =
+  /^(?:[a-z]+ed|broken|foreign|given|kept|known|left|lost|overwritten|retrying|shown|storedFor|tryingAgain|undone|unset|written)(?![a-z])/
+/** Verbs and nouns that end as a participle does. */
+const noParticiple = /^(?:embed|exceed|feed|need|proceed|seed|speed|succeed)(?![a-z])/
+
+/** "explained" and "copiedRows" say what comes out; "explain" and "copyRows" say what is done. */
+export function lacksVerb(name: string): boolean {
+  if (question.test(name)) return false
+  if (/[a-z\d](?:Of|In)$/.test(name)) return true
+  return participle.test(name) && !noParticiple.test(name)
+}
+
+/**
+ * Whether a line has more than 100 characters. What biome does not break does not count: a text or
+ * a regular expression within the code.
+ */
+export function hasLongLine(source: string): boolean {
+  return source.split('\n').some((line) => {
+    const isComment = /^\s*(?:\/\/|\/?\*)/.test(line)
+    const code = isComment ? line : line.replaceAll(unbreakable, '')
+    return code.length > 100
+  })
+}
+
+const unbreakable = /'(?:\\.|[^'\\])*'|`.*?(?:`|$)|(?<=^\s*)\/.+\/\w*$/g
