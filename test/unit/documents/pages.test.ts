@@ -58,6 +58,26 @@ test('no link leads nowhere, and every file and npm script that is named exists'
   expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
 })
 
+test('every name that a page finds in a file of the code is there', () => {
+  // Such as: `finish` in `src/server/handler.ts`, or: `src/server/plants.ts`: `createPlant`
+  const names = /`#?(\w+)`(?: and `#?(\w+)`)? in `(src\/[\w./-]+\.ts)`/g
+  const listed = /^\d+\. `(src\/[\w./-]+\.ts)`: (.*)$/gm
+  const pairs = [
+    ...Array.from(documentation.matchAll(names), ([, ...groups]) => groups),
+    ...Array.from(documentation.matchAll(listed), ([, file, text = '']) => [
+      ...Array.from(text.matchAll(/`#?([A-Za-z]\w+)`/g), ([, name]) => name),
+      file,
+    ]),
+  ].map((groups) => ({ file: groups.at(-1) ?? '', names: groups.slice(0, -1) }))
+  expect(pairs.length).toBeGreaterThan(20)
+  const missing = pairs.flatMap(({ file, names }) => {
+    const source = read(file)
+    const absent = names.filter((name) => name && !RegExp(`\\b${name}\\b`).test(source))
+    return absent.map((name) => `${name} in ${file}`)
+  })
+  expect(missing).toEqual([])
+})
+
 test('every option of every command is documented, and no other', async () => {
   const { out } = await runPlants(['help', 'options'])
   const real = flagsIn([...helps.values(), out].join('\n'))
