@@ -25,10 +25,13 @@ export const errorKinds = {
   constraint: { error: 422, exitCode: 1 }, // that somebody added to the store
   unwell: { error: 500, exitCode: 1 }, // a check found a problem
   unavailable: { error: 503, exitCode: 4, isRetryable: true }, // nothing was stored
-  inaccessible: { error: 503, exitCode: 4 }, // nothing was stored, and somebody must change something first
+  // Nothing was stored, and somebody must change something first.
+  inaccessible: { error: 503, exitCode: 4 },
   unknownOutcome: { error: 500, exitCode: 5, isOutcomeUnknown: true }, // of a commit
-  unusable: { error: 502, exitCode: 5, isOutcomeUnknown: true }, // a response against the specification
-  unanswered: { error: 504, exitCode: 5, isOutcomeUnknown: true }, // a service received the plant and did not respond
+  // The response violates the specification.
+  unusable: { error: 502, exitCode: 5, isOutcomeUnknown: true },
+  // A service received the plant and did not respond.
+  unanswered: { error: 504, exitCode: 5, isOutcomeUnknown: true },
   incomplete: { error: 422, exitCode: 6 }, // an import rejected some plants
   defect: { error: 500, exitCode: 70 },
   unwritable: { error: 500, exitCode: 74 },
@@ -47,9 +50,9 @@ type Details = Partial<
 >
 
 /**
- * A failure that a person can fix or a script can act on. The message says what failed, and on what, in the words of the
- * domain, because a service may send it. The hint, one fixed sentence, says what to do next. Neither ends with a full
- * stop, or contains a token.
+ * A failure that a person can fix or a script can act on. The message says what failed, and on
+ * what, in the words of the domain, because a service may send it. The hint, one fixed sentence,
+ * says what to do next. Neither ends with a full stop, or contains a token.
  */
 export class PlantsError extends Error {
   readonly kind: ErrorKind
@@ -111,8 +114,8 @@ export function systemCode(error: unknown): string | undefined {
 }
 
 /**
- * The first line of the message. V8's sentence about JSON that does not parse quotes the UTF-16 unit
- * where it stopped, which may be half of a surrogate pair.
+ * The first line of the message. V8's sentence about JSON that does not parse quotes the UTF-16
+ * unit where it stopped, which may be half of a surrogate pair.
  */
 export function reasonOf(error: unknown): string {
   const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n', 1)

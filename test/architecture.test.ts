@@ -1,10 +1,20 @@
-import { readdirSync, readFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname } from 'node:path'
 import { expect, test } from 'vitest'
 import { listed } from '../src/cli/commands/index.js'
+import exemptions from './exemptions.json'
+import {
+  findExports,
+  findFunctionNames,
+  findImports,
+  hasLongLine,
+  type Import,
+  lacksVerb,
+  listSourceFiles,
+  readSource,
+} from './helpers/source.js'
 
-const root = join(import.meta.dirname, '..')
-const files = sourceFiles('src')
+const files = listSourceFiles('src')
+const imports = findImports(files)
 
 /** Who may import a package: one door each, so that a change of package is a change of one file or module. */
 const doors: Record<string, RegExp> = {
@@ -58,7 +68,7 @@ const modules: Record<string, string[]> = {
 }
 
 test('modules import what is below them, and the kinds of stores not each other', () => {
-  const wrong = imports().filter(({ file, target }) => {
+  const wrong = imports.filter(({ file, target }) => {
     if (!target.startsWith('src/')) return false
     const kinds = [file, target].map((path) => /^src\/stores\/(\w+)\//.exec(path)?.[1])
     if (kinds[0] && kinds[1] && kinds[0] !== kinds[1]) return true
@@ -70,7 +80,7 @@ test('modules import what is below them, and the kinds of stores not each other'
 })
 
 test('docs/architecture.md lists what each module may import', () => {
-  const rows = read('docs/architecture.md').matchAll(
+  const rows = readSource('docs/architecture.md').matchAll(
     /^\| `src\/(\w+)(?:\.ts)?` \|[^|]*\|([^|]*)\|$/gm,
   )
   const names = (cell: string) => [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name)
@@ -79,13 +89,13 @@ test('docs/architecture.md lists what each module may import', () => {
 })
 
 test('no files import each other in a circle, not even types', () => {
-  expect(circles(imports())).toEqual([])
+  expect(circles(imports)).toEqual([])
 })
 
 test('folders import each other one way', () => {
   // These choose among kinds, and stand next to what the kinds share.
   const choosers = ['src/stores/kinds.ts', 'src/formats/detect.ts']
-  const others = imports().filter(({ file }) => !choosers.includes(file))
+  const others = imports.filter(({ file }) => !choosers.includes(file))
   const folders = others.map(({ file, target }) => ({
     file: dirname(file),
     target: dirname(target),
@@ -95,7 +105,7 @@ test('folders import each other one way', () => {
 })
 
 test('every package has one door', () => {
-  const packages = imports().filter(
+  const packages = imports.filter(
     ({ target }) =>
       !target.startsWith('src/') && !target.startsWith('node:') && target !== 'package.json',
   )
@@ -104,17 +114,30 @@ test('every package has one door', () => {
 })
 
 test('every file is reached from the start', () => {
-  const edges = imports()
   const reached = new Set(['src/main.ts'])
   for (const file of reached)
-    for (const { target } of edges.filter((edge) => edge.file === file)) reached.add(target)
+    for (const { target } of imports.filter((edge) => edge.file === file)) reached.add(target)
   expect(files.filter((file) => !reached.has(file) && !file.endsWith('.d.ts'))).toEqual([])
+})
+
+test('every export is imported by another file', () => {
+  const edges = [...imports, ...findImports(listSourceFiles('test'))]
+  // bin/plants.js imports the start of the program from the bundle.
+  const others = files.filter((file) => file !== 'src/main.ts')
+  const unused = others.flatMap((file) => {
+    const importers = edges.filter(({ target }) => target === file).map((edge) => edge.file)
+    const isImported = (name: string) =>
+      importers.some((importer) => RegExp(`\\b${name}\\b`).test(readSource(importer)))
+    const names = findExports(readSource(file)).filter((name) => !isImported(name))
+    return names.map((name) => `${file}: ${name}`)
+  })
+  expect(unused).toEqual([])
 })
 
 test('the process is touched by platform and main alone', () => {
   const touched = /\bprocess\.(?!versions\b|platform\b|arch\b|getBuiltinModule\b)\w+|\bconsole\./
   const others = files.filter((file) => !/^src\/(platform\/|main\.ts)/.test(file))
-  expect(others.filter((file) => touched.test(read(file)))).toEqual([])
+  expect(others.filter((file) => touched.test(readSource(file)))).toEqual([])
 })
 
 test('a message names no option, command or variable of the command line: a service sends it, too', () => {
@@ -126,47 +149,59 @@ test('a message names no option, command or variable of the command line: a serv
   const below = files.filter((name) =>
     /^src\/(stores|formats|import|export|plant|platform|server)\//.test(name),
   )
-  const messages = below.flatMap((file) => messagesIn(read(file)).map((text) => ({ file, text })))
+  const messages = below.flatMap((file) =>
+    messagesIn(readSource(file)).map((text) => ({ file, text })),
+  )
   expect(messages.length).toBeGreaterThan(50)
   const wrong = messages.map(({ file, text }) => `${file}: ${text.match(words) ?? ''}`)
   expect(wrong.filter((line) => !line.endsWith(': '))).toEqual([])
 })
 
-test('tests wait for events, never for time to pass', () => {
-  const pattern = /\bsetTimeout\(|timers\/promises|\bsleep \d/
-  const tests = sourceFiles('test').filter((file) => file !== 'test/architecture.test.ts')
-  expect(tests.filter((file) => pattern.test(read(file)))).toEqual([])
+test('every function is named by a verb: no name ends in Of or In, or begins with a participle', () => {
+  const names = new Set(files.flatMap((file) => findFunctionNames(readSource(file))))
+  expect(names.size).toBeGreaterThan(500)
+  expectOnlyExempted([...names].filter(lacksVerb), exemptions.functionsWithoutVerb)
 })
 
-function sourceFiles(folder: string): string[] {
-  const names = readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-  return names
-    .filter((name) => name.endsWith('.ts'))
-    .map((name) => `${folder}/${name.replaceAll('\\', '/')}`)
-    .toSorted()
-}
+test('a name is exported by one file', () => {
+  const exported = files.flatMap((file) => findExports(readSource(file)))
+  const repeated = exported.filter((name, index) => exported.indexOf(name) !== index)
+  // Each file of a command exports the function that defines it.
+  const names = new Set(repeated.filter((name) => name !== 'define'))
+  expectOnlyExempted([...names], exemptions.namesExportedTwice)
+})
 
-function read(file: string): string {
-  return readFileSync(join(root, file), 'utf8')
+test('a line has at most 100 characters, comments included', () => {
+  const longFiles = files.filter((file) => hasLongLine(readSource(file)))
+  expectOnlyExempted(longFiles, exemptions.filesWithLongLines)
+})
+
+test('the clock comes from io', () => {
+  const clock = /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b|\bprocess\.(?:uptime|hrtime)\b/
+  const others = files.filter((file) => !/^src\/(platform|server)\//.test(file))
+  expectOnlyExempted(
+    others.filter((file) => clock.test(readSource(file))),
+    // A response without a date is measured by the clock of this machine.
+    ['src/stores/http/failures.ts'],
+  )
+})
+
+test('tests wait for events, never for time to pass', () => {
+  const pattern = /\bsetTimeout\(|timers\/promises|\bsleep \d/
+  const tests = listSourceFiles('test').filter((file) => file !== 'test/architecture.test.ts')
+  expect(tests.filter((file) => pattern.test(readSource(file)))).toEqual([])
+})
+
+/** Rules that came later than the code have exemptions, which only become fewer: a stale one fails. */
+function expectOnlyExempted(found: readonly string[], exempted: readonly string[]): void {
+  const unexpected = found.filter((name) => !exempted.includes(name))
+  const staleExemptions = exempted.filter((name) => !found.includes(name))
+  expect({ unexpected, staleExemptions }).toEqual({ unexpected: [], staleExemptions: [] })
+  expect(exempted).toEqual(exempted.toSorted())
 }
 
 function moduleOf(file: string): string {
   return file.split(/[/.]/)[1] ?? ''
-}
-
-interface Import {
-  file: string
-  /** a path from the project's root, or the name of a package */
-  target: string
-}
-
-function imports(): Import[] {
-  return files.flatMap((file) =>
-    Array.from(read(file).matchAll(/(?:from|import\(|import) ?'([^'\s]+)'/g), ([, name = '']) => ({
-      file,
-      target: targetOf(name, file),
-    })),
-  )
 }
 
 /** The files, or the folders, that lead back to themselves. */
@@ -177,15 +212,6 @@ function circles(edges: readonly Import[], nodes = files): string[] {
       for (const { file, target } of edges) if (file === from) reached.add(target)
     return reached.has(node)
   })
-}
-
-function targetOf(name: string, file: string): string {
-  if (name.startsWith('.'))
-    return relative(root, join(root, dirname(file), name))
-      .replaceAll('\\', '/')
-      .replace(/\.js$/, '.ts')
-  if (name.startsWith('node:')) return name
-  return name.match(name.startsWith('@') ? /^[^/]+\/[^/]+/ : /^[^/]+/)?.[0] ?? name
 }
 
 /** The code of the messages of errors: of a call, of a table of sentences, or of the constant that a call names. */

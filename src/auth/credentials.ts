@@ -26,7 +26,10 @@ export interface Credential {
   savedAt?: string | undefined
 }
 
-/** PLANTS_TOKEN, else what the token command of the store prints, else the token saved for its exact address. */
+/**
+ * PLANTS_TOKEN, else what the token command of the store prints, else the token saved for its exact
+ * address.
+ */
 export async function findToken(
   { name }: HttpAddress,
   { storeName = name, tokenCommand: command, timeoutMs, file }: CredentialContext,

@@ -15,8 +15,9 @@ interface FoundPassword {
 }
 
 /**
- * As libpq, takes the password of the address, else PGPASSWORD, else the password file. The package pgpass ignores the
- * file while the process has PGPASSWORD, and reads `./.pgpass` without a home directory. `log` says why one is ignored.
+ * As libpq, takes the password of the address, else PGPASSWORD, else the password file. The package
+ * pgpass ignores the file while the process has PGPASSWORD, and reads `./.pgpass` without a home
+ * directory. `log` says why one is ignored.
  */
 export function findPassword(
   address: PostgresAddress,

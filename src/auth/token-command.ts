@@ -7,8 +7,9 @@ import { failureOf, withoutSecrets } from './token.js'
 const loopVariable = 'PLANTS_TOKEN_FOR'
 
 /**
- * Its stdin is empty, since ours may contain a plant. At a time-out only the shell is ended: a process group of its own
- * could not ask on the terminal. Throws `unauthorized`, without the output, and the reason of a signal.
+ * Its stdin is empty, since ours may contain a plant. At a time-out only the shell is ended: a
+ * process group of its own could not ask on the terminal. Throws `unauthorized`, without the
+ * output, and the reason of a signal.
  */
 export async function runTokenCommand(
   command: string,

@@ -36,7 +36,10 @@ export function failureOf(token: string): string | undefined {
   return 'contains a space, a line break or another invalid character. A token consists of letters, digits and -._~+/='
 }
 
-/** The environment for another program. It keeps the secrets that others need, such as the password of a proxy. */
+/**
+ * The environment for another program. It keeps the secrets that others need, such as the password
+ * of a proxy.
+ */
 export function withoutSecrets(env: Io['env']): Io['env'] {
   const isSecret = (name: string, text = '') =>
     ['PLANTS_TOKEN', 'PLANTS_SERVE_TOKEN', 'PGPASSWORD'].includes(name) ||

@@ -89,39 +89,64 @@ export class PlantsCommand extends Command {
     return { ...above, ...Object.fromEntries(own) }
   }
 
-  /** A value is given once. An empty variable of a shell leaves the next option in its place. */
+  /** Commander accepts some mistakes. Each is rejected where its option is parsed. */
   override addOption(option: Option): this {
-    const { long = '', short, required, variadic, negate, parseArg } = option
-    const name = option.attributeName()
-    // Both have one name, so that commander's `conflicts` cannot tell them apart.
-    if (negate)
-      this.on(`option:${option.name()}`, () => {
-        if (typeof this.getOptionValue(name) === 'string')
-          throw usageError(`${long} was given with --${name}`, leaveOut)
-      })
-    if (!required) return super.addOption(option)
+    if (option.negate) this.#rejectNegatedValue(option)
+    if (!option.required) return super.addOption(option)
+    const { parseArg } = option
     const parse = (text: string, before: unknown) => {
-      const isGiven = this.getOptionValueSourceWithGlobals(name) === 'cli'
-      const isNegated = this.getOptionValue(name) === false
-      if (isGiven && !variadic)
-        throw usageError(`${long} was given ${isNegated ? `with --no-${name}` : 'twice'}`, leaveOut)
-      const [flag] = text.split('=', 1)
-      const isFlag = flag === '--help' || this.options.some((each) => each.long === flag)
-      const flags = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`) // such as -qn
-      const isAlone = this.#line.some(
-        (word, at) => word === text && flags.test(this.#line[at - 1] ?? ''),
-      )
-      if (isFlag && isAlone)
-        throw usageError(
-          `${long} needs a value, but ${flag} follows`,
-          `For such a value: ${long}=VALUE`,
-        )
-      // Commander takes `-o=json` for `=json`.
-      const isJoined = text.startsWith('=') && this.#line.includes(`${short}${text}`)
-      const value = isJoined ? text.slice(1) : text
+      this.#rejectRepetition(option)
+      this.#rejectSwallowedFlag(option, text)
+      const value = this.#removeEqualsSign(option, text)
       return parseArg ? parseArg(value, before) : value
     }
     return super.addOption(option.argParser(parse))
+  }
+
+  /**
+   * Rejects `--tag shade --no-tag`. Commander has one name for both, so that its `conflicts` cannot
+   * tell them apart.
+   */
+  #rejectNegatedValue(option: Option): void {
+    const name = option.attributeName()
+    this.on(`option:${option.name()}`, () => {
+      if (typeof this.getOptionValue(name) === 'string')
+        throw usageError(`${option.long} was given with --${name}`, leaveOut)
+    })
+  }
+
+  /** Rejects `--name Fern --name Moss`, and `--no-tag --tag shade`. */
+  #rejectRepetition(option: Option): void {
+    const name = option.attributeName()
+    const isGiven = this.getOptionValueSourceWithGlobals(name) === 'cli'
+    if (!isGiven || option.variadic) return
+    const isNegated = this.getOptionValue(name) === false
+    const how = isNegated ? `with --no-${name}` : 'twice'
+    throw usageError(`${option.long} was given ${how}`, leaveOut)
+  }
+
+  /**
+   * Rejects `plants create --name $UNSET --tag shade`. The shell removes an empty variable, and
+   * commander takes the next option for the value.
+   */
+  #rejectSwallowedFlag({ long = '', short }: Option, text: string): void {
+    const [flag] = text.split('=', 1)
+    const isFlag = flag === '--help' || this.options.some((each) => each.long === flag)
+    if (!isFlag) return
+    // Short flags may be joined, such as -qn.
+    const flags = RegExp(`^(?:${long}|-\\w*${short?.slice(1) ?? long})$`)
+    const isWordOfItsOwn = this.#line.some(
+      (word, index) => word === text && flags.test(this.#line[index - 1] ?? ''),
+    )
+    if (!isWordOfItsOwn) return
+    const hint = `For such a value: ${long}=VALUE`
+    throw usageError(`${long} needs a value, but ${flag} follows`, hint)
+  }
+
+  /** Takes `-o=json` for `json`. Commander would take it for `=json`. */
+  #removeEqualsSign({ short }: Option, text: string): string {
+    const isJoined = text.startsWith('=') && this.#line.includes(`${short}${text}`)
+    return isJoined ? text.slice(1) : text
   }
 
   /** @param shown the long flags of those that help lists */

@@ -29,11 +29,12 @@ export interface QueryOptions extends FilterOptions {
 
 export function addQuery(command: PlantsCommand): PlantsCommand {
   const sort = 'sort by a field, ignoring case and marks; not at a service'
+  const after = 'only ids greater than this one; smaller ones if --desc sorts by id'
   command
     .choice('--sort <field>', sort, fieldNames, 'id')
     .option('--desc', 'sort in descending order')
     .value('--limit <count>', 'at most this many plants', parseCount)
-    .value('--after <int64>', 'only ids greater than this one, or with --desc less', parseId)
+    .value('--after <int64>', after, parseId)
   return addFilters(command)
 }
 

@@ -60,7 +60,10 @@ export async function changePlants(
   return printResults(results, context.printer({ text }, isSingle), context, options)
 }
 
-/** Of changes in one transaction, or in flight: if stdout is on a full disk, no more of them are hidden. */
+/**
+ * Of changes in one transaction, or in flight: if stdout is on a full disk, no more of them are
+ * hidden.
+ */
 const pageSize = 64
 
 export function* inPages<T>(items: readonly T[]): Generator<T[]> {
@@ -136,7 +139,8 @@ export async function printResults(
       if (!worst || error.exitCode > worst.exitCode) worst = error
     }
   }
-  if (succeeded > 0 || !worst) await printer.end().catch(unlessClosed) // no empty list for an error alone
+  // An error without any result prints no empty list.
+  if (succeeded > 0 || !worst) await printer.end().catch(unlessClosed)
   if (worst) throw new PlantsError(worst.kind, worst.message, { isReported: true })
   return succeeded
 }

@@ -2,8 +2,8 @@
  * What commander rejects, in our words. A hint is a fixed sentence: of the command, of a word of
  * another program, or one suggestion, which is not executed. What was typed may be a token or a
  * password that slipped, so nothing of it is repeated but a word of letters and dashes, and that is
- * redacted when it is printed. To rebuild the line that was meant took 33 functions, and a guard for
- * each word.
+ * redacted when it is printed. To rebuild the line that was meant took 33 functions, and a guard
+ * for each word.
  */
 import type { Command } from 'commander'
 import { isWord } from '../config/option-values.js'
@@ -31,7 +31,7 @@ const toSearch = 'To search: plants list --search TEXT'
 const toReplace = 'For plants that exist: plants import --if-exists update'
 
 /** Words of other programs, twenty at most: a wrong hint is worse than none. */
-export const foreignWords: ReadonlyMap<string, string> = new Map([
+const foreignWords: ReadonlyMap<string, string> = new Map([
   ['search', toSearch],
   ['find', toSearch],
   ['edit', 'To change a plant: plants update ID'],

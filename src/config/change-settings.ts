@@ -1,7 +1,8 @@
 /*
- * A change of the settings file must never lose a token. So it reads, changes and writes the whole file under a lock, and
- * replaces it when the new one is on the disk. conf writes that into a directory of its own: by itself it replaces the
- * settings also by what fitted on a full disk. The lock of SQLite ends with its process.
+ * A change of the settings file must never lose a token. So it reads, changes and writes the whole
+ * file under a lock, and replaces it when the new one is on the disk. conf writes that into a
+ * directory of its own: by itself it replaces the settings also by what fitted on a full disk. The
+ * lock of SQLite ends with its process.
  */
 import { rmSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -21,7 +22,10 @@ import {
   settingsPath,
 } from './settings-file.js'
 
-/** Throws `unwritable`, `input` for an invalid file, and `unavailable` when the lock is not free before the timeout. */
+/**
+ * Throws `unwritable`, `input` for an invalid file, and `unavailable` when the lock is not free
+ * before the timeout.
+ */
 export async function changeSettings(
   io: Io,
   timeoutMs: number,
@@ -48,7 +52,10 @@ export async function changeSettings(
   }
 }
 
-/** The directory of the new file has one name, so that the tokens that a killed process has left in it go. */
+/**
+ * The directory of the new file has one name, so that the tokens that a killed process has left in
+ * it go.
+ */
 function replaceSettings(
   target: string,
   settings: SavedSettings,

@@ -86,7 +86,9 @@ export function invalidValue(name: string, rule: string, text: string, example?:
   return usageError(message, example && `For example: ${option}${example}`)
 }
 
-/** What was typed may be a secret that slipped, so a usage error repeats nothing of it but a word. */
+/**
+ * What was typed may be a secret that slipped, so a usage error repeats nothing of it but a word.
+ */
 export function isWord(text: string): boolean {
   return /^[a-z-]{1,20}$/i.test(text)
 }

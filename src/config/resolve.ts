@@ -24,7 +24,10 @@ export interface SettingSource {
   place: string
 }
 
-/** Option > environment > store > user > default. A run has one store, so that its secrets are for no other. */
+/**
+ * Option > environment > store > user > default. A run has one store, so that its secrets are for
+ * no other.
+ */
 export class EffectiveSettings {
   readonly file: SettingsFile
   /** The saved name of the store, if it is used. */
@@ -65,7 +68,8 @@ export class EffectiveSettings {
   value<Name extends SettingName>(name: Name): SettingValue<Name> | undefined {
     const { value, place } = this.source(name)
     if (value === undefined) return undefined
-    return settingOf(name).parse(place, value) as SettingValue<Name> // as its entry of the table parses it
+    // The parser in the entry of the setting returns a value of this type.
+    return settingOf(name).parse(place, value) as SettingValue<Name>
   }
 
   /** Throws `usage` for an unknown store. */

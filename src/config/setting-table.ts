@@ -1,7 +1,7 @@
 import type { Address } from '../stores/address.js'
 import { parseOutput, parseSwitch, parseText, parseTimeout } from './option-values.js'
 
-export const settingsTable = {
+const settingsTable = {
   store: {
     flags: '-s, --store <address>',
     variable: 'PLANTS_STORE',

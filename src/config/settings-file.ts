@@ -35,7 +35,10 @@ export async function settingsPath({ env, resolvePath, configFolder }: Io): Prom
   return join(folder ? resolvePath(folder) : await configFolder(), 'settings.json')
 }
 
-/** A missing file is empty. Throws `input` for one that is invalid, unreadable, or that others can change. */
+/**
+ * A missing file is empty. Throws `input` for one that is invalid, unreadable, or that others can
+ * change.
+ */
 export async function readSettings(io: Io): Promise<SettingsFile> {
   const path = await settingsPath(io)
   const settings = `The settings in ${path}`
@@ -99,7 +102,7 @@ async function placeOfError(text: string): Promise<string> {
 }
 
 /** Never contain a wrong value itself: it may be a token. */
-export function settingsProblems(value: unknown): string[] {
+function settingsProblems(value: unknown): string[] {
   if (!isObject(value)) return ['the document must be an object']
   const { version, stores = {}, tokens = {} } = value
   if (version !== 1) return ['version must be 1']

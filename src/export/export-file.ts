@@ -71,7 +71,9 @@ async function* textOf(pages: Pages, format: FormatName): AsyncGenerator<string>
   yield end()
 }
 
-/** Texts are texts, also with `=`, and so are ids of more than 15 digits, which spreadsheets round. */
+/**
+ * Texts are texts, also with `=`, and so are ids of more than 15 digits, which spreadsheets round.
+ */
 async function* workbookOf(pages: Pages): AsyncGenerator<Uint8Array> {
   const { writeXlsxStream } = await import('hucre/xlsx')
   const columns = fieldNames.map((header) => ({ header, width: 24 }))

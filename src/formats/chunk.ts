@@ -43,7 +43,9 @@ export type RawRecord = string | Cells | null
 
 export type Cells = readonly Cell[]
 
-/** Undefined if it is empty. With a reason, which follows the name of its field, it has no value. */
+/**
+ * Undefined if it is empty. With a reason, which follows the name of its field, it has no value.
+ */
 export type Cell = string | undefined | { text: string; reason: string }
 
 /** Records as arrays: an object for each takes half the speed of an import. */

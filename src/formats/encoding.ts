@@ -19,7 +19,10 @@ export function isUnicode(encoding: string): boolean {
   return /^utf-(?:8|16[bl]e)$/.test(encoding)
 }
 
-/** Node's decoders of Korean and Big5 give other characters, without an error, for what is beyond the old standards. */
+/**
+ * Node's decoders of Korean and Big5 give other characters, without an error, for what is beyond
+ * the old standards.
+ */
 async function decoderOf(encoding: string) {
   const iconv = isUnicode(encoding) ? undefined : (await import('iconv-lite')).default
   if (iconv?.encodingExists(encoding)) return iconv.getDecoder(encoding)
@@ -34,7 +37,10 @@ async function decoderOf(encoding: string) {
   }
 }
 
-/** Without a byte order mark, and with a line feed at the end. Throws `input` with the line of other bytes. */
+/**
+ * Without a byte order mark, and with a line feed at the end. Throws `input` with the line of other
+ * bytes.
+ */
 export async function* decoded(
   blocks: AsyncIterable<Buffer>,
   encoding: string,
@@ -62,7 +68,8 @@ export async function* decoded(
     )
   }
   let text = ''
-  // Where a block begins within a character, iconv-lite can lose its last one: rather, it begins with a line.
+  // Where a block begins within a character, iconv-lite can lose its last one: rather, it begins
+  // with a line.
   let rest: Buffer = Buffer.alloc(0)
   for await (const block of blocks) {
     if (text !== '') yield text

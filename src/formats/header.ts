@@ -20,7 +20,9 @@ export function isRejectsName(name: string): boolean {
 
 export const maxHeaderRows = 20
 
-/** Reads the rows below the header that have an id, a name or a tag. Throws `input` for its columns. */
+/**
+ * Reads the rows below the header that have an id, a name or a tag. Throws `input` for its columns.
+ */
 export function readerOf(
   first: Chunk<Cells>,
   rows: AsyncIterable<Chunk<Cells>>,

@@ -36,7 +36,10 @@ export async function* readNdjson(texts: AsyncIterable<string>): AsyncGenerator<
   yield chunk
 }
 
-/** The elements of an array, or several values. Throws `input`, before the first, with the line of what is broken. */
+/**
+ * The elements of an array, or several values. Throws `input`, before the first, with the line of
+ * what is broken.
+ */
 export async function* readDocument(
   texts: AsyncIterable<string>,
   name: string,
@@ -68,7 +71,10 @@ export async function* readDocument(
   }
 }
 
-/** Finds them by brackets and quotes. Nothing above 1 MiB is parsed: `JSON.parse` takes gigabytes for some million `[`. */
+/**
+ * Finds them by brackets and quotes. Nothing above 1 MiB is parsed: `JSON.parse` takes gigabytes
+ * for some million `[`.
+ */
 function* valuesIn(text: string, name: string): Generator<Chunk<string>> {
   const blank = /\s*/y
   let chunk = new Chunk<string>()

@@ -20,8 +20,9 @@ export interface Table {
 }
 
 /**
- * Adds the rows that the text completes, without blank ones: RFC 4180 for a cell that begins with a quote. Any other is
- * trimmed, and may have quotes. Throws `input` for an open quote, and above 1 MiB.
+ * Adds the rows that the text completes, without blank ones: RFC 4180 for a cell that begins with a
+ * quote. Any other is trimmed, and may have quotes. Throws `input` for an open quote, and above 1
+ * MiB.
  */
 export function parseRows(
   table: Table,
@@ -69,7 +70,8 @@ function quotedRow(text: string, start: number, firstLine: string, table: Table)
     const next = whole.indexOf(delimiter, close)
     const end = next === -1 ? whole.length : next
     const isQuoted = close > at && whole.slice(close + 1, end).trim() === ''
-    // Text after a quote that is closed in another line: rather, that one begins a cell, and this one is open.
+    // Text after a quote that is closed in another line: rather, that one begins a cell, and this
+    // one is open.
     if (!isQuoted && whole.slice(at, close).includes(lineEnd)) return undefined
     const quoted = isQuoted ? whole.slice(at + 1, close).replaceAll('""', '"') : ''
     cells.push(isQuoted ? quoted || undefined : plainCell(whole.slice(at, end)))

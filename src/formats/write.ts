@@ -62,8 +62,8 @@ export const spreadsheetError =
   /^#(?:N\/A|NAME\?|GETTING_DATA|(?:DIV\/0|REF|VALUE|NUM|NULL|SPILL|CALC|BLOCKED|FIELD|CONNECT)!)$/
 
 /**
- * In quotes also if it is empty, which other programs tell from no value, and if an import would trim it or take it for
- * the error of a formula.
+ * In quotes also if it is empty, which other programs tell from no value, and if an import would
+ * trim it or take it for the error of a formula.
  */
 export function tableCell(text: string, delimiter: string): string {
   const isSpecial = special.test(text) || text.includes(delimiter)

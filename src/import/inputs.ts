@@ -22,7 +22,7 @@ export interface ImportPlan extends InputOptions {
   restart?: true
 }
 
-export interface ImportInput {
+interface ImportInput {
   /** Absolute, or `-` for stdin. */
   path: string
   name: string

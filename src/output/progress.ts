@@ -62,7 +62,7 @@ function describe(
 }
 
 /** Such as `40 s`, `1 min 30 s` and `2 h 5 min`. */
-export function clockOf(seconds: number): string {
+function clockOf(seconds: number): string {
   const whole = Math.max(1, Math.round(seconds))
   const minutes = Math.floor(whole / 60)
   if (minutes === 0) return `${whole} s`

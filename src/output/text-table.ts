@@ -3,8 +3,9 @@ import type { Output } from '../platform/io.js'
 import type { Style } from './output.js'
 
 /**
- * Lays out rows that come in pages. The first page sets the widths of the columns, and later ones can only widen them.
- * On a terminal, a text that is too wide is truncated; elsewhere, it moves the rest of its line.
+ * Lays out rows that come in pages. The first page sets the widths of the columns, and later ones
+ * can only widen them. On a terminal, a text that is too wide is truncated; elsewhere, it moves the
+ * rest of its line.
  */
 export function tableOf<Row>(
   titles: string[],
@@ -58,7 +59,10 @@ function beginningOf(text: string): string {
   return text.slice(0, 2 * maxWidth)
 }
 
-/** Latin, Greek, Cyrillic: one column a letter. Cyrillic would take the library three times as long as English. */
+/**
+ * Latin, Greek, Cyrillic: one column a letter. Cyrillic would take the library three times as long
+ * as English.
+ */
 const onlyNarrow =
   /^[ -~\xa0-\xac\xae-\u02ff\u0370-\u0482\u048a-\u052f\u1e00-\u1fff\u2010-\u2027\u20a0-\u20bf]*$/
 

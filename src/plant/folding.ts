@@ -1,26 +1,32 @@
-/** The marks of a Latin letter in decomposed text (NFD), as a pattern of JavaScript and of PostgreSQL. */
+/**
+ * The marks of a Latin letter in decomposed text (NFD), as a pattern of JavaScript and of
+ * PostgreSQL.
+ */
 export const latinMarks = '(?<=[A-Za-zªºÀ-ÖØ-öø-ʸᴀ-ᴥḀ-ỿⱠ-ⱿꜢ-ꞇＡ-Ｚａ-ｚ])[\u0300-\u036f]+'
 
 const allLatinMarks = RegExp(latinMarks, 'g')
 
 /**
- * The time to normalize a run of marks grows with the square of its length, so such a text stays as it is. What has no
- * meaning yet may be a mark to another version of Unicode, as a database has it: but beyond the first two planes, where
- * there are only variation selectors.
+ * The time to normalize a run of marks grows with the square of its length, so such a text stays as
+ * it is. What has no meaning yet may be a mark to another version of Unicode, as a database has it:
+ * but beyond the first two planes, where there are only variation selectors.
  */
 function hasLongRun(text: string): boolean {
   return /(?:(?![\u{20000}-\u{e00ff}\u{e01f0}-\u{10ffff}])[\p{M}\p{Cn}]){31}/u.test(text)
 }
 
 const surrogatesOfEmoji = '\ud83c\ud83d\udc00-\udfff'
-/** All but the characters, in lower case, that no normalization changes, whatever is beside them. */
+/**
+ * All but the characters, in lower case, that no normalization changes, whatever is beside them.
+ */
 const unusual = RegExp(
   `[^\0-´¶-¿ÆÐØÞæðøþĐđŁłŒœΆΈ-ώЀ-҂Ҋ-ԯא-תء-ي\u200c-‧\u3000-〩ぁ-ゖ゠-ヿ一-龥가-힣！-～${surrogatesOfEmoji}]`,
 )
 
 /**
- * Equal for texts that are the same to a search: in lower case, with `ss` for `ß`, and without the accents of Latin
- * letters. Marks of other scripts stay, because they make another letter, such as `й`. In linear time.
+ * Equal for texts that are the same to a search: in lower case, with `ss` for `ß`, and without the
+ * accents of Latin letters. Marks of other scripts stay, because they make another letter, such as
+ * `й`. In linear time.
  */
 export function foldText(text: string): string {
   if (ascii.test(text)) return text.toLowerCase()
@@ -36,7 +42,10 @@ export function foldText(text: string): string {
 
 const ascii = /^[\0-\x7f]*$/
 
-/** Of a UTF-16 code unit; undefined if it depends on what is beside it. A lookup takes a tenth of the time of folding. */
+/**
+ * Of a UTF-16 code unit; undefined if it depends on what is beside it. A lookup takes a tenth of
+ * the time of folding.
+ */
 const foldings = new Map<number, string | undefined>()
 
 function addFolding(code: number): string | undefined {

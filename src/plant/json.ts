@@ -1,13 +1,15 @@
 /*
- * JSON with ids as int64. `JSON.parse` rounds numbers, and gives a reviver their digits only from Node 21 on. So where
- * a number may be rounded, the id is read from the text: after its key, if that occurs once, else by a second parse,
- * with the numbers in quotes. Libraries that keep the digits parse by JavaScript, which is slow for an import.
+ * JSON with ids as int64. `JSON.parse` rounds numbers, and gives a reviver their digits only from
+ * Node 21 on. So where a number may be rounded, the id is read from the text: after its key, if
+ * that occurs once, else by a second parse, with the numbers in quotes. Libraries that keep the
+ * digits parse by JavaScript, which is slow for an import.
  */
 import { reasonOf } from '../errors.js'
 
 /**
- * Like `JSON.parse`, except that a numeric id of the object is exact: a bigint if it is an int64, otherwise a
- * `NumberText`; with `isList`, that of each object in an array. The reason of an error is the parser's own sentence.
+ * Like `JSON.parse`, except that a numeric id of the object is exact: a bigint if it is an int64,
+ * otherwise a `NumberText`; with `isList`, that of each object in an array. The reason of an error
+ * is the parser's own sentence.
  */
 export function parseJson(
   text: string,
@@ -30,7 +32,10 @@ export function parseJson(
   return { value }
 }
 
-/** Matches in every number that may be inexact: a fraction, an exponent, or 16 digits. Also within strings. */
+/**
+ * Matches in every number that may be inexact: a fraction, an exponent, or 16 digits. Also within
+ * strings.
+ */
 const inexact = /\d(?:[.eE]|\d{15})/
 
 /** @param digits the number as it was written, unless it is exact */
@@ -75,8 +80,8 @@ export class NumberText {
 }
 
 /**
- * An int64 in JSON's number grammar: `1.0` and `1e3` are integers, `+1` and `007` are not. The exponent is compared,
- * not expanded, so `1e999999999` costs nothing.
+ * An int64 in JSON's number grammar: `1.0` and `1e3` are integers, `+1` and `007` are not. The
+ * exponent is compared, not expanded, so `1e999999999` costs nothing.
  */
 export function parseInt64(text: string): bigint | undefined {
   const value = isPlain.test(text) ? BigInt(text) : integerIn(text)
@@ -121,7 +126,8 @@ export function toWireJson(fields: object): string {
 
 /** Undefined for other objects. Plants, which are many, take half their time. */
 function plantJson(fields: object, quote: (text: string) => string): string | undefined {
-  const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown } // each is checked
+  // Each of them is checked below.
+  const { id, name, tag } = fields as { id?: unknown; name?: unknown; tag?: unknown }
   if (typeof id !== 'bigint' || typeof name !== 'string') return undefined
   const { length } = Object.keys(fields)
   const start = `{"id":${id},"name":${quote(name)}`

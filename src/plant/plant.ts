@@ -32,7 +32,9 @@ export const largestId = 2n ** 63n - 1n
 export const idRule = `an integer from ${smallestId} to ${largestId}`
 export const textRule = 'a string of Unicode text without U+0000'
 
-/** From an option, an argument or a line: decimal digits, which an article code such as 1E3 is not. */
+/**
+ * From an option, an argument or a line: decimal digits, which an article code such as 1E3 is not.
+ */
 export function idFromText(text: string): bigint | undefined {
   return /^-?\d+$/.test(text) ? parseInt64(text) : undefined
 }
@@ -41,8 +43,9 @@ export function idFromText(text: string): bigint | undefined {
 export type PlantForm = 'newPlant' | 'record' | 'patch'
 
 /**
- * Accepts what the schemas in plant-schema.ts accept, without zod, which would be the longest step of a POST. V8 keeps
- * objects small that are literals with all their fields. Undefined for an invalid value: `problemsOf` has the reasons.
+ * Accepts what the schemas in schema.ts accept, without zod, which would be the longest step
+ * of a POST. V8 keeps objects small that are literals with all their fields. Undefined for an
+ * invalid value: `problemsOf` has the reasons.
  */
 export function parsePlant(value: unknown): NewPlant | undefined
 export function parsePlant(value: unknown, form: 'record' | 'patch'): PlantPatch | undefined

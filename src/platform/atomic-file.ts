@@ -1,9 +1,10 @@
 /*
  * A file that is there as a whole or not at all, whatever ends the program or the machine.
  *
- * It is written under a temporary name beside its target, because a rename is atomic within one file system only. Its
- * bytes are synced before the rename, and the directory after it: otherwise a power failure can leave an empty file, or
- * the old one. What must replace nothing gets its name by a hard link, which fails where there is a file.
+ * It is written under a temporary name beside its target, because a rename is atomic within one
+ * file system only. Its bytes are synced before the rename, and the directory after it: otherwise a
+ * power failure can leave an empty file, or the old one. What must replace nothing gets its name by
+ * a hard link, which fails where there is a file.
  */
 import {
   closeSync,
@@ -35,7 +36,10 @@ export class AtomicFile {
   readonly #target: string
   #isOpen = true
 
-  /** The target is absolute; a symbolic link is replaced, not followed. By default, the mode is 0600. */
+  /**
+   * The target is absolute; a symbolic link is replaced, not followed. By default, the mode is
+   * 0600.
+   */
   constructor(target: string, { followsUmask = false } = {}) {
     this.#target = target
     this.path = join(dirname(target), `.plants-${crypto.randomUUID()}.tmp`)
@@ -72,7 +76,10 @@ export class AtomicFile {
   }
 }
 
-/** Renames durably. Windows replaces no file that a program, such as a virus scanner, has open: tries for a second. */
+/**
+ * Renames durably. Windows replaces no file that a program, such as a virus scanner, has open:
+ * tries for a second.
+ */
 export function replaceFile(file: string, target: string): void {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -106,7 +113,11 @@ function createFile(file: string, target: string): void {
   }
 }
 
-/** Returns an error that is not the system's unchanged. @param hint unless the directory is missing */
+/**
+ * Returns an error that is not the system's unchanged.
+ *
+ * @param hint unless the directory is missing
+ */
 export function unwritable(what: string, target: string, cause: unknown, hint: string): unknown {
   const reason = systemReason(cause)
   if (reason === undefined) return cause
@@ -130,7 +141,10 @@ export function isWrittenInPlace(path: string, stats: Stats | undefined): boolea
   return !stats.isFile() || descriptorOf(path, stats) !== undefined
 }
 
-/** Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over from its start. */
+/**
+ * Of a file that the shell has opened, such as /dev/stdout: opened again, it would be written over
+ * from its start.
+ */
 export function descriptorOf(path: string, stats: Stats | undefined): number | undefined {
   const name = /^\/(?:dev|dev\/fd|proc\/self\/fd)\/(?<name>stdout|stderr|\d+)$/.exec(path)
     ?.groups?.['name']

@@ -1,6 +1,8 @@
 import type { Io } from './io.js'
 
-/** Writes as `\u{…}` what would move, colour or reorder the output of a terminal, or is not seen. */
+/**
+ * Writes as `\u{…}` what would move, colour or reorder the output of a terminal, or is not seen.
+ */
 export function escapeControlChars(text: string): string {
   return text.replace(unsafe, (character) => `\\u{${character.codePointAt(0)?.toString(16)}}`)
 }
@@ -10,8 +12,8 @@ export function escapeControlCharsInLines(text: string): string {
 }
 
 /**
- * Unicode's Cc, Zl, Zp and Bidi_Control, and what is not seen, such as tags, but the joiners of some
- * scripts. V8 is slow to parse `\p{…}`.
+ * Unicode's Cc, Zl, Zp and Bidi_Control, and what is not seen, such as tags, but the joiners of
+ * some scripts. V8 is slow to parse `\p{…}`.
  */
 const unsafe =
   /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0\ufff9-\ufffb]|\u034f|\ud834[\udd73-\udd7a]|\udb40[\udc00-\uddef]/g

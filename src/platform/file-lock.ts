@@ -5,15 +5,17 @@ import type { Runtime } from './runtime.js'
 import { connect, type Database, isBusy, isSqliteError, retryWhileBusy, uriOf } from './sqlite.js'
 
 /**
- * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process ends, however it ends.
- * Returns what releases it. Throws `unavailable` after the timeout, and `unwritable` if SQLite cannot lock the file.
+ * Waits for SQLite's lock on an empty file, which stays. The system releases it when the process
+ * ends, however it ends. Returns what releases it. Throws `unavailable` after the timeout, and
+ * `unwritable` if SQLite cannot lock the file.
  */
 export async function acquireLock(
   path: string,
   timeoutMs: number,
   runtime: Runtime,
 ): Promise<() => void> {
-  // An existing file is not opened here: closing it would release a lock that this process has on it.
+  // An existing file is not opened here: closing it would release a lock that this process has on
+  // it.
   if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
   let db: Database | undefined
   const release = () => {
@@ -49,8 +51,8 @@ interface TransientLock {
 }
 
 /**
- * Runs `work` while this process holds a lock on a file that is removed afterwards. If the process is killed in between,
- * the file stays, and the next process uses it.
+ * Runs `work` while this process holds a lock on a file that is removed afterwards. If the process
+ * is killed in between, the file stays, and the next process uses it.
  *
  * @throws {PlantsError} as `acquireLock`, and `unavailable` if the name belongs to something else
  */
@@ -68,8 +70,8 @@ export async function withTransientLock<T>(
 }
 
 /**
- * The holder before may have removed the file while this process waited. A lock on that file excludes nobody, so it is
- * acquired again.
+ * The holder before may have removed the file while this process waited. A lock on that file
+ * excludes nobody, so it is acquired again.
  */
 async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock) {
   const end = runtime.now() + timeoutMs

@@ -18,7 +18,8 @@ import { shellWord } from './shell.js'
 
 /** Makes missing parents, too, durably. `mkdirSync` with `recursive` never returns in /proc. */
 export function makeFolder(folder: string): void {
-  if (existsSync(folder) || dirname(folder) === folder) return // Windows has drives that do not exist
+  // The root is tested, too, because Windows has drives that do not exist.
+  if (existsSync(folder) || dirname(folder) === folder) return
   makeFolder(dirname(folder))
   try {
     mkdirSync(folder, 0o700)
@@ -72,8 +73,8 @@ export function isThisUser(uid: number): boolean {
 }
 
 /**
- * Undefined if only the user and root can. A group counts as others, unless it has the number of the owner: many systems
- * give each user such a group.
+ * Undefined if only the user and root can. A group counts as others, unless it has the number of
+ * the owner: many systems give each user such a group.
  */
 export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined {
   if (isWindows) return undefined
@@ -82,7 +83,10 @@ export function whyOthersCanWrite({ uid, gid, mode }: Stats): string | undefined
   return isWritable ? `can be changed by others ${octal(mode)}` : undefined
 }
 
-/** What a symbolic link names; any other path as it is. Throws the system error of a link to nothing. */
+/**
+ * What a symbolic link names; any other path as it is. Throws the system error of a link to
+ * nothing.
+ */
 export function targetOf(path: string): string {
   const isLink = lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink()
   return isLink ? realpathSync(path) : path

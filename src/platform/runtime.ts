@@ -3,8 +3,8 @@ import { once } from 'node:events'
 /** Time, randomness and cancellation. */
 export interface Runtime {
   /**
-   * Until the first call, the signals of the system end the process; from then on, they abort this one, with a
-   * `PlantsError`. So does the end of a pager, with EPIPE.
+   * Until the first call, the signals of the system end the process; from then on, they abort this
+   * one, with a `PlantsError`. So does the end of a pager, with EPIPE.
    */
   handleSignals(): AbortSignal
   /** Milliseconds, monotonic. */
@@ -42,8 +42,8 @@ export function backoff(
 }
 
 /**
- * Gives up when `pauseAfter` returns undefined. Throws the reason of a signal. `signals` is not called before a pause:
- * it may be `handleSignals`.
+ * Gives up when `pauseAfter` returns undefined. Throws the reason of a signal. `signals` is not
+ * called before a pause: it may be `handleSignals`.
  */
 export async function retrying<T>(
   action: () => T | Promise<T>,
@@ -62,8 +62,8 @@ export async function retrying<T>(
 }
 
 /**
- * The signal of the action aborts with the reason of the first of `signals`, or with a `TimeoutError`. `AbortSignal.any`
- * would do it, but in Node 20 it leaks 2 kB a call.
+ * The signal of the action aborts with the reason of the first of `signals`, or with a
+ * `TimeoutError`. `AbortSignal.any` would do it, but in Node 20 it leaks 2 kB a call.
  */
 export async function within<T>(
   milliseconds: number,

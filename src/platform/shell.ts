@@ -1,6 +1,9 @@
 import { isWindows } from '../errors.js'
 
-/** Quotes a word of a command that people copy: for sh, bash and zsh, or for PowerShell and cmd on Windows. */
+/**
+ * Quotes a word of a command that people copy: for sh, bash and zsh, or for PowerShell and cmd on
+ * Windows.
+ */
 export function shellWord(text: string, system = { isWindows }): string {
   if (system.isWindows) return /^[\w./:\\+=-]+$/.test(text) ? text : `"${text}"`
   return /^(?!=)[\w./:@%+,=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`

@@ -9,7 +9,10 @@ import { backoff, type RetryPolicy, type Runtime, retrying } from './runtime.js'
 export type Database = DatabaseSyncInstance
 export type Statement = ReturnType<Database['prepare']>
 
-/** @param uri of an existing file, which is not trusted (https://sqlite.org/security.html), or `:memory:` */
+/**
+ * @param uri of an existing file, which is not trusted (https://sqlite.org/security.html), or
+ * `:memory:`
+ */
 export function connect(uri: string, { readOnly }: { readOnly: boolean }): Database {
   const { DatabaseSync } = loadDriver()
   const db = new DatabaseSync(uri, {
@@ -18,7 +21,8 @@ export function connect(uri: string, { readOnly }: { readOnly: boolean }): Datab
     timeout: 0,
     enableForeignKeyConstraints: false,
     defensive: true,
-    // Bytes, also of the SQL in the schema of a file, and of what the expression of an index in it makes of a row.
+    // Bytes, also of the SQL in the schema of a file, and of what the expression of an index in it
+    // makes of a row.
     limits: { sqlLength: 100_000, length: 67_108_864 },
   })
   db.exec('PRAGMA trusted_schema=0; PRAGMA cell_size_check=1')
@@ -69,7 +73,8 @@ function loadPackage(): Driver {
       return module.exports as Driver
     }
   } catch (error) {
-    if (!systemCode(error)?.startsWith('ERR_DLOPEN_')) throw error // musl, an old glibc, --no-addons
+    // The driver cannot be loaded with musl, with an old glibc, or with --no-addons.
+    if (!systemCode(error)?.startsWith('ERR_DLOPEN_')) throw error
   }
   try {
     return process.getBuiltinModule('node:module').createRequire(import.meta.url)(

@@ -1,9 +1,10 @@
 /*
  * The standard streams and the signals of the process.
  *
- * Node's stream for a file ignores that a full disk has taken only a part. So output is written with `writeSync` until a
- * pipe has no room (EAGAIN), and only the rest by the stream. But `writeSync` waits for the reader of a blocking pipe,
- * and a signal that is handled would wait with it: once signals are, and for the log, pipes are left to the stream.
+ * Node's stream for a file ignores that a full disk has taken only a part. So output is written
+ * with `writeSync` until a pipe has no room (EAGAIN), and only the rest by the stream. But
+ * `writeSync` waits for the reader of a blocking pipe, and a signal that is handled would wait with
+ * it: once signals are, and for the log, pipes are left to the stream.
  */
 import { closeSync, fstatSync, type Stats, statSync, writeSync } from 'node:fs'
 import { devNull } from 'node:os'
@@ -39,7 +40,8 @@ export function processInput(signals: Signals): Input {
     },
     async *chunks() {
       yield* process.stdin
-      // Ctrl-C ends the writer of a pipe, too: our signal may come milliseconds after the end of its data.
+      // Ctrl-C ends the writer of a pipe, too: our signal may come milliseconds after the end of
+      // its data.
       if (signals.areHandled && !statsOf(0)?.isFile())
         await new Promise((resolve) => setTimeout(resolve, 20))
     },
@@ -126,7 +128,10 @@ if (isWindows) endingSignals.push('SIGBREAK')
 /** Node takes back that `nohup` ignores SIGHUP. Shells write here what they have started. */
 const isUnderNohup = /(?:^|\/)nohup$/.test(process.env['_'] ?? '')
 
-/** Handles signals from the first `listen` on. A second one, and any before `listen`, ends the process. */
+/**
+ * Handles signals from the first `listen` on. A second one, and any before `listen`, ends the
+ * process.
+ */
 export class Signals {
   areHandled = false
   #controller: AbortController | undefined
@@ -149,7 +154,8 @@ export class Signals {
           : new PlantsError('terminated', 'Terminated'),
       )
     } else if (process.uptime() - this.#receivedAt >= 0.1) {
-      // `timeout` and shells send one signal to the process and one to its group: both count as one.
+      // `timeout` and shells send one signal to the process and one to its group: both count as
+      // one.
       for (const signal of endingSignals) process.off(signal, this.#receive)
       process.kill(process.pid, name === 'SIGINT' ? name : 'SIGTERM') // Windows can send no other
     }

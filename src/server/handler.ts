@@ -18,7 +18,7 @@ import { hasUnseenHeaderLines, isUnambiguous, maxHeaderLines } from './request-i
 import { type Operation, type OperationId, operationOf, type Route, routeOf } from './routes.js'
 import type { Handler, ReceivedRequest } from './server.js'
 
-export interface Answer extends HttpAnswer {
+interface Answer extends HttpAnswer {
   /** As the log and the metrics name it. */
   outcome: string
 }

@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { busy } from './answer.js'
 
-export interface QuotaOptions {
+interface QuotaOptions {
   /** Memory for the requests of one token that are in progress. */
   bytesPerToken: number
   /** How long a request waits for its part. */

@@ -63,7 +63,8 @@ function parseBody(bytes: Buffer): unknown {
 /** @throws {HttpError} 400 */
 export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key']
-  // Node joins repeated headers with a space, which no key contains.
+  // Node.js joins repeated headers with ", ". No key contains a space, so a repeated header is
+  // never a valid key.
   if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
   const rule = 'must be 1 to 255 visible ASCII characters, and must not be repeated'
   throw new HttpError(400, `Idempotency-Key ${rule}`)

@@ -102,7 +102,10 @@ const rootedInWindows = /^(?:\.{0,2}\\|[a-z]:[\\/])/i
 
 const hostWithPort = /^(?:\[[\da-f:.]+\]|[\w.-]+):\d+(?:\/|$)/i
 
-/** `:memory:`, which no other process could open, `https//host`, `user:password@host`, or libpq's `host=… user=…`. */
+/**
+ * `:memory:`, which no other process could open, `https//host`, `user:password@host`, or libpq's
+ * `host=… user=…`.
+ */
 const almostUrl = /^:memory:$|\/\/|:[^/\\]*@|%(3a|2f|40)|=.*\s|\s.*=|^\w+:(?!.*\.(db|sqlite3?)$)/i
 
 /** Other words may be names of saved stores. */

@@ -8,8 +8,8 @@ import {
 } from '../plant/plant.js'
 
 /**
- * What `Store.write` does to one plant. The id of a change that `isMatched` was found by its name: a plant that has the
- * id and another name is another one, and stays as it is.
+ * What `Store.write` does to one plant. The id of a change that `isMatched` was found by its name:
+ * a plant that has the id and another name is another one, and stays as it is.
  */
 export type Change = Create | Update | { type: 'delete'; id: bigint }
 
@@ -35,11 +35,12 @@ interface Update {
 
 /** Of a record whose id exists: `same` skips one that equals the plant, and rejects any other. */
 export const existsPolicies = ['same', 'skip', 'update'] as const
-export type ExistsPolicy = (typeof existsPolicies)[number]
+type ExistsPolicy = (typeof existsPolicies)[number]
 
 /**
- * What became of a change: a service does not report what the plant was `before`; of what is `unknown`, no answer came;
- * for what is `unsent`, the store was not asked, because it failed before.
+ * What became of a change: a service does not report what the plant was `before`; of what is
+ * `unknown`, no answer came; for what is `unsent`, the store was not asked, because it failed
+ * before.
  */
 export type Outcome =
   | { type: 'created' | 'deleted'; plant: StoredPlant }

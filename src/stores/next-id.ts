@@ -24,7 +24,10 @@ export async function nextId(store: Readable | undefined, known?: bigint): Promi
   })
 }
 
-/** Others may take each next id before: an error after 100 tries. A store that rejects an id twice has another reason. */
+/**
+ * Others may take each next id before: an error after 100 tries. A store that rejects an id twice
+ * has another reason.
+ */
 export async function createNext(
   store: Readable & Pick<Store, 'write'>,
   { name, tag }: Omit<InputPlant, 'id'>,

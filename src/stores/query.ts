@@ -1,6 +1,7 @@
 import type { FieldName } from '../plant/plant.js'
 
 export interface ListQuery {
+  /** Only ids greater than this one; only smaller ones if `desc` sorts by id. */
   after?: bigint | undefined
   /** At least 1. */
   limit?: number | undefined
@@ -12,7 +13,10 @@ export interface ListQuery {
 }
 
 export interface ReadQuery extends ListQuery {
-  /** By default `id`. By the folded text (`foldText`), then by its code points, then by id; plants without one last. */
+  /**
+   * By default `id`. By the folded text (`foldText`), then by its code points, then by id; plants
+   * without one last.
+   */
   sort?: FieldName | undefined
   desc?: boolean | undefined
   /** In the order of ids, each page at a moment of its own: the first one comes sooner. */

@@ -13,11 +13,12 @@ export interface Store {
   read(query?: ReadQuery): AsyncIterable<StoredPlant[]>
   count(query?: CountQuery): Promise<bigint>
   /**
-   * Returns an outcome for each change, in their order. A store of ours makes them in one transaction: when it resolves,
-   * they are on disk.
+   * Returns an outcome for each change, in their order. A store of ours makes them in one
+   * transaction: when it resolves, they are on disk.
    *
-   * @throws {PlantsError} `unavailable`, `inaccessible` or `constraint` when nothing was stored, `unknownOutcome` when
-   * that is unknown, and the reason of the signal. A service throws nothing once it was sent a change: see `Outcome`.
+   * @throws {PlantsError} `unavailable`, `inaccessible` or `constraint` when nothing was stored,
+   * `unknownOutcome` when that is unknown, and the reason of the signal. A service throws nothing
+   * once it was sent a change: see `Outcome`.
    */
   write(changes: readonly Change[], options?: WriteOptions): Promise<Outcome[]>
   /** Commits all that `work` writes, or nothing if it throws. Other writers wait meanwhile. */
@@ -54,7 +55,11 @@ export interface TransactionOptions<T> {
 
 export interface Transaction {
   write: Store['write']
-  /** Of several processes with one import, one goes on. @throws {CheckpointMovedError} unless the state is `from` */
+  /**
+   * Of several processes with one import, one goes on.
+   *
+   * @throws {CheckpointMovedError} unless the state is `from`
+   */
   saveCheckpoint(change: CheckpointChange): Promise<void>
 }
 
@@ -81,7 +86,10 @@ interface RetryState {
   retryAfter?: number | undefined
 }
 
-/** In milliseconds: a store that never answered may not be running at all, and is retried only briefly. */
+/**
+ * In milliseconds: a store that never answered may not be running at all, and is retried only
+ * briefly.
+ */
 export function patienceOf(
   { timeout, retry = Math.min(2000, timeout) }: { timeout: number; retry?: number | undefined },
   hasAnswered: boolean,
@@ -89,7 +97,10 @@ export function patienceOf(
   return hasAnswered ? timeout : retry
 }
 
-/** Milliseconds before the next try, the last one being shortly before the end; undefined after that. */
+/**
+ * Milliseconds before the next try, the last one being shortly before the end; undefined after
+ * that.
+ */
 export function nextPause(
   policy: RetryPolicy,
   { tries, elapsed, patience, retryAfter = 0 }: RetryState,

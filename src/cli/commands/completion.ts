@@ -35,7 +35,7 @@ export async function printCompletions(
 ): Promise<void> {
   const [, ...words] = wordsIn(line)
   const text = words.pop() ?? ''
-  const all = await candidatesFor(text, words, await programOf(words), io)
+  const all = await findCandidates(text, words, await programOf(words), io)
   const found = all.filter(([word]) => word.startsWith(text))
   // bash ends a word at these characters, and inserts what comes after the last one.
   const from = shell === 'bash' ? text.search(/[^=:]*$/) : 0
@@ -54,64 +54,82 @@ export function wordsIn(line: string): string[] {
   return /^$|(?<!\\)\s$/.test(line) ? [...words, ''] : words
 }
 
-async function candidatesFor(
+async function findCandidates(
   text: string,
   before: readonly string[],
   program: Command,
   io: Io,
 ): Promise<readonly Candidate[]> {
-  let command = program
-  const operands: string[] = []
-  /** The option whose value is missing. */
-  let pending: Option | undefined
-  for (const word of before) {
-    const below = command.commands.find((each) => isNamed(each, word))
-    if (word === '--') return []
-    if (pending) pending = undefined
-    else if (word.startsWith('-')) pending = takerOf(command, word)
-    else if (below && operands.length === 0) command = below
-    else operands.push(word)
-  }
-
-  if (pending) return valuesOf(pending, io)
+  const position = findPosition(before, program)
+  if (position === undefined) return []
+  const { command, operandCount, pending } = position
+  if (pending) return listValues(pending, io)
   const [flag = ''] = /^--[^=]+(?==)/.exec(text) ?? []
-  if (flag !== '') {
-    const option = takerOf(command, flag)
-    const values = option ? await valuesOf(option, io) : []
-    return values.map(([word, meaning]) => [`${flag}=${word}`, meaning])
-  }
-  if (text.startsWith('-')) return optionsOf(command)
-  const commands = commandsOf(command.name() === 'help' ? program : command)
-  if (commands.length > 0) return operands.length === 0 ? commands : []
+  if (flag !== '') return listJoinedValues(command, flag, io)
+  if (text.startsWith('-')) return listOptions(command)
+  const commands = listCommands(command.name() === 'help' ? program : command)
+  if (commands.length > 0) return operandCount === 0 ? commands : []
   const { registeredArguments } = command
   const argument =
-    registeredArguments[operands.length] ?? registeredArguments.find(({ variadic }) => variadic)
-  return argument ? valuesOf(argument, io) : optionsOf(command)
+    registeredArguments[operandCount] ?? registeredArguments.find(({ variadic }) => variadic)
+  return argument ? listValues(argument, io) : listOptions(command)
 }
 
-function takerOf({ options }: Command, word: string): Option | undefined {
+/** Where a word stands in a line. */
+interface Position {
+  command: Command
+  /** The operands of the command before it. */
+  operandCount: number
+  /** The option whose value it is, if any. */
+  pending: Option | undefined
+}
+
+/** @returns undefined after `--`, where nothing is an option or a command */
+function findPosition(before: readonly string[], program: Command): Position | undefined {
+  let command = program
+  let operandCount = 0
+  let pending: Option | undefined
+  for (const word of before) {
+    const subcommand = command.commands.find((each) => isNamed(each, word))
+    if (word === '--') return undefined
+    if (pending) pending = undefined
+    else if (word.startsWith('-')) pending = findOptionWithValue(command, word)
+    else if (subcommand && operandCount === 0) command = subcommand
+    else operandCount += 1
+  }
+  return { command, operandCount, pending }
+}
+
+/** Candidates such as `--output=json`. */
+async function listJoinedValues(command: Command, flag: string, io: Io): Promise<Candidate[]> {
+  const option = findOptionWithValue(command, flag)
+  const values = option ? await listValues(option, io) : []
+  return values.map(([word, meaning]) => [`${flag}=${word}`, meaning])
+}
+
+function findOptionWithValue({ options }: Command, word: string): Option | undefined {
   return options.find(({ short, long, required }) => required && (short === word || long === word))
 }
 
-function optionsOf({ options }: Command): Candidate[] {
+function listOptions({ options }: Command): Candidate[] {
   const all = options.map(({ long = '', description }): Candidate => [long, description])
   return [...all, ['--help', 'show this help']]
 }
 
-function commandsOf({ commands }: Command): Candidate[] {
+function listCommands({ commands }: Command): Candidate[] {
   return commands.map((each) => [each.name(), each.summary() || each.description()])
 }
 
 /** The choices of an option or argument, or the names of stores. */
-async function valuesOf(of: Option | Argument, io: Io): Promise<Candidate[]> {
+async function listValues(of: Option | Argument, io: Io): Promise<Candidate[]> {
   if (of.argChoices) return of.argChoices.map((word) => [word, ''])
   const name = 'flags' in of ? /<(?<name>\w+)/.exec(of.flags)?.groups?.['name'] : of.name()
   if (name !== 'address' && name !== 'store') return []
-  return [...(await savedStores(io)), ['local', 'your own store, which is built in']]
+  return [...(await listSavedStores(io)), ['local', 'your own store, which is built in']]
 }
 
 /** Invalid settings only mean fewer candidates; the next command reports them. */
-async function savedStores(io: Io): Promise<Candidate[]> {
+async function listSavedStores(io: Io): Promise<Candidate[]> {
   try {
     const { saved } = await readSettings(io)
     return namedStores(saved).map(([name]) => [name, 'a saved store'])

@@ -1,7 +1,8 @@
 /*
- * A workbook is an archive (PKWARE's APPNOTE, 4.3.12) of parts in XML (ECMA-376, part 2). hucre takes what is missing for
- * empty, replaces bytes that are no UTF-8, and reads broken XML as far as it goes. So parts are checked before, and named
- * as it looks for them: spreadsheets compare names without case, and `\` is `/`.
+ * A workbook is an archive (PKWARE's APPNOTE, 4.3.12) of parts in XML (ECMA-376, part 2). hucre
+ * takes what is missing for empty, replaces bytes that are no UTF-8, and reads broken XML as far as
+ * it goes. So parts are checked before, and named as it looks for them: spreadsheets compare names
+ * without case, and `\` is `/`.
  */
 import { posix } from 'node:path'
 import { inflateRawSync } from 'node:zlib'
@@ -10,7 +11,10 @@ import { inputError } from '../../errors.js'
 import { checkSignal } from '../../platform/runtime.js'
 import { maxUnpacked } from '../chunk.js'
 
-/** Returns the names of the sheets. Throws `input` for what unpacks to too much, and `Error` for what is damaged. */
+/**
+ * Returns the names of the sheets. Throws `input` for what unpacks to too much, and `Error` for
+ * what is damaged.
+ */
 export async function checkParts(
   bytes: Buffer,
   name: string,

@@ -8,7 +8,9 @@ import { errorIn, expectedPlant } from './plant-request.js'
 /** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
 type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }
 
-/** Sends an empty object, which by the specification a service that accepts the token must reject. */
+/**
+ * Sends an empty object, which by the specification a service that accepts the token must reject.
+ */
 export async function verifyToken(
   address: HttpAddress,
   options: HttpOptions,

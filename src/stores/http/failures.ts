@@ -7,13 +7,15 @@ import type { HttpAddress } from '../address.js'
 import type { HttpClient, HttpRequest, HttpResponse, NoResponse } from './http-client.js'
 import { errorIn, excerpt } from './plant-request.js'
 
-/** Why a request has no result. If it is open whether it was done, only a repetition can settle it. */
+/**
+ * Why a request has no result. If it is open whether it was done, only a repetition can settle it.
+ */
 interface Failure {
   error: PlantsError
   isOpen?: boolean
 }
 
-export type Result<T> = { value: T } | Failure
+type Result<T> = { value: T } | Failure
 
 export function resultOf<T>(
   client: HttpClient,
@@ -50,7 +52,8 @@ const notOffered =
   'This service does not offer this, or the address is wrong: it is the base URL, the part before /plants'
 
 function kindOf(status: number, error: number, isError: boolean): ErrorKind {
-  // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id exists.
+  // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id
+  // exists.
   if (status === 409 && !isError) return 'rejected'
   const isSpecific = status === 400 && [401, 403, 409].includes(error)
   const isRefusal = status >= 400 && status < 500

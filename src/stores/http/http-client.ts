@@ -198,9 +198,9 @@ async function needsTls(at: Pick<URL, 'hostname' | 'port'>, signal: AbortSignal)
 /**
  * Calls at once for a connection that was kept alive.
  *
- * A new one may be closed as soon as it is accepted, as by a service at its connection limit. What is
- * written then may have been received, so that its outcome is unknown. So a new connection waits for
- * what has arrived with it: over TLS, an end needs one more iteration of the event loop.
+ * A new one may be closed as soon as it is accepted, as by a service at its connection limit. What
+ * is written then may have been received, so that its outcome is unknown. So a new connection waits
+ * for what has arrived with it: over TLS, an end needs one more iteration of the event loop.
  */
 function callWhenOpen(socket: TLSSocket, call: () => void): void {
   const isKept = socket.encrypted ? socket.authorized : !socket.connecting

@@ -54,7 +54,10 @@ const expectedPage: Expected<Page> = {
   },
 }
 
-/** Of a Link header with `rel="next"` (RFC 8288), only the query: the token is for the base URL alone. */
+/**
+ * Of a Link header with `rel="next"` (RFC 8288), only the query: the token is for the base URL
+ * alone.
+ */
 function nextOf(link: string): string | undefined {
   const target = /<(?<target>[^<>]*)>[^,<]*;\s*rel\s*=\s*"?next\b/i.exec(link)?.groups?.['target']
   if (target === undefined) return undefined

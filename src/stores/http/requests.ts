@@ -19,8 +19,8 @@ interface SendOptions {
 /**
  * Repeats a request while it may succeed.
  *
- * @throws {PlantsError} that of a try which may have been processed, if no later one has settled that; otherwise the
- * last one, or the reason of the signal
+ * @throws {PlantsError} that of a try which may have been processed, if no later one has settled
+ * that; otherwise the last one, or the reason of the signal
  */
 export async function send<T>(
   client: HttpClient,
@@ -66,8 +66,8 @@ export async function send<T>(
 }
 
 /**
- * A create that may have been processed is repeated only where its key prevents a second plant. The service is asked
- * once, even if that fails.
+ * A create that may have been processed is repeated only where its key prevents a second plant. The
+ * service is asked once, even if that fails.
  */
 async function mayRepeat(
   client: HttpClient,

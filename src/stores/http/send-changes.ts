@@ -35,7 +35,8 @@ async function sendCreate(ask: Send, change: Of<'create'>): Promise<Outcome> {
   try {
     return { type: 'created', plant: { id: plant.id, ...(await ask(requestToCreate(plant, key))) } }
   } catch (error) {
-    // A service with idempotency keys would have recognized this create, so a conflict is with another plant.
+    // A service with idempotency keys would have recognized this create, so a conflict is with
+    // another plant.
     if (!(error instanceof PlantsError) || error.kind !== 'conflict') throw error
     if (ifExists === 'skip' && !isMatched) return { type: 'skipped' }
     if (ifExists !== 'same' && !isMatched) throw error
@@ -80,8 +81,8 @@ async function unless<T>(kinds: ErrorKind[], action: Promise<T>): Promise<T | un
 }
 
 /**
- * Sends several at once, but those of one id in their order. What fails for one plant is its outcome; a failure of the
- * service ends all, when those in flight have their outcomes.
+ * Sends several at once, but those of one id in their order. What fails for one plant is its
+ * outcome; a failure of the service ends all, when those in flight have their outcomes.
  */
 export async function sendChanges(
   client: HttpClient,

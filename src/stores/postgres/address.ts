@@ -94,8 +94,9 @@ const uri =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/]*)(?::(?<password>[^@/]*))?@)?(?<hosts>[^@/?]*)(?:\/(?<dbname>[^@?]*))?(?:\?(?<query>[^@]*))?$/i
 
 /**
- * As in libpq, the parameters after the "?" override the parts before it, and `host` and `port` are lists
- * (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). A WHATWG URL has one host.
+ * As in libpq, the parameters after the "?" override the parts before it, and `host` and `port` are
+ * lists (https://www.postgresql.org/docs/current/libpq-connect.html#LIBPQ-CONNSTRING-URIS). A
+ * WHATWG URL has one host.
  */
 function parseUri(address: string, source: string, { secrets, isArgument }: AddressContext) {
   const groups = uri.exec(address)?.groups

@@ -43,7 +43,9 @@ export class Connection {
     this.#limit = { query_timeout: access.timeout + 1000 }
   }
 
-  /** In a transaction of its own, which is one message. That has no parameters: values are literals. */
+  /**
+   * In a transaction of its own, which is one message. That has no parameters: values are literals.
+   */
   async read(select: string): Promise<Row[]> {
     const { rows } = await this.query(`${this.#settings()}; ${select}`)
     return rows
@@ -65,7 +67,8 @@ export class Connection {
    * If `work` throws, the end of the connection rolls it back.
    *
    * @param lockTimeout in milliseconds; by default the timeout
-   * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of it
+   * @throws {PlantsError} `unknownOutcome` when COMMIT was sent, and no answer says what became of
+   * it
    */
   async transaction<T>(
     work: () => Promise<T>,

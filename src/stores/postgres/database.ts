@@ -1,10 +1,11 @@
 /**
- * Connections to the servers of an address. Each has a pool, and the first one that accepts writes is used until a
- * connection to it fails, so that a failover takes no more than the next connection. A call is repeated after whatever
- * may pass, until its timeout.
+ * Connections to the servers of an address. Each has a pool, and the first one that accepts writes
+ * is used until a connection to it fails, so that a failover takes no more than the next
+ * connection. A call is repeated after whatever may pass, until its timeout.
  *
- * With `sslmode=prefer` a server has two pools, one with TLS and one without it, and the first login chooses: neither a
- * full pool nor a server that is away may lead to a connection without TLS.
+ * With `sslmode=prefer` a server has two pools, one with TLS and one without it, and the first
+ * login chooses: neither a full pool nor a server that is away may lead to a connection without
+ * TLS.
  */
 import { setMaxListeners } from 'node:events'
 import pg from 'pg'
@@ -53,7 +54,10 @@ export class PostgresDatabase {
     setMaxListeners(0, access.runtime.handleSignals()) // Each call that waits adds one.
   }
 
-  /** Calls `action` again after a failure that may pass, or after a commit whose outcome is unknown if it may. */
+  /**
+   * Calls `action` again after a failure that may pass, or after a commit whose outcome is unknown
+   * if it may.
+   */
   run<T>(action: Action<T>, mayRepeatCommit?: () => boolean): Promise<T> {
     return this.#retry(async () => this.#use(await this.#connect(), action), mayRepeatCommit)
   }

@@ -3,8 +3,8 @@ import { type ErrorKind, PlantsError, reasonOf, systemCode } from '../../errors.
 import type { Access } from './address.js'
 
 /**
- * Explains an error of the server (https://www.postgresql.org/docs/current/errcodes-appendix.html), of the driver or of
- * the system. One of ours stays as it is.
+ * Explains an error of the server (https://www.postgresql.org/docs/current/errcodes-appendix.html),
+ * of the driver or of the system. One of ours stays as it is.
  */
 export function explained(error: unknown, { address, login }: Access): PlantsError {
   if (error instanceof PlantsError) return error
@@ -70,8 +70,9 @@ export function unlessLocked(error: unknown): undefined {
 }
 
 /**
- * Why a constraint, an index, a policy or a trigger that somebody added refuses a plant. Other errors are those of the
- * server's state, and those of objects of ours (3F, 42), which lack the context of a function, `where`.
+ * Why a constraint, an index, a policy or a trigger that somebody added refuses a plant. Other
+ * errors are those of the server's state, and those of objects of ours (3F, 42), which lack the
+ * context of a function, `where`.
  */
 export function refusalIn(error: unknown): string | undefined {
   if (error instanceof PlantsError && error.kind === 'constraint') return error.message
@@ -82,8 +83,8 @@ export function refusalIn(error: unknown): string | undefined {
 }
 
 /**
- * Whether a COMMIT that failed stored nothing. PgBouncer loses the answer to one that was made with class 08, and with
- * 40003 the server does not know it itself.
+ * Whether a COMMIT that failed stored nothing. PgBouncer loses the answer to one that was made with
+ * class 08, and with 40003 the server does not know it itself.
  */
 export function wasRolledBack(error: unknown): boolean {
   return /^(23|40(?!003)|57014)/.test(reportedBy(error)?.code ?? '')

@@ -8,7 +8,10 @@ import type { PostgresDatabase } from './database.js'
 import { createInvalidRowError, toPlants } from './rows.js'
 import { columns, plants } from './schema.js'
 
-/** In the order of ids, each page at a moment of its own: it ends with the plant that fills a million bytes. */
+/**
+ * In the order of ids, each page at a moment of its own: it ends with the plant that fills a
+ * million bytes.
+ */
 export function readPages(database: PostgresDatabase, query: ReadQuery) {
   return pagesOf(query, async (after, rows) => {
     const { where, order } = await clausesOf(database, { ...query, after })
@@ -99,11 +102,12 @@ export async function clausesOf(database: PostgresDatabase, query: ReadQuery) {
 }
 
 /**
- * `foldText` in SQL, with the same result in any locale, for all letters in the database's version of Unicode. The full
- * case mapping of PostgreSQL 18, and of ICU before, differs from JavaScript's in the final sigma, which is folded away.
+ * `foldText` in SQL, with the same result in any locale, for all letters in the database's version
+ * of Unicode. The full case mapping of PostgreSQL 18, and of ICU before, differs from JavaScript's
+ * in the final sigma, which is folded away.
  *
- * To normalize takes most of the time, so most texts take a shorter way: those with umlauts are searched in a sixth to a
- * tenth of it. A search with a subquery is never parallel.
+ * To normalize takes most of the time, so most texts take a shorter way: those with umlauts are
+ * searched in a sixth to a tenth of it. A search with a subquery is never parallel.
  */
 
 /** Characters that no normalization changes, whatever is beside them, unless a mark is. */
@@ -116,7 +120,8 @@ export function foldedSql(column: string, collation: string): string {
   const inLowerCase = `lower(upper(${column} COLLATE "${collation}") COLLATE "${collation}") COLLATE "C"`
   const lower = `replace(replace(${inLowerCase}, 'ς', 'σ'), 'ß', 'ss')`
   const bare = `regexp_replace(normalize(${lower}, NFD), '${latinMarks}', '', 'g')`
-  // To normalize a run of marks takes a time that grows with the square of its length, which no timeout ends.
+  // To normalize a run of marks takes a time that grows with the square of its length, which no
+  // timeout ends.
   return `(CASE WHEN ${isAscii(column)} THEN lower(${column} COLLATE "C")
     WHEN ${lower} !~ '[^${plain}]' THEN ${lower}
     WHEN ${lower} !~ '[^\u0001-ɏḀ-ỿ]' THEN ${bare}
@@ -124,7 +129,7 @@ export function foldedSql(column: string, collation: string): string {
     ELSE normalize(${bare}, NFC) END) COLLATE "C"`
 }
 
-export function containsSql(column: string, folded: string, collation: string): string {
+function containsSql(column: string, folded: string, collation: string): string {
   const sought = escapeLiteral(folded)
   const text = folded.includes('s') ? `replace(${column}, 'ß', 'ss')` : column
   return `CASE WHEN ${isAscii(column)} THEN strpos(lower(${column} COLLATE "C"), ${sought}) > 0

@@ -1,7 +1,7 @@
 import { within } from '../../platform/runtime.js'
 
 /** How long to wait for a slot, and what ends the wait before. */
-export interface Patience {
+interface Patience {
   timeoutMs: number
   signals: AbortSignal[]
 }

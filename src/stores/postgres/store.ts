@@ -24,7 +24,10 @@ import { keepChanges, makeChanges, saveCheckpoint } from './write.js'
 export class PostgresStore implements OwnStore {
   readonly tokens: TokenStore
   readonly #database: PostgresDatabase
-  /** The creates that wait for a connection share a transaction. If one waits for a lock, each has its own. */
+  /**
+   * The creates that wait for a connection share a transaction. If one waits for a lock, each has
+   * its own.
+   */
   #batch: { creates: Create[]; outcomes: Promise<Outcome[] | undefined> } | undefined
 
   private constructor(database: PostgresDatabase) {
@@ -120,7 +123,10 @@ export class PostgresStore implements OwnStore {
     return isRepeatable ? this.#database.run(transact) : this.#database.runOnce(transact)
   }
 
-  /** Waits for a transaction that replaces it: the server may commit one of a process that was killed. */
+  /**
+   * Waits for a transaction that replaces it: the server may commit one of a process that was
+   * killed.
+   */
   async checkpoint(id: string): Promise<string | undefined> {
     const text = `SELECT state FROM ${imports} WHERE id = ${escapeLiteral(id)} FOR SHARE`
     const [[state] = []] = await this.#database.read(text)

@@ -1,7 +1,8 @@
 /**
- * Creates are first inserted as if their ids and keys were free. Where they are not, and for other changes, the plants
- * that have them are looked up, and locked if they are changed: a plan for them stays true until the commit. A failed
- * attempt goes back to the savepoint `changes`. A plant that the database itself refuses is found by halving.
+ * Creates are first inserted as if their ids and keys were free. Where they are not, and for other
+ * changes, the plants that have them are looked up, and locked if they are changed: a plan for them
+ * stays true until the commit. A failed attempt goes back to the savepoint `changes`. A plant that
+ * the database itself refuses is found by halving.
  */
 import { PlantsError } from '../../errors.js'
 import { type Change, idOf, type Outcome, refusedOutcome } from '../change.js'

@@ -1,9 +1,11 @@
 /**
- * Makes changes in a transaction that the caller has begun, in the order of ids, or as they came if one has a key. An
- * INSERT of fifty new plants takes 0.6 of the time of fifty; what is refused together is made one by one.
+ * Makes changes in a transaction that the caller has begun, in the order of ids, or as they came if
+ * one has a key. An INSERT of fifty new plants takes 0.6 of the time of fifty; what is refused
+ * together is made one by one.
  *
- * The owner of a store may add constraints, indexes and triggers. What they refuse is one change, which is undone as a
- * whole: RAISE(FAIL) of a trigger undoes nothing, and RAISE(IGNORE) stores nothing, without an error.
+ * The owner of a store may add constraints, indexes and triggers. What they refuse is one change,
+ * which is undone as a whole: RAISE(FAIL) of a trigger undoes nothing, and RAISE(IGNORE) stores
+ * nothing, without an error.
  */
 
 import { reasonOf } from '../../errors.js'

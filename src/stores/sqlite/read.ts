@@ -1,9 +1,11 @@
 /**
- * Lists come in steps, between which the event loop turns: at most 1000 rows and 256 KiB of text, or one larger plant.
- * Before each, SQLite adds up the sizes of the rows. To iterate until there is enough takes 1.6 times as long as `all`.
+ * Lists come in steps, between which the event loop turns: at most 1000 rows and 256 KiB of text,
+ * or one larger plant. Before each, SQLite adds up the sizes of the rows. To iterate until there is
+ * enough takes 1.6 times as long as `all`.
  *
- * Search and sort compare texts as `foldText` makes them, which is SQLite's `lower` for ASCII. What else a search may
- * find is decided here: a function that SQLite calls for each text takes twice the time.
+ * Search and sort compare texts as `foldText` makes them, which is SQLite's `lower` for ASCII. What
+ * else a search may find is decided here: a function that SQLite calls for each text takes twice
+ * the time.
  */
 
 import { foldText, normalForms } from '../../plant/folding.js'
@@ -143,7 +145,7 @@ function filterOf({ tag, search }: CountQuery) {
 const everything = 'true'
 
 /** The SQL of `foldText`. */
-export function foldedSql(column: string): string {
+function foldedSql(column: string): string {
   return `CASE WHEN ${isNotAscii(column)} THEN ${foldFunction}(${column}) ELSE lower(${column}) END`
 }
 

@@ -25,8 +25,9 @@ export class SqliteStore implements OwnStore {
   readonly #connection: Connection
   readonly #options: SqliteOptions
   readonly #writer: Writer
-  readonly #wanted: bigint[] = []
-  #found: Promise<Map<bigint, StoredPlant>> | undefined
+  readonly #requestedIds: bigint[] = []
+  /** The plants of all requested ids, while the statement that reads them has not begun. */
+  #requestedPlants: Promise<Map<bigint, StoredPlant>> | undefined
 
   private constructor(connection: Connection, options: SqliteOptions) {
     this.#connection = connection
@@ -74,15 +75,28 @@ export class SqliteStore implements OwnStore {
     return this.#connection.retry(() => findState(this.#connection, id))
   }
 
-  /** Calls of one turn share a statement, whose locks take as long as a plant: the result may have more. */
-  get(ids: readonly bigint[]) {
-    this.#wanted.push(...ids)
-    this.#found ??= Promise.resolve().then(() => {
-      const wanted = this.#wanted.splice(0)
-      this.#found = undefined
-      return this.#connection.retry(() => findPlants(this.#connection, wanted))
+  async get(ids: readonly bigint[]) {
+    const found = await this.#getWithOtherCalls(ids)
+    const plants = new Map<bigint, StoredPlant>()
+    for (const id of ids) {
+      const plant = found.get(id)
+      if (plant) plants.set(id, plant)
+    }
+    return plants
+  }
+
+  /**
+   * Answers all calls of the same tick with one SELECT, whose locks cost as much as reading a
+   * plant. So the result also has the plants of the other calls.
+   */
+  #getWithOtherCalls(ids: readonly bigint[]): Promise<Map<bigint, StoredPlant>> {
+    this.#requestedIds.push(...ids)
+    this.#requestedPlants ??= Promise.resolve().then(() => {
+      const requestedIds = this.#requestedIds.splice(0)
+      this.#requestedPlants = undefined
+      return this.#connection.retry(() => findPlants(this.#connection, requestedIds))
     })
-    return this.#found
+    return this.#requestedPlants
   }
 
   async *read(query: ReadQuery = {}) {

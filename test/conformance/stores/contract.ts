@@ -188,6 +188,26 @@ function describeReads(open: Open<Store>): void {
     expect([...found.values()].toSorted(byId)).toStrictEqual([ivy, ...many])
   })
 
+  test('gives each of those who get plants at once only the plants that it asked for', async () => {
+    const { store } = await open()
+    await store.write(creations([fern, moss, ivy]))
+    const [first, second, third] = await Promise.all([
+      store.get([1n, 2n]),
+      store.get([2n, 7n]),
+      store.get([]),
+    ])
+    expect([first, second, third]).toStrictEqual([
+      new Map([
+        [1n, fern],
+        [2n, moss],
+      ]),
+      new Map([[2n, moss]]),
+      new Map(),
+    ])
+    first.clear()
+    expect(second.size).toBe(1)
+  })
+
   test('reads plants in the order of ids', async () => {
     const { store } = await open()
     for (const id of [10n, 9n, -2n, 0n, largestId, smallestId])

@@ -68,7 +68,9 @@ test.skipIf(isWindows).each(['list', 'backup plants.bak', 'export plants.csv'])(
     }
     const failed = results.filter(({ code }) => code === 4 || code === 74)
     expect(failed.length).toBeGreaterThan(0)
-    const err = expect.stringMatching(/: too many open files\n {2}Raise the limit of open files: .*\n$/)
+    const err = expect.stringMatching(
+      /: too many open files\n {2}Raise the limit of open files: .*\n$/,
+    )
     expect(failed).toEqual(failed.map(({ code }) => ({ code, out: '', err })))
   },
 )

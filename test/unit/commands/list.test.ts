@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { beforeEach, describe, expect, test } from 'vitest'
 import type { RunOptions } from '../../helpers/run.js'
 import { fill } from '../../helpers/sqlite-file.js'
-import { answer, printed, World } from '../../helpers/world.js'
+import { answer, objectsOf, printed, World } from '../../helpers/world.js'
 
 // What these commands print is in transcripts/plants.txt, and how a table is laid out in
 // unit/output/text-table.test.ts.
@@ -21,6 +21,20 @@ async function plant(...plants: object[]): Promise<void> {
   const stdin = JSON.stringify(plants.map((fields, index) => ({ id: index + 1, ...fields })))
   expect(await user.run('import --if-exists update', { stdin })).toMatchObject({ code: 0 })
 }
+
+test('help says which ids --after leaves, and the list has those', async () => {
+  await plant({ name: 'b' }, { name: 'a' }, { name: 'c' })
+  const listIds = async (command: string) =>
+    objectsOf((await user.run(command)).out).map(({ id }) => id)
+  const { out } = await user.run('list --help')
+  expect(out.replaceAll(/\s+/g, ' ')).toContain(
+    'only ids greater than this one; smaller ones if --desc sorts by id',
+  )
+  expect(await listIds('list --after 2')).toEqual([3])
+  expect(await listIds('list --after 2 --sort name --desc')).toEqual([3])
+  expect(await listIds('list --after 2 --desc')).toEqual([1])
+  expect(await listIds('list --after 2 --sort id --desc')).toEqual([1])
+})
 
 test('a table has the widths of its first page, also if that is a single plant', async () => {
   await plant({ name: 'A long name', tag: 'b' })

@@ -6,6 +6,8 @@ import { defaultOf, settingNames, settingOf } from '../../../src/config/setting-
 import { errorKinds } from '../../../src/errors.js'
 import { allHelps, documentation, pages, program } from '../../helpers/documents.js'
 import { runPlants } from '../../helpers/run.js'
+import { temporaryFolder } from '../../helpers/temporary.js'
+import { objectsOf } from '../../helpers/world.js'
 
 // The blocks of the pages are run by process/documents/blocks.test.ts.
 
@@ -54,6 +56,26 @@ test('no link leads nowhere, and every file and npm script that is named exists'
   expect(files.filter((path) => !existsSync(join(root, path)))).toEqual([])
   const scripts = found(/\bnpm (?:run )?(start|test(?::\w+)?|(?<=run )[\w:]+)/g)
   expect(scripts.filter((name) => !Object.hasOwn(packageJson.scripts, name))).toEqual([])
+})
+
+test('every name that a page finds in a file of the code is there', () => {
+  // Such as: `finish` in `src/server/handler.ts`, or: `src/server/plants.ts`: `createPlant`
+  const names = /`#?(\w+)`(?: and `#?(\w+)`)? in `(src\/[\w./-]+\.ts)`/g
+  const listed = /^\d+\. `(src\/[\w./-]+\.ts)`: (.*)$/gm
+  const pairs = [
+    ...Array.from(documentation.matchAll(names), ([, ...groups]) => groups),
+    ...Array.from(documentation.matchAll(listed), ([, file, text = '']) => [
+      ...Array.from(text.matchAll(/`#?([A-Za-z]\w+)`/g), ([, name]) => name),
+      file,
+    ]),
+  ].map((groups) => ({ file: groups.at(-1) ?? '', names: groups.slice(0, -1) }))
+  expect(pairs.length).toBeGreaterThan(20)
+  const missing = pairs.flatMap(({ file, names }) => {
+    const source = read(file)
+    const absent = names.filter((name) => name && !RegExp(`\\b${name}\\b`).test(source))
+    return absent.map((name) => `${name} in ${file}`)
+  })
+  expect(missing).toEqual([])
 })
 
 test('every option of every command is documented, and no other', async () => {
@@ -111,6 +133,16 @@ test('every setting is documented with its option, variable and default', () => 
     return [name, `--${name}`, variable, saved, defaultOf(name)]
   })
   expect(rows).toEqual(expected)
+})
+
+test('every check of doctor is documented, and no other', async () => {
+  const store = join(temporaryFolder(), 'plants.db')
+  expect(
+    await runPlants(['create', '--id', '1', '--name', 'Fern', '--store', store]),
+  ).toMatchObject({ code: 0 })
+  const { out } = await runPlants(['doctor', '--output', 'ndjson', '--store', store])
+  const checks = objectsOf(out).map(({ check }) => String(check).replace(store, 'NAME'))
+  expect(tableAt('| check |').map(([check]) => check)).toEqual(checks)
 })
 
 /** What a group of a pattern matches in the documentation. */
