@@ -17,7 +17,7 @@ import {
   type SqliteOptions,
   unmergedChanges,
 } from './connection.js'
-import { explained, StoreDamageError } from './errors.js'
+import { explainSqliteError, StoreDamageError } from './errors.js'
 import { countPlants } from './read.js'
 import { applicationId, tables } from './schema.js'
 import { Writer } from './writer.js'
@@ -65,7 +65,7 @@ export async function backUp(
     else createNew(copy, backup)
     return { plants, bytes }
   } catch (error) {
-    throw explained(error, target, backup)
+    throw explainSqliteError(error, target, backup)
   } finally {
     store.close()
     copy?.discard()

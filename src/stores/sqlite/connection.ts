@@ -19,7 +19,7 @@ import {
   uriOf,
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
-import { createClosedError, explained, unusableStore } from './errors.js'
+import { createClosedError, createUnusableStoreError, explainSqliteError } from './errors.js'
 import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
@@ -78,7 +78,7 @@ export class Connection {
       const path = realPathOf(name)
       const stats = statSync(path, { throwIfNoEntry: mayCreate })
       if (!stats?.size && !mayCreate) return undefined
-      if (!stats?.isFile()) throw unusableStore(path, 'is not a file')
+      if (!stats?.isFile()) throw createUnusableStoreError(path, 'is not a file')
       if (stats.size === 0) withdrawFromOthers(path, stats)
       assertNoSuperJournal(path)
       connection = new Connection(path, options)
@@ -93,7 +93,7 @@ export class Connection {
       return undefined
     } catch (error) {
       connection?.close()
-      throw explained(error, name, describeFile(name, options))
+      throw explainSqliteError(error, name, describeFile(name, options))
     }
   }
 
@@ -117,7 +117,7 @@ export class Connection {
       }
       return await retryWhileBusy(callIfOpen, { base: 2, max: 8 }, timeout, runtime)
     } catch (error) {
-      throw explained(error, this.path, what)
+      throw explainSqliteError(error, this.path, what)
     }
   }
 
@@ -165,7 +165,7 @@ function makeFile(path: string, isInDefaultFolder: boolean, options: SqliteOptio
     return true
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false
-    throw explained(error, path, describeFile(path, options))
+    throw explainSqliteError(error, path, describeFile(path, options))
   }
 }
 
@@ -184,7 +184,10 @@ function assertNoSuperJournal(path: string): void {
   const stats = statSync(journal, { throwIfNoEntry: false })
   if (!stats?.isFile() || stats.size < 8) return
   if (readBytes(journal, stats.size - 8, 8).toString('hex') !== 'd9d505f920a163d7') return
-  throw unusableStore(path, `cannot be used: SQLite would delete a file that ${journal} names`)
+  throw createUnusableStoreError(
+    path,
+    `cannot be used: SQLite would delete a file that ${journal} names`,
+  )
 }
 
 /** Undefined unless others can create files beside it. */

@@ -15,7 +15,7 @@ import {
 import { type Right, rights, type TokenStore } from '../tokens.js'
 import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
-import { unusableStore } from './errors.js'
+import { createUnusableStoreError } from './errors.js'
 import { countPlants, readPlants, toPlant } from './read.js'
 import { sqliteTokens } from './tokens.js'
 import { Writer } from './writer.js'
@@ -90,7 +90,7 @@ export class SqliteStore implements OwnStore {
     const { path } = this.#connection
     // A transaction on this one would affect all other operations.
     const connection = await Connection.open(path, this.#options)
-    if (!connection) throw unusableStore(path, 'was deleted or replaced', 'Try again')
+    if (!connection) throw createUnusableStoreError(path, 'was deleted or replaced', 'Try again')
     try {
       connection.db.exec('BEGIN')
       yield* readPlants(connection, query)

@@ -12,7 +12,7 @@ import { primaryCode } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
 import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
-import { createClosedError, explained } from './errors.js'
+import { createClosedError, explainSqliteError } from './errors.js'
 import { assertVersion } from './schema.js'
 
 interface Job {
@@ -126,7 +126,7 @@ export class Writer {
       assertVersion(version, path)
       return await work()
     } catch (error) {
-      throw explained(error, path)
+      throw explainSqliteError(error, path)
     } finally {
       // Closing rolls back, too.
       if (connection.isInTransaction)
