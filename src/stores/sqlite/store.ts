@@ -17,7 +17,7 @@ import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
 import { createUnusableStoreError } from './errors.js'
 import { countPlants, readPlants, toPlant } from './read.js'
-import { sqliteTokens } from './tokens.js'
+import { createSqliteTokenStore } from './tokens.js'
 import { Writer } from './writer.js'
 
 export class SqliteStore implements OwnStore {
@@ -32,7 +32,7 @@ export class SqliteStore implements OwnStore {
     this.#connection = connection
     this.#options = options
     this.#writer = new Writer(connection)
-    this.tokens = sqliteTokens(connection, this.#writer)
+    this.tokens = createSqliteTokenStore(connection, this.#writer)
   }
 
   static async init(address: SqliteAddress, options: SqliteOptions) {

@@ -5,7 +5,7 @@ import type { Writer } from './writer.js'
 
 const select = `SELECT ${tokenColumns} FROM tokens`
 
-export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
+export function createSqliteTokenStore(connection: Connection, writer: Writer): TokenStore {
   const { prepare } = connection
   const tokenOf = (sql: string, ...values: (bigint | number | Uint8Array)[]) => {
     const row = prepare(sql).get(...values)
