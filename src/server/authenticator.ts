@@ -1,6 +1,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { isValid, type Right, type Token, type TokenStore } from '../stores/tokens.js'
-import { HttpError } from './answer.js'
+import { HttpError } from './http-error.js'
 
 export interface Caller {
   name: string

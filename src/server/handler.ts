@@ -1,24 +1,18 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Right } from '../stores/tokens.js'
-import {
-  corsHeaders,
-  type HttpAnswer,
-  HttpError,
-  parserError,
-  preflightAnswer,
-  respond,
-  toHttpError,
-} from './answer.js'
 import { authenticate, type Caller, challenge, type TokenSource } from './authenticator.js'
 import { parseBodyLength, validateBodyType } from './body.js'
+import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
+import { createParserError, HttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
 import type { Quotas } from './quotas.js'
 import { hasUnseenHeaderLines, isUnambiguous, maxHeaderLines } from './request-input.js'
+import { type HttpResponse, respond } from './respond.js'
 import { type Operation, type OperationId, operationOf, type Route, routeOf } from './routes.js'
 import type { Handler, ReceivedRequest } from './server.js'
 
-export interface Answer extends HttpAnswer {
+export interface Answer extends HttpResponse {
   /** As the log and the metrics name it. */
   outcome: string
 }
@@ -84,11 +78,11 @@ async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
   }
   if (!isUnambiguous(request)) {
     response.shouldKeepAlive = false // nothing after it can be trusted
-    throw parserError()
+    throw createParserError()
   }
   const route = routeOf(url, options.basePath)
   call.route = route
-  const preflight = preflightAnswer(request, cors)
+  const preflight = buildPreflightResponse(request, cors)
   if (preflight) return { ...preflight, outcome: 'preflight' }
   const operation = operationOf(route, method)
   if (operation === 'describe')
@@ -137,7 +131,7 @@ function finish(call: Call, answer: Answer, { cors, log }: HandlerOptions): void
   const { response } = call.received
   const { req: request, destroyed: isAborted } = response
   const { headers = [], status, outcome } = answer
-  const all = [...headers, ...corsHeaders(request, cors), 'Request-Id', requestId]
+  const all = [...headers, ...buildCorsHeaders(request, cors), 'Request-Id', requestId]
   if (!isAborted) respond(response, { ...answer, headers: all })
   log.record({
     requestId,

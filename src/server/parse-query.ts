@@ -6,7 +6,7 @@
  * does. So both are errors here.
  */
 import { maxSearch, type ReadQuery } from '../stores/query.js'
-import { HttpError } from './answer.js'
+import { HttpError } from './http-error.js'
 import { parseIdText } from './request-input.js'
 
 const maxLimit = 1000

@@ -3,8 +3,8 @@ import { plantOf, type StoredPlant, textLength } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
 import { queryText, type ReadQuery } from '../stores/query.js'
 import type { OwnStore } from '../stores/store.js'
-import { busy, HttpError } from './answer.js'
 import type { Handlers } from './handler.js'
+import { createBusyError, HttpError } from './http-error.js'
 import { parseListQuery } from './parse-query.js'
 import { parseIdempotencyKey, parseIdText, patchInBody, plantInBody } from './request-input.js'
 
@@ -28,7 +28,7 @@ export function plantHandlers(store: OwnStore): Handlers {
     listPlants: async ({ response }) => {
       const { limit, ...query } = parseListQuery(response.req.url ?? '')
       const closed = new AbortController()
-      response.once('close', () => closed.abort(busy()))
+      response.once('close', () => closed.abort(createBusyError()))
       const { plants, hasNext } = await pageOf(store, { ...query, signal: closed.signal }, limit)
       const next = queryText({ ...query, limit, after: plants.at(-1)?.id })
       const headers = hasNext ? ['Link', `<plants?${next}>; rel="next"`] : []

@@ -11,7 +11,7 @@ import {
   parsePlant,
 } from '../plant/plant.js'
 import { problemsOf } from '../plant/schema.js'
-import { HttpError } from './answer.js'
+import { HttpError } from './http-error.js'
 
 /** The most header lines of a request. */
 export const maxHeaderLines = 100

@@ -1,5 +1,5 @@
 import type { Right } from '../stores/tokens.js'
-import { HttpError } from './answer.js'
+import { HttpError } from './http-error.js'
 import openApiDocument from './openapi.json'
 
 export type OperationId = 'createPlant' | 'listPlants' | 'getPlant' | 'updatePlant' | 'deletePlant'

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { HttpError } from '../../../src/server/answer.js'
 import { authenticate, digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
+import { HttpError } from '../../../src/server/http-error.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
