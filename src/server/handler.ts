@@ -1,7 +1,12 @@
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Right } from '../stores/tokens.js'
-import { authenticate, type Caller, challenge, type TokenSource } from './authenticator.js'
+import {
+  authenticate,
+  type Caller,
+  createChallengeError,
+  type TokenSource,
+} from './authenticate.js'
 import { parseBodyLength, validateBodyType } from './body.js'
 import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
 import { createParserError, HttpError, toHttpError } from './http-error.js'
@@ -111,10 +116,11 @@ function hasSearch(url: string): boolean {
 /** @throws {HttpError} 403 */
 function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]): void {
   const error = ', error="insufficient_scope"'
-  if (!offered.includes(right)) throw challenge(403, `This service does not ${right} plants`, error)
+  if (!offered.includes(right))
+    throw createChallengeError(403, `This service does not ${right} plants`, error)
   if (caller.rights.includes(right)) return
   const message = `This token has no right to ${right} plants`
-  throw challenge(403, message, `${error}, scope="${right}"`)
+  throw createChallengeError(403, message, `${error}, scope="${right}"`)
 }
 
 function answerToFailure(call: Call, failure: unknown, { log }: HandlerOptions): Answer {
