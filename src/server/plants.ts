@@ -6,7 +6,12 @@ import type { OwnStore } from '../stores/store.js'
 import type { Handlers } from './handler.js'
 import { createBusyError, HttpError } from './http-error.js'
 import { parseListQuery } from './parse-query.js'
-import { parseIdempotencyKey, parseIdText, patchInBody, plantInBody } from './request-input.js'
+import {
+  parseIdempotencyKey,
+  parseIdText,
+  parsePatchBody,
+  parsePlantBody,
+} from './parse-request.js'
 
 /** A page with more ends before its limit. */
 const pageCharacters = 1_000_000
@@ -20,7 +25,7 @@ export function plantHandlers(store: OwnStore): Handlers {
   return {
     createPlant: async (input) => {
       const key = parseIdempotencyKey(input.response.req.headers)
-      const given = plantInBody(input.body)
+      const given = parsePlantBody(input.body)
       input.id = given.id
       const { plant } = await writeOne(store, { type: 'create', plant: given, key })
       return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
@@ -43,7 +48,7 @@ export function plantHandlers(store: OwnStore): Handlers {
     updatePlant: async (input) => {
       const id = parseIdText(input.idText)
       input.id = id
-      return change('updated', { type: 'update', patch: patchInBody(input.body, id) })
+      return change('updated', { type: 'update', patch: parsePatchBody(input.body, id) })
     },
     deletePlant: async (input) => {
       const id = parseIdText(input.idText)

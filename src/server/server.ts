@@ -15,7 +15,7 @@ import { ConnectionLimit } from './connection-limit.js'
 import { Connections } from './connections.js'
 import { createParserError } from './http-error.js'
 import type { Log } from './log.js'
-import { hasUnseenHeaderLines, maxHeaderLines } from './request-input.js'
+import { hasUnseenHeaderLines, maxHeaderLines } from './parse-request.js'
 import { formatRawResponse } from './respond.js'
 
 export interface Limits {
