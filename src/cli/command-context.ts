@@ -106,7 +106,7 @@ export class CommandContext extends SettingsContext {
   async isStoreFile(path: string): Promise<boolean> {
     const { address } = this
     if (address.scheme !== 'sqlite') return false
-    return (await import('../stores/sqlite/connection.js')).isPartOf(address.name, path)
+    return (await import('../stores/sqlite/connection.js')).belongsToStore(address.name, path)
   }
 
   noStore(hint = 'Check the address. plants create creates a missing store'): PlantsError {

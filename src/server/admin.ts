@@ -1,40 +1,32 @@
+/** The admin port of a service: its health and its metrics, for which nobody needs a token. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { isIP, type Socket } from 'node:net'
 import { collectDefaultMetrics, Histogram, Registry } from 'prom-client'
 import { isLoopback } from '../platform/urls.js'
-import { busy, type HttpAnswer, HttpError, respond } from './answer.js'
+import { createBusyError, HttpError } from './http-error.js'
 import type { AccessLogEntry, Log } from './log.js'
 import type { Readiness } from './readiness.js'
+import { type OutgoingResponse, respond } from './respond.js'
 
 interface AdminOptions {
   metrics: Metrics
   readiness: Pick<Readiness, 'explain'>
-  /** That it will listen on. */
+  /** The host that the server will listen on. */
   host: string
   log: Pick<Log, 'error'>
   redact(text: string): string
 }
 
-/** A probe takes one for a moment. */
+/** A probe has a connection for a moment, so this is enough for many probes. */
 const maxConnections = 64
 
-/** Until a request has arrived, and for a client that does not read its response. */
+/** A request must arrive within this time, and its client read the response. */
 const timeoutMs = 5000
 
-/** Needs no token. */
 export function createAdminServer(options: AdminOptions): Server {
   const timeouts = { requestTimeout: timeoutMs, connectionsCheckingInterval: 1000 }
   const server = createServer(timeouts, async (request, response) => {
-    try {
-      respond(response, await answer(request, options))
-    } catch (failure) {
-      if (failure instanceof HttpError) {
-        respond(response, failure)
-        return
-      }
-      options.log.error(failure)
-      respond(response, new HttpError(500, 'Internal error'))
-    }
+    respond(response, await answerOrLog(request, options))
   })
   server.setTimeout(timeoutMs)
   limitConnections(server)
@@ -63,18 +55,31 @@ function limitConnections(server: Server): void {
   })
 }
 
+async function answerOrLog(
+  request: IncomingMessage,
+  options: AdminOptions,
+): Promise<OutgoingResponse> {
+  try {
+    return await answer(request, options)
+  } catch (failure) {
+    if (failure instanceof HttpError) return failure
+    options.log.error(failure)
+    return new HttpError(500, 'Internal error')
+  }
+}
+
 async function answer(
   { url, headers }: IncomingMessage,
   { metrics, readiness, host, redact }: AdminOptions,
-): Promise<HttpAnswer> {
+): Promise<OutgoingResponse> {
   assertHost(headers.host, host)
-  if (url === '/metrics') return metrics.text()
+  if (url === '/metrics') return metrics.format()
   if (url === '/live') return { status: 200, body: '{"live":true}' }
   if (url !== '/ready') throw new HttpError(404, 'Only /live, /ready and /metrics are here')
   const reason = await readiness.explain()
   if (reason === undefined) return { status: 200, body: '{"ready":true}' }
-  const notReady = busy(reason)
-  // The reason may be a sentence of the store's server.
+  const notReady = createBusyError(reason)
+  // The reason may be a sentence of the server of a database, which may quote a secret.
   return { ...notReady, body: redact(notReady.body) }
 }
 
@@ -111,7 +116,7 @@ export class Metrics {
     this.#seconds.observe({ outcome }, milliseconds / 1000)
   }
 
-  async text() {
+  async format(): Promise<OutgoingResponse> {
     const body = await this.#registry.metrics()
     return { status: 200, contentType: this.#registry.contentType, body }
   }

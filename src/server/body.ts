@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import { isJsonType } from '../plant/json.js'
 import { GrowingBuffer } from '../platform/growing-buffer.js'
-import { busy, HttpError } from './answer.js'
+import { createBusyError, HttpError } from './http-error.js'
 
 /** @throws {HttpError} 415 */
 export function validateBodyType({ method, headers }: IncomingMessage): void {
@@ -88,7 +88,7 @@ export class Body {
     // node:http would resume the socket after each chunk, whatever has paused it.
     request._read = () => undefined
     const whole = new Promise<void>((resolve, reject) => {
-      request.once('end', resolve).once('close', () => reject(busy()))
+      request.once('end', resolve).once('close', () => reject(createBusyError()))
       request.on('data', (chunk: Buffer) => {
         this.#onChunk(chunk.length)
         if (this.#response.writableEnded) return

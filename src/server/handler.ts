@@ -1,51 +1,57 @@
+/**
+ * Handles a request from top to bottom: the checks, the operation, its response and its log line.
+ */
 import { randomBytes } from 'node:crypto'
 import type { ServerResponse } from 'node:http'
 import type { Right } from '../stores/tokens.js'
 import {
-  corsHeaders,
-  type HttpAnswer,
-  HttpError,
-  parserError,
-  preflightAnswer,
-  respond,
-  toHttpError,
-} from './answer.js'
-import { authenticate, type Caller, challenge, type TokenSource } from './authenticator.js'
+  authenticate,
+  type Caller,
+  createChallengeError,
+  type TokenSource,
+} from './authenticate.js'
 import { parseBodyLength, validateBodyType } from './body.js'
+import { buildCorsHeaders, buildPreflightResponse } from './cors.js'
+import { createParserError, HttpError, toHttpError } from './http-error.js'
 import type { Log } from './log.js'
+import { hasUnseenHeaderLines, isUnambiguous, maxHeaderLines } from './parse-request.js'
 import type { Quotas } from './quotas.js'
-import { hasUnseenHeaderLines, isUnambiguous, maxHeaderLines } from './request-input.js'
-import { type Operation, type OperationId, operationOf, type Route, routeOf } from './routes.js'
+import { type OutgoingResponse, respond } from './respond.js'
+import { findOperation, findRoute, type Operation, type OperationId, type Route } from './routes.js'
 import type { Handler, ReceivedRequest } from './server.js'
 
-interface Answer extends HttpAnswer {
-  /** As the log and the metrics name it. */
+export interface LoggedResponse extends OutgoingResponse {
+  /** The word for it in the log and in the metrics. */
   outcome: string
 }
 
 interface OperationInput {
   response: ServerResponse
+  /** The last segment of the path. It is empty for operations on all plants. */
   idText: string
-  /** Empty unless the operation has one. */
+  /** The body of the request. It is empty for operations without one. */
   body: Buffer
-  /** Of the plant that a change names, for the log. */
-  id?: bigint
+  /** A handler sets this for the log, as soon as it knows which plant it changes. */
+  plantId?: bigint
 }
 
-export type Handlers = Readonly<Record<OperationId, (input: OperationInput) => Promise<Answer>>>
+export type OperationHandlers = Readonly<
+  Record<OperationId, (input: OperationInput) => Promise<LoggedResponse>>
+>
 
 interface HandlerOptions {
-  handlers: Handlers
+  handlers: OperationHandlers
   description: string
   basePath: string
   rights: readonly Right[]
   cors: readonly string[]
-  findToken: TokenSource
+  findCaller: TokenSource
   quotas: Quotas
   log: Log
   bodyLimitBytes: number
 }
 
+/** A request, and what is known of it so far. */
 interface Call {
   received: ReceivedRequest
   requestId: string
@@ -56,7 +62,7 @@ interface Call {
   input?: OperationInput
 }
 
-export function requestHandler(options: HandlerOptions): Handler {
+export function createHandler(options: HandlerOptions): Handler {
   const runId = randomBytes(4).toString('hex')
   let count = 0
   return async (received) => {
@@ -67,78 +73,101 @@ export function requestHandler(options: HandlerOptions): Handler {
     try {
       finish(call, await answer(call, options), options)
     } catch (error) {
-      finish(call, answerToFailure(call, error, options), options)
+      finish(call, answerFailure(call, error, options), options)
     }
   }
 }
 
 /** The checks run in the order of docs/http-api.md. */
-async function answer(call: Call, options: HandlerOptions): Promise<Answer> {
-  const { bodyLimitBytes, cors, quotas } = options
+async function answer(call: Call, options: HandlerOptions): Promise<LoggedResponse> {
   const { response, body } = call.received
   const { req: request } = response
   const { method = '', url = '', headers } = request
+  assertTrustworthy(response)
+  const route = findRoute(url, options.basePath)
+  call.route = route
+  const preflight = buildPreflightResponse(request, options.cors)
+  if (preflight) return { ...preflight, outcome: 'preflight' }
+  const operation = findOperation(route, method)
+  if (operation === 'describe')
+    return { outcome: 'described', status: 200, body: options.description }
+  call.operation = operation
+  call.caller = await authenticate(headers.authorization, options.findCaller)
+  call.received.preferConnection()
+  assertAllowed(operation.right, call.caller, options.rights)
+  if (operation.hasBody) validateBodyType(request)
+  await acquireQuota(call, operation, call.caller, options)
+  if (operation.id === 'listPlants') await call.received.acceptConnections()
+  // A request without its whole body may still get a 400, and so must not be with the store.
+  const bytes = await body.read(options.bodyLimitBytes)
+  call.input = { response, idText: route.idText, body: bytes }
+  return options.handlers[operation.id](call.input)
+}
+
+/**
+ * Whatever follows a request that others may have understood differently may not be a request of
+ * its client, so it is the last of its connection.
+ *
+ * @throws {HttpError} 431 or 400
+ */
+function assertTrustworthy(response: ServerResponse): void {
+  const { req: request } = response
   if (hasUnseenHeaderLines(request)) {
     response.shouldKeepAlive = false
     throw new HttpError(431, `The request has more than ${maxHeaderLines} header lines`)
   }
   if (!isUnambiguous(request)) {
-    response.shouldKeepAlive = false // nothing after it can be trusted
-    throw parserError()
+    response.shouldKeepAlive = false
+    throw createParserError()
   }
-  const route = routeOf(url, options.basePath)
-  call.route = route
-  const preflight = preflightAnswer(request, cors)
-  if (preflight) return { ...preflight, outcome: 'preflight' }
-  const operation = operationOf(route, method)
-  if (operation === 'describe')
-    return { outcome: 'described', status: 200, body: options.description }
-  call.operation = operation
-  call.caller = await authenticate(headers.authorization, options.findToken)
-  call.received.preferConnection()
-  assertAllowed(operation.right, call.caller, options.rights)
-  if (operation.hasBody) validateBodyType(request)
+}
+
+/** @throws {HttpError} 403 */
+function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]): void {
+  const error = ', error="insufficient_scope"'
+  if (!offered.includes(right))
+    throw createChallengeError(403, `This service does not ${right} plants`, error)
+  if (caller.rights.includes(right)) return
+  const message = `This token has no right to ${right} plants`
+  throw createChallengeError(403, message, `${error}, scope="${right}"`)
+}
+
+/** @throws {HttpError} 413 or 503 */
+function acquireQuota(
+  { received: { response, body } }: Call,
+  operation: Operation,
+  caller: Caller,
+  { quotas, bodyLimitBytes }: HandlerOptions,
+): Promise<void> {
+  const { headers, url = '' } = response.req
   const bytes = Math.max(parseBodyLength(headers, bodyLimitBytes), operation.responseBytes)
   const receivedBytes = Math.min(body.receivedBytes, bytes)
-  const isList = operation.id === 'listPlants'
-  const isSearch = isList && hasSearch(url)
-  await quotas.acquire(call.caller.name, { bytes, receivedBytes, isSearch }, response)
-  if (isList) await call.received.acceptConnections()
-  // A request without its whole body may still get a 400, and so must not be with the store.
-  const bytesOfBody = await body.read(bodyLimitBytes)
-  call.input = { response, idText: route.idText, body: bytesOfBody }
-  return options.handlers[operation.id](call.input)
+  const isSearch = operation.id === 'listPlants' && hasSearch(url)
+  return quotas.acquire(caller.name, { bytes, receivedBytes, isSearch }, response)
 }
 
 function hasSearch(url: string): boolean {
   return new URLSearchParams(url.replace(/^[^?]*/s, '')).has('search')
 }
 
-/** @throws {HttpError} 403 */
-function assertAllowed(right: Right, caller: Caller, offered: readonly Right[]): void {
-  const error = ', error="insufficient_scope"'
-  if (!offered.includes(right)) throw challenge(403, `This service does not ${right} plants`, error)
-  if (caller.rights.includes(right)) return
-  const message = `This token has no right to ${right} plants`
-  throw challenge(403, message, `${error}, scope="${right}"`)
+function answerFailure(call: Call, failure: unknown, { log }: HandlerOptions): LoggedResponse {
+  const error = toHttpError(failure, call.requestId)
+  const { status } = error
+  // An HttpError that was thrown as such has no further details.
+  const hasDetails = status >= 500 && error !== failure
+  if (hasDetails) log.error(failure, call.requestId)
+  // The specification gives a create no other status for what its client did wrong.
+  const isBadCreate = call.operation?.right === 'create' && status < 500
+  return { ...error, status: isBadCreate ? 400 : status, outcome: String(status) }
 }
 
-function answerToFailure(call: Call, failure: unknown, { log }: HandlerOptions): Answer {
-  const answer = toHttpError(failure, call.requestId)
-  const { status } = answer
-  if (status >= 500 && answer !== failure) log.error(failure, call.requestId)
-  // All that the specification gives a create.
-  const isCreate = call.operation?.right === 'create' && status < 500
-  return { ...answer, status: isCreate ? 400 : status, outcome: String(status) }
-}
-
-function finish(call: Call, answer: Answer, { cors, log }: HandlerOptions): void {
+function finish(call: Call, answer: LoggedResponse, { cors, log }: HandlerOptions): void {
   const { requestId, startedAt } = call
   const { response } = call.received
   const { req: request, destroyed: isAborted } = response
   const { headers = [], status, outcome } = answer
-  const all = [...headers, ...corsHeaders(request, cors), 'Request-Id', requestId]
-  if (!isAborted) respond(response, { ...answer, headers: all })
+  const allHeaders = [...headers, ...buildCorsHeaders(request, cors), 'Request-Id', requestId]
+  if (!isAborted) respond(response, { ...answer, headers: allHeaders })
   log.record({
     requestId,
     status: isAborted ? undefined : status,
@@ -147,7 +176,8 @@ function finish(call: Call, answer: Answer, { cors, log }: HandlerOptions): void
     token: call.caller?.name,
     method: request.method,
     path: call.route?.path,
-    plantId: call.input?.id?.toString(), // JSON readers may round a number
+    // JSON readers may round a number of this size.
+    plantId: call.input?.plantId?.toString(),
     from: request.socket.remoteAddress,
   })
 }

@@ -3,11 +3,12 @@
  *
  * `URLSearchParams` would put U+FFFD in the place of bytes that are not UTF-8, and keep each value
  * of a parameter that is repeated. A proxy may choose another one of these values than a service
- * does. So both are errors here.
+ * does. So both are errors here. This is a file of its own because only a list has a query, and its
+ * parameters are what changes most often.
  */
 import { maxSearch, type ReadQuery } from '../stores/query.js'
-import { HttpError } from './answer.js'
-import { parseIdText } from './request-input.js'
+import { HttpError } from './http-error.js'
+import { parseIdText } from './parse-request.js'
 
 const maxLimit = 1000
 

@@ -1,35 +1,36 @@
+/** Does what the operations of the service mean, with the store. */
 import { toWireJson } from '../plant/json.js'
 import { plantOf, type StoredPlant, textLength } from '../plant/plant.js'
 import { type Change, writeOne } from '../stores/change.js'
 import { queryText, type ReadQuery } from '../stores/query.js'
 import type { OwnStore } from '../stores/store.js'
-import { busy, HttpError } from './answer.js'
-import type { Handlers } from './handler.js'
+import type { LoggedResponse, OperationHandlers } from './handler.js'
+import { createBusyError, HttpError } from './http-error.js'
 import { parseListQuery } from './parse-query.js'
-import { parseIdempotencyKey, parseIdText, patchInBody, plantInBody } from './request-input.js'
+import {
+  parseIdempotencyKey,
+  parseIdText,
+  parsePatchBody,
+  parsePlantBody,
+} from './parse-request.js'
 
-/** A page with more ends before its limit. */
-const pageCharacters = 1_000_000
+/** A page of a list ends when it has this many, even if its limit is not reached. */
+const maxPageCharacters = 1_000_000
 
-export function plantHandlers(store: OwnStore): Handlers {
-  const change = async (outcome: string, change: Change) => {
-    const { plant } = await writeOne(store, change)
-    return { outcome, status: 200, body: toWireJson(plant) }
-  }
-
+export function createOperationHandlers(store: OwnStore): OperationHandlers {
   return {
     createPlant: async (input) => {
       const key = parseIdempotencyKey(input.response.req.headers)
-      const given = plantInBody(input.body)
-      input.id = given.id
-      const { plant } = await writeOne(store, { type: 'create', plant: given, key })
-      return { outcome: 'created', status: 200, body: toWireJson(plantOf(plant)) }
+      const plant = parsePlantBody(input.body)
+      input.plantId = plant.id
+      const { plant: created } = await writeOne(store, { type: 'create', plant, key })
+      return { outcome: 'created', status: 200, body: toWireJson(plantOf(created)) }
     },
     listPlants: async ({ response }) => {
       const { limit, ...query } = parseListQuery(response.req.url ?? '')
       const closed = new AbortController()
-      response.once('close', () => closed.abort(busy()))
-      const { plants, hasNext } = await pageOf(store, { ...query, signal: closed.signal }, limit)
+      response.once('close', () => closed.abort(createBusyError()))
+      const { plants, hasNext } = await readPage(store, { ...query, signal: closed.signal }, limit)
       const next = queryText({ ...query, limit, after: plants.at(-1)?.id })
       const headers = hasNext ? ['Link', `<plants?${next}>; rel="next"`] : []
       return { outcome: 'read', status: 200, body: `[${plants.map(toWireJson).join()}]`, headers }
@@ -42,25 +43,40 @@ export function plantHandlers(store: OwnStore): Handlers {
     },
     updatePlant: async (input) => {
       const id = parseIdText(input.idText)
-      input.id = id
-      return change('updated', { type: 'update', patch: patchInBody(input.body, id) })
+      input.plantId = id
+      const patch = parsePatchBody(input.body, id)
+      return changePlant(store, { type: 'update', patch }, 'updated')
     },
     deletePlant: async (input) => {
       const id = parseIdText(input.idText)
-      input.id = id
-      return change('deleted', { type: 'delete', id })
+      input.plantId = id
+      return changePlant(store, { type: 'delete', id }, 'deleted')
     },
   }
 }
 
-async function pageOf(store: OwnStore, query: ReadQuery, limit: number) {
-  const found: StoredPlant[] = []
+async function changePlant(
+  store: OwnStore,
+  change: Change,
+  outcome: string,
+): Promise<LoggedResponse> {
+  const { plant } = await writeOne(store, change)
+  return { outcome, status: 200, body: toWireJson(plant) }
+}
+
+interface Page {
+  plants: StoredPlant[]
+  hasNext: boolean
+}
+
+async function readPage(store: OwnStore, query: ReadQuery, limit: number): Promise<Page> {
+  const plants: StoredPlant[] = []
   let characters = 0
   // One more than the page has tells whether there is a next one.
-  for await (const plants of store.read({ ...query, limit: limit + 1, inPages: true })) {
-    if (characters >= pageCharacters) return { plants: found, hasNext: true }
-    found.push(...plants)
-    characters += plants.reduce((sum, plant) => sum + textLength(plant), 0)
+  for await (const block of store.read({ ...query, limit: limit + 1, inPages: true })) {
+    if (characters >= maxPageCharacters) return { plants, hasNext: true }
+    plants.push(...block)
+    characters += block.reduce((sum, plant) => sum + textLength(plant), 0)
   }
-  return { plants: found.slice(0, limit), hasNext: found.length > limit }
+  return { plants: plants.slice(0, limit), hasNext: plants.length > limit }
 }

@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http'
-import { busy } from './answer.js'
+import { createBusyError } from './http-error.js'
 
 interface QuotaOptions {
   /** Memory for the requests of one token that are in progress. */
@@ -35,7 +35,7 @@ interface TokenQuota {
 /**
  * Limits what the requests of a token take, so that one token does not block another. Each token has memory of its own,
  * for which its requests wait in their order; one of them is admitted however large it is. Its searches run one after the
- * other, because each keeps the store busy; its other requests do not wait for them.
+ * other, because each keeps the store createBusyError; its other requests do not wait for them.
  */
 export class Quotas {
   readonly #options: QuotaOptions
@@ -51,7 +51,7 @@ export class Quotas {
    * @throws {HttpError} 503 if too many requests wait, there is no room in time, or the client leaves
    */
   async acquire(token: string, needs: RequestNeeds, response: ServerResponse): Promise<void> {
-    if (response.closed) throw busy()
+    if (response.closed) throw createBusyError()
     const quota = this.#findQuota(token)
     quota.usedBytes += needs.receivedBytes
     if (quota.waiting.size === 0 && this.#hasRoom(quota, needs))
@@ -75,7 +75,7 @@ export class Quotas {
         endWait()
         quota.usedBytes -= needs.receivedBytes
         this.#admitLater(quota)
-        reject(busy())
+        reject(createBusyError())
       }
       const timer = setTimeout(leave, this.#options.timeoutMs)
       response.once('close', leave)

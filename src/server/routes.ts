@@ -1,5 +1,5 @@
 import type { Right } from '../stores/tokens.js'
-import { HttpError } from './answer.js'
+import { HttpError } from './http-error.js'
 import openApiDocument from './openapi.json'
 
 export type OperationId = 'createPlant' | 'listPlants' | 'getPlant' | 'updatePlant' | 'deletePlant'
@@ -8,13 +8,16 @@ export interface Operation {
   id: OperationId
   right: Right
   hasBody?: true
-  /** The memory that its response is taken to need. */
+  /** The memory that a response to it is taken to need. */
   responseBytes: number
 }
 
 type Methods = Readonly<Record<string, Operation | 'describe'>>
 
-/** Of plants of 1 MiB, a token has 128 at a time. */
+/**
+ * The memory that a response with one plant is taken to need. Most need far less. A plant of 1 MiB
+ * needs more: the 16 MiB of a token admit 128 of these at a time, which are 128 MiB.
+ */
 const plantBytes = 131_072
 
 const plants: Methods = {
@@ -30,15 +33,15 @@ const plant: Methods = {
 }
 
 export interface Route {
-  /** As the log shows it, such as `/v1/plants/{id}`. */
+  /** The path as the log shows it, such as `/v1/plants/{id}`. */
   path: string
-  /** The last segment of the requested path; empty unless it is that of a plant. */
+  /** The last segment of the requested path if it is that of a plant, otherwise empty. */
   idText: string
   methods: Methods
 }
 
 /** @throws {HttpError} 404 */
-export function routeOf(url: string, basePath: string): Route {
+export function findRoute(url: string, basePath: string): Route {
   const path = url.replace(/\?.*/s, '')
   const below = path.startsWith(basePath) ? path.slice(basePath.length) : ''
   if (below === '/plants') return { path, idText: '', methods: plants }
@@ -50,7 +53,7 @@ export function routeOf(url: string, basePath: string): Route {
 }
 
 /** @throws {HttpError} 405 */
-export function operationOf({ path, methods }: Route, method: string): Operation | 'describe' {
+export function findOperation({ path, methods }: Route, method: string): Operation | 'describe' {
   // A HEAD is a GET whose response has no body (RFC 9110, 9.3.2).
   const operation = methods[method === 'HEAD' ? 'GET' : method]
   if (operation) return operation
@@ -62,7 +65,7 @@ function listAllowed(methods: Methods): string[] {
   return Object.keys(methods).flatMap((name) => (name === 'GET' ? [name, 'HEAD'] : [name]))
 }
 
-/** The description of a service, as JSON. */
-export function openApi(basePath: string): string {
+/** Formats the description of a service as JSON. */
+export function formatOpenApi(basePath: string): string {
   return JSON.stringify({ ...openApiDocument, servers: [{ url: basePath || '/' }] }, null, 2)
 }

@@ -10,12 +10,13 @@ import { createServer as createSecureServer, type Server as SecureServer } from 
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/promises'
 import { systemCode } from '../errors.js'
-import { parserError, rawResponse } from './answer.js'
 import { Body } from './body.js'
 import { ConnectionLimit } from './connection-limit.js'
 import { Connections } from './connections.js'
+import { createParserError } from './http-error.js'
 import type { Log } from './log.js'
-import { hasUnseenHeaderLines, maxHeaderLines } from './request-input.js'
+import { hasUnseenHeaderLines, maxHeaderLines } from './parse-request.js'
+import { formatRawResponse } from './respond.js'
 
 export interface Limits {
   requestTimeoutMs: number
@@ -230,10 +231,10 @@ export class HttpServer {
       response.shouldKeepAlive = false // for which node:http does that
       socket.pause()
     } else {
-      const error = parserError(code)
+      const error = createParserError(code)
       // or its handler does
       if (!response) this.#log.record({ outcome: String(error.status), code, from })
-      socket.end(rawResponse(error, response?.req.method), () => socket.destroy())
+      socket.end(formatRawResponse(error, response?.req.method), () => socket.destroy())
     }
   }
 }

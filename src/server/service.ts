@@ -6,14 +6,14 @@ import { isLoopback } from '../platform/urls.js'
 import type { OwnStore } from '../stores/store.js'
 import { describeMissingRights, type Right, rights, type TokenStore } from '../stores/tokens.js'
 import { createAdminServer, Metrics } from './admin.js'
-import type { TokenSource } from './authenticator.js'
-import { requestHandler } from './handler.js'
+import type { TokenSource } from './authenticate.js'
+import { createHandler } from './handler.js'
 import { type ListenAddress, listen, type TcpAddress } from './listen.js'
 import { Log, type LogOptions } from './log.js'
-import { plantHandlers } from './plants.js'
+import { createOperationHandlers } from './plants.js'
 import { Quotas } from './quotas.js'
 import { Readiness } from './readiness.js'
-import { openApi } from './routes.js'
+import { formatOpenApi } from './routes.js'
 import { HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
@@ -72,13 +72,13 @@ export async function startService(options: ServiceOptions): Promise<Service> {
   try {
     const { offered, missing } = compareRights(await store.rights(), allow)
     const lasting = reportMissing({ offered, missing, allow }, log)
-    const handler = requestHandler({
-      handlers: plantHandlers(store),
-      description: openApi(basePath),
+    const handler = createHandler({
+      handlers: createOperationHandlers(store),
+      description: formatOpenApi(basePath),
       basePath,
       rights: offered,
       cors,
-      findToken: await options.openTokenSource(store.tokens, warn),
+      findCaller: await options.openTokenSource(store.tokens, warn),
       quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
       log,
       bodyLimitBytes: limits.bodyLimitBytes,

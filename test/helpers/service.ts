@@ -3,7 +3,7 @@ import type { NetConnectOpts } from 'node:net'
 import { constants } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { type Caller, fixedToken } from '../../src/server/authenticator.js'
+import { type Caller, createFixedTokenSource } from '../../src/server/authenticate.js'
 import { type Service, type ServiceOptions, startService } from '../../src/server/service.js'
 import type { Change, Outcome } from '../../src/stores/change.js'
 import { SqliteStore } from '../../src/stores/sqlite/store.js'
@@ -129,7 +129,7 @@ export const token = 's3cret-token'
 export async function ownService(path: string, basePath = ''): Promise<string> {
   const service = await serveHere({
     openStore: (events) => SqliteStore.open(fileAddress(path), openOptions(events)),
-    openTokenSource: async () => fixedToken(token, testCaller),
+    openTokenSource: async () => createFixedTokenSource(token, testCaller),
     basePath,
   })
   return service.address

@@ -160,8 +160,8 @@ async function checkUsable(store: OwnStore): Promise<readonly Right[]> {
 }
 
 async function findExposure(name: string): Promise<string | undefined> {
-  const { whyExposed } = await import('../../stores/sqlite/connection.js')
-  return whyExposed(name)
+  const { explainExposure } = await import('../../stores/sqlite/connection.js')
+  return explainExposure(name)
 }
 
 async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {

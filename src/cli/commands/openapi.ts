@@ -6,7 +6,7 @@ export function define(command: PlantsCommand): void {
     .description('Print the OpenAPI description of the HTTP API, which a service has, too.')
     .addExamples('plants openapi > openapi.json')
     .handler(async (_options, io) => {
-      const { openApi } = await import('../../server/routes.js')
-      await writeAnswer(io, `${openApi('')}\n`)
+      const { formatOpenApi } = await import('../../server/routes.js')
+      await writeAnswer(io, `${formatOpenApi('')}\n`)
     })
 }

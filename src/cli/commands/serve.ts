@@ -15,8 +15,9 @@ import { escapeControlChars, redact, redactJson } from '../../platform/escape.js
 import type { Io } from '../../platform/io.js'
 import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
-import { fixedToken, tokensOfStore } from '../../server/authenticator.js'
+import { createFixedTokenSource } from '../../server/authenticate.js'
 import type { ServiceOptions } from '../../server/service.js'
+import { TokenCache } from '../../server/token-cache.js'
 import { isValid, type Right, type TokenStore } from '../../stores/tokens.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -121,11 +122,14 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options, io, warn)
       if (given !== undefined)
-        return fixedToken(given, {
+        return createFixedTokenSource(given, {
           name: 'PLANTS_SERVE_TOKEN',
           rights: options.allow ?? ['create'],
         })
-      if (await hasValidToken(tokens, io.time())) return tokensOfStore(tokens, io.now, io.time)
+      if (await hasValidToken(tokens, io.time())) {
+        const cache = new TokenCache(tokens, io)
+        return (token) => cache.findCaller(token)
+      }
       const message = `${address.name} has no valid token, so no client could use the service`
       const hint = `Create one with: ${createToken}. Or set PLANTS_SERVE_TOKEN`
       throw new PlantsError('unauthorized', message, { hint })

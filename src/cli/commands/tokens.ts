@@ -62,12 +62,12 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
   const createdAt = new Date(io.time())
   const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
-  const { digestOf } = await import('../../server/authenticator.js')
+  const { hashToken } = await import('../../server/authenticate.js')
   const token = newToken()
   const store = await (await context.ownOpener()).open()
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }
-    const added = await store.tokens.add(digestOf(token), fields)
+    const added = await store.tokens.add(hashToken(token), fields)
     await context.printWord(token, { ...added, token })
     if (io.stdout.isTerminal && !context.reporter.isJson)
       await context.warn(`This is token ${added.id}. It is not shown again`)

@@ -11,13 +11,13 @@ import { checkSignal } from '../../platform/runtime.js'
 import { uriOf } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
 import {
+  belongsToStore,
   Connection,
+  findUnmergedFile,
   immutable,
-  isPartOf,
   type SqliteOptions,
-  unmergedChanges,
 } from './connection.js'
-import { explained, StoreDamageError } from './errors.js'
+import { explainSqliteError, StoreDamageError } from './errors.js'
 import { countPlants } from './read.js'
 import { applicationId, tables } from './schema.js'
 import { Writer } from './writer.js'
@@ -38,7 +38,7 @@ export async function backUp(
 ) {
   const target = targetOf(file)
   const backup = `The backup ${target}`
-  if (isPartOf(name, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
+  if (belongsToStore(name, target)) throw usageError(`${target} ${isStoreItself}`, anotherTarget)
   const old = statSync(target, { throwIfNoEntry: false })
   if (old) assertOwnFile(target, old, anotherTarget)
   const signal = options.runtime.handleSignals()
@@ -65,7 +65,7 @@ export async function backUp(
     else createNew(copy, backup)
     return { plants, bytes }
   } catch (error) {
-    throw explained(error, target, backup)
+    throw explainSqliteError(error, target, backup)
   } finally {
     store.close()
     copy?.discard()
@@ -102,7 +102,7 @@ function countReplaceable(store: Connection, target: string, old: Stats): bigint
 /** By the header: see `applicationId`. What may be written to has a log, or had one. */
 function isBackup(path: string): boolean {
   const header = readBytes(path, 0, 100)
-  const hasLog = header[18] === 2 || unmergedChanges(path) !== undefined
+  const hasLog = header[18] === 2 || findUnmergedFile(path) !== undefined
   return !hasLog && BigInt(header.readUInt32BE(68)) === applicationId
 }
 
@@ -134,8 +134,8 @@ export async function examine(path: string, options: SqliteOptions) {
 export async function checkBackup({ name }: SqliteAddress, file: string, options: SqliteOptions) {
   const hint = 'Choose a file that plants backup has created'
   const failure = (why: string) => usageError(`Not restored: ${file} ${why}`, hint)
-  if (isPartOf(name, file)) throw failure(isStoreItself)
-  const changes = unmergedChanges(file)
+  if (belongsToStore(name, file)) throw failure(isStoreItself)
+  const changes = findUnmergedFile(file)
   if (changes !== undefined)
     throw failure(`is not a complete backup, because it has changes in ${changes}`)
   const plants = await examine(file, options)

@@ -19,45 +19,50 @@ import {
   uriOf,
 } from '../../platform/sqlite.js'
 import type { SqliteAddress } from '../address.js'
-import { createClosedError, explained, unusableStore } from './errors.js'
+import { createClosedError, createUnusableStoreError, explainSqliteError } from './errors.js'
 import { isStore, makeStore } from './schema.js'
 
 export interface SqliteOptions {
-  /** As messages name the file, such as "The journal": by default "The store". */
+  /** The noun that messages have for the file, such as "The journal". The default is "The store". */
   noun?: string
-  /** Milliseconds of a call. */
+  /** How many milliseconds a call waits for a lock of another program. */
   timeout: number
   runtime: Runtime
-  /** Called for a new store that is not the default one. */
+  /** This is called for a new store that is not the default one. */
   onCreated?: ((path: string) => Promise<void>) | undefined
-  /** Called for one that other users can change. */
+  /** This is called for a new store that other users can change. */
   onExposed?: (warning: string) => Promise<void>
 }
 
-/** Without locks, other files and a look at its log. */
+/** With this, SQLite takes no locks, uses no other files and does not look for a log. */
 export const immutable = 'mode=ro&immutable=1'
 
-/** A commit is on disk, by EXTRA also where there is no log. The cache has room for a chunk of an import. */
-const settings = `PRAGMA synchronous = EXTRA; PRAGMA fullfsync = 1; PRAGMA checkpoint_fullfsync = 1;
-  PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -8192`
+/**
+ * A commit returns when it is on disk; EXTRA makes it so in a backup, too, which has no log. The
+ * cache has room for a chunk of an import.
+ */
+const settings = `
+  PRAGMA synchronous = EXTRA;
+  PRAGMA fullfsync = 1;
+  PRAGMA checkpoint_fullfsync = 1;
+  PRAGMA journal_size_limit = 67108864;
+  PRAGMA cache_size = -8192`
 
 export const foldFunction = 'plants_fold'
 
 export class Connection {
   readonly db: Database
-  /** SQLite keeps its files beside the target of a link. */
+  /** The target of a link, because SQLite keeps its other files next to that. */
   readonly path: string
   readonly #options: SqliteOptions
   readonly #statements = new Map<string, Statement>()
   #isOpen = true
 
   private constructor(path: string, options: SqliteOptions) {
-    // Only `rw` can roll back a journal, and create the log of a store.
-    const readMode = unmergedChanges(path) === undefined ? immutable : 'mode=ro'
     const readOnly = !isWritableFile(path)
     this.path = path
     this.#options = options
-    this.db = connect(uriOf(path, readOnly ? readMode : 'mode=rw'), { readOnly })
+    this.db = connect(uriOf(path, readOnly ? chooseReadMode(path) : 'mode=rw'), { readOnly })
     addFoldFunction(this.db)
   }
 
@@ -66,19 +71,19 @@ export class Connection {
     const connection = must(await Connection.open(name, options, true))
     const { path } = connection
     if (isNew && !isDefault) await options.onCreated?.(path)
-    const exposure = isNew && whyExposed(path)
+    const exposure = isNew && explainExposure(path)
     if (exposure) await options.onExposed?.(exposure)
     return { connection, isNew }
   }
 
-  /** Undefined for a missing or empty file, unless it may become a store. */
+  /** Returns undefined for a missing or empty file, unless it may become a store. */
   static async open(name: string, options: SqliteOptions, mayCreate = false) {
     let connection: Connection | undefined
     try {
-      const path = realPathOf(name)
+      const path = resolveRealPath(name)
       const stats = statSync(path, { throwIfNoEntry: mayCreate })
       if (!stats?.size && !mayCreate) return undefined
-      if (!stats?.isFile()) throw unusableStore(path, 'is not a file')
+      if (!stats?.isFile()) throw createUnusableStoreError(path, 'is not a file')
       if (stats.size === 0) withdrawFromOthers(path, stats)
       assertNoSuperJournal(path)
       connection = new Connection(path, options)
@@ -93,7 +98,7 @@ export class Connection {
       return undefined
     } catch (error) {
       connection?.close()
-      throw explained(error, name, describeFile(name, options))
+      throw explainSqliteError(error, name, describeFile(name, options))
     }
   }
 
@@ -102,13 +107,13 @@ export class Connection {
     const known = this.#statements.get(sql)
     if (known) return known
     const statement = this.db.prepare(sql)
-    statement.setReturnArrays(true) // two thirds of the time of objects
+    statement.setReturnArrays(true) // Arrays take two thirds of the time of objects.
     this.#statements.set(sql, statement)
     return statement
   }
 
-  /** Calls again while the store is locked, and explains errors. */
-  async retry<T>(call: () => T, what = describeFile(this.path, this.#options)): Promise<T> {
+  /** Repeats a call while another program has locked the store, and explains errors. */
+  async retry<T>(call: () => T, subject = describeFile(this.path, this.#options)): Promise<T> {
     const { runtime, timeout } = this.#options
     try {
       const callIfOpen = () => {
@@ -117,7 +122,7 @@ export class Connection {
       }
       return await retryWhileBusy(callIfOpen, { base: 2, max: 8 }, timeout, runtime)
     } catch (error) {
-      throw explained(error, this.path, what)
+      throw explainSqliteError(error, this.path, subject)
     }
   }
 
@@ -125,12 +130,12 @@ export class Connection {
     return this.#isOpen && this.db.isTransaction
   }
 
-  /** What has not begun fails as `unavailable`, and a transaction is rolled back. */
+  /** Rolls back a transaction. Calls that have not begun fail as `unavailable`. */
   close(): void {
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#statements.clear()
-    // Else a read transaction would last until its statements are garbage-collected.
+    // Without this, a read transaction would last until its statements are garbage-collected.
     if (this.db.isTransaction) this.db.exec('ROLLBACK')
     this.db.close()
   }
@@ -145,18 +150,30 @@ function addFoldFunction(db: Database): void {
   db.function(foldFunction, options, (text: unknown) => foldText(String(text)))
 }
 
-/** The file beside a store without which it is not complete. */
-export function unmergedChanges(name: string): string | undefined {
-  const path = realPathOf(name)
+/**
+ * With `mode=ro`, SQLite can neither roll back a journal nor create the log of a store. So a store
+ * that needs neither is read as a file that does not change.
+ */
+function chooseReadMode(path: string): string {
+  return findUnmergedFile(path) === undefined ? immutable : 'mode=ro'
+}
+
+/** Finds the file next to a store that holds changes which are not in the store yet. */
+export function findUnmergedFile(name: string): string | undefined {
+  const path = resolveRealPath(name)
   const files = [`${path}-wal`, `${path}-journal`]
   return files.find((file) => statSync(file, { throwIfNoEntry: false })?.size)
 }
 
-function realPathOf(path: string): string {
+function resolveRealPath(path: string): string {
   return unlessSystemError(() => realpathSync.native(path)) ?? path
 }
 
-/** SQLite would create it readable for others. Says whether it was missing. */
+/**
+ * Creates the file of a store, which SQLite would create readable for others.
+ *
+ * @returns whether it was missing
+ */
 function makeFile(path: string, isInDefaultFolder: boolean, options: SqliteOptions): boolean {
   try {
     if (isInDefaultFolder) makeFolder(dirname(path))
@@ -165,7 +182,7 @@ function makeFile(path: string, isInDefaultFolder: boolean, options: SqliteOptio
     return true
   } catch (error) {
     if (systemCode(error) === 'EEXIST') return false
-    throw explained(error, path, describeFile(path, options))
+    throw explainSqliteError(error, path, describeFile(path, options))
   }
 }
 
@@ -173,32 +190,46 @@ function describeFile(path: string, { noun = 'The store' }: SqliteOptions): stri
   return `${noun} ${path}`
 }
 
-/** An empty file that becomes a store may be readable for others. SQLite gives its other files the same mode. */
+/**
+ * An empty file that becomes a store may be readable for others. SQLite gives the log and its index
+ * the mode of the store.
+ */
 function withdrawFromOthers(path: string, { mode }: Stats): void {
   if ((mode & 0o077) !== 0) chmodSync(path, mode & 0o700)
 }
 
-/** A journal can name a file that SQLite deletes (https://sqlite.org/fileformat2.html#the_rollback_journal). */
+/** A journal that names a super-journal ends with these bytes. */
+const journalMagic = 'd9d505f920a163d7'
+
+/**
+ * A journal can name a super-journal, which SQLite deletes, whatever file that is
+ * (https://sqlite.org/fileformat2.html#the_rollback_journal).
+ */
 function assertNoSuperJournal(path: string): void {
   const journal = `${path}-journal`
   const stats = statSync(journal, { throwIfNoEntry: false })
   if (!stats?.isFile() || stats.size < 8) return
-  if (readBytes(journal, stats.size - 8, 8).toString('hex') !== 'd9d505f920a163d7') return
-  throw unusableStore(path, `cannot be used: SQLite would delete a file that ${journal} names`)
+  if (readBytes(journal, stats.size - 8, 8).toString('hex') !== journalMagic) return
+  throw createUnusableStoreError(
+    path,
+    `cannot be used: SQLite would delete a file that ${journal} names`,
+  )
 }
 
-/** Undefined unless others can create files beside it. */
-export function whyExposed(path: string): string | undefined {
-  const folder = dirname(realPathOf(path))
+/** Returns undefined unless others can create files next to the store. */
+export function explainExposure(path: string): string | undefined {
+  const folder = dirname(resolveRealPath(path))
   const why = whyOthersCanWrite(statSync(folder))
   const sentence = `The store ${path} is exposed to other users: ${folder} ${why}`
   return why && `${sentence}. Move it to a directory that only you can write to`
 }
 
-/** Or of what SQLite may keep beside it. */
-export function isPartOf(store: string, path: string): boolean {
-  const [real, realStore] = [join(realPathOf(dirname(path)), basename(path)), realPathOf(store)]
-  return ['', '-wal', '-shm', '-journal'].some(
-    (end) => path === store + end || real === realStore + end || isSameFile(path, realStore + end),
-  )
+/** Whether a path is that of the store, or of a file that SQLite may keep next to it. */
+export function belongsToStore(store: string, path: string): boolean {
+  const realStore = resolveRealPath(store)
+  const realPath = join(resolveRealPath(dirname(path)), basename(path))
+  return ['', '-wal', '-shm', '-journal'].some((end) => {
+    const hasItsName = path === store + end || realPath === realStore + end
+    return hasItsName || isSameFile(path, realStore + end)
+  })
 }

@@ -3,8 +3,8 @@
  *
  * SQLite's codes (https://sqlite.org/rescode.html) are coarse: CANTOPEN may be a missing permission
  * or a want of file descriptors, IOERR a full disk or a broken one, and CORRUPT a disk that refuses
- * to be read. So the system's code behind them is asked for, where the driver gives it, and then the
- * permissions.
+ * to be read. So this looks at the system's code behind them, where the driver gives it, and then at
+ * the permissions.
  */
 import { accessSync, constants } from 'node:fs'
 import { dirname } from 'node:path'
@@ -20,16 +20,20 @@ import {
 import { extendedCode, primaryCode, systemCodeBehind } from '../../platform/sqlite.js'
 import { constraintHint } from '../change.js'
 
-/** Of what only a failed disk, or another program, can have written. */
+/** The store holds what only a failed disk, or another program, can have written. */
 export class StoreDamageError extends Error {}
 
 const anotherFile = 'Choose another file'
 
-export function unusableStore(path: string, why: string, hint = anotherFile): PlantsError {
+export function createUnusableStoreError(
+  path: string,
+  why: string,
+  hint = anotherFile,
+): PlantsError {
   return new PlantsError('inaccessible', `${path} ${why}`, { hint })
 }
 
-/** Of what had not begun when the store was closed: nothing of it was stored. */
+/** Creates the error of a call that had not begun when the store was closed: it stored nothing. */
 export function createClosedError(path: string): PlantsError {
   return new PlantsError('unavailable', `The store ${path} was closed`, { hint: 'Try again' })
 }
@@ -45,90 +49,94 @@ const PROTOCOL = 15
 const CONSTRAINT = 19
 const NOTADB = 26
 
-/** The index of the log could not grow: the driver of Node.js gives no code of the system. */
+/** The index of the log could not grow. The driver of Node.js gives no code of the system for it. */
 const IOERR_SHMSIZE = 4874
 
-/** What failed, of which file. */
-interface Failed {
+/** An error, and the file that it concerns. */
+interface Failure {
   error: unknown
   path: string
-  /** As messages begin: "The store ./a.db". */
-  what: string
+  /** The file as messages name it, such as "The store ./a.db". */
+  subject: string
 }
 
-/** By SQLite's code or the system's. Returns any other error unchanged. */
-export function explained(error: unknown, path: string, what = `The store ${path}`): unknown {
-  const failed = { error, path, what }
+/**
+ * Explains an error that has a code of SQLite or of the system. Returns any other error unchanged.
+ *
+ * @param subject how the message names the file
+ */
+export function explainSqliteError(
+  error: unknown,
+  path: string,
+  subject = `The store ${path}`,
+): unknown {
+  const failure = { error, path, subject }
   const code = error instanceof StoreDamageError ? CORRUPT : primaryCode(error)
-  if (code !== undefined) return explainSqlite(failed, code)
+  if (code !== undefined) return explainCode(failure, code)
   const systemName = systemCode(error)
   if (systemName === undefined || reasonOfCode(systemName) === undefined) return error
-  return explainFailedCall(failed, systemName)
+  return explainFailedCall(failure, systemName)
 }
 
-function explainSqlite(failed: Failed, code: number): PlantsError {
-  const { error, what } = failed
+function explainCode(failure: Failure, code: number): PlantsError {
+  const { error, subject } = failure
   const reason = reasonOf(error)
   switch (code) {
     case BUSY:
     case LOCKED:
-    case PROTOCOL:
-      return toError(
-        failed,
-        'unavailable',
-        reason,
-        waitHint,
-        `${what} is in use by another process`,
-      )
+    case PROTOCOL: {
+      const message = `${subject} is in use by another process`
+      return toStoreError(failure, 'unavailable', { message, reason, hint: waitHint })
+    }
     case CORRUPT: {
       // SQLite reports a page that the disk refuses to read as this, too.
-      const message = `${what} is damaged, or its disk cannot be read`
-      return toError(failed, 'inaccessible', reason, damageHint, message)
+      const message = `${subject} is damaged, or its disk cannot be read`
+      return toStoreError(failure, 'inaccessible', { message, reason, hint: damageHint })
     }
     case FULL:
-      return toError(failed, 'unavailable', reason, fullDiskHint)
+      return toStoreError(failure, 'unavailable', { reason, hint: fullDiskHint })
     case IOERR: {
       const guess = extendedCode(error) === IOERR_SHMSIZE ? 'ENOSPC' : 'EIO'
-      return explainFailedCall(failed, systemCodeBehind(error) ?? guess)
+      return explainFailedCall(failure, systemCodeBehind(error) ?? guess)
     }
     case CANTOPEN: {
       const guess = isOutOfDescriptors() ? 'EMFILE' : 'EACCES'
-      return explainFailedCall(failed, systemCodeBehind(error) ?? guess)
+      return explainFailedCall(failure, systemCodeBehind(error) ?? guess)
     }
     case READONLY:
-      return explainDeniedAccess(failed, reason)
-    case CONSTRAINT:
-      // A service sends it, so it does not name the file.
-      return new PlantsError('constraint', `The store does not accept this: ${reason}`, {
-        hint: constraintHint,
-      })
+      return explainDeniedAccess(failure, reason)
+    case CONSTRAINT: {
+      // A service sends this message to its clients, so it does not name the file.
+      const message = `The store does not accept this: ${reason}`
+      return new PlantsError('constraint', message, { hint: constraintHint })
+    }
     case NOTADB:
-      return toError(failed, 'inaccessible', reason, anotherFile)
+      return toStoreError(failure, 'inaccessible', { reason, hint: anotherFile })
     default:
-      return toError(failed, 'unavailable', reason, 'Try again')
+      return toStoreError(failure, 'unavailable', { reason, hint: 'Try again' })
   }
 }
 
-/** Where the driver does not tell the code of the system, it is guessed. */
-function explainFailedCall(failed: Failed, code: string): PlantsError {
-  const reason = reasonOfCode(code) ?? reasonOf(failed.error)
+/** @param code of the system, or a guess where the driver does not give it */
+function explainFailedCall(failure: Failure, code: string): PlantsError {
+  const reason = reasonOfCode(code) ?? reasonOf(failure.error)
   const descriptorsHint = toDescriptorsHint(code)
-  if (descriptorsHint !== undefined) return toError(failed, 'unavailable', reason, descriptorsHint)
+  if (descriptorsHint !== undefined)
+    return toStoreError(failure, 'unavailable', { reason, hint: descriptorsHint })
   if (code === 'ENOSPC' || code === 'EDQUOT')
-    return toError(failed, 'unavailable', reason, fullDiskHint)
-  const isOfDisk = code === 'EIO' || primaryCode(failed.error) === IOERR
-  if (isOfDisk) return toError(failed, 'unavailable', reason, diskHint)
-  return explainDeniedAccess(failed, reason)
+    return toStoreError(failure, 'unavailable', { reason, hint: fullDiskHint })
+  const isFailureOfDisk = code === 'EIO' || primaryCode(failure.error) === IOERR
+  if (isFailureOfDisk) return toStoreError(failure, 'unavailable', { reason, hint: diskHint })
+  return explainDeniedAccess(failure, reason)
 }
 
-function explainDeniedAccess(failed: Failed, reason: string): PlantsError {
-  const missing = findMissingPermission(failed.path)
-  if (missing === undefined) return toError(failed, 'inaccessible', reason, anotherFile)
-  return toError(failed, 'inaccessible', missing.reason, missing.hint)
+function explainDeniedAccess(failure: Failure, reason: string): PlantsError {
+  const missing = findMissingPermission(failure.path)
+  return toStoreError(failure, 'inaccessible', missing ?? { reason, hint: anotherFile })
 }
 
-/** Undefined if this user has what a store needs, or a file is missing. */
-function findMissingPermission(path: string): { reason: string; hint: string } | undefined {
+/** Returns undefined if this user has what a store needs, or a file is missing. */
+function findMissingPermission(path: string): Explanation | undefined {
   const { X_OK, R_OK, W_OK } = constants
   const folder = dirname(path)
   const needs = [
@@ -157,13 +165,13 @@ function findMissingPermission(path: string): { reason: string; hint: string } |
   return undefined
 }
 
-/** From the top. */
+/** Lists the folders that lead to a file, from the root of the file system. */
 function listFoldersAbove(path: string): string[] {
   const folder = dirname(path)
   return folder === path ? [] : [...listFoldersAbove(folder), folder]
 }
 
-/** Nothing is opened: closing a store would end the locks that this process has on it. */
+/** Opens nothing: to close a file of a store would end the locks that this process has on it. */
 function findAccessError(path: string, mode: number): string | undefined {
   try {
     accessSync(path, mode)
@@ -173,12 +181,16 @@ function findAccessError(path: string, mode: number): string | undefined {
   }
 }
 
-function toError(
-  { error, what }: Failed,
+interface Explanation {
+  message?: string
+  reason: string
+  hint: string
+}
+
+function toStoreError(
+  { error, subject }: Failure,
   kind: ErrorKind,
-  reason: string,
-  hint: string,
-  message = `${what} could not be used`,
+  { message = `${subject} could not be used`, reason, hint }: Explanation,
 ): PlantsError {
   return new PlantsError(kind, `${message}: ${reason}`, { hint, cause: error })
 }
@@ -187,6 +199,7 @@ const waitHint = 'Try again, or wait longer with --timeout 2m'
 const fullDiskHint = 'Free some space, or set SQLITE_TMPDIR to a directory on another disk'
 const diskHint = 'Check the disk, or move the store to a local disk'
 const damageHint =
-  'Check the disk first. If it is sound, restore a backup, or see Rescue in docs/export-and-backup.md'
+  'Check the disk first. If it is sound, restore a backup, ' +
+  'or see Rescue in docs/export-and-backup.md'
 const readOnlyDiskHint = 'Choose a file on another disk, or mount this one for writing'
 const permissionHint = 'Give this permission with chmod or chown, or choose another file'

@@ -1,5 +1,5 @@
 import type { Database } from '../../platform/sqlite.js'
-import { unusableStore } from './errors.js'
+import { createUnusableStoreError } from './errors.js'
 
 /** "plnt", in the header of the file (https://sqlite.org/fileformat2.html, 1.3). */
 export const applicationId = 0x706c6e74n
@@ -43,7 +43,7 @@ export function isStore(db: Database, path: string): boolean {
   const { id, version, objects }: Record<string, bigint> = db.prepare(sql).get()
   if (id === 0n && objects === 0n) return false
   if (id !== applicationId)
-    throw unusableStore(path, 'is an SQLite file of another program, not a store')
+    throw createUnusableStoreError(path, 'is an SQLite file of another program, not a store')
   assertVersion(version, path)
   return true
 }
@@ -51,7 +51,7 @@ export function isStore(db: Database, path: string): boolean {
 export function assertVersion(version: bigint | undefined, path: string): void {
   if (version === schemaVersion) return
   const why = `is a store of version ${version}, and this program reads version ${schemaVersion}`
-  throw unusableStore(path, why, 'Use the version of plants that wrote it last')
+  throw createUnusableStoreError(path, why, 'Use the version of plants that wrote it last')
 }
 
 /** Also gives one that exists a log. Several processes may do so at once. */

@@ -15,9 +15,9 @@ import {
 import { type Right, rights, type TokenStore } from '../tokens.js'
 import { applyChanges } from './apply.js'
 import { Connection, type SqliteOptions } from './connection.js'
-import { unusableStore } from './errors.js'
+import { createUnusableStoreError } from './errors.js'
 import { countPlants, readPlants, toPlant } from './read.js'
-import { sqliteTokens } from './tokens.js'
+import { createSqliteTokenStore } from './tokens.js'
 import { Writer } from './writer.js'
 
 export class SqliteStore implements OwnStore {
@@ -33,7 +33,7 @@ export class SqliteStore implements OwnStore {
     this.#connection = connection
     this.#options = options
     this.#writer = new Writer(connection)
-    this.tokens = sqliteTokens(connection, this.#writer)
+    this.tokens = createSqliteTokenStore(connection, this.#writer)
   }
 
   static async init(address: SqliteAddress, options: SqliteOptions) {
@@ -104,7 +104,7 @@ export class SqliteStore implements OwnStore {
     const { path } = this.#connection
     // A transaction on this one would affect all other operations.
     const connection = await Connection.open(path, this.#options)
-    if (!connection) throw unusableStore(path, 'was deleted or replaced', 'Try again')
+    if (!connection) throw createUnusableStoreError(path, 'was deleted or replaced', 'Try again')
     try {
       connection.db.exec('BEGIN')
       yield* readPlants(connection, query)

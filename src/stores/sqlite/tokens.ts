@@ -5,37 +5,41 @@ import type { Writer } from './writer.js'
 
 const select = `SELECT ${tokenColumns} FROM tokens`
 
-export function sqliteTokens(connection: Connection, writer: Writer): TokenStore {
+const selectByDigest = `${select} WHERE digest = ?`
+
+const selectPage = `${select} WHERE id > ? ORDER BY id LIMIT ?`
+
+const insert = `INSERT INTO tokens (digest, note, rights, created_at, expires_at)
+  VALUES (?, ?, ?, ?, ?) RETURNING ${tokenColumns}`
+
+const revoke = `UPDATE tokens SET revoked_at = ifnull(revoked_at, ?) WHERE id = ?
+  RETURNING ${tokenColumns}`
+
+export function createSqliteTokenStore(connection: Connection, writer: Writer): TokenStore {
   const { prepare } = connection
-  const tokenOf = (sql: string, ...values: (bigint | number | Uint8Array)[]) => {
+  const getToken = (sql: string, ...values: (bigint | number | Uint8Array)[]) => {
     const row = prepare(sql).get(...values)
     return row && toToken(row)
   }
   return {
-    find: (digest) => connection.retry(() => tokenOf(`${select} WHERE digest = ?`, digest)),
+    find: (digest) => connection.retry(() => getToken(selectByDigest, digest)),
 
     add: (digest, { note = null, rights, createdAt, expiresAt }) =>
       writer.transaction(async () => {
-        const insert = `INSERT INTO tokens (digest, note, rights, created_at, expires_at)
-          VALUES (?, ?, ?, ?, ?) RETURNING ${tokenColumns}`
         const times = [createdAt.getTime(), expiresAt?.getTime() ?? null]
         return toToken(prepare(insert).get(digest, note, rights.join(), ...times))
       }),
 
     list: () =>
-      pagesOf({}, (after = 0n, rows) => {
-        const page = `${select} WHERE id > ? ORDER BY id LIMIT ?`
-        return connection.retry(() => prepare(page).all(after, rows).map(toToken))
-      }),
+      pagesOf({}, (after = 0n, rows) =>
+        connection.retry(() => prepare(selectPage).all(after, rows).map(toToken)),
+      ),
 
-    revoke: (id, at) => writer.transaction(async () => tokenOf(revoke, at.getTime(), id)),
+    revoke: (id, at) => writer.transaction(async () => getToken(revoke, at.getTime(), id)),
   }
 }
 
-const revoke = `UPDATE tokens SET revoked_at = ifnull(revoked_at, ?) WHERE id = ?
-  RETURNING ${tokenColumns}`
-
-/** In the order of `tokenColumns`. */
+/** The values of a row, in the order of `tokenColumns`. */
 type TokenRow = [id: bigint, note: string | null, rights: string, ...times: (bigint | null)[]]
 
 function toToken([id, note, rights, ...times]: TokenRow): Token {

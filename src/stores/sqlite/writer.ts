@@ -1,118 +1,162 @@
 /**
- * Group commit. Transactions take turns on the one connection of a store. All changes that wait when a turn begins
- * share its transaction, and its fsync, which takes longest.
+ * Writes to a SQLite store with group commit.
  *
- * SQLite does not notice that its files were deleted or replaced. So their names are checked before a transaction,
- * which then stores nothing, and after its commit, whose outcome is then unknown.
+ * A commit costs an fsync, which takes far longer than the inserts themselves. So while one
+ * transaction runs, further changes queue up, and the next transaction commits all of them together:
+ * fifty concurrent creates share one fsync.
+ *
+ * A store has one connection, and SQLite allows one transaction on it at a time. Transactions
+ * therefore run one after the other: see `#runExclusive`.
+ *
+ * SQLite does not notice when another program deletes or replaces its files: it would go on writing
+ * to a file that nobody can open any more. So the writer checks that the files still have their
+ * names, twice: before a transaction, which then fails without having stored anything, and after a
+ * commit, whose outcome is then unknown.
  */
-import { readdirSync, readlinkSync } from 'node:fs'
-import { PlantsError, unlessSystemError } from '../../errors.js'
-import { identityOf } from '../../platform/files.js'
+import { PlantsError } from '../../errors.js'
 import { primaryCode } from '../../platform/sqlite.js'
 import type { Change, Outcome } from '../change.js'
 import { applyChanges } from './apply.js'
 import type { Connection } from './connection.js'
-import { createClosedError, explained } from './errors.js'
+import { createClosedError, explainSqliteError } from './errors.js'
+import { watchFileNames } from './file-names.js'
 import { assertVersion } from './schema.js'
 
-interface Job {
+/** The changes of one caller of `write`, and how to answer it. */
+interface PendingWrite {
   changes: readonly Change[]
   resolve(outcomes: Outcome[]): void
   reject(error: unknown): void
 }
 
-const maxWaits = 50
+/** A group waits for further writes no longer than this. */
+const maxIterationsToWait = 100
+
+/** SQLite's result code for a failed read or write of a file (https://sqlite.org/rescode.html). */
+const SQLITE_IOERR = 10
 
 export class Writer {
   readonly #connection: Connection
-  readonly #isInPlace: () => boolean
+  readonly #filesHaveTheirNames: () => boolean
   #isWal = false
-  #waiting: Job[] = []
-  #lastTurn: Promise<unknown> = Promise.resolve()
+  #pending: PendingWrite[] = []
+  /** Settles when the latest transaction has ended. It never rejects. */
+  #previousTransaction: Promise<unknown> = Promise.resolve()
 
   constructor(connection: Connection) {
     this.#connection = connection
-    const checks = placeChecksOf(connection.path)
-    this.#isInPlace = () => checks.every((isInPlace) => isInPlace())
+    this.#filesHaveTheirNames = watchFileNames(connection.path)
   }
 
+  /** Resolves when the changes are on disk, in a transaction that they may share with other calls. */
   write(changes: readonly Change[]): Promise<Outcome[]> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ changes, resolve, reject })
-      if (this.#waiting.length === 1) void this.#inTurn(() => this.#commitWaiting())
+      this.#pending.push({ changes, resolve, reject })
+      const isFirstOfGroup = this.#pending.length === 1
+      if (isFirstOfGroup) void this.#runExclusive(() => this.#commitPending())
     })
   }
 
-  /** Nothing else may use the connection meanwhile. It is rolled back unless the result `commits`. */
-  transaction<T>(work: () => Promise<T>, commits: (result: T) => boolean = () => true): Promise<T> {
+  /**
+   * Runs `work` in a transaction of its own, which is rolled back if `work` throws, or if
+   * `shouldCommit` returns false. Until it ends, nothing else may use the connection.
+   */
+  transaction<T>(
+    work: () => Promise<T>,
+    shouldCommit: (result: T) => boolean = () => true,
+  ): Promise<T> {
     const workAndCommit = async () => {
       const result = await work()
-      if (commits(result)) this.#commit()
+      if (shouldCommit(result)) this.#commit()
       return result
     }
-    return this.#inTurn(() => this.#transact(workAndCommit))
+    return this.#runExclusive(() => this.#runInTransaction(workAndCommit))
   }
 
   /** Rejects if the store cannot be read now. Unlike a transaction, it waits for no other writer. */
   async checkReading(): Promise<void> {
-    const { path, prepare } = this.#connection
-    if (!this.#isInPlace())
-      throw new PlantsError('unavailable', whyGone(path), { hint: 'Try again' })
-    const readVersion = () => prepare('PRAGMA user_version').get()
-    const [version]: [bigint] = await this.#connection.retry(readVersion)
-    assertVersion(version, path)
+    this.#assertFilesHaveTheirNames()
+    await this.#connection.retry(() => this.#assertVersion())
   }
 
-  /** Changes that wait for a lock of another program would go on waiting: they fail at once. */
+  /**
+   * Closes the connection. Changes that wait for a lock of another program would go on waiting, so
+   * they fail at once.
+   */
   close(): void {
     this.#connection.close()
     const error = createClosedError(this.#connection.path)
-    for (const { reject } of this.#waiting.splice(0)) reject(error)
+    for (const { reject } of this.#pending.splice(0)) reject(error)
   }
 
-  #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#lastTurn.then(work)
-    this.#lastTurn = turn.catch(() => undefined)
-    return turn
+  #runExclusive<T>(work: () => Promise<T>): Promise<T> {
+    const result = this.#previousTransaction.then(work)
+    this.#previousTransaction = result.catch(() => undefined)
+    return result
   }
 
-  async #commitWaiting() {
-    // A turn of the event loop accepts one connection, and the next one has its request: so a burst is waited for.
-    for (let count = 0, waits = 0; count < this.#waiting.length && waits < maxWaits; waits += 1) {
-      count = this.#waiting.length
-      await new Promise(setImmediate)
-      await new Promise(setImmediate)
-    }
-    let jobs: Job[] = []
-    const commitAll = () => {
-      jobs = this.#waiting.splice(0)
-      this.#perform(jobs)
+  async #commitPending(): Promise<void> {
+    await this.#waitForBurstToEnd()
+    let group: PendingWrite[] = []
+    const commitGroup = () => {
+      group = this.#pending.splice(0)
+      this.#applyAndCommit(group)
     }
     try {
-      await this.#transact(commitAll, true)
+      await this.#runInTransaction(commitGroup, { isWrite: true })
     } catch (error) {
-      if (jobs.length === 0) jobs = this.#waiting.splice(0)
-      // Only RAISE(ROLLBACK) of a trigger throws one, and for all of them.
-      const isOfOne = error instanceof PlantsError && error.kind === 'constraint'
-      for (const job of jobs) {
-        if (isOfOne) await this.#transact(() => this.#perform([job]), true).catch(job.reject)
-        else job.reject(error)
+      const didNotBegin = group.length === 0
+      if (didNotBegin) group = this.#pending.splice(0)
+      await this.#handleFailedGroup(group, error)
+    }
+  }
+
+  /**
+   * Node.js accepts one connection in each iteration of the event loop, and has its request in the
+   * next one. So the writes of a burst of clients arrive in successive iterations: this waits until
+   * two of them have brought no further write.
+   */
+  async #waitForBurstToEnd(): Promise<void> {
+    let countBefore = 0
+    let iterations = 0
+    while (countBefore < this.#pending.length && iterations < maxIterationsToWait) {
+      countBefore = this.#pending.length
+      await new Promise(setImmediate)
+      await new Promise(setImmediate)
+      iterations += 2
+    }
+  }
+
+  /** Synchronous, so that no other call on this connection can read what is not committed yet. */
+  #applyAndCommit(group: PendingWrite[]): void {
+    const allChanges = group.flatMap(({ changes }) => changes)
+    const outcomes = applyChanges(this.#connection, allChanges)
+    this.#commit()
+    for (const { changes, resolve } of group) resolve(outcomes.splice(0, changes.length))
+  }
+
+  /**
+   * A constraint that rejects one change is an outcome of that change, not an error. The exception
+   * is a trigger that calls RAISE(ROLLBACK): it rolls back the whole group, and nothing tells which
+   * change it rejected. So each write is tried again alone.
+   */
+  async #handleFailedGroup(group: PendingWrite[], error: unknown): Promise<void> {
+    const wasRolledBackByTrigger = error instanceof PlantsError && error.kind === 'constraint'
+    for (const write of group) {
+      if (!wasRolledBackByTrigger) write.reject(error)
+      else {
+        const applyAlone = () => this.#applyAndCommit([write])
+        await this.#runInTransaction(applyAlone, { isWrite: true }).catch(write.reject)
       }
     }
   }
 
-  /** In one turn of the event loop: nothing reads what is not committed. */
-  #perform(jobs: Job[]): void {
-    const outcomes = applyChanges(
-      this.#connection,
-      jobs.flatMap(({ changes }) => changes),
-    )
-    this.#commit()
-    for (const { changes, resolve } of jobs) resolve(outcomes.splice(0, changes.length))
-  }
-
-  /** Rolls back what the work does not commit. A write gives a backup a log: its commits would wait for readers. */
-  async #transact<T>(work: () => T | Promise<T>, isWrite = false): Promise<T> {
+  /**
+   * Begins a transaction, and rolls back what `work` does not commit. With `isWrite`, a backup that
+   * is opened as a store first gets a write-ahead log: without one, its commits would wait for
+   * readers.
+   */
+  async #runInTransaction<T>(work: () => T | Promise<T>, { isWrite = false } = {}): Promise<T> {
     const connection = this.#connection
     const { db, path, prepare } = connection
     await connection.retry(() => {
@@ -120,18 +164,29 @@ export class Writer {
       prepare('BEGIN IMMEDIATE').run()
     })
     try {
-      if (!this.#isInPlace())
-        throw new PlantsError('unavailable', whyGone(path), { hint: 'Try again' })
-      const [version]: [bigint] = prepare('PRAGMA user_version').get()
-      assertVersion(version, path)
+      this.#assertFilesHaveTheirNames()
+      this.#assertVersion()
       return await work()
     } catch (error) {
-      throw explained(error, path)
+      throw explainSqliteError(error, path)
     } finally {
-      // Closing rolls back, too.
+      // If the rollback fails, closing the connection rolls back, too.
       if (connection.isInTransaction)
         await connection.retry(() => db.exec('ROLLBACK')).catch(() => undefined)
     }
+  }
+
+  #assertFilesHaveTheirNames(): void {
+    if (this.#filesHaveTheirNames()) return
+    const message = describeMissingFiles(this.#connection.path)
+    throw new PlantsError('unavailable', message, { hint: 'Try again' })
+  }
+
+  /** Another program may have changed the store to another version since it was opened. */
+  #assertVersion(): void {
+    const { path, prepare } = this.#connection
+    const [version]: [bigint] = prepare('PRAGMA user_version').get()
+    assertVersion(version, path)
   }
 
   #commit(): void {
@@ -139,41 +194,20 @@ export class Writer {
     try {
       prepare('COMMIT').run()
     } catch (error) {
-      // If its fsync failed, it may be in the log, and come back after a crash.
-      if (primaryCode(error) !== 10) throw error
-      throw unknownOutcome(`The disk failed under ${path}`, error)
+      if (primaryCode(error) !== SQLITE_IOERR) throw error
+      // If only its fsync failed, the commit may be in the log, and come back after a crash.
+      throw createUnknownOutcomeError(`The disk failed under ${path}`, error)
     }
-    if (!this.#isInPlace()) throw unknownOutcome(whyGone(path))
+    if (!this.#filesHaveTheirNames()) throw createUnknownOutcomeError(describeMissingFiles(path))
   }
 }
 
-/**
- * Whether what SQLite has open still has its names. On Linux, the link of a descriptor tells, if there is one. To look
- * up a file asks for its times, which the next fsync then writes, too: a sixth of a lone commit.
- */
-function placeChecksOf(store: string): (() => boolean)[] {
-  const targetOf = (link: string) => unlessSystemError(() => readlinkSync(link))
-  const descriptors = unlessSystemError(() => readdirSync('/proc/self/fd')) ?? []
-  const links = descriptors.map((name) => `/proc/self/fd/${name}`)
-  const opened = links.map((link) => ({ link, target: targetOf(link) }))
-  return [store, `${store}-wal`, `${store}-shm`].map((path) => {
-    const [file, ...others] = opened.filter(({ target }) => target === path)
-    if (file && others.length === 0) return () => targetOf(file.link) === path
-    let identity = identityOf(path)
-    return () => {
-      const present = identityOf(path)
-      identity ??= present
-      return present === identity
-    }
-  })
-}
-
-function whyGone(path: string): string {
+function describeMissingFiles(path: string): string {
   return `${path} or its log was deleted or replaced`
 }
 
-function unknownOutcome(why: string, cause?: unknown): PlantsError {
-  const message = `${why} during a commit: whether it is stored is unknown`
+function createUnknownOutcomeError(reason: string, cause?: unknown): PlantsError {
+  const message = `${reason} during a commit: whether it is stored is unknown`
   const hint = 'Check the disk first, then what is in the store: plants list'
   return new PlantsError('unknownOutcome', message, { hint, cause })
 }

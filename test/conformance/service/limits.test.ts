@@ -3,9 +3,10 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { promisify } from 'node:util'
 import { describe, expect, onTestFinished, test } from 'vitest'
-import { respond } from '../../../src/server/answer.js'
-import { digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
+import { hashToken } from '../../../src/server/authenticate.js'
+import { respond } from '../../../src/server/respond.js'
 import { HttpServer, type ReceivedRequest } from '../../../src/server/server.js'
+import { TokenCache } from '../../../src/server/token-cache.js'
 import type { Store } from '../../../src/stores/store.js'
 import { rights, type TokenStore } from '../../../src/stores/tokens.js'
 import {
@@ -321,12 +322,13 @@ describe('one token does not keep out another', () => {
       ...{ id: 1n, note: undefined, rights, createdAt: new Date(0) },
       ...{ expiresAt: undefined, revokedAt: undefined },
     }
-    const valid = digestOf(testToken)
+    const valid = hashToken(testToken)
     const find: TokenStore['find'] = async (digest) =>
       valid.equals(digest) ? token : lookups.wait()
-    const now = () => performance.now()
+    const clock = { now: () => performance.now(), time: Date.now }
+    const cache = new TokenCache({ find } as TokenStore, clock)
     const service = await serveStore(quick, {
-      openTokenSource: async () => tokensOfStore({ find } as TokenStore, now, Date.now),
+      openTokenSource: async () => (token) => cache.findCaller(token),
     })
     const ask = (at: number) => exchange({ ...service, token: `made-up-${at}` }, { body: fern })
     const wrong = Array.from({ length: 32 }, (_, at) => ask(at))

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { digestOf } from '../../../src/server/authenticator.js'
+import { hashToken } from '../../../src/server/authenticate.js'
 import { pageRows } from '../../../src/stores/query.js'
 import type { OwnStore } from '../../../src/stores/store.js'
 import { rights, type Token, type TokenStore } from '../../../src/stores/tokens.js'
@@ -24,23 +24,23 @@ export function describeTokens(name: string, open: () => Promise<OwnStore>): voi
   describe(`${name} keeps tokens: it`, () => {
     test('finds one by its digest, with all that it was given', async () => {
       const { tokens } = await open()
-      const added = await tokens.add(digestOf('one'), some)
+      const added = await tokens.add(hashToken('one'), some)
       expect(added).toStrictEqual({ id: added.id, ...some, revokedAt: undefined })
       expect(typeof added.id).toBe('bigint')
-      expect(await tokens.find(digestOf('one'))).toStrictEqual(added)
-      expect(await tokens.find(digestOf('two'))).toBeUndefined()
+      expect(await tokens.find(hashToken('one'))).toStrictEqual(added)
+      expect(await tokens.find(hashToken('two'))).toBeUndefined()
     })
 
     test('revokes one, once, and never gives its number again', async () => {
       const { tokens } = await open()
-      const one = await tokens.add(digestOf('one'), plain)
+      const one = await tokens.add(hashToken('one'), plain)
       const gone = { ...one, revokedAt: revoked }
       for (const time of [revoked, expires])
         expect(await tokens.revoke(one.id, time)).toStrictEqual(gone)
       expect(await tokens.revoke(one.id + 1n, revoked)).toBeUndefined()
-      expect(await tokens.find(digestOf('one'))).toStrictEqual(gone)
+      expect(await tokens.find(hashToken('one'))).toStrictEqual(gone)
       const others = { ...plain, note: '', rights: ['read', 'delete'] } as const
-      const two = await tokens.add(digestOf('two'), others)
+      const two = await tokens.add(hashToken('two'), others)
       expect(two.id).toBeGreaterThan(one.id)
       expect(await pagesOf(tokens)).toStrictEqual([[gone, two]])
     })
@@ -48,10 +48,10 @@ export function describeTokens(name: string, open: () => Promise<OwnStore>): voi
     test('lists them in pages, and none when there is none', async () => {
       const { tokens } = await open()
       expect(await pagesOf(tokens)).toEqual([])
-      const digests = Array.from({ length: pageRows }, (_, index) => digestOf(`${index}`))
+      const digests = Array.from({ length: pageRows }, (_, index) => hashToken(`${index}`))
       for (let at = 0; at < pageRows; at += 100)
         await Promise.all(digests.slice(at, at + 100).map((digest) => tokens.add(digest, plain)))
-      const last = await tokens.add(digestOf('last'), plain)
+      const last = await tokens.add(hashToken('last'), plain)
       const [first, ...others] = await pagesOf(tokens)
       expect([first?.length, others]).toStrictEqual([pageRows, [[last]]])
     })

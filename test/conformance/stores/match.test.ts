@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { fixedToken } from '../../../src/server/authenticator.js'
+import { createFixedTokenSource } from '../../../src/server/authenticate.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { Importer, plant } from '../../helpers/import.js'
 import { freshDatabase } from '../../helpers/postgres.js'
@@ -47,7 +47,8 @@ test('a token without the right to read does not match names', async () => {
   const address = fileAddress(join(user.home, 'garden.db'))
   const { address: store } = await serveHere({
     openStore: (events) => SqliteStore.open(address, openOptions(events)),
-    openTokenSource: async () => fixedToken(token, { name: 'test', rights: ['create'] }),
+    openTokenSource: async () =>
+      createFixedTokenSource(token, { name: 'test', rights: ['create'] }),
   })
   Object.assign(user.env, { PLANTS_TOKEN: token, PLANTS_STORE: store })
   for (const flags of ['', ' --id-from next']) {

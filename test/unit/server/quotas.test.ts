@@ -2,8 +2,9 @@ import { once } from 'node:events'
 import { IncomingMessage, ServerResponse } from 'node:http'
 import { Socket } from 'node:net'
 import { expect, test } from 'vitest'
-import { type HttpError, respond } from '../../../src/server/answer.js'
+import type { HttpError } from '../../../src/server/http-error.js'
 import { Quotas, type RequestNeeds } from '../../../src/server/quotas.js'
+import { respond } from '../../../src/server/respond.js'
 import { settableTime } from '../../helpers/time.js'
 
 /** 100 bytes for each token, and requests that ask for some of them, with what became of each. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { fixedToken } from '../../../../src/server/authenticator.js'
+import { createFixedTokenSource } from '../../../../src/server/authenticate.js'
 import { Importer, plant } from '../../../helpers/import.js'
 import { type Database, openShared, ownServerWithStandby } from '../../../helpers/postgres.js'
 import { exchange } from '../../../helpers/raw-http.js'
@@ -56,7 +56,7 @@ test('a service repeats a create with a key until the standby has it, even if th
     CREATE TRIGGER ignore BEFORE INSERT ON plant_store.plants FOR EACH ROW EXECUTE FUNCTION ignore()`)
   const { address } = await serveHere({
     openStore: () => openShared(primary),
-    openTokenSource: async () => fixedToken(testToken, testCaller),
+    openTokenSource: async () => createFixedTokenSource(testToken, testCaller),
   })
   const service = { place: placeOf(address), token: testToken }
   const create = (id: number, headers = {}) =>

@@ -1,3 +1,4 @@
+/** Parses what a request has besides its query, for which there is parse-query.ts. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import { isObject, parseJson } from '../plant/json.js'
@@ -11,38 +12,62 @@ import {
   parsePlant,
 } from '../plant/plant.js'
 import { problemsOf } from '../plant/schema.js'
-import { HttpError } from './answer.js'
+import { HttpError } from './http-error.js'
 
 /** The most header lines of a request. */
 export const maxHeaderLines = 100
 
-/** Whether a request has lines that nobody has seen: any of them may change what the others mean. */
+/**
+ * Whether a request has header lines that node:http did not keep. Any of them may change what the
+ * others mean.
+ */
 export function hasUnseenHeaderLines({ rawHeaders }: IncomingMessage): boolean {
   return rawHeaders.length / 2 > maxHeaderLines
 }
 
 /**
- * Otherwise a proxy may have understood the request differently: RFC 9112, 3.2 (no host, or two, which node:http joins)
- * and 6.1 (a body with another coding, or one in HTTP/1.0).
+ * Whether a proxy must have understood the request as node:http did. It may not have if there is no
+ * host or more than one (RFC 9112, 3.2), or if the body has another coding than chunks, or is in
+ * chunks in HTTP/1.0 (RFC 9112, 6.1).
  */
 export function isUnambiguous({ headers, httpVersion }: IncomingMessage): boolean {
-  const { host, 'transfer-encoding': coding } = headers
-  const isOld = httpVersion === '1.0'
-  const hasHost = host === undefined ? isOld : !host.includes(',')
-  return hasHost && (coding === undefined || (coding.toLowerCase() === 'chunked' && !isOld))
+  const isHttp10 = httpVersion === '1.0'
+  return hasOneHost(headers, isHttp10) && hasClearCoding(headers, isHttp10)
 }
 
-/** The specification's NewPlant. @throws {HttpError} 400 or 422 */
-export function plantInBody(bytes: Buffer): NewPlant {
-  const value = parseBody(bytes)
+function hasOneHost({ host }: IncomingHttpHeaders, isHttp10: boolean): boolean {
+  if (host === undefined) return isHttp10
+  // node:http joins repeated headers with ", ", which no host contains.
+  return !host.includes(',')
+}
+
+function hasClearCoding(
+  { 'transfer-encoding': coding }: IncomingHttpHeaders,
+  isHttp10: boolean,
+): boolean {
+  return coding === undefined || (coding.toLowerCase() === 'chunked' && !isHttp10)
+}
+
+/**
+ * Parses the specification's NewPlant.
+ *
+ * @throws {HttpError} 400 or 422
+ */
+export function parsePlantBody(bytes: Buffer): NewPlant {
+  const value = parseJsonBody(bytes)
   const plant = parsePlant(value)
   if (plant) return plant
   throw new HttpError(422, invalidPlant(problemsOf(value)))
 }
 
-/** A merge patch (RFC 7396) for the plant of a path. @throws {HttpError} 400 or 422 */
-export function patchInBody(bytes: Buffer, id: bigint): PlantPatch {
-  const body = parseBody(bytes)
+/**
+ * Parses a merge patch (RFC 7396).
+ *
+ * @param id that of the path, which the patch may repeat
+ * @throws {HttpError} 400 or 422
+ */
+export function parsePatchBody(bytes: Buffer, id: bigint): PlantPatch {
+  const body = parseJsonBody(bytes)
   const value = isObject(body) ? { id, ...body } : body
   const patch = parsePlant(value, 'patch')
   if (patch?.id === id) return patch
@@ -52,7 +77,7 @@ export function patchInBody(bytes: Buffer, id: bigint): PlantPatch {
   throw new HttpError(422, invalidPlant(problems))
 }
 
-function parseBody(bytes: Buffer): unknown {
+function parseJsonBody(bytes: Buffer): unknown {
   if (bytes.length === 0) throw new HttpError(400, 'The body is empty')
   if (!isUtf8(bytes)) throw new HttpError(400, 'The body is not UTF-8')
   const parsed = parseJson(bytes.toString())
@@ -63,14 +88,17 @@ function parseBody(bytes: Buffer): unknown {
 /** @throws {HttpError} 400 */
 export function parseIdempotencyKey(headers: IncomingHttpHeaders): string | undefined {
   const key = headers['idempotency-key']
-  // Node.js joins repeated headers with ", ". No key contains a space, so a repeated header is
-  // never a valid key.
-  if (key === undefined || (typeof key === 'string' && isIdempotencyKey(key))) return key
+  if (key === undefined) return undefined
+  // node:http joins repeated headers with ", ". A key contains no space, so that is not a key.
+  if (typeof key === 'string' && isIdempotencyKey(key)) return key
   const rule = 'must be 1 to 255 visible ASCII characters, and must not be repeated'
   throw new HttpError(400, `Idempotency-Key ${rule}`)
 }
 
-/** @throws {HttpError} 400 */
+/**
+ * @param name of the parameter that has the id
+ * @throws {HttpError} 400
+ */
 export function parseIdText(text: string, name = 'id'): bigint {
   const id = idFromText(text)
   if (id === undefined) throw new HttpError(400, `${name} must be ${idRule}, in decimal digits`)

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
-import { HttpError } from '../../../src/server/answer.js'
-import { authenticate, digestOf, tokensOfStore } from '../../../src/server/authenticator.js'
+import { authenticate, hashToken } from '../../../src/server/authenticate.js'
+import { HttpError } from '../../../src/server/http-error.js'
+import { TokenCache } from '../../../src/server/token-cache.js'
 import { SqliteStore } from '../../../src/stores/sqlite/store.js'
 import { closedAfterTest, fileAddress, openOptions } from '../../helpers/store.js'
 import { temporaryFolder } from '../../helpers/temporary.js'
@@ -11,22 +12,18 @@ const evening = Date.UTC(2026, 0, 1, 22)
 async function tokenInUse(expires?: number) {
   const file = fileAddress(`${temporaryFolder()}/plants.db`)
   const { tokens } = closedAfterTest(await SqliteStore.open(file, openOptions()))
-  await tokens.add(digestOf('token'), {
+  await tokens.add(hashToken('token'), {
     note: undefined,
     rights: ['read'],
     createdAt: new Date(evening),
     expiresAt: expires === undefined ? undefined : new Date(evening + expires),
   })
   let passed = 0
-  const find = tokensOfStore(
-    tokens,
-    () => passed,
-    () => evening + passed,
-  )
+  const cache = new TokenCache(tokens, { now: () => passed, time: () => evening + passed })
   const at = async (milliseconds: number) => {
     passed = milliseconds
     try {
-      return (await authenticate('Bearer token', find)).name
+      return (await authenticate('Bearer token', (token) => cache.findCaller(token))).name
     } catch (error) {
       if (error instanceof HttpError) return error.status
       throw error

@@ -1,0 +1,53 @@
+/**
+ * Lets web pages of other origins use the service:
+ * https://fetch.spec.whatwg.org/#http-cors-protocol
+ */
+import type { IncomingMessage } from 'node:http'
+import type { OutgoingResponse } from './respond.js'
+
+const methods = 'GET, POST, PATCH, DELETE'
+
+/** These are named one by one, because `*` does not cover Authorization. */
+const requestHeaders = 'Authorization, Content-Type, Idempotency-Key, Accept'
+
+const responseHeaders = 'Link, Retry-After, Request-Id, WWW-Authenticate'
+
+/** @param origins whose pages may use the service; `*` for all */
+export function buildCorsHeaders(request: IncomingMessage, origins: readonly string[]): string[] {
+  if (origins.length === 0) return []
+  const vary = ['Vary', 'Origin']
+  const origin = findAllowedOrigin(request, origins)
+  if (!origin) return vary
+  return [
+    ...vary,
+    'Access-Control-Allow-Origin',
+    origin,
+    'Access-Control-Expose-Headers',
+    responseHeaders,
+  ]
+}
+
+/** Returns undefined unless the request is a preflight of an allowed origin. */
+export function buildPreflightResponse(
+  request: IncomingMessage,
+  origins: readonly string[],
+): OutgoingResponse | undefined {
+  const hasMethod = request.headers['access-control-request-method'] !== undefined
+  const isPreflight = request.method === 'OPTIONS' && hasMethod
+  if (!isPreflight || !findAllowedOrigin(request, origins)) return undefined
+  const headers = [
+    'Access-Control-Allow-Methods',
+    methods,
+    'Access-Control-Allow-Headers',
+    requestHeaders,
+  ]
+  return { status: 204, body: '', headers }
+}
+
+function findAllowedOrigin(
+  { headers: { origin } }: IncomingMessage,
+  origins: readonly string[],
+): string | undefined {
+  if (!origin) return undefined
+  return origins.find((allowed) => allowed === '*' || allowed === origin)
+}

@@ -1,0 +1,53 @@
+/** The Errors of the specification that the service answers with. */
+import { PlantsError } from '../errors.js'
+import { toWireJson } from '../plant/json.js'
+import type { OutgoingResponse } from './respond.js'
+
+export class HttpError extends Error implements OutgoingResponse {
+  readonly status: number
+  readonly body: string
+  readonly headers: readonly string[]
+
+  /** @param message may quote what a client sent, and is made well-formed Unicode */
+  constructor(status: number, message: string, headers: readonly string[] = []) {
+    super(message)
+    this.status = status
+    this.body = toWireJson({ error: status, message: message.toWellFormed() })
+    this.headers = headers
+  }
+}
+
+export function createBusyError(
+  message = 'The service is busy, and nothing was stored',
+): HttpError {
+  return new HttpError(503, message, ['Retry-After', '1'])
+}
+
+/** @param code of an error of Node.js's HTTP parser */
+export function createParserError(code = ''): HttpError {
+  if (code === 'HPE_HEADER_OVERFLOW')
+    return new HttpError(431, 'The request headers are larger than 16 KiB')
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT')
+    return new HttpError(408, 'The request did not arrive in time')
+  return new HttpError(400, 'The request is not valid HTTP/1.1 (RFC 9112)')
+}
+
+/** Clients do not get the details of an internal error, which are in the log. */
+export function toHttpError(failure: unknown, requestId: string): HttpError {
+  if (failure instanceof HttpError) return failure
+  const ask = `Ask the operator of the service about request ${requestId}`
+  const known = failure instanceof PlantsError ? failure : undefined
+  switch (known?.kind) {
+    case 'conflict':
+    case 'constraint':
+    case 'notFound':
+      return new HttpError(known.error, known.message)
+    case 'unavailable':
+    case 'inaccessible':
+      return createBusyError(`The store is not available, and nothing was stored. ${ask}`)
+    case 'unknownOutcome':
+      return new HttpError(500, `Whether the plant is stored is unknown. ${ask}`)
+    default:
+      return new HttpError(500, `Internal error. ${ask}`)
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Finds the callers of tokens in a store, and remembers them for a moment.
+ *
+ * Every request has a token, and to look it up is a call to the store. So a token that was found is
+ * not looked up again for half a second, in which it may be revoked. A token that was not found is
+ * not remembered: a flood of such tokens would fill the memory. A flood must not keep the store
+ * busy either, so only some tokens that nobody knows are looked up at a time. Those that were found
+ * before do not wait for them.
+ */
+import { hash } from 'node:crypto'
+import { isValid, type Token, type TokenStore } from '../stores/tokens.js'
+import { type Caller, hashToken } from './authenticate.js'
+
+interface Clock {
+  /** Milliseconds of a clock that nobody sets. */
+  now(): number
+  /** Milliseconds since 1970. */
+  time(): number
+}
+
+interface Lookup {
+  token: Promise<Token | undefined>
+  /** Until then, as `now` says, the token is not looked up again. */
+  freshUntil: number
+}
+
+const freshnessMs = 500
+
+/** At most so many tokens that nobody knows are looked up at a time. */
+const maxLookups = 32
+
+export class TokenCache {
+  readonly #store: TokenStore
+  readonly #clock: Clock
+  readonly #findUnknown: TokenStore['find']
+  /**
+   * The lookups that found a token, by its SHA-256: the time that this takes tells nothing about
+   * it.
+   */
+  readonly #lookups = new Map<string, Lookup>()
+
+  constructor(store: TokenStore, clock: Clock) {
+    this.#store = store
+    this.#clock = clock
+    this.#findUnknown = limitConcurrency(maxLookups, (digest) => store.find(digest))
+  }
+
+  async findCaller(text: string): Promise<Caller | undefined> {
+    const key = hash('sha256', text, 'base64')
+    const lookup = this.#findFreshLookup(key) ?? this.#lookUp(key, text)
+    const token = await this.#waitFor(key, lookup)
+    const isAccepted = token !== undefined && isValid(token, this.#clock.time())
+    return isAccepted ? { name: String(token.id), rights: token.rights } : undefined
+  }
+
+  #findFreshLookup(key: string): Lookup | undefined {
+    const lookup = this.#lookups.get(key)
+    return lookup && this.#clock.now() < lookup.freshUntil ? lookup : undefined
+  }
+
+  #lookUp(key: string, text: string): Lookup {
+    const digest = hashToken(text)
+    const wasFound = this.#lookups.has(key)
+    const token = wasFound ? this.#store.find(digest) : this.#findUnknown(digest)
+    const lookup = { token, freshUntil: this.#clock.now() + freshnessMs }
+    // Further requests with a token that was found before share this lookup while it runs.
+    if (wasFound) this.#lookups.set(key, lookup)
+    return lookup
+  }
+
+  async #waitFor(key: string, lookup: Lookup): Promise<Token | undefined> {
+    try {
+      const token = await lookup.token
+      if (token) this.#lookups.set(key, lookup)
+      else this.#lookups.delete(key)
+      return token
+    } catch (error) {
+      this.#lookups.delete(key)
+      throw error
+    }
+  }
+}
+
+/** Lets at most `limit` calls run at a time. The others wait in their order. */
+function limitConcurrency<Input, Output>(
+  limit: number,
+  call: (input: Input) => Promise<Output>,
+): (input: Input) => Promise<Output> {
+  let runningCount = 0
+  const waiting: (() => void)[] = []
+
+  return async (input) => {
+    if (runningCount === limit) await new Promise<void>((resolve) => waiting.push(resolve))
+    else runningCount += 1
+    try {
+      return await call(input)
+    } finally {
+      const startNext = waiting.shift()
+      if (startNext) startNext()
+      else runningCount -= 1
+    }
+  }
+}
