@@ -24,7 +24,7 @@ export function resultOf<T>(
 ): Result<T> {
   if ('cause' in response) return withoutResponse(client, request, response)
   const value = response.status === 200 ? request.expected.read(response) : undefined
-  return value === undefined ? failureOf(client, request, response) : { value }
+  return value === undefined ? createFailure(client, request, response) : { value }
 }
 
 /** Whether the service rejects this plant, or does not have it. Other errors concern any plant. */
@@ -35,9 +35,15 @@ export function isOfPlant({ kind, status = 0 }: PlantsError): boolean {
 
 /** By the status, or by the `error` of a 400 response. */
 const kinds: Readonly<Record<number, ErrorKind>> = {
-  ...{ 301: 'inaccessible', 302: 'inaccessible', 307: 'inaccessible', 308: 'inaccessible' },
-  ...{ 401: 'unauthorized', 403: 'forbidden', 409: 'conflict' },
-  ...{ 429: 'unavailable', 503: 'unavailable' },
+  301: 'inaccessible',
+  302: 'inaccessible',
+  307: 'inaccessible',
+  308: 'inaccessible',
+  401: 'unauthorized',
+  403: 'forbidden',
+  409: 'conflict',
+  429: 'unavailable',
+  503: 'unavailable',
 }
 
 const hints: Partial<Record<ErrorKind, string>> = {
@@ -51,41 +57,70 @@ const hints: Partial<Record<ErrorKind, string>> = {
 const notOffered =
   'This service does not offer this, or the address is wrong: it is the base URL, the part before /plants'
 
-function kindOf(status: number, error: number, isError: boolean): ErrorKind {
-  // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id
-  // exists.
-  if (status === 409 && !isError) return 'rejected'
-  const isSpecific = status === 400 && [401, 403, 409].includes(error)
-  const isRefusal = status >= 400 && status < 500
-  return kinds[isSpecific ? error : status] ?? (isRefusal ? 'rejected' : 'unusable')
+/** What a response without a result says. */
+interface FailedResponse {
+  /** The `error` of the body; the status if the body is no Error. */
+  error: number
+  /** The message of the Error; undefined if the body is none. */
+  message: string | undefined
+  /** Without the message: such as `http://localhost:4010 answered 500`. */
+  answer: string
+  details: { status: number; requestId: string | undefined }
 }
 
-function failureOf(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
-  const { name } = client.address
+function createFailure(client: HttpClient, request: HttpRequest, response: HttpResponse): Failure {
   const { status, headers } = response
   const { error = status, message } = errorIn(response) ?? {}
-  const answer = `${name} answered ${status}`
-  const text = message ?? answer + contentOf(client, request, response)
   const requestId = excerpt(String(headers['request-id'] ?? '')) || undefined
-  const details = { status, requestId }
-  const isError = message !== undefined
-  if (isError && status === 404 && error === 404 && request.path.startsWith('/plants/'))
-    return { error: new PlantsError('notFound', text, details) }
-  const kind = kindOf(status, error, isError)
+  const answer = `${client.address.name} answered ${status}`
+  const failed: FailedResponse = { error, message, answer, details: { status, requestId } }
+  if (isMissingPlant(request, failed))
+    return { error: new PlantsError('notFound', message ?? answer, failed.details) }
+  const kind = findKind(failed)
+  const text = message ?? answer + contentOf(client, request, response)
   if (kind === 'unusable' && status >= 500)
-    return lost(request, kind, isError ? `${answer}: ${message}` : text, details)
-  const isUnoffered = status === 404 || status === 405
-  const hint = isUnoffered ? notOffered : (hints[kind] ?? `This message is from ${name}`)
+    return lost(
+      request,
+      kind,
+      message === undefined ? text : `${answer}: ${message}`,
+      failed.details,
+    )
+  // A read changes nothing, so that its outcome is not unknown.
+  const isRead = kind === 'unusable' && request.method === 'GET'
+  const rejectedKind = isRead ? 'inaccessible' : kind
   const retryAfterMs = delayIn(headers)
-  const asked = retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
-  const refusedKind = kind === 'unusable' && request.method === 'GET' ? 'inaccessible' : kind
-  const refusal = new PlantsError(refusedKind, text + asked, {
-    ...details,
+  const rejection = new PlantsError(rejectedKind, text + describeDelay(retryAfterMs), {
+    ...failed.details,
     ...(status >= 400 && kind !== 'unavailable' && { error }),
-    hint: kind === 'unauthorized' ? client.access.tokenHint : hint,
+    hint: findHint(client, kind, status),
     retryAfterMs,
   })
-  return { error: refusal }
+  return { error: rejection }
+}
+
+/** Another path may be unknown to the service as a whole. */
+function isMissingPlant({ path }: HttpRequest, { error, message, details }: FailedResponse) {
+  const isNotFound = details.status === 404 && error === 404
+  return isNotFound && message !== undefined && path.startsWith('/plants/')
+}
+
+function findKind({ error, message, details: { status } }: FailedResponse): ErrorKind {
+  // Without an Error, a 409 may be of anything on the way to the service: nothing says that the id
+  // exists.
+  if (status === 409 && message === undefined) return 'rejected'
+  const isSpecific = status === 400 && [401, 403, 409].includes(error)
+  const isRejection = status >= 400 && status < 500
+  return kinds[isSpecific ? error : status] ?? (isRejection ? 'rejected' : 'unusable')
+}
+
+function findHint({ address, access }: HttpClient, kind: ErrorKind, status: number) {
+  if (kind === 'unauthorized') return access.tokenHint
+  if (status === 404 || status === 405) return notOffered
+  return hints[kind] ?? `This message is from ${address.name}`
+}
+
+function describeDelay(retryAfterMs: number | undefined): string {
+  return retryAfterMs ? ` (Retry-After: ${Math.ceil(retryAfterMs / 1000)} s)` : ''
 }
 
 /** Seconds or a date (RFC 9110, 10.2.3), which is of the clock of the service. */

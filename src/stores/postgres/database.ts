@@ -160,13 +160,7 @@ export class PostgresDatabase {
         signal.throwIfAborted()
         lastReason = reason
         const error = explained(reason, this.#access)
-        if (isPoolFull(reason)) throw error
-        // At another server, a wrong password would look like a server that is away.
-        if (error.kind === 'unauthorized') {
-          if (!this.#wasConnected) throw error
-          // A service would seem to reject its caller.
-          throw new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
-        }
+        this.#assertOtherMayServe(reason, error)
         if (!failure?.isRetryable) failure = error
       }
     }
@@ -174,6 +168,16 @@ export class PostgresDatabase {
     const patience = patienceOf(this.#access, this.#wasConnected)
     if (this.#failures === 2) this.#access.onAway?.(failure, patience)
     throw must(failure)
+  }
+
+  /** Throws an error for which the next server is not tried. */
+  #assertOtherMayServe(reason: unknown, error: PlantsError): void {
+    if (isPoolFull(reason)) throw error
+    // At another server, a wrong password would look like a server that is away.
+    if (error.kind !== 'unauthorized') return
+    if (!this.#wasConnected) throw error
+    // A service would seem to reject its caller.
+    throw new PlantsError('inaccessible', error.message, { hint: error.hint, cause: error })
   }
 
   /** A server that says nothing, or does not come to an end, does not delay a signal. */

@@ -6,36 +6,71 @@ import type { Access } from './address.js'
  * Explains an error of the server (https://www.postgresql.org/docs/current/errcodes-appendix.html),
  * of the driver or of the system. One of ours stays as it is.
  */
-export function explained(error: unknown, { address, login }: Access): PlantsError {
+export function explained(error: unknown, access: Access): PlantsError {
   if (error instanceof PlantsError) return error
-  const { name, user } = address
+  const { name } = access.address
   // The addresses of one host fail together.
   const reason = reasonOf(error instanceof AggregateError ? error.errors[0] : error)
   const { code = '' } = reportedBy(error) ?? {}
-  const failure = (kind: ErrorKind, message: string, hint: string) =>
-    new PlantsError(kind, message, { hint, cause: error })
+  const { kind, message, hint } =
+    findConnectionProblem(error, code, reason, name) ??
+    findLoginProblem(code, reason, access) ??
+    findServerProblem(code, reason, name)
+  return new PlantsError(kind, message, { hint, cause: error })
+}
 
+interface DatabaseProblem {
+  kind: ErrorKind
+  message: string
+  hint: string
+}
+
+/** Codes of class 08, and errors without a code, are those of the connection. */
+function findConnectionProblem(
+  error: unknown,
+  code: string,
+  reason: string,
+  name: string,
+): DatabaseProblem | undefined {
   if (isPoolFull(error))
-    return failure('unavailable', `All connections to ${name} are in use`, raiseMax)
-  if (code === '' || code.startsWith('08')) {
-    const isPermanent = lacksTls(error) || permanentCauses.test(systemCode(error) ?? reason)
-    const kind = isPermanent ? 'inaccessible' : 'unavailable'
-    const hint = 'Is PostgreSQL running there? Are the address and its sslmode right?'
-    return failure(kind, `Could not reach ${name}: ${reason}`, hint)
+    return {
+      kind: 'unavailable',
+      message: `All connections to ${name} are in use`,
+      hint: raiseMax,
+    }
+  if (code !== '' && !code.startsWith('08')) return undefined
+  const isPermanent = lacksTls(error) || permanentCauses.test(systemCode(error) ?? reason)
+  return {
+    kind: isPermanent ? 'inaccessible' : 'unavailable',
+    message: `Could not reach ${name}: ${reason}`,
+    hint: 'Is PostgreSQL running there? Are the address and its sslmode right?',
   }
+}
+
+function findLoginProblem(
+  code: string,
+  reason: string,
+  { address, login }: Access,
+): DatabaseProblem | undefined {
+  if (!code.startsWith('28')) return undefined
+  const isWrongPassword = code === '28P01'
+  return {
+    kind: 'unauthorized',
+    message: `${address.name} rejected the login of ${address.user}: ${reason}`,
+    hint: isWrongPassword ? login.passwordHint : 'Correct the user, or pg_hba.conf there',
+  }
+}
+
+function findServerProblem(code: string, reason: string, name: string): DatabaseProblem {
   if (code === '3F000' || code === '42P01')
-    return failure('inaccessible', `There is no store at ${name}`, createStore)
-  if (code.startsWith('28'))
-    return failure(
-      'unauthorized',
-      `${name} rejected the login of ${user}: ${reason}`,
-      code === '28P01' ? login.passwordHint : 'Correct the user, or pg_hba.conf there',
-    )
+    return { kind: 'inaccessible', message: `There is no store at ${name}`, hint: createStore }
   // Another writer was faster, or the server is read-only or in a crisis.
   const isTemporary = /^(23505|25006|40|53|55|57|58)/.test(code)
-  const kind = isTemporary ? 'unavailable' : 'inaccessible'
-  const hint = hints[code] ?? 'Look at the log of the database'
-  return failure(kind, `${name} reported an error: ${reason}`, hint)
+  return {
+    kind: isTemporary ? 'unavailable' : 'inaccessible',
+    message: `${name} reported an error: ${reason}`,
+    hint: hints[code] ?? 'Look at the log of the database',
+  }
 }
 
 export const raiseMax = 'Try again, or raise max in the address'
