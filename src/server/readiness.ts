@@ -1,8 +1,9 @@
 /**
- * Whether a service can answer requests now, for /ready, and why not.
+ * Decides whether a service can answer requests now, for /ready, and why not.
  *
- * The store of a service may be away, or lose a right that the service offers. So each probe checks
- * it. Probes that come meanwhile share the check, since another one would wait for the same store.
+ * The store of a service may be unreachable, or lose a right that the service offers. So each probe
+ * checks it. Probes that come meanwhile share the check, since another one would wait for the same
+ * store.
  */
 import { PlantsError } from '../errors.js'
 import type { Log } from './log.js'
@@ -14,28 +15,29 @@ interface ReadinessOptions {
   /** Why the store has not answered for a while, if it knows. */
   findOutage(): PlantsError | undefined
   /** Why the service will not be ready before it is started again. */
-  lasting?: string | undefined
+  permanentReason?: string | undefined
   log: Pick<Log, 'info' | 'warn' | 'error'>
 }
 
-/** Load balancers give up on a probe soon after a second. */
+/** A load balancer gives up on a probe soon after a second. */
 const checkTimeoutMs = 1000
 
 export class Readiness {
   readonly #options: ReadinessOptions
   #check: Promise<string | undefined> | undefined
-  /** What the log has. */
+  /** The latest reason that the log has. */
   #reported: string | undefined
 
   constructor(options: ReadinessOptions) {
     this.#options = options
-    this.#reported = options.lasting
+    this.#reported = options.permanentReason
   }
 
   /** @returns why the service is not ready, or undefined if it is */
   async explain(): Promise<string | undefined> {
-    const { isDraining, lasting } = this.#options
-    const reason = isDraining() ? undefined : (lasting ?? (await this.#askStore()))
+    const { isDraining, permanentReason } = this.#options
+    const reason = isDraining() ? undefined : (permanentReason ?? (await this.#askStore()))
+    // A drain may have begun during the check.
     if (isDraining()) return 'The service is draining'
     this.#report(reason)
     return reason
@@ -67,7 +69,7 @@ export class Readiness {
     }
   }
 
-  /** Probes come every second: the log has a line for each change. */
+  /** Probes come every second, so the log has a line for each change only. */
   #report(reason: string | undefined): void {
     if (reason === this.#reported) return
     this.#reported = reason
@@ -77,7 +79,7 @@ export class Readiness {
   }
 }
 
-/** The message of a rejected login names the user, which is for the log. */
+/** The message of a rejected login names the user, which only the log may have. */
 function describeFailure(failure: PlantsError): string {
   const isLogin = [failure, failure.cause].some(
     (error) => error instanceof PlantsError && error.kind === 'unauthorized',

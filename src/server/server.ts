@@ -1,9 +1,10 @@
 /**
  * The HTTP server of a service: it receives requests, hands them to a handler, and drains.
  *
- * One request of a connection is handled at a time: a client that sends another before its response gets that
- * response, and no other (RFC 9112, 9.3.2). Which connections are open, and which of them are read, is decided in
- * `connection-limit.ts` and `connections.ts`.
+ * One request of a connection is handled at a time. A client that sends another one before it has
+ * its response gets that response, and then its connection is closed (RFC 9112, 9.3.2). Which
+ * connections are open, and which of them are read, is decided in `connection-limit.ts` and
+ * `connections.ts`.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { createServer as createSecureServer, type Server as SecureServer } from 'node:https'
@@ -12,6 +13,7 @@ import { setImmediate as nextIteration, setTimeout as wait } from 'node:timers/p
 import { systemCode } from '../errors.js'
 import { Body } from './body.js'
 import { ConnectionLimit } from './connection-limit.js'
+import { findConnectionState } from './connection-state.js'
 import { Connections } from './connections.js'
 import { createParserError } from './http-error.js'
 import type { Log } from './log.js'
@@ -32,7 +34,10 @@ export interface Tls {
 export interface ReceivedRequest {
   response: ServerResponse
   body: Body
-  /** Says that the token of the request is accepted: its connection is not closed for another, and is read first. */
+  /**
+   * Says that the token of the request is accepted: its connection is not closed for another one,
+   * and is read first.
+   */
   preferConnection(): void
   /** Waits until all new connections are accepted, before work that takes long. */
   acceptConnections(): Promise<void>
@@ -47,23 +52,23 @@ interface HttpServerOptions {
 }
 
 /** A request whose body or response is in progress. */
-interface Pending {
+interface PendingRequest {
   response: ServerResponse
   body: Body
-  /** The requests that came on its connection before its response. */
+  /** How many further requests came on its connection before its response. */
   droppedCount: number
 }
 
-/** With more, a connection is closed, unless its request may be with the store. */
+/** A connection with more is closed, unless its request may be with the store. */
 const maxDropped = 100
 
-/** A drain goes on accepting: clients may come before they know of it. */
+/** A drain goes on accepting for so long: clients may come before they know of it. */
 const drainGraceMs = 500
 
-/** What libuv reads of a connection at once, at most. */
+/** libuv reads no more than this of a connection at once. */
 const maxReadBytes = 65_536
 
-/** How long a body may go on whose request has its response. */
+/** How long a client may go on to send a body after it has its response. */
 const lingerMs = 1000
 
 export class HttpServer {
@@ -73,11 +78,11 @@ export class HttpServer {
   readonly #log: HttpServerOptions['log']
   readonly #connections = new Connections()
   readonly #limit: ConnectionLimit
-  /** The request of each open connection, if any is in progress. */
-  readonly #requests = new Map<Socket, Pending | undefined>()
+  /** The open connections, each with its request if one is in progress. */
+  readonly #requests = new Map<Socket, PendingRequest | undefined>()
   /** The requests that arrived in this iteration of the event loop. */
-  #arrived: Pending[] = []
-  /** While a drain closes the port, what arrives waits. */
+  #arrived: PendingRequest[] = []
+  /** While a drain closes the port, requests that arrive wait. */
   #isHeld = false
 
   constructor(handler: Handler, { limits, tls, log }: HttpServerOptions) {
@@ -86,10 +91,10 @@ export class HttpServer {
       ...tls,
       handshakeTimeout: 10_000,
       requestTimeout: requestTimeoutMs,
-      keepAliveTimeout: 65_000, // proxies close idle connections after 60 s
+      keepAliveTimeout: 65_000, // Proxies close idle connections after 60 s.
       connectionsCheckingInterval: Math.ceil(Math.min(1000, requestTimeoutMs / 2)),
-      joinDuplicateHeaders: true, // so that a second Host is seen
-      requireHostHeader: false, // a flood of what node:http answers itself would not be noticed
+      joinDuplicateHeaders: true, // So a second Host is seen.
+      requireHostHeader: false, // A flood that node:http answers itself would not be noticed.
     }
     const server = tls ? createSecureServer(options) : createServer(options)
     // One more than is accepted. An unfinished head keeps its lines in memory, as a string each.
@@ -105,10 +110,7 @@ export class HttpServer {
     server.on('clientError', (error: Error, socket: Socket) =>
       this.#reject(socket, systemCode(error) ?? ''),
     )
-    // Nothing was sent or received for so long. A client may wait for its response, or get a 408.
-    server.setTimeout(requestTimeoutMs, (socket) => {
-      if (socket.writableLength > 0 || !this.#requests.get(socket)) socket.destroy()
-    })
+    server.setTimeout(requestTimeoutMs, (socket) => this.#closeSilent(socket))
   }
 
   /** Answers the requests that arrive, within `timeoutMs`. */
@@ -120,17 +122,30 @@ export class HttpServer {
     for (const pending of this.#requests.values())
       if (pending) pending.response.shouldKeepAlive = false
     await wait(graceMs)
-    // When a port closes, the system resets connections that nobody has accepted. So for a moment, nobody gets a
-    // response and comes anew.
-    this.#isHeld = true
+    await this.#closePort(graceMs / 5)
+    // A client that has just connected may send a request.
     await wait(graceMs / 5)
+    await this.#finishRequests(end)
+  }
+
+  /**
+   * When a port closes, the system resets the connections that nobody has accepted. So for a moment,
+   * nobody gets a response and connects again because of it, and those that wait are accepted.
+   */
+  async #closePort(holdMs: number): Promise<void> {
+    this.#isHeld = true
+    await wait(holdMs)
     await this.#connections.acceptWaiting()
     this.server.close()
     this.#isHeld = false
     this.#handleArrived()
-    await wait(graceMs / 5) // who connected may send a request
+  }
+
+  /** Closes each connection when it has no request, until none is open or the time is over. */
+  async #finishRequests(end: number): Promise<void> {
     while (this.#requests.size > 0 && performance.now() < end) {
-      await nextIteration() // reads what came
+      // What the system has received is read in the next iteration of the event loop.
+      await nextIteration()
       for (const [socket, pending] of this.#requests) if (!pending) socket.destroy()
       await wait(10)
     }
@@ -144,32 +159,42 @@ export class HttpServer {
   }
 
   #receive(response: ServerResponse): void {
-    const { socket, headers } = response.req
+    const { req: request } = response
+    const { socket, headers } = request
     const current = this.#requests.get(socket)
-    // Over TLS, a response may still be written, or end an iteration later, when its client sends the next request.
-    if (!socket.writable || (current && !current.response.headersSent)) {
-      this.#drop(response.req, current)
+    const isBeforeResponse = current !== undefined && !current.response.headersSent
+    if (!socket.writable || isBeforeResponse) {
+      this.#drop(request, current)
       return
     }
-    if (hasUnseenHeaderLines(response.req)) this.#connections.countFlood(maxHeaderLines)
-    const announcedBytes = Number(headers['content-length'] ?? 0)
-    this.#connections.countFlood(Math.min(announcedBytes, maxReadBytes) / 1024)
+    this.#countHead(request)
     const body = new Body(response, (bytes) => this.#connections.countFlood(1 + bytes / 1024))
-    // After an Upgrade, node:http drops bytes: the rest of the next request could pass for a request.
+    // After an Upgrade, node:http drops bytes: the rest of the next request could pass for one.
     if (this.isDraining || headers.upgrade !== undefined) response.shouldKeepAlive = false
     const pending = { response, body, droppedCount: 0 }
     this.#requests.set(socket, pending)
     response.once('close', () => this.#release(pending))
-    // All requests of an iteration are handled together: one at a time takes three times as long.
-    const arrive = () => {
-      if (this.#arrived.push(pending) === 1) setImmediate(() => this.#handleArrived())
-    }
-    if (current && !current.response.closed) current.response.once('close', arrive)
-    else arrive()
+    // Over TLS, the response before this one may still be written, or end in the next iteration.
+    if (current && !current.response.closed)
+      current.response.once('close', () => this.#queue(pending))
+    else this.#queue(pending)
   }
 
-  /** A request that comes before the response to another gets none, and is the last of its connection. */
-  #drop(request: IncomingMessage, current: Pending | undefined): void {
+  /** Counts what a client may send without a token: too many header lines, and a large body. */
+  #countHead(request: IncomingMessage): void {
+    if (hasUnseenHeaderLines(request)) this.#connections.countFlood(maxHeaderLines)
+    const announcedBytes = Number(request.headers['content-length'] ?? 0)
+    this.#connections.countFlood(Math.min(announcedBytes, maxReadBytes) / 1024)
+  }
+
+  /** Requests of one iteration are handled together: one at a time takes three times as long. */
+  #queue(pending: PendingRequest): void {
+    const isFirst = this.#arrived.push(pending) === 1
+    if (isFirst) setImmediate(() => this.#handleArrived())
+  }
+
+  /** A request that comes before the response to another one gets no response. */
+  #drop(request: IncomingMessage, current: PendingRequest | undefined): void {
     const { socket, headers, rawHeaders } = request
     socket.pause()
     this.#connections.countFlood(1 + rawHeaders.length / 2)
@@ -182,66 +207,97 @@ export class HttpServer {
     if (current.droppedCount > maxDropped && !current.body.isWanted) socket.destroy()
   }
 
-  #release(pending: Pending): void {
+  #release(pending: PendingRequest): void {
     const { req: request } = pending.response
     const { socket } = request
     const free = () => {
       if (this.#requests.get(socket) === pending) this.#requests.set(socket, undefined)
     }
-    if (request.complete) free()
-    else {
-      pending.body.discard()
-      request.once('end', free).resume()
-      socket.resume()
-      setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
+    if (request.complete) {
+      free()
+      return
     }
+    pending.body.discard()
+    request.once('end', free).resume()
+    socket.resume()
+    setTimeout(() => !request.complete && socket.destroy(), lingerMs).unref()
   }
 
   #handleArrived(): void {
     if (this.#isHeld) return
     const arrived = this.#arrived
     this.#arrived = []
-    for (const { response, body } of arrived) {
-      const { socket } = response.req
-      const fail = (error: unknown) => {
-        this.#log.error(error)
+    for (const pending of arrived) this.#handle(pending)
+  }
+
+  #handle({ response, body }: PendingRequest): void {
+    const { socket } = response.req
+    if (!socket.writable) {
+      this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
+      return
+    }
+    const preferConnection = () => {
+      this.#limit.keep(socket)
+      this.#connections.prefer(socket)
+    }
+    const acceptConnections = () => this.#connections.acceptWaiting()
+    const request = { response, body, preferConnection, acceptConnections }
+    this.#handler(request).catch((error: unknown) => {
+      this.#log.error(error)
+      socket.destroy()
+    })
+  }
+
+  /** Answers a request that is late, or not HTTP, with an Error where that can still be done. */
+  #reject(socket: Socket, code: string): void {
+    const isOpen = this.#requests.has(socket)
+    const response = this.#requests.get(socket)?.response
+    const state = findConnectionState({ socket, code, isOpen, response })
+    switch (state.type) {
+      case 'handshake':
+        this.#log.record({ outcome: 'handshake', code, from: socket.remoteAddress })
         socket.destroy()
-      }
-      const preferConnection = () => {
-        this.#limit.keep(socket)
-        this.#connections.prefer(socket)
-      }
-      const acceptConnections = () => this.#connections.acceptWaiting()
-      if (socket.writable)
-        this.#handler({ response, body, preferConnection, acceptConnections }).catch(fail)
-      else this.#log.record({ outcome: 'aborted', from: socket.remoteAddress })
+        return
+      case 'gone':
+        socket.destroy()
+        return
+      case 'responding':
+        closeAfter(state.response, socket)
+        return
+      case 'receiving':
+        this.#respondWithError(socket, code, state.response)
     }
   }
 
-  /** What is no HTTP, or late, gets an Error, unless a request on its connection waits for a response. */
-  #reject(socket: Socket, code: string): void {
-    const from = socket.remoteAddress
-    const response = this.#requests.get(socket)?.response
-    const isOpen = this.#requests.has(socket) // after its TLS handshake
-    const hasLeft = code === 'ECONNRESET' || code === 'EPIPE'
-    if (!isOpen && !hasLeft) this.#log.record({ outcome: 'handshake', code, from })
-    if (!isOpen || hasLeft || !socket.writable || response?.socket === null) socket.destroy()
-    else if (response?.headersSent || response?.req.complete) {
-      if (response.shouldKeepAlive) response.once('close', () => socket.destroySoon())
-      response.shouldKeepAlive = false // for which node:http does that
-      socket.pause()
-    } else {
-      const error = createParserError(code)
-      // or its handler does
-      if (!response) this.#log.record({ outcome: String(error.status), code, from })
-      socket.end(formatRawResponse(error, response?.req.method), () => socket.destroy())
-    }
+  #respondWithError(socket: Socket, code: string, response: ServerResponse | undefined): void {
+    const error = createParserError(code)
+    // A request with a response has a handler, which writes the line of the log.
+    const isHandled = response !== undefined
+    if (!isHandled)
+      this.#log.record({ outcome: String(error.status), code, from: socket.remoteAddress })
+    socket.end(formatRawResponse(error, response?.req.method), () => socket.destroy())
+  }
+
+  /**
+   * Nothing was sent or received on a connection for the timeout of a request. It stays open if its
+   * client waits for the store, or is about to get a 408.
+   */
+  #closeSilent(socket: Socket): void {
+    if (socket.writableLength > 0 || !this.#requests.get(socket)) socket.destroy()
   }
 }
 
+/** Closes a connection when its response is written, and reads no more of it. */
+function closeAfter(response: ServerResponse, socket: Socket): void {
+  if (response.shouldKeepAlive) response.once('close', () => socket.destroySoon())
+  // node:http closes a connection that is not to be kept itself.
+  response.shouldKeepAlive = false
+  socket.pause()
+}
+
 /**
- * When a connection closes, node:http creates an error for each of its requests, of which a flood has thousands. Their
- * stacks, which nobody reads, took half of the time that a flood takes.
+ * When a connection closes, node:http creates an error for each of its requests, of which a flood
+ * has thousands. Their stacks, which nobody reads, took half of the time that a flood takes.
  */
 function omitStacksAtClose(socket: Socket): void {
   const { stackTraceLimit } = Error

@@ -1,5 +1,7 @@
 /** The HTTP service around a store, and its admin port. */
 import { unwatchFile, watchFile } from 'node:fs'
+import type { Server } from 'node:http'
+import type { Server as SecureServer } from 'node:https'
 import { setImmediate as nextIteration } from 'node:timers/promises'
 import type { PlantsError } from '../errors.js'
 import { isLoopback } from '../platform/urls.js'
@@ -14,7 +16,7 @@ import { createOperationHandlers } from './plants.js'
 import { Quotas } from './quotas.js'
 import { Readiness } from './readiness.js'
 import { formatOpenApi } from './routes.js'
-import { HttpServer, type Limits, type Tls } from './server.js'
+import { type Handler, HttpServer, type Limits, type Tls } from './server.js'
 
 export interface ServiceOptions {
   openStore(events: {
@@ -23,23 +25,26 @@ export interface ServiceOptions {
   }): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
   listen: ListenAddress
-  /** "" or "/v1" */
+  /** A prefix such as "/v1", or "" for none. */
   basePath: string
-  /** What is offered, as far as the store's own credentials have it. By default all of that. */
+  /**
+   * The rights that the service offers, as far as the store's own credentials have them. The default
+   * is all of these.
+   */
   allow?: readonly Right[] | undefined
   /** Pages of these origins may use the service, or of all (`*`). */
   cors: readonly string[]
   tls: TlsFiles | undefined
   admin: TcpAddress | undefined
   limits: Limits & { bodyLimitBytes: number }
-  /** A request waits so long for the store, and for memory. */
+  /** How long a request waits for the store, and for its quota. */
   timeoutMs: number
   log: LogOptions
 }
 
 interface TlsFiles {
   paths: readonly string[]
-  /** Until a change is seen. */
+  /** How often the files are looked at. */
   intervalMs?: number
   read(): Tls
 }
@@ -50,114 +55,162 @@ export interface Service {
   drain(timeoutMs: number): Promise<void>
 }
 
+/** A store that is open, and why it has not answered for a while, if it knows. */
+interface ServedStore {
+  store: OwnStore
+  findOutage(): PlantsError | undefined
+}
+
 const memoryPerTokenBytes = 16 * 1_048_576
 
-/** @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address cannot be used */
+/**
+ * @throws {PlantsError} when the store cannot be opened, no token would be accepted, or the address
+ * cannot be used
+ */
 export async function startService(options: ServiceOptions): Promise<Service> {
-  const { allow, basePath, cors, limits, tls, timeoutMs } = options
+  const { limits, tls } = options
   const metrics = options.admin && new Metrics()
   const log = new Log({ ...options.log, onRequest: (entry) => metrics?.record(entry) })
-  const warn = (message: string) => log.warn(message)
   const pair = tls?.read()
-  let outage: PlantsError | undefined
-  const store = await options.openStore({
-    onCreated: async (path) => log.info(`Created store ${path}`),
-    onAway: (failure) => {
-      outage = failure
-      if (failure) warn(`${failure.message}. Requests wait for it`)
-      else log.info('The store is back')
-    },
-  })
-  let stop = () => store.close()
+  const { store, findOutage } = await openStore(options, log)
+  const servers: (Server | SecureServer)[] = []
   try {
-    const { offered, missing } = compareRights(await store.rights(), allow)
-    const lasting = reportMissing({ offered, missing, allow }, log)
-    const handler = createHandler({
-      handlers: createOperationHandlers(store),
-      description: formatOpenApi(basePath),
-      basePath,
-      rights: offered,
-      cors,
-      findCaller: await options.openTokenSource(store.tokens, warn),
-      quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
-      log,
-      bodyLimitBytes: limits.bodyLimitBytes,
-    })
+    const { offered, permanentReason } = await chooseRights(store, options.allow, log)
+    const handler = await buildHandler({ options, store, offered, log })
     const server = new HttpServer(handler, { limits, tls: pair, log })
+    servers.push(server.server)
     const readiness = new Readiness({
       checkStore: () => store.check(offered),
       isDraining: () => server.isDraining,
-      findOutage: () => outage,
-      lasting,
+      findOutage,
+      permanentReason,
       log,
     })
     const { redact } = options.log
     const { host = '' } = options.admin ?? {}
     const admin = metrics && createAdminServer({ metrics, readiness, host, log, redact })
-    stop = async () => {
-      // What still waits for the store gets its response before its connection is closed.
-      await store.close()
-      await nextIteration()
-      server.server.close().closeAllConnections()
-      admin?.close().closeAllConnections()
-    }
-    const scheme = tls ? 'https' : 'http'
-    const address = `${await listen(server.server, { address: options.listen, scheme })}${basePath}`
-    const adminAddress =
-      options.admin && admin && (await listen(admin, { address: options.admin, scheme: 'http' }))
-    if (tls) renewFrom(tls, server, log)
-    log.info('listening', { address, admin: adminAddress, rights: offered })
-    const isLocal = 'path' in options.listen || isLoopback(options.listen.host)
-    if (!isLocal && !tls) warn('Without TLS, others can read tokens and plants on the network')
+    if (admin) servers.push(admin)
+    const addresses = await startListening(options, server, admin)
+    if (tls) watchCertificate(tls, server, log)
+    log.info('listening', { ...addresses, rights: offered })
+    if (!isPrivate(options)) log.warn(exposureWarning)
     return {
-      address,
-      drain: async (limitMs) => {
+      address: addresses.address,
+      drain: async (timeoutMs) => {
         log.info('draining')
-        await server.drain(limitMs)
-        await stop()
+        await server.drain(timeoutMs)
+        await stop(store, servers)
         await log.flush()
       },
     }
   } catch (error) {
-    await stop()
+    await stop(store, servers)
     await log.flush()
     throw error
   }
 }
 
-interface RightsOfService {
-  offered: readonly Right[]
-  /** What the service lacks of `allow` or, without it, of all rights. */
-  missing: readonly Right[]
-  allow: readonly Right[] | undefined
+async function openStore(options: ServiceOptions, log: Log): Promise<ServedStore> {
+  let outage: PlantsError | undefined
+  const store = await options.openStore({
+    onCreated: async (path) => log.info(`Created store ${path}`),
+    onAway: (failure) => {
+      outage = failure
+      if (failure) log.warn(`${failure.message}. Requests wait for it`)
+      else log.info('The store is back')
+    },
+  })
+  return { store, findOutage: () => outage }
 }
 
-function compareRights(storeRights: readonly Right[], allow: readonly Right[] = rights) {
-  return {
-    offered: allow.filter((right) => storeRights.includes(right)),
-    missing: allow.filter((right) => !storeRights.includes(right)),
-  }
+async function stop(store: OwnStore, servers: readonly (Server | SecureServer)[]): Promise<void> {
+  await store.close()
+  // A request that waited for the store gets its response now, before its connection is closed.
+  await nextIteration()
+  for (const server of servers) server.close().closeAllConnections()
+}
+
+interface HandlerParts {
+  options: ServiceOptions
+  store: OwnStore
+  offered: readonly Right[]
+  log: Log
+}
+
+async function buildHandler({ options, store, offered, log }: HandlerParts): Promise<Handler> {
+  const { basePath, cors, limits, timeoutMs } = options
+  return createHandler({
+    handlers: createOperationHandlers(store),
+    description: formatOpenApi(basePath),
+    basePath,
+    rights: offered,
+    cors,
+    findCaller: await options.openTokenSource(store.tokens, (message) => log.warn(message)),
+    quotas: new Quotas({ bytesPerToken: memoryPerTokenBytes, timeoutMs }),
+    log,
+    bodyLimitBytes: limits.bodyLimitBytes,
+  })
+}
+
+interface Addresses {
+  address: string
+  /** That of the admin port. */
+  admin: string | undefined
+}
+
+async function startListening(
+  { listen: address, admin: adminAddress, basePath, tls }: ServiceOptions,
+  { server }: HttpServer,
+  admin: Server | undefined,
+): Promise<Addresses> {
+  const url = await listen(server, { address, scheme: tls ? 'https' : 'http' })
+  const hasAdmin = admin !== undefined && adminAddress !== undefined
+  const adminUrl = hasAdmin
+    ? await listen(admin, { address: adminAddress, scheme: 'http' })
+    : undefined
+  return { address: `${url}${basePath}`, admin: adminUrl }
+}
+
+const exposureWarning = 'Without TLS, others can read tokens and plants on the network'
+
+/** Whether nobody on a network can read what clients send. */
+function isPrivate({ listen: address, tls }: ServiceOptions): boolean {
+  return tls !== undefined || 'path' in address || isLoopback(address.host)
+}
+
+interface ServiceRights {
+  offered: readonly Right[]
+  /** Why the service will not be ready until it is started again, if that is so. */
+  permanentReason: string | undefined
 }
 
 /**
  * Without `allow`, a service offers what its store lets it do, and is ready. A right that `allow`
  * names is expected of it: without that it is not ready, until it is started with the right.
- *
- * @returns why the service is not ready
  */
-function reportMissing({ offered, missing, allow }: RightsOfService, log: Log): string | undefined {
-  if (missing.length === 0) return undefined
+async function chooseRights(
+  store: OwnStore,
+  allow: readonly Right[] | undefined,
+  log: Log,
+): Promise<ServiceRights> {
+  const storeRights = await store.rights()
+  const expected = allow ?? rights
+  const offered = expected.filter((right) => storeRights.includes(right))
+  const missing = expected.filter((right) => !storeRights.includes(right))
+  if (missing.length === 0) return { offered, permanentReason: undefined }
   const message = describeMissingRights(missing)
   if (allow === undefined && offered.length > 0) {
     log.info(`${message}, so the service does not offer that`)
-    return undefined
+    return { offered, permanentReason: undefined }
   }
-  const lasting = `${message}, which the service should offer. Grant it, then restart the service`
-  log.warn(lasting)
-  return lasting
+  const advice = 'Grant it, then restart the service'
+  const permanentReason = `${message}, which the service should offer. ${advice}`
+  log.warn(permanentReason)
+  return { offered, permanentReason }
 }
 
-function renewFrom(files: TlsFiles, { server }: HttpServer, log: Log): void {
+/** Serves a certificate that was renewed. */
+function watchCertificate(files: TlsFiles, { server }: HttpServer, log: Log): void {
   const { paths, read, intervalMs: interval = 30_000 } = files
   const renew = () => {
     try {
@@ -165,7 +218,10 @@ function renewFrom(files: TlsFiles, { server }: HttpServer, log: Log): void {
       if ('setSecureContext' in server) {
         server.setSecureContext(pair)
         log.info('The certificate was read again')
-      } else log.warn('Restart to serve the renewed certificate') // Bun has no way
+      } else {
+        // Bun cannot change the certificate of a server that listens.
+        log.warn('Restart to serve the renewed certificate')
+      }
     } catch (error) {
       log.error(error)
     }

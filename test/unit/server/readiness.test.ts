@@ -90,7 +90,7 @@ test('a service that drains is not ready, also if that begins during the check',
 })
 
 test('what the store lacked at the start lasts, and was logged then', async () => {
-  const lasting = 'The store gives no right to delete plants'
-  const { explain, lines } = watched({ lasting })
-  expect([await explain(), lines]).toEqual([lasting, []])
+  const permanentReason = 'The store gives no right to delete plants'
+  const { explain, lines } = watched({ permanentReason })
+  expect([await explain(), lines]).toEqual([permanentReason, []])
 })
