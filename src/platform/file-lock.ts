@@ -1,4 +1,4 @@
-import { closeSync, existsSync, lstatSync, openSync, rmSync } from 'node:fs'
+import { closeSync, constants, existsSync, lstatSync, openSync, rmSync } from 'node:fs'
 import { PlantsError } from '../errors.js'
 import { identityOf } from './files.js'
 import type { Runtime } from './runtime.js'
@@ -43,6 +43,9 @@ export async function acquireLock(
   }
 }
 
+const { O_CREAT, O_WRONLY, O_NOFOLLOW = 0 } = constants
+const createFlags = O_CREAT | O_WRONLY | O_NOFOLLOW
+
 interface TransientLock {
   /** A name that nobody else uses. */
   path: string
@@ -76,9 +79,9 @@ export async function withTransientLock<T>(
 async function acquireTransientLock({ path, timeoutMs, runtime }: TransientLock) {
   const end = runtime.now() + timeoutMs
   for (;;) {
-    // The file must be there before its identity is read.
-    if (!existsSync(path)) closeSync(openSync(path, 'a', 0o600))
     assertIsLockFile(path)
+    // The file must be there before its identity is read. A link is not followed.
+    if (!existsSync(path)) closeSync(openSync(path, createFlags, 0o600))
     const identity = identityOf(path)
     let release: () => void
     try {

@@ -7,6 +7,7 @@ import {
   lstatSync,
   mkdirSync,
   openSync,
+  readFileSync,
   readSync,
   realpathSync,
   type Stats,
@@ -111,4 +112,11 @@ export function isWritableFile(path: string): boolean {
   } catch (error) {
     return systemCode(error) === 'ENOENT'
   }
+}
+
+/** Returns how many files this process may have open at once, where Linux says so. */
+export function findOpenFileLimit(): number | undefined {
+  const limits = unlessSystemError(() => readFileSync('/proc/self/limits', 'latin1')) ?? ''
+  const soft = /^Max open files +(?<soft>\d+)/m.exec(limits)?.groups?.['soft']
+  return soft === undefined ? undefined : Number(soft)
 }

@@ -25,7 +25,12 @@ const timeoutMs = 5000
 
 export function createAdminServer(options: AdminOptions): Server {
   const timeouts = { requestTimeout: timeoutMs, connectionsCheckingInterval: 1000 }
+  const answeredConnections = new WeakSet<Socket>()
   const server = createServer(timeouts, async (request, response) => {
+    // A connection has one request: thousands of pipelined ones would stop the whole service.
+    if (answeredConnections.has(request.socket)) return
+    answeredConnections.add(request.socket)
+    response.shouldKeepAlive = false
     respond(response, await answerOrLog(request, options))
   })
   server.setTimeout(timeoutMs)

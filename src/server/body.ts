@@ -26,9 +26,10 @@ export function parseBodyLength(headers: IncomingHttpHeaders, limitBytes: number
 }
 
 /**
- * The body of a request. Before `read`, only what came with the headers is read, so that a client without a token can
- * make the service hold no more than that. A body in chunks is collected from its first byte on: node:http would
- * keep each chunk, which may be one byte, as an object of hundreds.
+ * The body of a request. Before `read`, only what came with the headers is read, so that a client
+ * without a token can make the service hold no more than that. A body in chunks is collected from
+ * its first byte on: node:http would keep each chunk, which may be one byte, as an object of
+ * hundreds.
  */
 export class Body {
   /** The request has its token and its quota, and is soon with the store. */
@@ -37,9 +38,13 @@ export class Body {
   readonly #onChunk: (bytes: number) => void
   #received = new GrowingBuffer()
   #whole: Promise<void> | undefined
+  #isDiscarded = false
   #limitBytes = Infinity
 
-  /** @param onChunk is called for each chunk of a body that comes in chunks, or in more than one read */
+  /**
+   * @param onChunk is called for each chunk of a body that comes in chunks, or in more than one
+   * read
+   */
   constructor(response: ServerResponse, onChunk: (bytes: number) => void) {
     this.#response = response
     this.#onChunk = onChunk
@@ -54,7 +59,7 @@ export class Body {
 
   /** Whether the rest of the body must not be read yet. */
   get mustStayUnread(): boolean {
-    return !this.isWanted && !this.#response.req.complete
+    return !this.isWanted && !this.#isDiscarded && !this.#response.req.complete
   }
 
   /** @throws {HttpError} 413, or 503 when the client has left */
@@ -72,6 +77,7 @@ export class Body {
 
   /** Frees what was received of a body that nobody reads any more. */
   discard(): void {
+    this.#isDiscarded = true
     this.#received = new GrowingBuffer()
   }
 

@@ -1,9 +1,13 @@
 import type { Socket } from 'node:net'
+import { createBusyError } from './http-error.js'
 import type { Log } from './log.js'
+import { formatRawResponse } from './respond.js'
 
 interface ConnectionLimitOptions {
   /** The most open connections, those in a TLS handshake included. */
   limit: number
+  /** With TLS, no response can be sent before the handshake. */
+  usesTls: boolean
   log: Pick<Log, 'warn'>
 }
 
@@ -11,22 +15,28 @@ interface ConnectionLimitOptions {
 const reportIntervalMs = 60_000
 
 /**
- * Holds a service at a number of open connections in such a way that strangers cannot fill it: for a new connection, it
- * closes the one that has been open longest without an accepted token. If all others have one, it closes the new one.
+ * Holds a service at a number of open connections in such a way that strangers cannot fill it: for
+ * a new connection, it closes the one that has been open longest without an accepted token. If all
+ * others have one, it closes the new one.
  */
 export class ConnectionLimit {
   readonly #limit: number
+  readonly #canRespond: boolean
   readonly #log: ConnectionLimitOptions['log']
   readonly #open = new Set<Socket>()
   /** In the order in which they were opened. */
   readonly #withoutToken = new Set<Socket>()
-  /** The TCP connection below a TLS connection, which Node.js does not give, by the address of its client. */
+  /**
+   * The TCP connection below a TLS connection, which Node.js does not give, by the address of its
+   * client.
+   */
   readonly #byClient = new Map<string, Socket>()
   #closedCount = 0
   #reportTimer: NodeJS.Timeout | undefined
 
-  constructor({ limit, log }: ConnectionLimitOptions) {
+  constructor({ limit, usesTls, log }: ConnectionLimitOptions) {
     this.#limit = limit
+    this.#canRespond = !usesTls
     this.#log = log
   }
 
@@ -41,8 +51,10 @@ export class ConnectionLimit {
       if (this.#byClient.get(client) === socket) this.#byClient.delete(client)
     })
     if (this.#open.size <= this.#limit) return
-    const [oldest] = this.#withoutToken // It is the new one where all others have a token.
-    if (oldest) this.#close(oldest)
+    const [oldest = socket] = this.#withoutToken // It is the new one where all others have a token.
+    this.#close(oldest)
+    if (oldest === socket && this.#canRespond) this.#respondBusy(socket)
+    else oldest.destroy()
   }
 
   /** Keeps a connection whose client has an accepted token. @param socket of TCP or TLS */
@@ -54,9 +66,13 @@ export class ConnectionLimit {
 
   #close(socket: Socket): void {
     this.#forget(socket) // Its event `close` comes in a later iteration of the event loop.
-    socket.destroy()
     this.#closedCount += 1
     if (!this.#reportTimer) this.#report()
+  }
+
+  /** Tells the client that nothing was stored, whatever it has sent already. */
+  #respondBusy(socket: Socket): void {
+    socket.end(formatRawResponse(createBusyError(), undefined), () => socket.destroy())
   }
 
   #forget(socket: Socket): void {

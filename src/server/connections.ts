@@ -1,18 +1,23 @@
 /**
- * Decides which connections are read, so that a flood on some of them does not make all others wait.
+ * Decides which connections are read, so that a flood on some of them does not make all others
+ * wait.
  *
- * node:http parses up to 64 KiB of a connection at once. They can hold thousands of pipelined requests, or of chunks of
- * a body, and then take 30 ms. An iteration of the event loop reads every connection that has received something, so three
- * hundred such connections would block it for nine seconds, and Node.js has no limit for this.
+ * node:http parses up to 64 KiB of a connection at once. They can hold thousands of pipelined
+ * requests, or of chunks of a body, and then take 30 ms. An iteration of the event loop reads every
+ * connection that has received something, so three hundred such connections would block it for nine
+ * seconds, and Node.js has no limit for this.
  *
- * So each such request and chunk is counted, as are large bodies. When one iteration has had `maxFloodPerIteration` of them, all connections
- * are paused: libuv then skips those that it has not read yet. The next iterations accept the new connections. Then the
- * paused ones resume in batches that double, until a batch has another flood, which pauses the rest again. Those that are
- * likely not to be a flood come first: clients that have an accepted token, then new ones that have sent no more than
- * a head, then the newest of the others.
+ * So each such request and chunk is counted, as are large bodies. When one iteration has had
+ * `maxFloodPerIteration` of them, all connections are paused: libuv then skips those that it has
+ * not read yet. The next iterations accept the new connections. Then the paused ones resume in
+ * batches that double, until a batch has another flood, which pauses the rest again. Clients that
+ * have an accepted token come first. Of the others, those come first by turns that have waited
+ * longest, and those that have sent no more than a head, then the newest: neither many old
+ * connections nor many new ones keep a client out.
  *
- * Tried: to resume one connection in each iteration (where thousands were idle, new clients waited for twelve seconds), and
- * the newest first in any case (where a flood had connected after them, they waited for its end).
+ * Tried: to resume one connection in each iteration (where thousands were idle, new clients waited
+ * for twelve seconds), and always the newest first (a flood that connects again and again kept out
+ * those that were there before).
  */
 import type { Socket } from 'node:net'
 import { setImmediate as nextIteration } from 'node:timers/promises'
@@ -23,11 +28,15 @@ const maxFloodPerIteration = 1000
 /** The largest head that node:http takes. */
 const maxHeadBytes = 16_384
 
-/** One iteration of the event loop accepts one connection. This is Node.js's default for those that wait. */
+/**
+ * One iteration of the event loop accepts one connection. This is Node.js's default for those that
+ * wait.
+ */
 const maxIterationsToAccept = 511
 
 interface Connection {
-  isPaused: boolean
+  /** The number of the pause since which it waits; 0 if it is not paused. */
+  pausedSince: number
   hasToken: boolean
   /** Whether the body of its request is to stay unread until the request has its quota. */
   mustStayPaused: () => boolean
@@ -38,16 +47,20 @@ export class Connections {
   #acceptedCount = 0
   #floodCount = 0
   #isPausing = false
+  /** From a pause until all have resumed, new connections wait, too. */
+  #isHolding = false
+  #pauseCount = 0
 
   /** @param mustStayPaused is asked before the connection is read again after a pause */
   add(socket: Socket, mustStayPaused: () => boolean): void {
     this.#acceptedCount += 1
-    const connection = { isPaused: false, hasToken: false, mustStayPaused }
+    const connection = { pausedSince: 0, hasToken: false, mustStayPaused }
     this.#connections.set(socket, connection)
     socket.once('close', () => this.#connections.delete(socket))
-    if (!this.#isPausing) return
-    connection.isPaused = true
-    // With a listener, node:http reads through the stream, whose pause also holds what was received already.
+    if (!this.#isHolding) return
+    connection.pausedSince = this.#pauseCount
+    // With a listener, node:http reads through the stream, whose pause also holds what was received
+    // already.
     socket.on('data', () => undefined).pause()
   }
 
@@ -58,9 +71,11 @@ export class Connections {
   }
 
   /**
-   * Counts what clients may send without a token, and pauses all connections when it is too much for one iteration.
+   * Counts what clients may send without a token, and pauses all connections when it is too much
+   * for one iteration.
    *
-   * @param units 1 for a request that gets no response, for each of its header lines, for a chunk, and for a KiB of a body
+   * @param units 1 for a request that gets no response, for each of its header lines, for a chunk,
+   * and for a KiB of a body
    */
   countFlood(units: number): void {
     if (this.#floodCount === 0)
@@ -83,12 +98,15 @@ export class Connections {
 
   async #pauseAll(): Promise<void> {
     this.#isPausing = true
-    // A socket that was resumed is read from the next tick on, even if it was paused since. This waits for that tick.
+    this.#isHolding = true
+    this.#pauseCount += 1
+    // A socket that was resumed is read from the next tick on, even if it was paused since. This
+    // waits for that tick.
     await undefined
     for (const [socket, connection] of this.#connections) {
       if (socket.isPaused()) continue
       socket.pause()
-      connection.isPaused = true
+      connection.pausedSince = this.#pauseCount
     }
     await nextIteration()
     await this.acceptWaiting()
@@ -96,27 +114,44 @@ export class Connections {
     await this.#resumeInBatches()
   }
 
+  /** Only the connections of a batch are read, so that each batch makes progress. */
   async #resumeInBatches(): Promise<void> {
-    const paused = this.#listPaused()
     // The next pause ends this loop, and has its own.
-    for (let size = 1; paused.length > 0 && !this.#isPausing; size *= 2) {
-      for (const [socket, connection] of paused.splice(0, size)) {
-        connection.isPaused = false
+    for (let size = 1; !this.#isPausing; size *= 2) {
+      const batch = this.#listPaused().slice(0, size)
+      if (batch.length === 0) {
+        this.#isHolding = false
+        return
+      }
+      for (const [socket, connection] of batch) {
+        connection.pausedSince = 0
         if (!connection.mustStayPaused()) socket.resume()
       }
       await nextIteration()
     }
   }
 
-  /** Lists the paused connections in the order in which they resume, which is also that in which libuv reads them. */
+  /** Lists the paused connections in the order in which they resume, and libuv reads them. */
   #listPaused(): [Socket, Connection][] {
-    const newestFirst = [...this.#connections].filter(([, { isPaused }]) => isPaused).reverse()
-    return newestFirst.toSorted((one, other) => rank(one) - rank(other))
+    const paused = [...this.#connections].filter(([, { pausedSince }]) => pausedSince > 0)
+    const preferred = paused.filter(([, { hasToken }]) => hasToken)
+    const others = paused.filter(([, { hasToken }]) => !hasToken)
+    const isTurnOfNewest = this.#pauseCount % 2 === 0
+    return [...preferred, ...(isTurnOfNewest ? sortByAge(others) : sortByWait(others))]
   }
 }
 
-function rank([socket, { hasToken }]: [Socket, Connection]): number {
-  if (hasToken) return 0
-  const hasReceivedLittle = socket.readableLength > 0 && socket.readableLength <= maxHeadBytes
-  return hasReceivedLittle ? 1 : 2
+function sortByWait(connections: [Socket, Connection][]): [Socket, Connection][] {
+  return connections.toSorted(([, one], [, other]) => one.pausedSince - other.pausedSince)
+}
+
+/** Sorts those first that have sent no more than a head, and then the newest. */
+function sortByAge(connections: [Socket, Connection][]): [Socket, Connection][] {
+  const hasSentHead = ([{ readableLength }]: [Socket, Connection]) =>
+    readableLength > 0 && readableLength <= maxHeadBytes
+  const newestFirst = connections.toReversed()
+  return [
+    ...newestFirst.filter(hasSentHead),
+    ...newestFirst.filter((connection) => !hasSentHead(connection)),
+  ]
 }

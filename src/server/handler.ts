@@ -96,12 +96,16 @@ async function answer(call: Call, options: HandlerOptions): Promise<LoggedRespon
   call.received.preferConnection()
   assertAllowed(operation.right, call.caller, options.rights)
   if (operation.hasBody) validateBodyType(request)
-  await acquireQuota(call, operation, call.caller, options)
-  if (operation.id === 'listPlants') await call.received.acceptConnections()
-  // A request without its whole body may still get a 400, and so must not be with the store.
-  const bytes = await body.read(options.bodyLimitBytes)
-  call.input = { response, idText: route.idText, body: bytes }
-  return options.handlers[operation.id](call.input)
+  const endWork = await acquireQuota(call, operation, call.caller, options)
+  try {
+    if (operation.id === 'listPlants') await call.received.acceptConnections()
+    // A request without its whole body may still get a 400, and so must not be with the store.
+    const bytes = await body.read(options.bodyLimitBytes)
+    call.input = { response, idText: route.idText, body: bytes }
+    return await options.handlers[operation.id](call.input)
+  } finally {
+    endWork()
+  }
 }
 
 /**
@@ -138,7 +142,7 @@ function acquireQuota(
   operation: Operation,
   caller: Caller,
   { quotas, bodyLimitBytes }: HandlerOptions,
-): Promise<void> {
+): Promise<() => void> {
   const { headers, url = '' } = response.req
   const bytes = Math.max(parseBodyLength(headers, bodyLimitBytes), operation.responseBytes)
   const receivedBytes = Math.min(body.receivedBytes, bytes)

@@ -1,8 +1,8 @@
 /**
  * Makes a server listen on a TCP port or on a Unix socket.
  *
- * The file of a socket stays when its process is killed, and prevents the next start. So a socket on
- * which nobody listens any more is replaced. Two starts at once must not take each other's new
+ * The file of a socket stays when its process is killed, and prevents the next start. So a socket
+ * on which nobody listens any more is replaced. Two starts at once must not take each other's new
  * socket for a left one: each decides, and takes the name, under a lock, and a socket gets its name
  * only once it is listened on.
  *
@@ -126,6 +126,10 @@ async function assertReplaceable(path: string): Promise<void> {
   }
   const code = await connectOnce(path)
   if (code === 'ECONNREFUSED' || code === 'ENOENT') return
+  if (code === 'EACCES' || code === 'EPERM') {
+    const hint = 'Choose another path with --socket'
+    throw new PlantsError('unavailable', `${path} belongs to another user`, { hint })
+  }
   const hint = 'A program listens there. Stop it, or choose another path with --socket'
   throw new PlantsError('unavailable', `${path}: address already in use`, { hint })
 }

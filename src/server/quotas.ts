@@ -28,14 +28,15 @@ interface TokenQuota {
   usedBytes: number
   admittedCount: number
   isSearching: boolean
-  /** In their order. */
+  /** The requests that wait, in their order. */
   waiting: Set<WaitingRequest>
 }
 
 /**
- * Limits what the requests of a token take, so that one token does not block another. Each token has memory of its own,
- * for which its requests wait in their order; one of them is admitted however large it is. Its searches run one after the
- * other, because each keeps the store createBusyError; its other requests do not wait for them.
+ * Limits what the requests of a token take, so that one token does not block another. Each token
+ * has memory of its own, for which its requests wait in their order; one of them is admitted
+ * however large it is. Its searches run one after the other, because each keeps the store busy; its
+ * other requests do not wait for them.
  */
 export class Quotas {
   readonly #options: QuotaOptions
@@ -46,17 +47,24 @@ export class Quotas {
   }
 
   /**
-   * Resolves when the request may begin. It keeps its part of the quota until its response is closed.
+   * Waits until the request may begin. It keeps its memory until its response is closed.
    *
-   * @throws {HttpError} 503 if too many requests wait, there is no room in time, or the client leaves
+   * @returns what its handler calls when the store has done its work: the client may have left
+   *   before, but a search goes on
+   * @throws {HttpError} 503 if too many requests wait, there is no room in time, or the client
+   *   leaves
    */
-  async acquire(token: string, needs: RequestNeeds, response: ServerResponse): Promise<void> {
+  async acquire(token: string, needs: RequestNeeds, response: ServerResponse): Promise<() => void> {
     if (response.closed) throw createBusyError()
     const quota = this.#findQuota(token)
     quota.usedBytes += needs.receivedBytes
     if (quota.waiting.size === 0 && this.#hasRoom(quota, needs))
       this.#occupy(quota, needs, response)
     else await this.#wait(quota, needs, response)
+    return () => {
+      if (needs.isSearch) quota.isSearching = false
+      this.#admitLater(quota)
+    }
   }
 
   #wait(quota: TokenQuota, needs: RequestNeeds, response: ServerResponse): Promise<void> {
@@ -81,7 +89,7 @@ export class Quotas {
       response.once('close', leave)
       const request = { needs, admit }
       quota.waiting.add(request)
-      // It may only have to pass searches that wait for another search.
+      // If only searches wait before it, it is admitted at once.
       this.#admitWaiting(quota)
       if (quota.waiting.size > maxWaiting) leave()
     })
@@ -109,7 +117,10 @@ export class Quotas {
     }
   }
 
-  /** Waits for the next iteration of the event loop: of many that leave at once, each would admit one that leaves. */
+  /**
+   * Admits in the next iteration of the event loop. If many clients leave at once, doing so now
+   * would admit requests whose clients are about to leave.
+   */
   #admitLater(quota: TokenQuota): void {
     if (quota.waiting.size > 0) setImmediate(() => this.#admitWaiting(quota))
   }
@@ -122,7 +133,6 @@ export class Quotas {
     response.once('close', () => {
       quota.usedBytes -= bytes
       quota.admittedCount -= 1
-      if (isSearch) quota.isSearching = false
       this.#admitLater(quota)
     })
   }

@@ -102,7 +102,11 @@ export class HttpServer {
     this.server = server
     this.#handler = handler
     this.#log = log
-    this.#limit = new ConnectionLimit({ limit: connectionLimit, log })
+    this.#limit = new ConnectionLimit({
+      limit: connectionLimit,
+      usesTls: tls !== undefined,
+      log,
+    })
     server.on('connection', (socket: Socket) => this.#limit.add(socket))
     server.on(tls ? 'secureConnection' : 'connection', (socket: Socket) => this.#add(socket))
     for (const event of ['request', 'checkExpectation'])
@@ -129,8 +133,9 @@ export class HttpServer {
   }
 
   /**
-   * When a port closes, the system resets the connections that nobody has accepted. So for a moment,
-   * nobody gets a response and connects again because of it, and those that wait are accepted.
+   * When a port closes, the system resets the connections that nobody has accepted. So for a
+   * moment, nobody gets a response and connects again because of it, and those that wait are
+   * accepted.
    */
   async #closePort(holdMs: number): Promise<void> {
     this.#isHeld = true

@@ -24,12 +24,14 @@ export interface ServiceOptions {
     onAway(failure: PlantsError | undefined): void
   }): Promise<OwnStore>
   openTokenSource(tokens: TokenStore, warn: (message: string) => void): Promise<TokenSource>
+  /** Whether each request looks up its token in the store. */
+  usesStoreTokens: boolean
   listen: ListenAddress
   /** A prefix such as "/v1", or "" for none. */
   basePath: string
   /**
-   * The rights that the service offers, as far as the store's own credentials have them. The default
-   * is all of these.
+   * The rights that the service offers, as far as the store's own credentials have them. The
+   * default is all of these.
    */
   allow?: readonly Right[] | undefined
   /** Pages of these origins may use the service, or of all (`*`). */
@@ -61,6 +63,9 @@ interface ServedStore {
   findOutage(): PlantsError | undefined
 }
 
+/** No token has it: a look-up shows that the store can be asked for tokens. */
+const unknownDigest = Buffer.alloc(32)
+
 const memoryPerTokenBytes = 16 * 1_048_576
 
 /**
@@ -80,7 +85,10 @@ export async function startService(options: ServiceOptions): Promise<Service> {
     const server = new HttpServer(handler, { limits, tls: pair, log })
     servers.push(server.server)
     const readiness = new Readiness({
-      checkStore: () => store.check(offered),
+      checkStore: async () => {
+        await store.check(offered)
+        if (options.usesStoreTokens) await store.tokens.find(unknownDigest)
+      },
       isDraining: () => server.isDraining,
       findOutage,
       permanentReason,

@@ -114,6 +114,7 @@ export async function serveHere(
     listen: { host: '127.0.0.1', port: 0 },
     basePath: '',
     cors: [],
+    usesStoreTokens: false,
     ...{ tls: undefined, admin: undefined, limits, timeoutMs: 30_000 },
     log: { ...logInto(async () => undefined), level: 'silent' },
     ...options,

@@ -12,6 +12,7 @@ import { isWindows, PlantsError, usageError } from '../../errors.js'
 import { toJson } from '../../plant/json.js'
 import { readKeyPair } from '../../platform/certificates.js'
 import { escapeControlChars, redact, redactJson } from '../../platform/escape.js'
+import { findOpenFileLimit } from '../../platform/files.js'
 import type { Io } from '../../platform/io.js'
 import { shellWord } from '../../platform/shell.js'
 import { urlOf } from '../../platform/urls.js'
@@ -98,6 +99,11 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   const { socket, host, port, adminHost = loopback, adminPort } = options
   if (socket !== undefined && isWindows)
     throw usageError('--socket does not work on Windows', 'Use --port instead')
+  if (socket !== undefined && (options.tlsCert ?? options.tlsKey) !== undefined)
+    throw usageError(
+      '--socket does not go with --tls-cert and --tls-key',
+      'Remove these: the proxy that uses the socket has the certificate',
+    )
   if (options.adminHost !== undefined && adminPort === undefined)
     throw usageError('--admin-host needs --admin-port', 'Add --admin-port 9090')
   // A drain still answers requests in flight: the signal must not abort operations of the store.
@@ -105,6 +111,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   const runtime = { handleSignals: () => never, now: io.now, random: io.random }
   const given = readServeToken(io)
   const createToken = `plants tokens create${storeFlag}`
+  const connectionLimit = fitConnections(options.connectionLimit, findOpenFileLimit())
   return {
     openStore: async (events) => {
       const opener = await context.ownOpener({ ...events, runtime })
@@ -121,6 +128,11 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
     },
     openTokenSource: async (tokens, warn) => {
       warnOfPermissions(options, io, warn)
+      if (connectionLimit < options.connectionLimit)
+        warn(
+          `Only ${connectionLimit} connections fit the limit of open files of this process. ` +
+            `Raise it (LimitNOFILE= in systemd, ulimit -Hn as root) for ${options.connectionLimit}`,
+        )
       if (given !== undefined)
         return createFixedTokenSource(given, {
           name: 'PLANTS_SERVE_TOKEN',
@@ -140,10 +152,11 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
     cors: options.cors ?? [],
     tls: tlsFor(options, io),
     admin: adminPort === undefined ? undefined : { host: adminHost, port: adminPort },
+    usesStoreTokens: given === undefined,
     limits: {
       bodyLimitBytes: options.bodyLimit,
       requestTimeoutMs: options.requestTimeout,
-      connectionLimit: options.connectionLimit,
+      connectionLimit,
     },
     timeoutMs: timeout,
     log: {
@@ -153,6 +166,19 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
       redact: (lines) => (io.stderr.isTerminal ? redact(lines, io) : redactJson(lines, io)),
     },
   }
+}
+
+/** The store, its log, the log of the service, the admin port, and a margin. */
+const otherOpenFiles = 128
+
+/**
+ * Returns how many connections fit the limit of open files. Beyond that one, the system would close
+ * every new connection, so that strangers could lock out all others.
+ */
+function fitConnections(wanted: number, openFileLimit: number | undefined): number {
+  if (openFileLimit === undefined) return wanted
+  const room = Math.max(openFileLimit - otherOpenFiles, Math.ceil(openFileLimit / 2))
+  return Math.min(wanted, room)
 }
 
 async function hasValidToken(tokens: TokenStore, time: number): Promise<boolean> {

@@ -90,12 +90,44 @@ describe('when there are as many connections as --connection-limit, a new one', 
   test('is closed itself if all others have one', async () => {
     const service = await limited()
     const kept = [await authorized(service), await authorized(service), await authorized(service)]
-    for (let count = 1; count <= 5; count += 1)
-      expect(await (await connectTo(service.place)).answer()).toBeUndefined()
+    for (let count = 1; count <= 5; count += 1) {
+      const connection = await connectTo(service.place)
+      const busy = { status: 503, headers: { connection: 'close' } }
+      expect(await connection.answer()).toMatchObject(busy)
+      expect(await connection.answer()).toBeUndefined()
+    }
     for (const connection of kept)
       expect((await connection.send(create).answer())?.status).toBe(200)
     expect(service.log().match(/The limit of 3 connections/g)).toHaveLength(1) // in a minute
   })
+})
+
+test('a connection whose body was rejected goes on after a flood on another one', async () => {
+  const service = await serveStore(quick)
+  const connection = await connectTo(service.place)
+  connection.send(requestBytes('wrong', { headers: { 'Content-Length': '20' }, body: 'x' }))
+  expect((await connection.answer())?.text).toMatch(/^400 \(401\)/)
+  ;(await connectTo(service.place)).send(get.repeat(2000))
+  await takeTurns(service)
+  connection.send('x'.repeat(19)).send(create)
+  expect((await connection.answer())?.status).toBe(200)
+})
+
+test('clients that flood again and again do not keep out one that was there before', async () => {
+  const service = await serveStore(quick)
+  const before = await connectTo(service.place)
+  let isOver = false
+  const flood = async () => {
+    while (!isOver) {
+      const connection = await connectTo(service.place)
+      connection.send(get.repeat(2000))
+      await connection.answers().catch(() => undefined)
+    }
+  }
+  const floods = Array.from({ length: 3 }, flood)
+  expect((await before.send(get).answer())?.status).toBe(404)
+  isOver = true
+  await Promise.all(floods)
 })
 
 test('after a flood on one connection, neither a new client nor an idle one waits for 400 others', async () => {

@@ -108,3 +108,11 @@ test('silent connections, however many, lock no probe out, and end none that wai
   store.open()
   expect((await waiting).status).toBe(200)
 })
+
+test('a connection to the admin port has one request', async () => {
+  const { place } = await listen()
+  const connection = await connectTo(place)
+  connection.send('GET /live HTTP/1.1\r\nHost: localhost\r\n\r\n'.repeat(1000))
+  const answers = await connection.answers()
+  expect(answers).toMatchObject([{ status: 200, headers: { connection: 'close' } }])
+})

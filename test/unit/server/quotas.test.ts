@@ -13,9 +13,20 @@ function limited() {
   const quotas = new Quotas({ bytesPerToken: 100, timeoutMs: 30_000 })
   const acquire = (token: string, bytes: number, needs: Partial<RequestNeeds> = {}) => {
     const response = new ServerResponse(new IncomingMessage(new Socket()))
-    const request = { state: 'waits', end: () => void response.emit('close') }
+    let endWork = () => {}
+    const request = {
+      state: 'waits',
+      leave: () => void response.emit('close'),
+      end: () => {
+        endWork()
+        response.emit('close')
+      },
+    }
     quotas.acquire(token, { bytes, receivedBytes: 0, isSearch: false, ...needs }, response).then(
-      () => Object.assign(request, { state: 'runs' }),
+      (end) => {
+        endWork = end
+        request.state = 'runs'
+      },
       ({ status }: HttpError) => Object.assign(request, { state: `${status}` }),
     )
     return request
@@ -41,6 +52,8 @@ test('searches of a token run one after the other, and nothing else waits for th
   const [first, second] = [acquire('a', 10, search), acquire('a', 10, search)]
   const [create, ofAnother] = [acquire('a', 10), acquire('b', 10, search)]
   expect(await states(first, second, create, ofAnother)).toEqual(['runs', 'waits', 'runs', 'runs'])
+  first.leave() // The store goes on searching.
+  expect(await states(second)).toEqual(['waits'])
   first.end()
   expect(await states(second)).toEqual(['runs'])
 })
