@@ -6,7 +6,7 @@ import type { Io } from '../platform/io.js'
 import { shellWord } from '../platform/shell.js'
 import { isLoopback } from '../platform/urls.js'
 import type { PostgresAddress, PostgresHost } from '../stores/address.js'
-import type { Login } from '../stores/postgres/address.js'
+import type { Login } from '../stores/credentials.js'
 
 interface FoundPassword {
   place: string

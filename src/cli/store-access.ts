@@ -12,7 +12,7 @@ import {
   type PostgresAddress,
   passwordFile,
 } from '../stores/address.js'
-import type { Access } from '../stores/http/http-options.js'
+import type { ServiceAccess } from '../stores/credentials.js'
 import type { PostgresOptions } from '../stores/postgres/address.js'
 import { tryingAgain } from '../stores/store.js'
 import type { SettingsContext } from './settings-context.js'
@@ -41,7 +41,7 @@ export async function accessTo(
   address: HttpAddress,
   context: SettingsContext,
   given?: Credential,
-): Promise<Access> {
+): Promise<ServiceAccess> {
   const { settings, reporter, storeFlag, io } = context
   const found = given ?? (await tokenFor(address, context))
   if (!found) throw noToken(address, storeFlag)
@@ -67,7 +67,7 @@ export async function accessTo(
 }
 
 /** Runs the token command again, at most once a minute. */
-function renewalOf(address: HttpAddress, context: SettingsContext): Access['renew'] {
+function renewalOf(address: HttpAddress, context: SettingsContext): ServiceAccess['renew'] {
   const { io } = context
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   return () => {

@@ -1,18 +1,13 @@
 import { PlantsError } from '../../errors.js'
 import type { HttpAddress } from '../address.js'
+import type { TokenCheck } from '../credentials.js'
 import { resultOf } from './failures.js'
 import { HttpClient } from './http-client.js'
 import type { HttpOptions } from './http-options.js'
 import { errorIn, expectedPlant } from './plant-request.js'
 
-/** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
-type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }
-
 /** Sends an empty object, which by the specification a service that accepts the token must reject. */
-export async function verifyToken(
-  address: HttpAddress,
-  options: HttpOptions,
-): Promise<CredentialCheck> {
+export async function verifyToken(address: HttpAddress, options: HttpOptions): Promise<TokenCheck> {
   const client = new HttpClient(address, options)
   const signal = options.runtime.handleSignals()
   try {

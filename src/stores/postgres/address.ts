@@ -10,6 +10,7 @@ import {
   passwordFile,
   sslModes,
 } from '../address.js'
+import type { Login } from '../credentials.js'
 
 export interface PostgresOptions {
   login: Login
@@ -23,15 +24,6 @@ export interface PostgresOptions {
 
 export interface Access extends PostgresOptions {
   address: PostgresAddress
-}
-
-export interface Login {
-  password(host: PostgresHost): string | undefined
-  passwordHint: string
-  /** PEM; those of the system if undefined. */
-  ca: string | undefined
-  cert: string | undefined
-  key: string | undefined
 }
 
 const parts = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
