@@ -19,7 +19,9 @@ const withoutReplaced = {
   load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
 }
 
-const store = /[\\/]src[\\/]stores[\\/](?<kind>\w+)[\\/]/
+// A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load what
+// speaks to a service.
+const store = /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?/
 
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
@@ -45,7 +47,11 @@ export default {
     codeSplitting: {
       groups: [
         { name: 'common', test: /[\\/]src[\\/]/, minShareCount: 5, priority: 1 },
-        { name: (id) => `${store.exec(id)?.groups?.kind}-store`, test: store, debugName: 'stores' },
+        {
+          name: (id) => `${store.exec(id)?.groups?.kind ?? 'common'}-store`,
+          test: store,
+          debugName: 'stores',
+        },
       ],
     },
     dynamicImportInCjs: false, // in a vm.Script, `import()` fails
