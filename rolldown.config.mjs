@@ -20,8 +20,8 @@ const withoutReplaced = {
 }
 
 // A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load what
-// speaks to a service.
-const store = /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?/
+// speaks to a service. What only `plants doctor` needs is in neither.
+const store = /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!diagnose)[\w-]+\.ts$/
 
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {
