@@ -20,8 +20,9 @@ const withoutReplaced = {
   load: (id) => (id.startsWith('\0empty') ? 'export default () => () => {}' : undefined),
 }
 
-// A file of a kind of store, or one that the kinds share. `kinds.ts` and `next-id.ts` use the kinds.
-const store = /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/]|(?!kinds|next-id)[\w-]+\.ts$)/
+// A kind of store is a file, as is what the kinds share: a create in a SQLite file must not load what
+// speaks to a service. What only `plants doctor` needs is in neither.
+const store = /[\\/]src[\\/]stores[\\/](?:(?<kind>\w+)[\\/])?(?!diagnose)[\w-]+\.ts$/
 
 /** @type {import('rolldown').RolldownOptions & { output: import('rolldown').OutputOptions }} */
 export default {

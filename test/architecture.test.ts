@@ -104,6 +104,12 @@ test('folders import each other one way', () => {
   expect(circles(inside, [...new Set(inside.map(({ file }) => file))])).toEqual([])
 })
 
+test('only a kind of store knows its scheme: others ask for a capability, or call a method', () => {
+  const pattern = /\bscheme ?[!=]==|\bcase '(?:http|postgres|sqlite)'/
+  const others = files.filter((file) => !/^src\/stores\/\w+\//.test(file))
+  expect(others.filter((file) => pattern.test(readSource(file)))).toEqual([])
+})
+
 test('every package has one door', () => {
   const packages = imports.filter(
     ({ target }) =>

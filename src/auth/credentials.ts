@@ -1,7 +1,7 @@
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import { isLoopback } from '../platform/urls.js'
-import type { HttpAddress } from '../stores/address.js'
+import type { TokenTarget } from '../stores/credentials.js'
 import { parseToken, tokenIn } from './token.js'
 
 interface CredentialContext {
@@ -31,7 +31,7 @@ export interface Credential {
  * address.
  */
 export async function findToken(
-  { name }: HttpAddress,
+  { name }: TokenTarget,
   { storeName = name, tokenCommand: command, timeoutMs, file }: CredentialContext,
   io: Io,
 ): Promise<Credential | undefined> {
@@ -53,20 +53,20 @@ export function savedToken({ tokens = {} }: SavedTokens, address: string) {
   return Object.hasOwn(tokens, address) ? tokens[address] : undefined
 }
 
-export function noToken({ name }: HttpAddress, storeFlag: string): PlantsError {
+export function noToken({ name }: TokenTarget, storeFlag: string): PlantsError {
   const hint = `Set PLANTS_TOKEN, or save one with: plants auth login${storeFlag}`
   return new PlantsError('unauthorized', `There is no token for ${name}`, { hint })
 }
 
 /** Throws `usage` when the token could be read in transit. */
-export function assertNotExposed(address: HttpAddress, allowHttp: boolean): void {
-  if (allowHttp || !isOpenToAll(address)) return
+export function assertNotExposed(target: TokenTarget, allowHttp: boolean): void {
+  if (allowHttp || !isOpenToAll(target)) return
   throw usageError(
-    `The token is not sent to ${address.name}: without TLS others could read it`,
+    `The token is not sent to ${target.name}: without TLS others could read it`,
     'Use https://, or on a network that only you use, add --allow-http, or save it with the store',
   )
 }
 
-function isOpenToAll({ url }: HttpAddress): boolean {
+function isOpenToAll({ url }: TokenTarget): boolean {
   return url.protocol === 'http:' && !isLoopback(url.hostname)
 }

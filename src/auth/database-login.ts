@@ -4,9 +4,8 @@ import { isWindows, unlessSystemError, usageError } from '../errors.js'
 import { octal } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import { shellWord } from '../platform/shell.js'
-import { isLoopback } from '../platform/urls.js'
-import type { PostgresAddress, PostgresHost } from '../stores/address.js'
-import type { Login } from '../stores/postgres/address.js'
+import { isSocket, type PostgresAddress, type PostgresHost } from '../stores/address.js'
+import type { Login } from '../stores/credentials.js'
 
 interface FoundPassword {
   place: string
@@ -97,14 +96,4 @@ export async function readLoginCertificates(
   const ca = root === undefined || root === 'system' ? undefined : readCertificates(root)
   if (sslcert === undefined || sslkey === undefined) return { ...none, ca }
   return { ca, ...readKeyPair(sslcert, sslkey, 'sslcert and sslkey') }
-}
-
-export function exposureOf({ name, hosts, sslmode }: PostgresAddress): string | undefined {
-  const isHere = hosts.every((host) => isSocket(host) || isLoopback(host.host))
-  if (isHere || sslmode === 'verify-full') return undefined
-  return `The connection to ${name} is not safe from an attacker on the network, who could read it or impersonate the server. Set sslmode=verify-full in its address`
-}
-
-function isSocket({ host }: PostgresHost): boolean {
-  return host.startsWith('/')
 }

@@ -1,27 +1,17 @@
 import { type OutputFormat, outputFormats } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
-import { PlantsError, usageError } from '../errors.js'
+import type { PlantsError } from '../errors.js'
 import type { Io } from '../platform/io.js'
-import { type Address, isDefaultStore, type OwnAddress } from '../stores/address.js'
-import {
-  httpOpener,
-  type OwnStoreOpener,
-  postgresOpener,
-  type StoreOpener,
-  sqliteOpener,
-} from '../stores/kinds.js'
-import type { PostgresOptions } from '../stores/postgres/address.js'
-import type { SqliteOptions } from '../stores/sqlite/connection.js'
-import type { OwnStore, Store } from '../stores/store.js'
+import { type Address, createNoStoreError } from '../stores/address.js'
+import { findKind, requireCapability } from '../stores/kinds.js'
+import { type OwnStore, type Store, tryingAgain } from '../stores/store.js'
+import type { DirectStoreOpener, OpenContext, StoreOpener } from '../stores/store-kind.js'
 import { type ContextOptions, SettingsContext } from './settings-context.js'
-
-type OwnOptions = Partial<Pick<PostgresOptions, 'runtime' | 'onAway'>> &
-  Partial<Pick<SqliteOptions, 'onCreated'>>
 
 /** What a command works with: its store, its settings, and the terminal. */
 export class CommandContext extends SettingsContext {
   readonly address: Address
-  readonly sqliteOptions: SqliteOptions
+  readonly openContext: OpenContext
 
   constructor(
     settings: EffectiveSettings,
@@ -33,11 +23,18 @@ export class CommandContext extends SettingsContext {
     super(settings, options, io, formats)
     const { timeout, reporter } = this
     this.address = address
-    this.sqliteOptions = {
+    this.openContext = {
       timeout,
       runtime: io,
+      retry: options.retry,
+      concurrency: options.concurrency,
+      findAccess: async (target) => (await loadStoreAccess()).findAccess(target, this),
+      findLogin: async (database) => (await loadStoreAccess()).findLogin(database, this),
       onCreated: (path) => reporter.warn(`Created store ${path}`),
       onExposed: (warning) => reporter.warn(warning, 'warning'),
+      onAway: async (failure, patience = timeout) => {
+        if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
+      },
     }
   }
 
@@ -56,64 +53,51 @@ export class CommandContext extends SettingsContext {
 
   /** Undefined for a default store that does not exist yet. Throws `unavailable` for any other. */
   async openStore(): Promise<Store | undefined> {
-    const opener = await this.opener()
+    const opener = await this.createOpener()
     return this.#unlessMissing(await opener.openExisting())
   }
 
-  /** As `openStore`, of a store that this program keeps itself. */
-  async openOwnStore(): Promise<OwnStore | undefined> {
-    const opener = await this.ownOpener()
+  /** As `openStore`, of a store that this program opens itself. */
+  async openDirectStore(): Promise<OwnStore | undefined> {
+    const opener = await this.createDirectOpener()
     return this.#unlessMissing(await opener.openExisting())
   }
 
   #unlessMissing<S>(store: S | undefined): S | undefined {
-    if (store === undefined && !isDefaultStore(this.address)) throw this.noStore()
+    const { address } = this
+    if (store === undefined && !findKind(address).isDefault(address)) throw this.noStore()
     return store
   }
 
   async openOrCreateStore(): Promise<Store> {
-    return (await this.opener()).open()
+    return (await this.createOpener()).open()
   }
 
   /** Throws `unauthorized` for a service without a token. */
-  async opener(): Promise<StoreOpener> {
-    const { address, timeout, io: runtime } = this
-    if (address.scheme !== 'http') return this.ownOpener()
-    const { retry, concurrency } = this.options
-    const { accessTo } = await import('./store-access.js')
-    const access = await accessTo(address, this)
-    return httpOpener(address, { access, timeout, runtime, retry, concurrency })
+  createOpener(): Promise<StoreOpener> {
+    return findKind(this.address).createOpener(this.address, this.openContext)
   }
 
-  async ownOpener(options: OwnOptions = {}): Promise<OwnStoreOpener> {
-    const address = this.ownAddress()
-    if (address.scheme === 'sqlite')
-      return sqliteOpener(address, { ...this.sqliteOptions, ...options })
-    const { databaseOptions } = await import('./store-access.js')
-    return postgresOpener(address, { ...(await databaseOptions(address, this)), ...options })
+  /**
+   * Throws `usage` for a service.
+   *
+   * @param changes of what a store needs to be opened, such as where its events are reported
+   */
+  async createDirectOpener(changes: Partial<OpenContext> = {}): Promise<DirectStoreOpener> {
+    const direct = requireCapability(this.address, 'direct')
+    return direct.createOpener(this.address, { ...this.openContext, ...changes })
   }
 
-  /** Throws `usage` for a service, as all that open a store of its own. */
-  ownAddress(): OwnAddress {
-    const { address } = this
-    if (address.scheme !== 'http') return address
-    throw usageError(
-      `${address.name} is a service, but this command needs direct access to the store`,
-      'Run the command on the host of the service, or select another store with --store',
-    )
-  }
-
-  async isStoreFile(path: string): Promise<boolean> {
-    const { address } = this
-    if (address.scheme !== 'sqlite') return false
-    return (await import('../stores/sqlite/connection.js')).belongsToStore(address.name, path)
-  }
-
-  noStore(hint = 'Check the address. plants create creates a missing store'): PlantsError {
-    return new PlantsError('unavailable', `There is no store at ${this.address.name}`, { hint })
+  noStore(hint?: string): PlantsError {
+    return createNoStoreError(this.address, hint)
   }
 
   noStoreYet(): string {
     return `There is no store at ${this.address.name} yet: plants create creates it`
   }
+}
+
+/** A store in a file needs none of it. */
+function loadStoreAccess() {
+  return import('./store-access.js')
 }

@@ -8,7 +8,6 @@ import { must, PlantsError, systemCode } from '../errors.js'
 import { describeChange, describePlant } from '../output/output.js'
 import type { Printer } from '../output/printer.js'
 import type { StoredPlant } from '../plant/plant.js'
-import { wrongAddressHint } from '../stores/address.js'
 import {
   type Change,
   idOf,
@@ -18,6 +17,7 @@ import {
   problem,
   toError,
 } from '../stores/change.js'
+import { findKind } from '../stores/kinds.js'
 import { planOf } from '../stores/plan.js'
 import type { Store } from '../stores/store.js'
 import type { CommandContext } from './command-context.js'
@@ -149,6 +149,7 @@ export async function printResults(
 function errorOf(reason: Problem, { address, storeFlag }: CommandContext): PlantsError {
   const { kind, message } = reason
   if (kind !== 'notFound') return toError(reason)
-  const hint = wrongAddressHint(address) ?? `List the plants with: plants list${storeFlag}`
+  const addressHint = findKind(address).findAddressHint(address)
+  const hint = addressHint ?? `List the plants with: plants list${storeFlag}`
   return new PlantsError(kind, `${message} in ${address.name}`, { hint })
 }

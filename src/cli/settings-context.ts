@@ -10,10 +10,10 @@ import { toJson } from '../plant/json.js'
 import { fieldNames, type StoredPlant } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
 import { shellOption } from '../platform/shell.js'
-import type { HttpOptions } from '../stores/http/http-options.js'
+import type { OpenContext } from '../stores/store-kind.js'
 import { type GlobalOptions, mayWaitForPerson } from './command.js'
 
-export interface ContextOptions extends GlobalOptions, Pick<HttpOptions, 'retry' | 'concurrency'> {}
+export interface ContextOptions extends GlobalOptions, Pick<OpenContext, 'retry' | 'concurrency'> {}
 
 /** What a command works with that needs no store: its settings, and the terminal. */
 export class SettingsContext {

@@ -1,35 +1,29 @@
 import { version } from '../../package.json'
 import { assertNotExposed, type Credential, findToken, noToken } from '../auth/credentials.js'
-import { exposureOf, findPassword, readLoginCertificates } from '../auth/database-login.js'
+import { findPassword, readLoginCertificates } from '../auth/database-login.js'
 import { parseText } from '../config/option-values.js'
 import type { EffectiveSettings } from '../config/resolve.js'
 import type { Reporter } from '../output/reporter.js'
 import type { Io } from '../platform/io.js'
 import { proxyFor } from '../platform/urls.js'
-import {
-  type Address,
-  type HttpAddress,
-  type PostgresAddress,
-  passwordFile,
-} from '../stores/address.js'
-import type { Access } from '../stores/http/http-options.js'
-import type { PostgresOptions } from '../stores/postgres/address.js'
-import { tryingAgain } from '../stores/store.js'
+import { type Address, type PostgresAddress, passwordFile } from '../stores/address.js'
+import type { Login, ServiceAccess, TokenTarget } from '../stores/credentials.js'
+import { findKind } from '../stores/kinds.js'
 import type { SettingsContext } from './settings-context.js'
 
 /** Undefined if there is none. */
 export function tokenFor(
-  address: HttpAddress,
+  target: TokenTarget,
   { settings, timeout: timeoutMs, io }: SettingsContext,
 ): Promise<Credential | undefined> {
   const { storeName, file } = settings
   const tokenCommand = settings.value('token-command')
-  return findToken(address, { storeName, timeoutMs, file, tokenCommand }, io)
+  return findToken(target, { storeName, timeoutMs, file, tokenCommand }, io)
 }
 
 /** Throws `usage` if others could read the token in transit. */
-export function assertSafe(address: HttpAddress, settings: EffectiveSettings): void {
-  assertNotExposed(address, settings.value('allow-http') ?? false)
+export function assertSafe(target: TokenTarget, settings: EffectiveSettings): void {
+  assertNotExposed(target, settings.value('allow-http') ?? false)
 }
 
 /**
@@ -37,18 +31,18 @@ export function assertSafe(address: HttpAddress, settings: EffectiveSettings): v
  *
  * @param given a token that is not saved yet
  */
-export async function accessTo(
-  address: HttpAddress,
+export async function findAccess(
+  target: TokenTarget,
   context: SettingsContext,
   given?: Credential,
-): Promise<Access> {
+): Promise<ServiceAccess> {
   const { settings, reporter, storeFlag, io } = context
-  const found = given ?? (await tokenFor(address, context))
-  if (!found) throw noToken(address, storeFlag)
+  const found = given ?? (await tokenFor(target, context))
+  if (!found) throw noToken(target, storeFlag)
   reporter.log(`* token from ${found.place}`)
-  assertSafe(address, settings)
+  assertSafe(target, settings)
   const isProxySet = Object.keys(io.env).some((name) => /^(https?|all)_proxy$/i.test(name))
-  const proxy = isProxySet ? await proxyFor(address, io) : undefined
+  const proxy = isProxySet ? await proxyFor(target, io) : undefined
   if (proxy !== undefined) reporter.log(`* proxy ${new URL(proxy).host}`) // without its password
   const caPath = certificatesPath(settings, io)
   return {
@@ -57,7 +51,7 @@ export async function accessTo(
       found.source === 'file'
         ? `The token was saved. Save another with: plants auth login${storeFlag}`
         : `The token is from ${found.place}: set another one there`,
-    renew: found.source === 'command' ? renewalOf(address, context) : undefined,
+    renew: found.source === 'command' ? renewalOf(target, context) : undefined,
     userAgent: `plants/${version}`,
     ca: caPath && (await import('../platform/certificates.js')).readCertificates(caPath),
     proxy,
@@ -67,12 +61,12 @@ export async function accessTo(
 }
 
 /** Runs the token command again, at most once a minute. */
-function renewalOf(address: HttpAddress, context: SettingsContext): Access['renew'] {
+function renewalOf(target: TokenTarget, context: SettingsContext): ServiceAccess['renew'] {
   const { io } = context
   let renewal: { token: Promise<string | undefined>; at: number } | undefined
   return () => {
     if (renewal && io.now() - renewal.at < 60_000) return renewal.token
-    const token = tokenFor(address, context).then((newer) => newer?.token)
+    const token = tokenFor(target, context).then((newer) => newer?.token)
     renewal = { token, at: io.now() }
     return token
   }
@@ -83,31 +77,23 @@ function certificatesPath(settings: EffectiveSettings, io: Io): string | undefin
   return value === undefined ? undefined : io.resolvePath(parseText(place, value))
 }
 
-export async function databaseOptions(
+export async function findLogin(
   address: PostgresAddress,
-  context: SettingsContext,
-): Promise<PostgresOptions> {
-  const { settings, options, timeout, reporter, io } = context
+  { settings, reporter, io }: SettingsContext,
+): Promise<Login> {
   const found = findPassword(address, io, (line) => reporter.log(line))
   reporter.log(`* password from ${found?.place ?? 'no source'}`)
+  const certificates = await readLoginCertificates(address, certificatesPath(settings, io))
   return {
-    login: {
-      password: (host) => found?.of(host),
-      passwordHint: found
-        ? `The password is from ${found.place}: set another one there`
-        : `Set PGPASSWORD, or write the password to ${passwordFile}`,
-      ...(await readLoginCertificates(address, certificatesPath(settings, io))),
-    },
-    timeout,
-    runtime: io,
-    retry: options.retry,
-    onAway: async (failure, patience = timeout) => {
-      if (failure) await reporter.warnMeanwhile(tryingAgain(failure, patience))
-    },
+    password: (host) => found?.of(host),
+    passwordHint: found
+      ? `The password is from ${found.place}: set another one there`
+      : `Set PGPASSWORD, or write the password to ${passwordFile}`,
+    ...certificates,
   }
 }
 
 export async function warnOfExposure(address: Address, reporter: Reporter): Promise<void> {
-  const exposure = address.scheme === 'postgres' ? exposureOf(address) : undefined
-  if (exposure !== undefined) await reporter.warn(exposure)
+  const risk = await findKind(address).findNetworkRisk(address)
+  if (risk !== undefined) await reporter.warn(risk)
 }

@@ -12,7 +12,7 @@ import { acquireLock } from '../platform/file-lock.js'
 import { makeFolder, targetOf } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
-import { schemeNouns } from '../stores/kinds.js'
+import { describeKindsWith, findKind, hasCapability } from '../stores/kinds.js'
 import { type SettingName, settingOf, settingsIn } from './setting-table.js'
 import {
   isStoreName,
@@ -86,11 +86,12 @@ export function assertStoreName(name: string): void {
 }
 
 /** Throws `usage` for a setting that has no effect at the address. */
-export function assertSettingsFor({ scheme, name: store }: Address, saved: SavedStore): void {
+export function assertSettingsFor(address: Address, saved: SavedStore): void {
   for (const name of settingsIn('store')) {
-    const { onlyFor = scheme } = settingOf(name)
-    if (saved[name] === undefined || onlyFor === scheme) continue
-    const message = `--${name} is for ${schemeNouns[onlyFor]}, and ${store} is ${schemeNouns[scheme]}`
+    const { needs } = settingOf(name)
+    if (saved[name] === undefined || needs === undefined || hasCapability(address, needs)) continue
+    const others = describeKindsWith(needs)
+    const message = `--${name} is for ${others}, and ${address.name} is ${findKind(address).noun}`
     throw usageError(message, 'Leave it out')
   }
 }

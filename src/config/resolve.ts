@@ -1,7 +1,7 @@
 import { PlantsError, usageError } from '../errors.js'
 import type { Io } from '../platform/io.js'
 import type { Address } from '../stores/address.js'
-import { parseAddress } from '../stores/kinds.js'
+import { findKind, parseAddress } from '../stores/kinds.js'
 import {
   optionValue,
   type SettingName,
@@ -103,7 +103,8 @@ export async function shownStore(
   if (text === 'local' || (isStoreName(text) && savedStore(saved, text))) return text
   try {
     const address = await resolveAddress(text, '', io, { env: {} }) // which may be wrong itself
-    return address.scheme === 'postgres' ? address.name : text
+    const mayHavePassword = findKind(address).credential === 'password'
+    return mayHavePassword ? address.name : text
   } catch (error) {
     if (error instanceof PlantsError) return '***'
     throw error

@@ -1,4 +1,4 @@
-import type { Address } from '../stores/address.js'
+import type { Capability } from '../stores/kinds.js'
 import { parseOutput, parseSwitch, parseText, parseTimeout } from './option-values.js'
 
 const settingsTable = {
@@ -31,7 +31,7 @@ const settingsTable = {
     variable: 'PLANTS_CA_CERT',
     scopes: ['user', 'store'],
     parse: parseText,
-    onlyFor: 'http',
+    needs: 'token',
     default: { words: 'those of the system' },
     meaning: 'a file of trusted PEM certificates',
   },
@@ -40,7 +40,7 @@ const settingsTable = {
     variable: 'PLANTS_ALLOW_HTTP',
     scopes: ['store'],
     parse: parseSwitch,
-    onlyFor: 'http',
+    needs: 'token',
     isSwitch: true,
     default: 'false',
     meaning: 'send the token without TLS, also to other machines',
@@ -48,7 +48,7 @@ const settingsTable = {
   'token-command': {
     scopes: ['store'],
     parse: (source, text) => parseText(source, text.trim()),
-    onlyFor: 'http',
+    needs: 'token',
     default: { words: 'none' },
     meaning: 'get the token from the output of this command, which a shell runs',
   },
@@ -65,7 +65,8 @@ interface Setting {
   meaning: string
   /** Saved as true or false, not as a string. */
   isSwitch?: boolean
-  onlyFor?: Address['scheme']
+  /** Saved with a store, it has no effect unless the store can do this. */
+  needs?: Capability
 }
 
 /** Saved for all stores, or for one of them. */

@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import { PlantsError, reasonOf, systemReason } from '../errors.js'
 import { makeFolder } from '../platform/files.js'
 import type { Io } from '../platform/io.js'
-import { sqliteOpener } from '../stores/kinds.js'
 import type { SqliteOptions } from '../stores/sqlite/connection.js'
 import type { OwnStore } from '../stores/store.js'
 
@@ -13,8 +12,10 @@ export async function openJournal(options: SqliteOptions, io: Io): Promise<OwnSt
   const path = join(folder, 'imports.db')
   try {
     makeFolder(folder)
-    const address = { scheme: 'sqlite', name: path, isDefault: true } as const
-    return await sqliteOpener(address, { ...options, noun: 'The journal' }).open()
+    const { createDefaultAddress } = await import('../stores/sqlite/address.js')
+    const { SqliteStore } = await import('../stores/sqlite/store.js')
+    const address = createDefaultAddress(path)
+    return await SqliteStore.open(address, { ...options, noun: 'The journal' })
   } catch (cause) {
     if (cause instanceof PlantsError && cause.isInterruption) throw cause
     const reason = systemReason(cause)

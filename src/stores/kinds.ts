@@ -1,24 +1,23 @@
-import { join } from 'node:path'
-import { usageError } from '../errors.js'
-import {
-  type Address,
-  type AddressContext,
-  addressError,
-  type HttpAddress,
-  type PostgresAddress,
-  parseHttp,
-  parseSqlite,
-  type SqliteAddress,
-} from './address.js'
-import type { HttpOptions } from './http/http-options.js'
-import type { PostgresOptions } from './postgres/address.js'
-import type { SqliteOptions } from './sqlite/connection.js'
-import type { OwnStore, Store } from './store.js'
+import { must, type PlantsError, usageError } from '../errors.js'
+import { type Address, type AddressContext, addressError } from './address.js'
+import { httpKind } from './http/kind.js'
+import { postgresKind } from './postgres/kind.js'
+import { sqliteKind } from './sqlite/kind.js'
+import { type Capabilities, Lack, type StoreKind } from './store-kind.js'
 
-export const schemeNouns: Record<Address['scheme'], string> = {
-  http: 'a service',
-  postgres: 'a database',
-  sqlite: 'a file',
+export type Capability = keyof Capabilities
+
+/** In the order in which they are asked for an address: a path can look like anything. */
+const kinds: {
+  readonly [Scheme in Address['scheme']]: StoreKind<Extract<Address, { scheme: Scheme }>>
+} = {
+  http: httpKind,
+  postgres: postgresKind,
+  sqlite: sqliteKind,
+}
+
+export function findKind(address: Address): StoreKind {
+  return kinds[address.scheme]
 }
 
 /** @param source names the address in messages */
@@ -29,61 +28,46 @@ export async function parseAddress(
 ): Promise<Address> {
   if (/\0|%00/.test(text))
     throw addressError(source, 'contains U+0000, which is not allowed in an address')
-  if (text === 'local') {
-    const name = join(await context.dataFolder(), 'plants.db')
-    return { scheme: 'sqlite', name, isDefault: true }
-  }
-  if (/^https?:/i.test(text)) return parseHttp(text, source)
-  if (/^postgres(ql)?:/i.test(text)) {
-    const { parsePostgres } = await import('./postgres/address.js')
-    return parsePostgres(text, source, context)
-  }
-  return parseSqlite(text, source, context)
+  const candidates: StoreKind[] = Object.values(kinds)
+  // The last kind matches every text.
+  const kind = must(candidates.find((candidate) => candidate.matches(text)))
+  return kind.parse(text, source, context)
 }
 
-/** The module of the store is loaded when it is opened. */
-export interface StoreOpener {
-  /** Creates a missing file, and nothing else. */
-  open(): Promise<Store>
-  /** Returns undefined for a missing file. A service is not asked yet. */
-  openExisting(): Promise<Store | undefined>
+export function hasCapability(address: Address, capability: Capability): boolean {
+  return !(findKind(address).capabilities[capability] instanceof Lack)
 }
 
-export interface OwnStoreOpener extends StoreOpener {
-  /** Creates a missing store. Returns whether it was missing. */
-  init(): Promise<boolean>
-  open(): Promise<OwnStore>
-  openExisting(): Promise<OwnStore | undefined>
-  /** @throws {PlantsError} `usage` if the address has no room for the requests of a service */
-  assertCanServe(): void
+/** The kinds that have a capability, such as "a service". */
+export function describeKindsWith(capability: Capability): string {
+  const capable = Object.values(kinds).filter(
+    ({ capabilities }) => !(capabilities[capability] instanceof Lack),
+  )
+  return capable.map(({ noun }) => noun).join(' or ')
 }
 
-export function httpOpener(address: HttpAddress, options: HttpOptions): StoreOpener {
-  const open = async () => new (await import('./http/http-store.js')).HttpStore(address, options)
-  return { open, openExisting: open }
+/**
+ * @param option that asks for it; without one, the command cannot do without it
+ * @throws {PlantsError} `usage` if the kind of the address lacks it
+ */
+export function requireCapability<Name extends Capability>(
+  address: Address,
+  capability: Name,
+  option?: string,
+): Capabilities[Name] {
+  const offers: { readonly [Offered in Name]: Capabilities[Offered] | Lack } =
+    findKind(address).capabilities
+  const offer: Capabilities[Name] | Lack = offers[capability]
+  if (offer instanceof Lack) throw createLackError(address, offer, option)
+  return offer
 }
 
-export function postgresOpener(address: PostgresAddress, options: PostgresOptions): OwnStoreOpener {
-  const store = async () => (await import('./postgres/store.js')).PostgresStore
-  const open = async () => (await store()).open(address, options)
-  return {
-    init: async () => (await store()).init(address, options),
-    open,
-    openExisting: open,
-    assertCanServe: () => {
-      if (address.max >= 2) return
-      const message = `A service needs at least 2 connections to ${address.name}, but max is 1`
-      throw usageError(message, 'Remove max from the address, or set it to 2 or more: ?max=4')
-    },
-  }
-}
-
-export function sqliteOpener(address: SqliteAddress, options: SqliteOptions): OwnStoreOpener {
-  const store = async () => (await import('./sqlite/store.js')).SqliteStore
-  return {
-    init: async () => (await store()).init(address, options),
-    open: async () => (await store()).open(address, options),
-    openExisting: async () => (await store()).openExisting(address, options),
-    assertCanServe: () => undefined,
-  }
+function createLackError(
+  address: Address,
+  { why, hint }: Lack,
+  option: string | undefined,
+): PlantsError {
+  const { noun } = findKind(address)
+  if (option === undefined) return usageError(`${address.name} is ${noun}, ${why}`, hint)
+  return usageError(`${option} is not supported at ${address.name}: ${noun} ${why}`, hint)
 }

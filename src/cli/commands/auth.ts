@@ -6,11 +6,11 @@ import { PlantsError, usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { readText } from '../../platform/text-files.js'
-import { type HttpAddress, passwordFile } from '../../stores/address.js'
-import { schemeNouns } from '../../stores/kinds.js'
+import type { TokenTarget } from '../../stores/credentials.js'
+import { requireCapability } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { accessTo, assertSafe, tokenFor } from '../store-access.js'
+import { assertSafe, findAccess, tokenFor } from '../store-access.js'
 
 interface LoginOptions extends GlobalOptions {
   fromStdin?: true
@@ -41,8 +41,9 @@ export function define(command: PlantsCommand): void {
 
 async function login(options: LoginOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { settings, timeout } = context
-  const store = serviceOf(context)
+  const { address, settings, timeout } = context
+  const tokenAccess = requireCapability(address, 'token')
+  const store = tokenAccess.getTarget(address)
   if (settings.value('token-command') !== undefined)
     throw usageError(
       `${settings.storeName} gets its token from a command`,
@@ -51,9 +52,11 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
   assertSafe(store, settings)
   const token = await readToken(options, store, context)
   io.secrets.add(token)
-  const { verifyToken } = await import('../../stores/http/check-token.js')
-  const access = await accessTo(store, context, { token, source: 'file', place: 'this login' })
-  const check = await verifyToken(store, { access, timeout, runtime: io })
+  const given = { token, source: 'file', place: 'this login' } as const
+  const check = await tokenAccess.verify(address, {
+    ...context.openContext,
+    findAccess: (target) => findAccess(target, context, given),
+  })
   if (check.state === 'rejected') {
     const message = `${store.name} does not accept this token: ${check.error.message}`
     const hint = 'Nothing was saved. Copy it again, or ask for a new one'
@@ -76,7 +79,7 @@ async function login(options: LoginOptions, io: Io): Promise<void> {
 
 async function logout(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = serviceOf(context)
+  const store = findTokenTarget(context)
   const { isChanged: removed } = await changeSettings(io, context.timeout, (saved) =>
     saved.tokens ? { ...saved, tokens: without(saved.tokens, store.name) } : saved,
   )
@@ -87,7 +90,7 @@ async function logout(options: GlobalOptions, io: Io): Promise<void> {
 
 async function status(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = serviceOf(context)
+  const store = findTokenTarget(context)
   const { source, place, savedAt } = await existingToken(store, context)
   const when = savedAt === undefined ? '' : `, saved on ${savedAt.slice(0, 16)}Z`
   const text = `${quoteIfNeeded(store.name)}: from ${quoteIfNeeded(place + when)}`
@@ -96,28 +99,24 @@ async function status(options: GlobalOptions, io: Io): Promise<void> {
 
 async function printToken(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const { token, source, savedAt } = await existingToken(serviceOf(context), context)
+  const { token, source, savedAt } = await existingToken(findTokenTarget(context), context)
   await context.printWord(token, { token, source, savedAt })
 }
 
-async function existingToken(store: HttpAddress, context: CommandContext): Promise<Credential> {
+async function existingToken(store: TokenTarget, context: CommandContext): Promise<Credential> {
   const found = await tokenFor(store, context)
   if (found) return found
   throw noToken(store, context.storeFlag)
 }
 
-function serviceOf({ address: store }: CommandContext): HttpAddress {
-  if (store.scheme === 'http') return store
-  const hint =
-    store.scheme === 'postgres'
-      ? `If it requires a password: set PGPASSWORD, or write it to ${passwordFile}`
-      : 'Select a store: --store https://plants.example.com, or a saved name'
-  throw usageError(`${store.name} is ${schemeNouns[store.scheme]}, and uses no token`, hint)
+/** Throws `usage` for a store without tokens. */
+function findTokenTarget({ address }: CommandContext): TokenTarget {
+  return requireCapability(address, 'token').getTarget(address)
 }
 
 async function readToken(
   { fromStdin }: LoginOptions,
-  store: HttpAddress,
+  store: TokenTarget,
   { io, mayAsk, storeFlag }: CommandContext,
 ): Promise<string> {
   if (fromStdin && !io.stdin.isTerminal) {
@@ -137,6 +136,6 @@ async function readToken(
   return (await askForSecret(`token for ${store.name}`, check, io)).trim()
 }
 
-function namesOf({ name }: HttpAddress, { storeName }: EffectiveSettings) {
+function namesOf({ name }: TokenTarget, { storeName }: EffectiveSettings) {
   return { store: storeName ?? name, address: name }
 }

@@ -3,7 +3,7 @@ import { usageError } from '../../errors.js'
 import { plantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import type { SqliteAddress } from '../../stores/address.js'
+import { requireCapability } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 
@@ -27,13 +27,13 @@ export function define(command: PlantsCommand): void {
 
 async function backup(options: BackupOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const address = fileOf(context, 'Use pg_dump, or write its plants to a file: plants export FILE')
+  const { address } = context
+  const { backUp } = requireCapability(address, 'backup')
   const file = io.resolvePath(path)
-  const { backUp } = await import('../../stores/sqlite/backup.js')
   const onLarger = async (message: string) => {
     if (!options.yes) await confirmReplacement(message, context)
   }
-  const copy = await backUp(address, file, { ...context.sqliteOptions, onLarger })
+  const copy = await backUp(address, file, { ...context.openContext, onLarger })
   if (!copy) throw context.noStore()
   const { plants, bytes } = copy
   const names = `from ${escapeControlChars(address.name)} to ${escapeControlChars(file)}`
@@ -43,12 +43,6 @@ async function backup(options: BackupOptions, io: Io, path: string): Promise<voi
 export function parseBackupPath(text: string): string {
   if (text !== '-') return parseText('file', text)
   throw usageError('A backup is a file, not stdin or stdout', 'Name a file')
-}
-
-export function fileOf(context: CommandContext, instead: string): SqliteAddress {
-  const address = context.ownAddress()
-  if (address.scheme === 'sqlite') return address
-  throw usageError(`${address.name} is a database, which has backups of its own`, instead)
 }
 
 export async function confirmReplacement(

@@ -10,7 +10,7 @@ import { isStoreName } from '../../config/settings-file.js'
 import { PlantsError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
-import { completeAddress } from '../../stores/address.js'
+import { findKind } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { SettingsContext } from '../settings-context.js'
 
@@ -80,7 +80,7 @@ async function savedStoreText(
   const address = await settings.address({ value: text, place: 'The argument', source: 'flag' })
   const { warnOfExposure } = await import('../store-access.js')
   await warnOfExposure(address, reporter)
-  return text === 'local' || isStoreName(text) ? text : completeAddress(address)
+  return text === 'local' || isStoreName(text) ? text : findKind(address).format(address)
 }
 
 async function unset(options: GlobalOptions, io: Io, name: SettingName): Promise<void> {

@@ -4,6 +4,7 @@ import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { isIdempotencyKey, plantFrom, plantOf } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
 import { writeOne } from '../../stores/change.js'
+import { hasCapability } from '../../stores/kinds.js'
 import { createNext, type InputPlant, nextId } from '../../stores/next-id.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
@@ -88,16 +89,17 @@ async function preview(
   context: CommandContext,
 ): Promise<void> {
   const { address } = context
-  const isOwn = address.scheme !== 'http'
-  const store = isOwn ? await (await context.ownOpener()).openExisting() : undefined
+  const isDirect = hasCapability(address, 'direct')
+  const store = isDirect ? await (await context.createDirectOpener()).openExisting() : undefined
   try {
     const plant = plantFrom(id === 'next' ? await nextId(store) : id, name, tag)
     const change = { type: 'create' as const, plant, key }
     await store?.transaction((tried) => writeOne(tried, change), { commits: () => false })
-    const place = quoteIfNeeded(address.name) + (isOwn && !store ? ', which would be created' : '')
-    const isNumbered = isOwn || id !== 'next'
+    const place =
+      quoteIfNeeded(address.name) + (isDirect && !store ? ', which would be created' : '')
+    const isNumbered = isDirect || id !== 'next'
     const shown = isNumbered ? describePlant(plant, await context.style()) : quoteIfNeeded(name)
-    const fields = id === 'next' && isOwn ? plant : plantOf(plant)
+    const fields = id === 'next' && isDirect ? plant : plantOf(plant)
     await context.printResult({ dryRun: true, ...fields }, `Would plant ${shown} in ${place}`)
   } finally {
     await store?.close()

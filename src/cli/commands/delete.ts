@@ -2,7 +2,7 @@ import { usageError } from '../../errors.js'
 import { describePlant, quoteIfNeeded } from '../../output/output.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import type { Io } from '../../platform/io.js'
-import { isDefaultStore } from '../../stores/address.js'
+import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { idsMeaning, isSingle, readIds } from '../ids.js'
@@ -80,6 +80,6 @@ async function confirm(plants: readonly StoredPlant[], context: CommandContext):
   const { address, settings } = context
   const name = quoteIfNeeded(address.name)
   const named = settings.storeName === undefined ? name : `${settings.storeName} (${name})`
-  const place = isDefaultStore(address) ? '' : ` from ${named}`
+  const place = findKind(address).isDefault(address) ? '' : ` from ${named}`
   await context.confirm(`Delete ${what}${place}?`, 'Nothing was deleted')
 }

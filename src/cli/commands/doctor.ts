@@ -6,15 +6,12 @@ import { readSettings } from '../../config/settings-file.js'
 import { PlantsError } from '../../errors.js'
 import { mayColor, type Style, styleFor } from '../../output/output.js'
 import { Printer } from '../../output/printer.js'
-import { plantCount } from '../../plant/plant.js'
 import { escapeControlChars, redact } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
-import { type HttpAddress, isDefaultStore, type SqliteAddress } from '../../stores/address.js'
-import type { OwnStore } from '../../stores/store.js'
-import { describeMissingRights, type Right, rights } from '../../stores/tokens.js'
+import { type Finding, runCheck } from '../../stores/diagnose.js'
+import { findKind } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { accessTo } from '../store-access.js'
 
 interface DoctorOptions extends GlobalOptions {
   quick?: true
@@ -55,16 +52,6 @@ async function doctor(options: DoctorOptions, io: Io): Promise<void> {
   throw new PlantsError('unwell', message, { hint: 'See the hints above' })
 }
 
-interface CheckResult {
-  state: 'ok' | 'warning' | 'failed'
-  message: string
-  hint?: string | undefined
-}
-
-interface Finding extends CheckResult {
-  check: string
-}
-
 function lineOf({ check, state, message, hint }: Finding, style: Style): string {
   const styles = { ok: style.faint, warning: style.strong, failed: style.bad }
   const text = `${style.strong(escapeControlChars(check))}: ${escapeControlChars(message)}`
@@ -95,100 +82,25 @@ async function* examine(
   const { bun, node } = process.versions
   const runtime = bun === undefined ? `node ${node}` : `bun ${bun}`
   const system = `${process.platform} ${process.arch}`
-  yield { check: 'runtime', ...ok(`plants ${version} on ${runtime}, ${system}`) }
-  yield await findingOf('sqlite', async () => {
+  const message = `plants ${version} on ${runtime}, ${system}`
+  yield { check: 'runtime', state: 'ok', message }
+  yield await runCheck('sqlite', async () => {
     const sqlite = (await import('../../platform/sqlite.js')).describeDriver()
-    return ok(`SQLite ${sqlite.version} through ${sqlite.driver}`)
+    return { state: 'ok', message: `SQLite ${sqlite.version} through ${sqlite.driver}` }
   })
-  yield await findingOf('settings', async () => {
+  yield await runCheck('settings', async () => {
     if (context instanceof PlantsError) throw context
     const { path, warning } = context.settings.file
-    return warning ? warned(warning.what, `Fix it with: ${warning.command}`) : ok(path)
+    if (!warning) return { state: 'ok', message: path }
+    return { state: 'warning', message: warning.what, hint: `Fix it with: ${warning.command}` }
   })
   if (context instanceof PlantsError) return
-  const { address, settings } = context
-  const name = settings.storeName ?? (isDefaultStore(address) ? 'local' : address.name)
-  const store = await findingOf(`store ${name}`, () =>
-    address.scheme === 'http' ? examineService(address, context) : examineStore(context),
-  )
-  yield store
-  if (address.scheme === 'sqlite' && store.state !== 'failed' && !quick)
-    yield await findingOf('contents', () => examineContents(address, context))
-}
-
-async function findingOf(check: string, examine: () => Promise<CheckResult>): Promise<Finding> {
-  try {
-    return { check, ...(await examine()) }
-  } catch (error) {
-    if (!(error instanceof PlantsError) || error.isInterruption) throw error
-    return { check, state: 'failed', message: error.message, hint: error.hint }
-  }
-}
-
-async function examineStore(context: CommandContext): Promise<CheckResult> {
-  const { address } = context
-  const { name } = address
-  const store = await context.openOwnStore()
-  if (!store) return ok(`${name} (not created yet)`)
-  const missing = await checkUsable(store).finally(() => store.close())
-  if (missing.includes('create')) {
-    // A store that this user can only read may be meant so.
-    return warned(`${name}: ${describeMissingRights(missing)}`, missingRightsHint)
-  }
-  const exposure = address.scheme === 'sqlite' ? await findExposure(name) : undefined
-  if (exposure !== undefined) return warned(exposure)
-  return ok(missing.length === 0 ? name : `${name}: ${describeMissingRights(missing)}`)
-}
-
-const missingRightsHint =
-  'Change the permissions of the file, or see Least privilege in docs/databases.md'
-
-/**
- * Rejects if the store can do nothing, or not even what its rights say.
- *
- * @returns the rights that the credentials lack
- */
-async function checkUsable(store: OwnStore): Promise<readonly Right[]> {
-  const storeRights = await store.rights()
-  const missing = rights.filter((right) => !storeRights.includes(right))
-  if (storeRights.length === 0) {
-    const message = describeMissingRights(missing)
-    throw new PlantsError('inaccessible', message, { hint: missingRightsHint })
-  }
-  await store.check(storeRights)
-  return missing
-}
-
-async function findExposure(name: string): Promise<string | undefined> {
-  const { explainExposure } = await import('../../stores/sqlite/connection.js')
-  return explainExposure(name)
-}
-
-async function examineService(address: HttpAddress, context: CommandContext): Promise<CheckResult> {
-  const { timeout, io } = context
-  const access = await accessTo(address, context)
-  const { verifyToken } = await import('../../stores/http/check-token.js')
-  const result = await verifyToken(address, { access, timeout, runtime: io })
-  if (result.state === 'accepted') return ok(`${address.name} answers, and accepts the token`)
-  const { message, hint = 'Is it a Plant Store service? For details: plants doctor --verbose' } =
-    result.error
-  const rejection = result.state === 'rejected' ? `${address.name} does not accept the token: ` : ''
-  return { state: 'failed', message: rejection + message, hint }
-}
-
-async function examineContents(
-  { name }: SqliteAddress,
-  { sqliteOptions }: CommandContext,
-): Promise<CheckResult> {
-  const { examine } = await import('../../stores/sqlite/backup.js')
-  const plants = await examine(name, sqliteOptions)
-  return ok(plants === undefined ? 'none yet' : `${plantCount(plants)} read, and no damage found`)
-}
-
-function ok(message: string): CheckResult {
-  return { state: 'ok', message }
-}
-
-function warned(message: string, hint?: string): CheckResult {
-  return { state: 'warning', message, hint }
+  const { address, settings, openContext } = context
+  const kind = findKind(address)
+  const name = settings.storeName ?? (kind.isDefault(address) ? 'local' : address.name)
+  yield* kind.diagnose(address, {
+    ...openContext,
+    storeCheck: `store ${name}`,
+    isQuick: quick === true,
+  })
 }

@@ -8,6 +8,7 @@ import { Progress, withProgress } from '../../output/progress.js'
 import { plantCount, type StoredPlant } from '../../plant/plant.js'
 import { assertOwnFile, isWrittenInPlace } from '../../platform/atomic-file.js'
 import type { Io } from '../../platform/io.js'
+import { findKind } from '../../stores/kinds.js'
 import type { PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { addQuery, type QueryOptions } from '../options.js'
@@ -47,7 +48,8 @@ async function exportPlants(name = '-', options: ExportOptions, io: Io): Promise
   const isDevice = path !== undefined && isWrittenInPlace(path, old)
   const shownName = quoteIfNeeded(name)
   if (path !== undefined && old?.isFile() && !isDevice) {
-    if (await context.isStoreFile(path))
+    const { address } = context
+    if (await findKind(address).ownsFile(address, path))
       throw usageError(`${path} is the store itself`, 'Choose another file')
     assertOwnFile(path, old, 'Choose another file')
     if (!options.yes) await confirmReplacement(shownName, context)

@@ -1,9 +1,10 @@
 import { plantCount } from '../../plant/plant.js'
 import { escapeControlChars } from '../../platform/escape.js'
 import type { Io } from '../../platform/io.js'
+import { requireCapability } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
-import { confirmReplacement, fileOf, parseBackupPath } from './backup.js'
+import { confirmReplacement, parseBackupPath } from './backup.js'
 
 interface RestoreOptions extends GlobalOptions {
   dryRun?: true
@@ -24,13 +25,10 @@ export function define(command: PlantsCommand): void {
 
 async function restore(options: RestoreOptions, io: Io, path: string): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const instead =
-    'Use pg_restore, or create the plants in it: plants export --store FILE | plants import'
-  const address = fileOf(context, instead)
+  const { address, openContext } = context
+  const access = requireCapability(address, 'restore')
   const file = io.resolvePath(path)
-  const { sqliteOptions } = context
-  const { checkBackup, restoreStore } = await import('../../stores/sqlite/backup.js')
-  const plants = await checkBackup(address, file, sqliteOptions)
+  const plants = await access.checkBackup(address, file, openContext)
   const names = `from ${escapeControlChars(file)} to ${escapeControlChars(address.name)}`
   const what = `${plantCount(plants)} ${names}`
   if (options.dryRun) {
@@ -38,7 +36,7 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
     return context.printResult(fields, `Would restore ${what}`)
   }
   if (!options.yes) {
-    const store = await (await context.ownOpener()).openExisting()
+    const store = await (await context.createDirectOpener()).openExisting()
     const present = await store?.count().finally(() => store.close())
     if (present)
       await confirmReplacement(
@@ -47,7 +45,8 @@ async function restore(options: RestoreOptions, io: Io, path: string): Promise<v
         ', and keep a copy beside it',
       )
   }
-  const kept = await restoreStore(address, file, new Date(io.time()), sqliteOptions)
+  const restoreContext = { ...openContext, at: new Date(io.time()) }
+  const kept = await access.restore(address, file, restoreContext)
   const rest = kept && `; the previous contents are kept in ${escapeControlChars(kept)}`
   const fields = { file, store: address.name, plants, kept }
   await context.print(fields, `Restored ${what}${rest ?? ''}`)

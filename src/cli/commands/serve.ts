@@ -114,7 +114,7 @@ function serviceOptions(options: ServeOptions, context: CommandContext): Service
   const connectionLimit = fitConnections(options.connectionLimit, findOpenFileLimit())
   return {
     openStore: async (events) => {
-      const opener = await context.ownOpener({ ...events, runtime })
+      const opener = await context.createDirectOpener({ ...events, runtime })
       opener.assertCanServe()
       // With PLANTS_SERVE_TOKEN, it creates a missing store: nobody else may be there to.
       if (given === undefined) {

@@ -13,7 +13,8 @@ import { usageError } from '../../errors.js'
 import { quoteIfNeeded } from '../../output/output.js'
 import type { Io } from '../../platform/io.js'
 import { shellWord } from '../../platform/shell.js'
-import { type Address, completeAddress, isDefaultStore } from '../../stores/address.js'
+import type { Address } from '../../stores/address.js'
+import { findKind, requireCapability } from '../../stores/kinds.js'
 import type { GlobalOptions, PlantsCommand } from '../command.js'
 import { CommandContext } from '../command-context.js'
 import { SettingsContext } from '../settings-context.js'
@@ -85,7 +86,8 @@ async function addStore(options: AddOptions, io: Io, name: string, place: string
 }
 
 async function storeWith(options: object, address: Address, io: Io): Promise<SavedStore> {
-  const text = isDefaultStore(address) ? 'local' : completeAddress(address)
+  const kind = findKind(address)
+  const text = kind.isDefault(address) ? 'local' : kind.format(address)
   const store: SavedStore = { address: text }
   for (const name of settingsIn('store')) {
     const value = textOf(optionValue(name, options))
@@ -100,14 +102,15 @@ async function init(others: GlobalOptions, io: Io, value: string): Promise<void>
   const options = { ...others, store: value }
   const { settings } = await SettingsContext.read(options, io)
   const store = await settings.address({ value, place: 'The address', source: 'flag' })
-  if (store.scheme === 'postgres' && store.hosts.length > 1)
+  const serverCount = requireCapability(store, 'direct').countServers(store)
+  if (serverCount > 1)
     // While the first one is away, a second store would be created on another.
     throw usageError(
-      `stores init takes an address with one server, but ${store.name} has ${store.hosts.length}`,
+      `stores init takes an address with one server, but ${store.name} has ${serverCount}`,
       'Name the server that accepts writes',
     )
   const context = new CommandContext(settings, store, options, io)
-  const opener = await context.ownOpener({ onCreated: undefined }) // it is reported below
+  const opener = await context.createDirectOpener({ onCreated: undefined }) // it is reported below
   const created = await opener.init()
   const name = quoteIfNeeded(store.name)
   const text = created ? `Created a store at ${name}` : `There is a store at ${name} already`

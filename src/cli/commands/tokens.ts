@@ -64,7 +64,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
   const expiresAt = expires === undefined ? undefined : new Date(io.time() + expires)
   const { hashToken } = await import('../../server/authenticate.js')
   const token = newToken()
-  const store = await (await context.ownOpener()).open()
+  const store = await (await context.createDirectOpener()).open()
   try {
     const fields = { note, rights: allow, createdAt, expiresAt }
     const added = await store.tokens.add(hashToken(token), fields)
@@ -78,7 +78,7 @@ async function create(options: CreateTokenOptions, io: Io): Promise<void> {
 
 async function list(options: GlobalOptions, io: Io): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = await context.openOwnStore()
+  const store = await context.openDirectStore()
   try {
     const cellsOf = (token: Token) => [
       String(token.id),
@@ -100,7 +100,7 @@ async function list(options: GlobalOptions, io: Io): Promise<void> {
 
 async function revoke(options: GlobalOptions, io: Io, name: string): Promise<void> {
   const context = await CommandContext.from(options, io)
-  const store = await context.openOwnStore()
+  const store = await context.openDirectStore()
   try {
     const id = store && (await idOfToken(name, store.tokens))
     const token = id === undefined ? undefined : await store?.tokens.revoke(id, new Date(io.time()))

@@ -1,25 +1,22 @@
 import { PlantsError } from '../../errors.js'
 import type { HttpAddress } from '../address.js'
+import type { TokenCheck } from '../credentials.js'
+import type { OpenContext } from '../store-kind.js'
 import { resultOf } from './failures.js'
 import { HttpClient } from './http-client.js'
-import type { HttpOptions } from './http-options.js'
 import { errorIn, expectedPlant } from './plant-request.js'
-
-/** `rejected`: the token is wrong or revoked. `unknown`: no response settles it. */
-type CredentialCheck = { state: 'accepted' } | { state: 'rejected' | 'unknown'; error: PlantsError }
 
 /**
  * Sends an empty object, which by the specification a service that accepts the token must reject.
  */
-export async function verifyToken(
-  address: HttpAddress,
-  options: HttpOptions,
-): Promise<CredentialCheck> {
-  const client = new HttpClient(address, options)
-  const signal = options.runtime.handleSignals()
+export async function verifyToken(address: HttpAddress, context: OpenContext): Promise<TokenCheck> {
+  const { timeout, runtime } = context
+  const access = await context.findAccess(address)
+  const client = new HttpClient(address, { access, timeout, runtime })
+  const signal = runtime.handleSignals()
   try {
     const probe = { method: 'POST', path: '/plants', body: '{}', expected: expectedPlant } as const
-    const response = await client.send(probe, options.timeout, [signal])
+    const response = await client.send(probe, timeout, [signal])
     signal.throwIfAborted()
     const result = resultOf(client, probe, response)
     if ('value' in result) {

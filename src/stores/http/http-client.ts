@@ -7,7 +7,8 @@ import { isJsonType } from '../../plant/json.js'
 import { GrowingBuffer } from '../../platform/growing-buffer.js'
 import { within } from '../../platform/runtime.js'
 import type { HttpAddress } from '../address.js'
-import { type Access, defaultConcurrency, type HttpOptions } from './http-options.js'
+import type { ServiceAccess } from '../credentials.js'
+import { defaultConcurrency, type HttpOptions } from './http-options.js'
 
 export interface HttpRequest<T = unknown> {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -52,7 +53,7 @@ const iterationsBeforeWrite = 3
 export class HttpClient {
   readonly address: HttpAddress
   readonly options: HttpOptions
-  access: Access
+  access: ServiceAccess
   connectedAt: number | undefined
   /** Once the service was asked whether it lists idempotency keys. */
   keepsKeys: Promise<boolean> | undefined
@@ -224,7 +225,7 @@ async function responseIn(incoming: http.IncomingMessage): Promise<HttpResponse>
   return { status, headers, body: received.bytes, isCut: received.length > maxBodyBytes }
 }
 
-function headersOf({ idempotencyKey, body }: HttpRequest, { token, userAgent }: Access) {
+function headersOf({ idempotencyKey, body }: HttpRequest, { token, userAgent }: ServiceAccess) {
   return {
     accept: 'application/json',
     authorization: `Bearer ${token}`,

@@ -1,7 +1,8 @@
 import type { Runtime } from '../../platform/runtime.js'
+import type { ServiceAccess } from '../credentials.js'
 
 export interface HttpOptions {
-  access: Access
+  access: ServiceAccess
   /** Of a call, in milliseconds. */
   timeout: number
   runtime: Runtime
@@ -11,16 +12,3 @@ export interface HttpOptions {
 }
 
 export const defaultConcurrency = 64
-
-export interface Access {
-  token: string
-  tokenHint: string
-  /** Looks the token up again. Throws like the first lookup. */
-  renew?: (() => Promise<string | undefined>) | undefined
-  userAgent: string
-  /** PEM certificates that are trusted instead of the system's. */
-  ca: string | undefined
-  proxy: string | undefined
-  notify(text: string): Promise<void>
-  trace?: ((line: string) => void) | undefined
-}

@@ -2,14 +2,17 @@ import { existsSync } from 'node:fs'
 import { isIPv6 } from 'node:net'
 import { type PlantsError, usageError } from '../../errors.js'
 import type { Runtime } from '../../platform/runtime.js'
+import { isLoopback } from '../../platform/urls.js'
 import {
   type AddressContext,
   addressError,
+  isSocket,
   type PostgresAddress,
   type PostgresHost,
   passwordFile,
   sslModes,
 } from '../address.js'
+import type { Login } from '../credentials.js'
 
 export interface PostgresOptions {
   login: Login
@@ -23,15 +26,6 @@ export interface PostgresOptions {
 
 export interface Access extends PostgresOptions {
   address: PostgresAddress
-}
-
-export interface Login {
-  password(host: PostgresHost): string | undefined
-  passwordHint: string
-  /** PEM; those of the system if undefined. */
-  ca: string | undefined
-  cert: string | undefined
-  key: string | undefined
 }
 
 const parts = { host: 'PGHOST', port: 'PGPORT', user: 'PGUSER', dbname: 'PGDATABASE' }
@@ -150,4 +144,19 @@ function hostsFrom(hosts: string, ports: string, source: string): PostgresHost[]
     if (!isPort || !isHost) throw invalid(source)
     return { host, port }
   })
+}
+
+/** Searches get half of the connections at most, and creates need one, too. Throws `usage`. */
+export function assertCanServe({ name, max }: PostgresAddress): void {
+  if (max >= 2) return
+  const message = `A service needs at least 2 connections to ${name}, but max is 1`
+  throw usageError(message, 'Remove max from the address, or set it to 2 or more: ?max=4')
+}
+
+/** Only `verify-full` makes sure that the server is the one that the address names. */
+export function findNetworkRisk({ name, hosts, sslmode }: PostgresAddress): string | undefined {
+  const isHere = hosts.every((host) => isSocket(host) || isLoopback(host.host))
+  if (isHere || sslmode === 'verify-full') return undefined
+  const risk = 'an attacker on the network, who could read it or impersonate the server'
+  return `The connection to ${name} is not safe from ${risk}. Set sslmode=verify-full in its address`
 }

@@ -1,6 +1,6 @@
 /**
- * A backup is a snapshot in one file, which is checked before it gets its name. A restore replaces rows, not the file: an
- * open store goes on with those of the backup.
+ * A backup is a snapshot in one file, which is checked before it gets its name. A restore replaces
+ * rows, not the file: an open store goes on with those of the backup.
  */
 import { existsSync, rmSync, type Stats, statSync, truncateSync } from 'node:fs'
 import { PlantsError, systemCode, usageError } from '../../errors.js'
@@ -30,7 +30,9 @@ interface BackupOptions extends SqliteOptions {
 const anotherTarget = 'Choose another file for the backup'
 const isStoreItself = 'is the store itself, or belongs to it'
 
-/** The file is a store itself, and there as a whole or not at all. Undefined if there is no store. */
+/**
+ * The file is a store itself, and there as a whole or not at all. Undefined if there is no store.
+ */
 export async function backUp(
   { name }: SqliteAddress,
   file: string,
@@ -106,7 +108,9 @@ function isBackup(path: string): boolean {
   return !hasLog && BigInt(header.readUInt32BE(68)) === applicationId
 }
 
-/** DETACH closes the file at once, as `Connection.close` may not, and Windows replaces no open file. */
+/**
+ * DETACH closes the file at once, as `Connection.close` may not, and Windows replaces no open file.
+ */
 function countAttached(store: Connection, path: string): bigint {
   store.db.prepare('ATTACH ? AS copy').run(uriOf(path, immutable))
   try {

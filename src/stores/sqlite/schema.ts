@@ -6,7 +6,8 @@ export const applicationId = 0x706c6e74n
 const schemaVersion = 1n
 
 /**
- * Rights are comma-separated, times in milliseconds. The row of a revoked token stays: no id is given twice.
+ * Rights are comma-separated, times in milliseconds. The row of a revoked token stays: no id is
+ * given twice.
  */
 const schema = `
 CREATE TABLE plants (

@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { passwordIn } from '../../../src/auth/database-login.js'
 import { CommandContext } from '../../../src/cli/command-context.js'
-import { databaseOptions } from '../../../src/cli/store-access.js'
-import type { Login } from '../../../src/stores/postgres/address.js'
+import { findLogin } from '../../../src/cli/store-access.js'
+import type { Login } from '../../../src/stores/credentials.js'
 import { certificate, hasOpenssl } from '../../helpers/certificates.js'
 import { Captured, ioOf } from '../../helpers/run.js'
 import { isWindows, World } from '../../helpers/world.js'
@@ -21,8 +21,7 @@ async function login(user: World, address: string, env: Record<string, string> =
   const context = await CommandContext.from({ verbose: true }, io)
   const { address: database } = context
   if (database.scheme !== 'postgres') throw new Error('Only databases are expected here')
-  const { login } = await databaseOptions(database, context)
-  const { password, ...rest }: Login = login
+  const { password, ...rest }: Login = await findLogin(database, context)
   const passwords = database.hosts.map(password)
   return { passwords, ...rest, secrets: [...io.secrets], log: err.text }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { CommandContext } from '../../../src/cli/command-context.js'
-import { accessTo } from '../../../src/cli/store-access.js'
+import { findAccess } from '../../../src/cli/store-access.js'
 import { HttpStore } from '../../../src/stores/http/http-store.js'
 import { Hostile, json } from '../../helpers/hostile.js'
 import { plantService } from '../../helpers/plant-service.js'
@@ -23,7 +23,7 @@ async function openTeam(address: string, command = newToken, env: Record<string,
   const context = await CommandContext.from({ store: 'team' }, io)
   const { address: service } = context
   if (service.scheme !== 'http') throw new Error('Only services are expected here')
-  const access = await accessTo(service, context)
+  const access = await findAccess(service, context)
   const store = closedAfterTest(
     new HttpStore(service, { access, timeout: context.timeout, runtime: io }),
   )

@@ -7,6 +7,7 @@ import { fieldNames } from '../../../plant/plant.js'
 import type { Io } from '../../../platform/io.js'
 import { existsPolicies } from '../../../stores/change.js'
 import { defaultConcurrency } from '../../../stores/http/http-options.js'
+import { hasCapability, requireCapability } from '../../../stores/kinds.js'
 import type { PlantsCommand } from '../../command.js'
 import { CommandContext } from '../../command-context.js'
 import { addRetry, parseId } from '../../options.js'
@@ -60,12 +61,8 @@ export function define(command: PlantsCommand): void {
 
 async function importPlants(given: ImportOptions, io: Io, files: string[]): Promise<void> {
   const context = await CommandContext.from(given, io)
-  const { scheme, name } = context.address
-  if (given.atomic && scheme === 'http')
-    throw usageError(
-      `--atomic is not supported at ${name}: a service cannot roll back`,
-      'Leave it out',
-    )
+  const { address } = context
+  if (given.atomic) requireCapability(address, 'transactions', '--atomic')
   if (files.length === 0 && !io.stdin.isPiped)
     throw usageError(
       'import needs a file, or plants on stdin',
@@ -77,7 +74,7 @@ async function importPlants(given: ImportOptions, io: Io, files: string[]): Prom
       : { path: io.resolvePath(parseText('file', file)), name: file },
   )
   // A dry run does not ask a service for its names: a record without an id is a new plant.
-  const areNew = given.match && scheme === 'http' && given.dryRun
+  const areNew = given.match && given.dryRun && !hasCapability(address, 'direct')
   const { map = {}, maxErrors = Infinity, idFrom = areNew ? 'next' : undefined, rejects } = given
   const path = rejects && io.resolvePath(rejects)
   const { runImport } = await import('./run-import.js')

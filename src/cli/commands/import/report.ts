@@ -12,6 +12,7 @@ import {
 import { Progress } from '../../../output/progress.js'
 import { equalFields, grouped, plantCount } from '../../../plant/plant.js'
 import type { Outcome } from '../../../stores/change.js'
+import { hasCapability } from '../../../stores/kinds.js'
 import type { CommandContext } from '../../command-context.js'
 
 const maxShown = 20
@@ -133,8 +134,9 @@ export class ImportReport {
       if (mayStore && done > 0) await this.writeSummary(importer)
       return error
     }
-    // A service may store what is not done.
-    const isStored = mayStore && (done > 0 || this.#context.address.scheme === 'http')
+    // Without transactions, a store may have what is not done.
+    const isPartial = !hasCapability(this.#context.address, 'transactions')
+    const isStored = mayStore && (done > 0 || isPartial)
     const extent = isStored ? ` after ${plantCount(done)}` : ', nothing was changed'
     const repeated = idFrom === undefined ? `To go on, run it ${again}` : undefined
     const next = importer.isResumable ? goOn : repeated

@@ -19,8 +19,8 @@ import { openJournal } from '../../../import/journal.js'
 import type { PlantNames } from '../../../import/map-record.js'
 import { headerOf, openRejects } from '../../../import/rejects-file.js'
 import { plantCount } from '../../../plant/plant.js'
-import { completeAddress } from '../../../stores/address.js'
 import { type Change, idOf, type Outcome } from '../../../stores/change.js'
+import { findKind, hasCapability } from '../../../stores/kinds.js'
 import { nextId } from '../../../stores/next-id.js'
 import { planOf } from '../../../stores/plan.js'
 import type { CheckpointChange, Transaction } from '../../../stores/store.js'
@@ -106,7 +106,7 @@ async function findCheckpoint(
   { inputs, idFrom, restart }: ImportPlan,
   { address }: CommandContext,
 ) {
-  const store = completeAddress(address)
+  const store = findKind(address).format(address)
   const ofPaths = hashes && idOfCheckpoint(hostname(), store, ...inputs.map(({ path }) => path))
   const numbered: CheckpointChange[] = []
   for (const hash of (idFrom !== undefined && hashes) || []) {
@@ -174,8 +174,8 @@ async function openTarget(
   context: CommandContext,
 ): Promise<ImportTarget> {
   const { address, io } = context
-  const isService = address.scheme === 'http'
-  const opener = isService ? undefined : await context.ownOpener()
+  const isService = !hasCapability(address, 'direct')
+  const opener = isService ? undefined : await context.createDirectOpener()
   const ownStore = await (dryRun ? opener?.openExisting() : opener?.open())
   if (ownStore && !dryRun) return { store: ownStore, own: ownStore }
   if (ownStore) {
@@ -189,7 +189,7 @@ async function openTarget(
   if (dryRun) return { own: withoutCheckpoints((changes) => planned(changes, isService)) }
   const store = await context.openOrCreateStore()
   const send = store.write.bind(store)
-  const own = isResumable ? openJournal(context.sqliteOptions, io) : withoutCheckpoints(send)
+  const own = isResumable ? openJournal(context.openContext, io) : withoutCheckpoints(send)
   return { store, send, own: await own }
 }
 

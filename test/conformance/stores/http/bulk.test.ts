@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import type { PlantPatch } from '../../../../src/plant/plant.js'
 import type { Change } from '../../../../src/stores/change.js'
-import type { Access, HttpOptions } from '../../../../src/stores/http/http-options.js'
+import type { ServiceAccess } from '../../../../src/stores/credentials.js'
+import type { HttpOptions } from '../../../../src/stores/http/http-options.js'
 import type { HttpStore } from '../../../../src/stores/http/http-store.js'
 import type { WriteOptions } from '../../../../src/stores/store.js'
 import { Hostile, http, json } from '../../../helpers/hostile.js'
@@ -17,7 +18,7 @@ const from = (first: number, deed: Deed) => (post: Post) => (post.index < first 
 const forPlant = (id: string, deed: Deed) => (post: Post) => (post.id === id ? deed : undefined)
 
 interface Import extends WriteOptions {
-  access?: Partial<Access>
+  access?: Partial<ServiceAccess>
   opening?: Partial<HttpOptions>
   service?: Awaited<ReturnType<typeof plantService>>
   isKeyed?: boolean

@@ -1,4 +1,5 @@
-import type { Access, HttpOptions } from '../../../../src/stores/http/http-options.js'
+import type { ServiceAccess } from '../../../../src/stores/credentials.js'
+import type { HttpOptions } from '../../../../src/stores/http/http-options.js'
 import { HttpStore } from '../../../../src/stores/http/http-store.js'
 import { parseAddress } from '../../../../src/stores/kinds.js'
 import type { Hostile } from '../../../helpers/hostile.js'
@@ -51,7 +52,7 @@ export function linesOf(err: string, service: Hostile): unknown[] {
 export async function openHttp(
   url: string,
   options: Partial<HttpOptions> = {},
-  given: Partial<Access> = {},
+  given: Partial<ServiceAccess> = {},
 ): Promise<HttpStore> {
   const address = await parseAddress(url, 'test', place())
   if (address.scheme !== 'http') throw new Error(`${url} is no service`)

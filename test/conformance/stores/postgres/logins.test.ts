@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net'
 import { createSecureContext, TLSSocket } from 'node:tls'
 import { describe, expect, test, vi } from 'vitest'
-import type { Login } from '../../../../src/stores/postgres/address.js'
+import type { Login } from '../../../../src/stores/credentials.js'
 import { PostgresStore } from '../../../../src/stores/postgres/store.js'
 import { type Certificate, certificate, hasOpenssl } from '../../../helpers/certificates.js'
 import { Hostile } from '../../../helpers/hostile.js'

@@ -1,0 +1,50 @@
+import type { HttpAddress } from '../address.js'
+import { Lack, type StoreKind } from '../store-kind.js'
+import { parseHttp } from './address.js'
+
+const needsDirectAccess = new Lack(
+  'but this command needs direct access to the store',
+  'Run the command on the host of the service, or select another store with --store',
+)
+
+export const httpKind: StoreKind<HttpAddress> = {
+  noun: 'a service',
+  credential: 'token',
+  capabilities: {
+    direct: needsDirectAccess,
+    transactions: new Lack('cannot roll back', 'Leave it out'),
+    backup: needsDirectAccess,
+    restore: needsDirectAccess,
+    token: {
+      getTarget: (address) => address,
+      verify: async (address, context) =>
+        (await import('./check-token.js')).verifyToken(address, context),
+    },
+  },
+
+  matches: (text) => /^https?:/i.test(text),
+  parse: async (text, source) => parseHttp(text, source),
+  format: ({ name }) => name,
+  isDefault: () => false,
+  ownsFile: async () => false,
+  findAddressHint,
+  /** `assertNotExposed` refuses to send a token where others could read it. */
+  findNetworkRisk: async () => undefined,
+
+  async createOpener(address, context) {
+    const { timeout, runtime, retry, concurrency } = context
+    const access = await context.findAccess(address)
+    const options = { access, timeout, runtime, retry, concurrency }
+    const open = async () => new (await import('./http-store.js')).HttpStore(address, options)
+    return { open, openExisting: open }
+  },
+  async *diagnose(address, context) {
+    yield await (await import('./diagnose.js')).diagnoseService(address, context)
+  },
+}
+
+/** People copy the address of the plants, which is not the base URL. */
+function findAddressHint({ url }: HttpAddress): string | undefined {
+  if (!url.pathname.endsWith('/plants')) return undefined
+  return 'Is the address right? It is the base URL: the part before /plants'
+}

@@ -1,0 +1,65 @@
+import { type PostgresAddress, passwordFile } from '../address.js'
+import { type DirectStoreOpener, Lack, type OpenContext, type StoreKind } from '../store-kind.js'
+
+const hasOwnBackups = 'which has backups of its own'
+
+export const postgresKind: StoreKind<PostgresAddress> = {
+  noun: 'a database',
+  credential: 'password',
+  capabilities: {
+    direct: { createOpener, countServers: ({ hosts }) => hosts.length },
+    transactions: true,
+    backup: new Lack(
+      hasOwnBackups,
+      'Use pg_dump, or write its plants to a file: plants export FILE',
+    ),
+    restore: new Lack(
+      hasOwnBackups,
+      'Use pg_restore, or create the plants in it: plants export --store FILE | plants import',
+    ),
+    token: new Lack(
+      'and uses no token',
+      `If it requires a password: set PGPASSWORD, or write it to ${passwordFile}`,
+    ),
+  },
+
+  matches: (text) => /^postgres(ql)?:/i.test(text),
+  parse: async (text, source, context) =>
+    (await loadAddress()).parsePostgres(text, source, context),
+  format: ({ href }) => href,
+  isDefault: () => false,
+  ownsFile: async () => false,
+  findAddressHint: () => undefined,
+  findNetworkRisk: async (address) => (await loadAddress()).findNetworkRisk(address),
+
+  createOpener,
+  async *diagnose(address, context) {
+    const { checkRights, runCheck } = await import('../diagnose.js')
+    yield await runCheck(context.storeCheck, async () => {
+      const opener = await createOpener(address, context)
+      return checkRights(address.name, await opener.open())
+    })
+  },
+}
+
+async function createOpener(
+  address: PostgresAddress,
+  context: OpenContext,
+): Promise<DirectStoreOpener> {
+  const { timeout, runtime, retry, onAway } = context
+  const { assertCanServe } = await loadAddress()
+  const login = await context.findLogin(address)
+  const options = { login, timeout, runtime, retry, onAway }
+  const load = async () => (await import('./store.js')).PostgresStore
+  const open = async () => (await load()).open(address, options)
+  return {
+    init: async () => (await load()).init(address, options),
+    open,
+    openExisting: open,
+    assertCanServe: () => assertCanServe(address),
+  }
+}
+
+function loadAddress() {
+  return import('./address.js')
+}

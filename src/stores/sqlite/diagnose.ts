@@ -1,0 +1,37 @@
+import { plantCount } from '../../plant/plant.js'
+import { createNoStoreError, type SqliteAddress } from '../address.js'
+import { type CheckResult, checkRights, type Finding, runCheck } from '../diagnose.js'
+import type { DoctorContext } from '../store-kind.js'
+import { examine } from './backup.js'
+import { explainExposure, type SqliteOptions } from './connection.js'
+import { SqliteStore } from './store.js'
+
+export async function* diagnoseFile(
+  address: SqliteAddress,
+  context: DoctorContext,
+): AsyncGenerator<Finding> {
+  const store = await runCheck(context.storeCheck, () => checkFile(address, context))
+  yield store
+  if (store.state !== 'failed' && !context.isQuick)
+    yield await runCheck('contents', () => checkContents(address, context))
+}
+
+async function checkFile(address: SqliteAddress, options: SqliteOptions): Promise<CheckResult> {
+  const { name, isDefault } = address
+  const store = await SqliteStore.openExisting(address, options)
+  if (!store && isDefault) return { state: 'ok', message: `${name} (not created yet)` }
+  if (!store) throw createNoStoreError(address)
+  const result = await checkRights(name, store)
+  const exposure = result.state === 'ok' ? explainExposure(name) : undefined
+  return exposure === undefined ? result : { state: 'warning', message: exposure }
+}
+
+async function checkContents(
+  { name }: SqliteAddress,
+  options: SqliteOptions,
+): Promise<CheckResult> {
+  const plants = await examine(name, options)
+  const message =
+    plants === undefined ? 'none yet' : `${plantCount(plants)} read, and no damage found`
+  return { state: 'ok', message }
+}

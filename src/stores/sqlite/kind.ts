@@ -1,0 +1,57 @@
+import type { SqliteAddress } from '../address.js'
+import { type DirectStoreOpener, Lack, type OpenContext, type StoreKind } from '../store-kind.js'
+
+export const sqliteKind: StoreKind<SqliteAddress> = {
+  noun: 'a file',
+  credential: undefined,
+  capabilities: {
+    direct: { createOpener, countServers: () => 1 },
+    transactions: true,
+    backup: {
+      backUp: async (address, file, context) => (await loadBackup()).backUp(address, file, context),
+    },
+    restore: {
+      checkBackup: async (address, file, context) =>
+        (await loadBackup()).checkBackup(address, file, context),
+      restore: async (address, file, context) =>
+        (await loadBackup()).restoreStore(address, file, context.at, context),
+    },
+    token: new Lack(
+      'and uses no token',
+      'Select a store: --store https://plants.example.com, or a saved name',
+    ),
+  },
+
+  /** Every kind with a scheme of its own is asked before. */
+  matches: () => true,
+  parse: async (text, source, context) =>
+    (await import('./address.js')).parseSqlite(text, source, context),
+  format: ({ name }) => name,
+  isDefault: ({ isDefault }) => isDefault,
+  ownsFile: async ({ name }, path) => (await import('./connection.js')).belongsToStore(name, path),
+  findAddressHint: () => undefined,
+  findNetworkRisk: async () => undefined,
+
+  createOpener,
+  async *diagnose(address, context) {
+    const { diagnoseFile } = await import('./diagnose.js')
+    yield* diagnoseFile(address, context)
+  },
+}
+
+async function createOpener(
+  address: SqliteAddress,
+  context: OpenContext,
+): Promise<DirectStoreOpener> {
+  const load = async () => (await import('./store.js')).SqliteStore
+  return {
+    init: async () => (await load()).init(address, context),
+    open: async () => (await load()).open(address, context),
+    openExisting: async () => (await load()).openExisting(address, context),
+    assertCanServe: () => undefined,
+  }
+}
+
+function loadBackup() {
+  return import('./backup.js')
+}
