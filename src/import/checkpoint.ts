@@ -23,7 +23,10 @@ export interface Position {
 
 export interface RejectsFile {
   path: string
-  /** Its device and inode. Undefined as long as it has no rows. */
+  /**
+   * Its device and inode. Undefined as long as this import has not written to it; empty if the file
+   * is that of another program.
+   */
   file?: string
   length: number
   /** Of the last chunk, as long as they may not be in the file. */

@@ -1,4 +1,4 @@
-import { must, usageError } from '../errors.js'
+import { must, PlantsError, usageError } from '../errors.js'
 import { type Chunk, skipRecords } from '../formats/chunk.js'
 import { equalFields } from '../plant/plant.js'
 import type { Io } from '../platform/io.js'
@@ -8,7 +8,13 @@ import type { CheckpointChange, OwnStore, Store, Transaction } from '../stores/s
 import type { Checkpoint, Counts, Position } from './checkpoint.js'
 import { type ImportPlan, type OpenInput, openInput } from './inputs.js'
 import { type MappedChange, Mapper, type MapperState, type PlantNames } from './map-record.js'
-import { appendRows, headerOf, type RejectedRecord, rejectedRows } from './rejects-file.js'
+import {
+  appendRows,
+  disownFile,
+  headerOf,
+  type RejectedRecord,
+  rejectedRows,
+} from './rejects-file.js'
 
 /*
  * An import is a loop over chunks of records. A chunk is one transaction with its checkpoint: on disk are always whole
@@ -187,9 +193,21 @@ export class Importer {
     this.position = done.position
     this.rejections += done.rejections.length
     await this.#onChunk(done.outcomes, done.rejections, this)
-    const { rejects } = done.position
+    await this.#appendRejects(headerOf(reader))
+  }
+
+  async #appendRejects(header: string): Promise<void> {
+    const { rejects } = this.position
     if (!rejects?.rows) return
-    this.position = { ...done.position, rejects: appendRows(rejects, headerOf(reader)) }
+    try {
+      const appended = appendRows(rejects, header, { isResumed: false })
+      this.position = { ...this.position, rejects: appended }
+    } catch (error) {
+      // If the file is that of a process that has resumed this import, then saving says so.
+      if (error instanceof PlantsError && error.kind === 'usage')
+        await this.#save({ ...this.position, rejects: disownFile(rejects) })
+      throw error
+    }
     await this.#save(this.position)
   }
 
