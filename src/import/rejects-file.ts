@@ -81,7 +81,8 @@ function exists(path: string): boolean {
 /**
  * Writes the rows durably, and returns what the checkpoint is to say of the file from then on.
  *
- * @param options.isResumed whether an interrupted run may have created the file, and written some of the rows
+ * @param options.isResumed whether an interrupted run may have created the file, and written some
+ * of the rows
  * @throws {PlantsError} `usage` unless the file is as the import has left it
  */
 export function appendRows(
@@ -141,7 +142,7 @@ export function disownFile(left: RejectsFile): RejectsFile {
   return { ...left, file: '' }
 }
 
-/** How many of the bytes an interrupted run has written. Throws `usage` if something else is there. */
+/** Counts the bytes that an interrupted run has written. Throws `usage` for any other content. */
 function countWritten(fd: number, { path, length }: RejectsFile, bytes: Buffer): number {
   const present = Buffer.alloc(bytes.length)
   const count = fs.readSync(fd, present, 0, bytes.length, length)
@@ -189,34 +190,38 @@ function withWriteErrors<T>(path: string, action: () => T): T {
   }
 }
 
-export function rejectedRows(rejections: readonly RejectedRecord[], reader: FormatReader): string {
+/** Formats the rows of a table, or lines of NDJSON. */
+export function formatRejectedRows(
+  rejections: readonly RejectedRecord[],
+  { header, delimiter }: FormatReader,
+): string {
+  const names = header?.names ?? []
   const rows = rejections.map((record) => {
     const { line, raw, message } = record
-    if (raw === null || typeof raw === 'string') return lineOf(record, raw ?? '')
-    const names = reader.header?.names ?? []
+    if (raw === null || typeof raw === 'string') return formatJsonLine(record, raw ?? '')
     const cells = raw.filter((_, column) => !isRejectsName(names[column] ?? ''))
-    return joined([String(line), message, ...cells], reader.delimiter)
+    return formatRow([String(line), message, ...cells], delimiter)
   })
   return rows.join('')
 }
 
-/** With a byte order mark, for spreadsheets. */
-export function headerOf({ header, delimiter }: FormatReader): string {
+/** Formats the header of a table, with a byte order mark for spreadsheets. NDJSON has none. */
+export function formatRejectsHeader({ header, delimiter }: FormatReader): string {
   if (!header) return ''
   const names = header.names.filter((name) => !isRejectsName(name))
-  return `\ufeff${joined([...rejectColumns, ...names], delimiter)}`
+  return `\ufeff${formatRow([...rejectColumns, ...names], delimiter)}`
 }
 
 /** A bad cell has no quotes, so that it is rejected again unless it is corrected. */
-function joined(cells: readonly Cell[], delimiter = ','): string {
-  const texts = cells.map((cell) =>
+function formatRow(cells: readonly Cell[], delimiter = ','): string {
+  const fields = cells.map((cell) =>
     typeof cell === 'object' ? cell.text : cell && tableCell(cell, delimiter),
   )
-  return `${texts.join(delimiter)}\n`
+  return `${fields.join(delimiter)}\n`
 }
 
 /** The members of the object stay as they are, except those that an earlier import has added. */
-function lineOf({ line, kind, message }: RejectedRecord, raw: string): string {
+function formatJsonLine({ line, kind, message }: RejectedRecord, raw: string): string {
   const text = raw.replace(/[\r\n]/g, ' ').trim()
   const isObject = kind !== 'input' && text.startsWith('{')
   const members = isObject
